@@ -2587,9 +2587,13 @@ interface ErrorFacts {
     url?: string
   }
   /** The limit of the fleet's store is reached. */
-  FLEET_FULL: None
+  FLEET_FULL: {
+    stream?: string
+  }
   /** The fleet's store failed. */
-  FLEET_STORAGE: None
+  FLEET_STORAGE: {
+    stream?: string
+  }
   /** No server of the fleet answers. */
   FLEET_UNREACHABLE: {
     servers?: string[]
@@ -3160,7 +3164,8 @@ interface SessionFinding {
 }
 /**
  * Checks which agent CLIs are installed and start. Asks each for its version, and for the version of
- * the session protocol that it speaks. Waits at most 20 seconds for each CLI, all at the same time.
+ * the session protocol that it speaks. Waits at most 10 seconds for a version and 20 seconds for an
+ * answer about the protocol, for two CLIs at a time. Does not check whether you are signed in.
  *
  * @throws AGENT_ABORTED when the signal is aborted; everything that was started is ended.
  *

@@ -159,7 +159,7 @@ describe('options', () => {
     expect(JSON.parse(answer!.data.content)).toEqual([
       { launch: { executable: '/bin/ext', args: [], env: {} } },
       { confirmationId: 'c', reviewFingerprint: 'f', decision: 'decline' },
-      'Request installations.confirm failed with message: The installation question was taken back',
+      'Request installations.confirm failed with message: The installation question was withdrawn',
     ])
     expect(asked().map(({ method }) => method)).toContain('registerExtensionLaunchProvider')
   })

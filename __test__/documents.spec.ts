@@ -47,16 +47,6 @@ const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...published, 
 const blocks = pages.flatMap(blocksOf)
 const written = (...languages: string[]) => blocks.filter(({ language }) => languages.includes(language))
 
-/** Pages that are still to be translated into plain English: no page is to be added. */
-const untranslated = [
-  'docs/agents.md',
-  'docs/fleet.md',
-  'docs/fleet-scale.md',
-  'docs/sandbox.md',
-  'docs/security.md',
-]
-const isTranslated = (page: string) => !untranslated.includes(page)
-
 describe('the pages', () => {
   it('link to files that there are', () => {
     const broken = pages.flatMap((page) => {
@@ -134,15 +124,14 @@ describe('the pages', () => {
     '%s has short sentences',
     (page) => {
       const { mean, longShare } = lengths(readFileSync(join(root, page), 'utf8'))
-      const limit = isTranslated(page) ? { mean: 14, longShare: 0.03 } : { mean: 19, longShare: 0.25 }
-      expect(mean, 'words in a sentence, on average').toBeLessThanOrEqual(limit.mean)
-      expect(longShare, 'share of sentences above 25 words').toBeLessThanOrEqual(limit.longShare)
+      expect(mean, 'words in a sentence, on average').toBeLessThanOrEqual(14)
+      expect(longShare, 'share of sentences above 25 words').toBeLessThanOrEqual(0.01)
     },
   )
 
   it.each(published)('%s has an example in its first 40 lines', (page) => {
     const head = readFileSync(join(root, page), 'utf8').split('\n').slice(0, 40)
-    expect(!isTranslated(page) || head.some((line) => line.startsWith('```'))).toBe(true)
+    expect(head.some((line) => line.startsWith('```'))).toBe(true)
   })
 
   it('list every error code once', () => {
@@ -162,9 +151,10 @@ describe('the pages', () => {
 
   it('of the package name nothing that only the repository has', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
-    const named = ['README.md', ...published].filter(isTranslated).flatMap((page) => {
+    const named = ['README.md', ...published].flatMap((page) => {
       const text = readFileSync(join(root, page), 'utf8').replace(/<!--[\s\S]*?-->/g, '')
-      const repositoryOnly = /\b(?:__test__|tests|fixtures|scripts|src|fuzz|internals)\/[\w./-]+/g
+      const repositoryOnly =
+        /(?<![\w./-])(?:__test__|tests|fixtures|scripts|src|fuzz|bench|guard|lib|internals)\/[\w./-]+|\bcargo (?:test|run|build)\b/g
       const commands = [...text.matchAll(/\bnpm run ([\w:-]+)/g)].filter(([, name = '']) => name in scripts)
       return [...text.matchAll(repositoryOnly), ...commands].map(([name]) => `${page}: ${name}`)
     })

@@ -68,7 +68,7 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
     for (const [args, message] of [
       [['submit'], 'a provider and a prompt are needed'],
       [['submit', 'codex', 'x', '--at', 'soon'], '--at: expected a date'],
-      [['jobs', 'kill'], 'no such verb'],
+      [['jobs', 'kill'], 'unknown verb'],
       [['jobs', 'show'], 'the id of a job is needed'],
       [['work', '--concurrency', '0'], '--concurrency: expected'],
       [['fleet'], 'expected up, status, down or prune'],

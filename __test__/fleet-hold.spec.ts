@@ -37,7 +37,7 @@ describe.runIf(hasServer)('a provider at its limit', () => {
     const held = await fleet.status()
     expect(held.stuck.map(({ id, why }) => [id, why])).toContainEqual([
       second.id,
-      expect.stringMatching(/^codex is at its limit/),
+      expect.stringMatching(/^codex is at its usage limit/),
     ])
     for (const job of [first, second]) {
       expect(await job.result).toMatchObject({ text: 'Hello.' })

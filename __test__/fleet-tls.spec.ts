@@ -95,7 +95,7 @@ describe.runIf(hasServer && hasOpenssl)('over TLS', () => {
     const address = await tlsServer(folder)
     const error = await failure(Fleet.connect({ servers: `tls://${address}`, ca: join(folder, 'ca.pem') }))
     expect(error.code).toBe('FLEET_UNREACHABLE')
-    expect(error.message).toContain('connect by a name that it is for')
+    expect(error.message).toContain('connect by a name that the certificate contains')
   }, 90_000)
 
   it('says what is wrong with the file', async () => {
@@ -103,7 +103,7 @@ describe.runIf(hasServer && hasOpenssl)('over TLS', () => {
     writeFileSync(empty, '')
     for (const [ca, problem] of [
       ['/nowhere/ca.pem', "can't be read"],
-      [empty, 'has no certificate in it'],
+      [empty, 'contains no certificate'],
     ] as const) {
       const error = await failure(Fleet.connect({ servers: 'tls://127.0.0.1:1', ca }))
       expect(error.code).toBe('INVALID_OPTION')

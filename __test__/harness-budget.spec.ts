@@ -224,6 +224,6 @@ describe('a budget that could not be held', () => {
   it('warns where the CLI told nothing', async () => {
     const silent = played([session, said('Hello.'), { line: { type: 'turn.completed' } }])
     const { warnings } = await silent.run('hi', { budget: new Budget({ maxTokens: 5 }) })
-    expect(warnings).toEqual([expect.stringContaining('no budget knows')])
+    expect(warnings).toEqual([expect.stringContaining('no budget counts')])
   })
 })

@@ -169,7 +169,7 @@ describe('the verdict', () => {
     const result = await played([{ spawn: true }, ...answer]).run('hi')
     expect(result).toMatchObject({ text: 'Hello.', process: { straysKilled: 1 } })
     expect(result.warnings).toEqual([
-      'a process that it started still ran when it had ended, and was ended with it',
+      'a process that the agent started was still running at its end, and was killed',
     ])
   })
 

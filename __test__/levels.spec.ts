@@ -81,8 +81,8 @@ describe('permission', () => {
     [{ permission: 'yolo' as never }, /^permission: expected "plan" or "edit" or "auto", got "yolo"/],
     [{ allow: 'npm test' as never }, /^allow: expected an array of strings/],
     [{ allow: ['npm test'] }, /^allow: codex runs any command/],
-    [{ allow: ['npm test'], permission: 'plan' }, /^allow: counts at permission "edit" alone/],
-    [{ allow: ['npm test'], permission: 'auto' }, /^allow: counts at permission "edit" alone/],
+    [{ allow: ['npm test'], permission: 'plan' }, /^allow: applies at permission "edit" only/],
+    [{ allow: ['npm test'], permission: 'auto' }, /^allow: applies at permission "edit" only/],
     [{ sandbox: 'workshop' as never }, /^sandbox: expected "workspace" or an object, got "workshop"/],
     [{ sandbox: { write: ['/no/such'] } }, /^sandbox.write\[0\]: \/no\/such/],
   ])('%j is refused by its path', async (options, message) => {
@@ -260,7 +260,7 @@ describe('an agent in a sandbox behind a server', () => {
       const serving = serveRuntime({ provider: 'codex', harness, keepSession, port: 0 })
       expect(await failure(serving)).toMatchObject({
         code: 'INVALID_OPTION',
-        message: expect.stringMatching(/^token: is needed where the agent is in a sandbox/),
+        message: expect.stringMatching(/^token: is required when the agent is in a sandbox/),
       })
     }
     await using server = await serveRuntime({ provider: 'codex', harness, port: 0, token: 'secret' })
@@ -279,7 +279,7 @@ describe('on the command line', () => {
       /sandbox.write\[1\]: \/no\/such/,
     ],
     [['chat', 'pi', '--sandbox'], /permission: pi can't be held to "edit"/],
-    [['serve', '--agent', 'codex', '--sandbox', '--port', '0'], /token: is needed.*SHEEPDOG_RUNTIME_TOKEN/],
+    [['serve', '--agent', 'codex', '--sandbox', '--port', '0'], /token: is required.*SHEEPDOG_RUNTIME_TOKEN/],
     [['serve', '--agent', 'codex', '--sandbox', '--token', 'x'], /--token: .*SHEEPDOG_RUNTIME_TOKEN/],
     [['serve', '--agent', 'codex', '--permission', 'yolo'], /harness.permission: expected "plan"/],
   ])('%j', async (words, message) => {

@@ -405,7 +405,7 @@ describe('OpenTelemetry', () => {
       {
         name: 'sheepdog.retry',
         attributes: {
-          'sheepdog.message': 'codex is at its usage limit: the turn goes on when that ends',
+          'sheepdog.message': 'codex is at its usage limit: the turn continues when the limit ends',
           'sheepdog.until': new Date(at * 1000).toISOString(),
         },
       },

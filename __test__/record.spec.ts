@@ -85,7 +85,7 @@ describe('a run on record', () => {
       const error = await failure(run('touch', [trace], { record }))
       expect(error.code).toBe('INVALID_OPTION')
       expect(error.message).toMatch(
-        /^record: no record can be kept in .*; name a folder that can be written to$/,
+        /^record: cannot create a record in .*; choose a folder that you can write to$/,
       )
     }
     expect(existsSync(trace)).toBe(false)
@@ -240,7 +240,7 @@ describe('a turn on record', () => {
     const aborted = await failure(turn.result)
     expect((await replayRecord(aborted.result.record.folder)).turn!.error!.code).toBe('AGENT_ABORTED')
     expect((await failure(played(answer).run('Hi.', { record: '/proc/records' }))).message).toMatch(
-      /^record: no record/,
+      /^record: cannot create a record/,
     )
   })
 })

@@ -133,9 +133,9 @@ describe('sheepdog serve, query and exec', () => {
       status: 0,
       stdout: expect.not.stringContaining('the-token'),
     })
-    expect((await sheepdog('exec', address, '--', 'true')).stderr).toMatch(/wants a token: .*--token/)
+    expect((await sheepdog('exec', address, '--', 'true')).stderr).toMatch(/requires a token: .*--token/)
     expect((await sheepdog('exec', '--token', 'x', address, '--', 'true')).stderr).toMatch(
-      /refuses this token/,
+      /refused this token/,
     )
     other.stop()
     expect(await other.ended).toBe(0)

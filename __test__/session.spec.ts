@@ -302,7 +302,7 @@ test('a wrong option names its path, and nothing is thrown at once', async () =>
     [{ settleMs: -1 }, /^settleMs: /],
     [{ allow: [''] }, /^allow\[0\]: /],
     [{ allow: ['git *', 'git log --output=*'] }, /^allow\[1\]: .*"--output=\*"/],
-    [{ allow: ['git *'], permission: 'plan' }, /^allow: counts at permission "edit"/],
+    [{ allow: ['git *'], permission: 'plan' }, /^allow: applies at permission "edit"/],
     [{ nonsense: 1 }, /^nonsense: no such option/],
   ]
   for (const [options, message] of cases) {

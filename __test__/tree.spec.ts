@@ -133,7 +133,7 @@ describe('what a host that is gone left behind', () => {
     expect(existsSync(join(state, tree!.id))).toBe(false)
     expect(await sheepdog(['reap', tree!.id])).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining('no tree of that id'),
+      stderr: expect.stringContaining('no tree with this id'),
     })
   })
 

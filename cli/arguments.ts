@@ -15,7 +15,7 @@ type OptionValue<O extends Option> = O extends { type: 'string'; multiple: true 
 export interface ParsedArguments<T extends OptionTable> {
   values: { [name in keyof T]?: OptionValue<T[name]> } & { help?: boolean }
   positionals: string[]
-  /** What follows the first `--`, or the first positional when `commandFollows`; undefined: there is neither. */
+  /** The words after the first `--`, or after the first positional when `commandFollows`; undefined when there is neither. */
   command?: string[]
 }
 

@@ -150,7 +150,7 @@ class Chat {
   async run(): Promise<Ending> {
     let status = 0
     this.#lines.on('SIGINT', () => this.#onInterrupt())
-    // Of others: on a terminal Ctrl-C is a key, and the line above hears of it.
+    // Ctrl-C on a terminal is a key, which the line editor above reports. This listens for the other signals.
     let interrupt: Interrupt | undefined
     const leave = onInterrupt((signal) => {
       interrupt = signal

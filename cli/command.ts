@@ -1,14 +1,14 @@
-// What a command of `sheepdog` says of itself. Its help, the shells' completions and the manual are made of it: one table for all. PURE.
+// The description of a command of `sheepdog`. Its help, the shells' completions and the manual are made of it: one table for all. PURE.
 import type { Interrupt } from './interrupt'
 
-/** What a word on a command line may be, for a shell that completes it. */
+/** Kinds of words on a command line, for a shell that completes them. */
 export type Fitting = 'file' | 'folder' | 'program' | readonly string[]
 
 interface Flag {
   type: 'boolean'
   /** One letter. */
   short?: string
-  /** What it does; lines are broken where they have to be. */
+  /** Description of the option; lines are broken where they have to be. */
   help: string
 }
 
@@ -35,13 +35,13 @@ export interface Operand {
 /** An exit status, or the signal that ended it and ends this process as well. */
 export type Ending = number | Interrupt
 
-/** What each command's file exports. */
+/** Exports of each command's file. */
 export interface Command {
   /** A few words for the list of commands. */
   summary: string
   /** How it is written, without "sheepdog NAME"; the first is the usual way. */
   forms: readonly string[]
-  /** What it does: paragraphs. */
+  /** Description of the command, in paragraphs. */
   about: string
   /** The words in their order. */
   operands?: readonly Operand[]

@@ -24,7 +24,7 @@ Exit status: 0 if at least one agent starts, else 1. Whether you are signed in i
 export const examples = ['sheepdog doctor']
 
 function describeSession({ protocolVersion, path, problem, install, found }: SessionFinding): string {
-  if (protocolVersion !== undefined) return `version ${protocolVersion} of the protocol, ${path}`
+  if (protocolVersion !== undefined) return `protocol version ${protocolVersion}, ${path}`
   return `${problem}; ${found ? 'install it again' : 'install it'}: ${install}`
 }
 

@@ -33,7 +33,7 @@ export function describeEvent(event: AgentEvent): string | undefined {
 
 /** The events of a turn as lines, but for the answer: that is printed at the end, and once is enough. */
 export class Story {
-  /** What was said last: it may turn out to be the answer. */
+  /** Latest text of the agent: it may turn out to be the answer. */
   #held: { text: string; line: string } | undefined
 
   /** The lines that are to be shown now. */
@@ -46,7 +46,7 @@ export class Story {
     return before
   }
 
-  /** What is still to be told. Without a result, as the turn failed, nothing else shows the last words. */
+  /** Lines that are still to be shown at the end. Without a result, as the turn failed, nothing else shows the last words. */
   end(result: TurnResult | undefined): string[] {
     return result?.text.includes(this.#held?.text.trim() ?? '') ? [] : this.#release()
   }

@@ -30,16 +30,16 @@ export const options = {
   'older-than': {
     type: 'string',
     value: 'DURATION',
-    help: 'prune: jobs that ended at least so long ago (7d, 12h, 30m)',
+    help: 'prune: jobs that ended at least this long ago (7d, 12h, 30m)',
   },
   state: {
     type: 'string',
     multiple: true,
     value: 'S',
     fits: ['done', 'failed', 'cancelled', 'dead'],
-    help: 'prune: jobs in this state alone; may be given more than once (default: all that are over)',
+    help: 'prune: jobs in this state only; may be repeated (default: every state of finished jobs)',
   },
-  queue: { type: 'string', value: 'Q', help: 'prune: jobs of this queue alone' },
+  queue: { type: 'string', value: 'Q', help: 'prune: jobs of this queue only' },
   'dry-run': { type: 'boolean', help: 'prune: count the jobs, remove nothing' },
   ...fleetTable,
 } as const satisfies OptionTable

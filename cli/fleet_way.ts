@@ -16,12 +16,12 @@ export const fleetTable = {
     fits: 'folder',
     help: 'store of its own server (default .sheepdog/fleet)',
   },
-  token: { type: 'string', value: 'T', help: 'token that the server asks for' },
+  token: { type: 'string', value: 'T', help: 'token for the server' },
   credentials: {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'credentials file that the server asks for',
+    help: 'credentials file for the server',
   },
   ca: {
     type: 'string',

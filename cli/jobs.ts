@@ -53,7 +53,7 @@ export async function run(args: string[]): Promise<Ending> {
   const act = verbs[verb]
   if (!act)
     throw new UsageError(
-      `no such verb: ${JSON.stringify(verb)}; there are ls, ${Object.keys(verbs).join(', ')}`,
+      `unknown verb ${JSON.stringify(verb)}; the verbs are ls, ${Object.keys(verbs).join(', ')}`,
     )
   if (id === undefined) throw new UsageError(`the id of a job is needed: sheepdog jobs ${verb} ID`)
   return withFleet(values, async (fleet) => act(await fleet.job(id), values))

@@ -4,9 +4,9 @@ import { fstatSync } from 'node:fs'
 import { showBytes, showClock, showCount } from './figure'
 import { displayWidth, fitWidth, plainText } from './width'
 
-/** What is known of a run. Times are performance.now(). */
+/** Facts of a run. Times are performance.now(). */
 export interface LiveState {
-  /** What runs: a program's or an agent's name. */
+  /** Name of the program or agent that runs. */
   label: string
   startedMs: number
   /** When something last came. */
@@ -69,7 +69,7 @@ function silence({ lastMs, idleLimitMs }: LiveState, nowMs: number): { text: str
   return [{ text, code: limited && ms > idleLimitMs / 2 ? 33 : 2 }]
 }
 
-/** What takes a drawn line away: it may have been wrapped since, by a terminal that was made narrower. */
+/** Control sequences that erase a drawn line: it may have been wrapped since, by a terminal that was made narrower. */
 export function eraseLive(drawnColumns: number, columns: number): string {
   if (drawnColumns === 0) return ''
   const rows = Math.max(1, Math.ceil(drawnColumns / Math.max(1, columns)))

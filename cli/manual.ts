@@ -2,7 +2,7 @@
 import { allOptions, written, type NamedCommand } from './command'
 import { isTable, wrap } from './help'
 
-/** What the language's own checkers ask for. */
+/** Width that mandoc's own checks ask for. */
 const columns = 78
 
 /** The page sheepdog(1). */

@@ -31,7 +31,7 @@ export async function run(args: string[]): Promise<Ending> {
   if (lines.length > 0) print(lines.join('\n'))
   else if (!values.json) tell('sheepdog: nothing was left behind')
   const missing = positionals.filter((id) => !reaped.some(({ tree }) => tree.id === id))
-  for (const id of missing) tell(`sheepdog reap: ${id}: no tree of that id has lost its host`)
+  for (const id of missing) tell(`sheepdog reap: ${id}: no tree with this id whose host is gone`)
   return missing.length > 0 || reaped.some(({ left }) => left > 0) ? 1 : 0
 }
 

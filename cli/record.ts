@@ -1,7 +1,7 @@
 // The options by which a command's run is kept on record and named.
 import type { OptionTable } from './command'
 
-/** Where records are looked for when no folder is named. */
+/** Folder in which records are looked for when none is named. */
 export const recordsFolder = '.sheepdog/runs'
 
 export const recordOptions = {

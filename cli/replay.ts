@@ -128,9 +128,9 @@ async function showSession(
 }
 
 const unfinishedWords: Record<string, string> = {
-  running: 'it is under way, this is what is known so far',
-  'host-gone': 'its host was gone before it ended, this is what was known until then',
-  elsewhere: 'it has no end, and its host was of another machine, boot or container',
+  running: 'it is still running; this is what is known so far',
+  'host-gone': 'its host was gone before it ended; this is what was known until then',
+  elsewhere: 'it has no end, and its host ran on another machine, boot or container',
 }
 
 function isFolder(path: string): boolean {

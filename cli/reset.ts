@@ -11,7 +11,7 @@ export const resetOptions = {
 } as const satisfies OptionTable
 
 export function toRetry(value: string | undefined): { waitForResetMs: number } | undefined {
-  // Of a wait "off" is none, not an endless one.
+  // "off" turns the wait off; it does not make it endless.
   if (value === undefined || value === 'off') return undefined
   return { waitForResetMs: parseDuration('--wait-for-reset', value) }
 }

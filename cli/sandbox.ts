@@ -43,7 +43,7 @@ export function withoutWorkspace(args: string[]): string[] {
     .map((word) => (word === '--sandbox=workspace' ? '--sandbox' : word))
 }
 
-/** What an agent may do, and what holds it. */
+/** Options that say what an agent may do, and what holds it. */
 export const levelOptions = {
   permission: {
     type: 'string',

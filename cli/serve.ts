@@ -79,7 +79,7 @@ export async function run(args: string[]): Promise<Ending> {
       '--token: an agent in a sandbox can read the command lines of other processes: set the variable SHEEPDOG_RUNTIME_TOKEN instead',
     )
   const token = values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined)
-  // What runs here is no business of who may come in: no command and no agent inherits it.
+  // Commands and agents must not inherit the token: it says who may come in.
   delete process.env.SHEEPDOG_RUNTIME_TOKEN
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
@@ -94,7 +94,7 @@ export async function run(args: string[]): Promise<Ending> {
     if (error.code !== 'INVALID_OPTION') throw error
     if (error.message.startsWith('host:'))
       throw new UsageError(`--${error.message}: --token T, or the variable SHEEPDOG_RUNTIME_TOKEN`)
-    if (error.message.startsWith('token: is needed'))
+    if (error.message.startsWith('token: is required'))
       throw new UsageError(`${error.message}. Set the variable SHEEPDOG_RUNTIME_TOKEN`)
     throw error
   })
@@ -102,7 +102,7 @@ export async function run(args: string[]): Promise<Ending> {
     () => void server.close(),
     () => process.exit(1),
   )
-  // What a handler leaves lying about is no reason to end the other sessions.
+  // A rejection that a handler left unhandled does not end the other sessions.
   const onStray = (error: unknown) => {
     const words = error instanceof Error ? (error.stack ?? error.message) : inspect(error)
     tell(`sheepdog serve: the handler left an error behind: ${words}`)

@@ -1,4 +1,4 @@
-// What a program is given of our own stdin.
+// The part of our own stdin that a program gets.
 import { fstatSync } from 'node:fs'
 
 /**

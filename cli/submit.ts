@@ -45,7 +45,7 @@ export const options = {
   ref: {
     type: 'string',
     value: 'REF',
-    help: 'branch, tag or whole commit id (default: HEAD of the repository)',
+    help: 'branch, tag or full commit id (default: HEAD of the repository)',
   },
   'keep-checkout': { type: 'boolean', help: "keep the files of a failed job on its worker's disk" },
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
@@ -139,6 +139,6 @@ function parseTime(text: string): Date {
     ? new Date(Date.now() + parseDuration('--at', text.slice(1)))
     : new Date(text)
   if (Number.isNaN(time.getTime()))
-    throw new UsageError(`--at: expected a date, or +30m and the like, got ${JSON.stringify(text)}`)
+    throw new UsageError(`--at: expected a date, or a duration such as +30m, got ${JSON.stringify(text)}`)
   return time
 }

@@ -31,7 +31,7 @@ const statusOfCode: Record<string, number> = {
 export function exitStatus({ result, error, interrupt, broken, brokenQuietly }: Ended): number {
   if (error?.code === 'PROCESS_KILLED') {
     if (interrupt) return signalStatus(interrupt)
-    // What a shell shows of a program that writes to a reader that is gone.
+    // A shell shows this status for a program that writes to a reader that is gone.
     if (broken && brokenQuietly) return signalStatus('SIGPIPE')
   }
   if (error) return statusOfCode[error.code] ?? 1
@@ -39,7 +39,7 @@ export function exitStatus({ result, error, interrupt, broken, brokenQuietly }: 
   return result ? (result.exitCode ?? signalStatus(result.signal)) : 1
 }
 
-/** What a person should know of the end; undefined where the program's own output says it all. */
+/** One line about the end for a person; undefined where the program's own output says it all. */
 export function describeEnd(ended: Ended): string | undefined {
   const { result, error, interrupt, broken, brokenQuietly } = ended
   const name = basename(ended.command)

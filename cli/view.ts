@@ -72,7 +72,7 @@ export async function run(args: string[]): Promise<Ending> {
 async function records(folder: string, isNamed: boolean): Promise<RunSource> {
   if (!existsSync(folder)) {
     const how = 'keep runs on record with --record FOLDER, and name that folder here'
-    if (isNamed) throw new UsageError(`there is no folder ${folder}: ${how}`)
+    if (isNamed) throw new UsageError(`the folder ${folder} does not exist: ${how}`)
     tell(`sheepdog: there is no ${folder} yet: ${how}`)
   }
   return RecordSource.open(folder)

@@ -35,7 +35,7 @@ export interface Watched extends Ended {
 
 export async function watch(command: string, args: string[], options: WatchOptions = {}): Promise<Watched> {
   const { json = false, quiet = false, pty = false, ...limits } = options
-  // What a program draws on its terminal leaves no place for a line of ours.
+  // A program that draws on its terminal leaves no place for a live line.
   const live =
     quiet || pty ? undefined : LiveLine.on(process.stderr, liveState(basename(command), performance.now()))
   const ended: Ended = { command, lines: 0 }

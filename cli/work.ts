@@ -29,7 +29,7 @@ export const options = {
     type: 'string',
     value: 'FILE',
     fits: 'file',
-    help: 'ES module whose default export is a table of handlers, for jobs of your own code',
+    help: 'ES module whose default export is a table of handlers, which run your own code',
   },
   drain: {
     type: 'string',

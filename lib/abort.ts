@@ -1,7 +1,7 @@
 // AbortSignal -> cancellation. The one home of that.
 import { because, type ErrorCode, SheepdogError } from './error'
 
-/** What is to be stopped when a signal is aborted. One listener a signal: Node warns of a leak when there are more than ten. */
+/** The work to stop when a signal is aborted. One listener a signal: Node warns of a leak when there are more than ten. */
 class Watch {
   static readonly #of = new WeakMap<AbortSignal, Watch>()
   readonly #signal: AbortSignal

@@ -1,4 +1,4 @@
-// Where a caller was when a promise was made for it: an error that comes home later has no stack of its own.
+// The place where a caller was when a promise was made for it: an error that comes home later has no stack of its own.
 
 /** A place in the program; its text is made when it is asked for, which only an error does. */
 export type CallSite = Error

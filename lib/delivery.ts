@@ -13,7 +13,7 @@ export interface Block {
   weight: number
 }
 
-/** What a reader gets of its channel. */
+/** Callbacks by which a reader gets the content of its channel. */
 export interface Reader {
   onBlock(block: Block): void
   /** @param tooLong a line of this stream was longer than `maxLineBytes` */

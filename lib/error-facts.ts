@@ -1,4 +1,4 @@
-// What each code's error carries as fields: types alone. The codes themselves are the core's list (crates/ground/src/error.rs); a code
+// Fields of each code's error: types alone. The codes themselves are the core's list (crates/ground/src/error.rs); a code
 // without a row here does not compile.
 import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
@@ -238,9 +238,9 @@ export interface ErrorFacts {
     url?: string
   }
   /** The limit of the fleet's store is reached. */
-  FLEET_FULL: None
+  FLEET_FULL: { stream?: string }
   /** The fleet's store failed. */
-  FLEET_STORAGE: None
+  FLEET_STORAGE: { stream?: string }
   /** No server of the fleet answers. */
   FLEET_UNREACHABLE: { servers?: string[] }
   /** The server refuses this client. */

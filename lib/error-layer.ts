@@ -1,4 +1,4 @@
-// What an error of any origin says of itself, layer by layer; what it means is the core's business.
+// Facts that an error of any origin carries, layer by layer; what they mean is the core's business.
 import type { ErrorLayerSpec } from '../native/native'
 
 const maxLayers = 12
@@ -72,7 +72,7 @@ function toStatus(value: unknown): number | undefined {
     : undefined
 }
 
-/** Of a Headers, of a Map, or of an object whose names may be in any case. */
+/** A header of a Headers, of a Map, or of an object whose names may be in any case. */
 function header(headers: unknown, name: string): string | undefined {
   if (typeof headers !== 'object' || headers === null) return undefined
   try {

@@ -5,7 +5,7 @@ import type { Code, ErrorFacts } from './error-facts'
 
 export type { Fault } from '../native/native'
 
-/** What every native promise resolves with (src/binding/promise.rs). */
+/** The value with which every native promise resolves (src/binding/promise.rs). */
 export interface Settled<T> {
   value?: T
   error?: Fault

@@ -45,7 +45,11 @@ export class ConcurrencyLimit {
     check.function('work', work)
     checkOptions(options, { signal: check.signal, timeoutMs: check.timeout })
     const { signal, timeoutMs = 0 } = options ?? {}
-    throwIfAborted(signal, 'PROCESS_ABORTED', 'the work was not begun: its abort signal was already aborted')
+    throwIfAborted(
+      signal,
+      'PROCESS_ABORTED',
+      'the work was not started: its abort signal was already aborted',
+    )
     if (timeoutMs < 0) throw noRoom(timeoutMs)
     const place = nativeLimit(this).takePlace()
     try {
@@ -77,13 +81,13 @@ async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
 }
 
 function noRoom(timeoutMs: number): SheepdogError {
-  const late = timeoutMs < 0 ? 'its time to wait had passed' : `the limit had no room within ${timeoutMs} ms`
-  const message = `the work was not begun: ${late}; raise \`timeoutMs\`, or the limit`
+  const late = timeoutMs < 0 ? '`timeoutMs` had already passed' : `no slot was free within ${timeoutMs} ms`
+  const message = `the work was not started: ${late}; raise \`timeoutMs\`, or the limit`
   return new SheepdogError('PROCESS_TIMED_OUT', message, { timeoutMs })
 }
 
 function aborted(signal: AbortSignal | undefined): SheepdogError {
-  const message = 'the work was not begun: its abort signal was aborted while it waited for a slot'
+  const message = 'the work was not started: its abort signal was aborted while it waited for a slot'
   return new SheepdogError('PROCESS_ABORTED', message, {}, signal?.reason)
 }
 

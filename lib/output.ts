@@ -3,7 +3,7 @@ import { SheepdogError } from './error'
 import { attach, detach, release, type Block, type Reader } from './delivery'
 import { sharingLines, ownLines } from './line'
 
-/** What a run's iterator needs of its run. */
+/** The parts of a run that its iterator needs. */
 export interface Source {
   /** Opens the channel; none when nothing was started. */
   open(): number | undefined

@@ -1,4 +1,4 @@
-// What a program in a sandbox may do, checked. The kernel's rules are the core's business (crates/process/src/sandbox).
+// Options of a sandbox, checked. The kernel's rules are the core's business (crates/process/src/sandbox).
 import { invalidOption } from './error'
 import { native } from './native'
 import { check, checkOptions, show } from './option'

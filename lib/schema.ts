@@ -34,7 +34,7 @@ interface Standard {
   jsonSchema?: { input?(options: { target: string }): unknown }
 }
 
-/** What the core can read, best first. */
+/** Versions of JSON Schema that the core can read, best first. */
 const targets = ['draft-2020-12', 'draft-07']
 
 /** An object, or the function that some libraries' schemas are. */
@@ -73,10 +73,7 @@ export async function conforming<Answer extends { structured?: unknown }>(
   const conformed = await conform(schema, answer.structured)
   if ('value' in conformed) return { ...answer, structured: conformed.value }
   const { problems } = conformed
-  throw refuse(
-    `the answer fits the JSON Schema, but not the schema that it was made of: ${problems[0]}`,
-    problems,
-  )
+  throw refuse(`the answer fits the JSON Schema, but not the original schema: ${problems[0]}`, problems)
 }
 
 /** The value as the library's schema makes it (defaults, transformations, refinements), or what is wrong with it. */
@@ -164,7 +161,7 @@ function closed(schema: object): object {
   }) as object
 }
 
-/** What it is instead, and the one call that converts it. */
+/** The kind of schema that was given instead, and the one call that converts it. */
 function origin(schema: object, standard: Standard | undefined): string {
   if ('_zod' in schema) return 'a schema of a zod before 4.2: give z.toJSONSchema(schema)'
   if (standard?.vendor === 'zod') {

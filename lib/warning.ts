@@ -1,4 +1,4 @@
-// What nobody asked for, so that nobody can be told of it by an error.
+// Process warnings, for faults that no promise of the caller's can report.
 const told = new Set<string>()
 
 /** The same words once a process. */

@@ -7,6 +7,8 @@ import { root } from './step.mjs'
 
 /** A sentence above this number of words is long. */
 const LONG = 25
+/** Code within a sentence counts as one word, whatever it holds. */
+const CODE = /``[^\n]*?``|`[^`]*`/g
 
 /** The sentences of a page of Markdown. */
 export function sentencesOf(markdown) {
@@ -20,7 +22,7 @@ export function sentencesOf(markdown) {
     let open = ''
     for (const line of paragraph.split('\n')) {
       if (/^\s*\|/.test(line)) {
-        parts.push(open, ...line.replace(/`[^`]*`/g, 'Code').split('|'))
+        parts.push(open, ...line.replace(CODE, 'Code').split('|'))
         open = ''
         continue
       }
@@ -33,7 +35,7 @@ export function sentencesOf(markdown) {
     parts.push(open)
   }
   return parts
-    .map((part) => part.replace(/`[^`]*`/g, 'Code').replace(/[*_[\]]/g, ''))
+    .map((part) => part.replace(CODE, 'Code').replace(/[*_[\]]/g, ''))
     .flatMap((part) => part.split(/(?<=[.!?][)"']?)\s+(?=["'(]?[A-Z0-9])|(?<=:)\s*$/))
     .map((sentence) => sentence.trim())
     .filter((sentence) => wordsOf(sentence) > 0)

@@ -82,7 +82,7 @@ function settings(command: NamedCommand): string {
   const words = all.flatMap(([name, { short }]) => (short ? [`--${name}`, `-${short}`] : [`--${name}`]))
   const takes = all.filter(([, { type }]) => type === 'string').map(([name]) => `--${name}`)
   const operands = (command.operands ?? []).map(({ fits }) => quote(fitWords(fits)))
-  // Where there is a word before the program's (exec's URL), only -- says where that begins.
+  // If a word comes before the program's own (exec's URL), only -- says where the program's words begin.
   const program = command.runsProgram ? 'first' : ''
   return `  ${command.name}) values=${quote(words.join(' '))} takes=${quote(takes.join(' '))} program=${program} operands=(${operands.join(' ')}) ;;`
 }

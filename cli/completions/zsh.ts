@@ -31,7 +31,7 @@ function words(command: NamedCommand): string {
   const specs = allOptions(command).flatMap(([name, option]) => specsOf(name, option))
   const operands = (command.operands ?? []).filter(({ fits }) => fits !== 'program')
   const positions = operands.map(({ name, fits }) => quote(`:${name}:${action(fits)}`))
-  // What follows is another program's.
+  // The words after this one belong to another program.
   if (command.runsProgram) positions.push(quote('*:::program:_normal'))
   return `    ${command.name}) _arguments -S ${[...specs, ...positions].join(' ')} ;;`
 }

@@ -19,7 +19,7 @@ const states: Record<JobRecord['state'], RunState> = {
   cancelled: 'killed',
 }
 
-/** What a job's result may have, when it was a turn. */
+/** Parts of a job's result that are shown, when the job was a turn. */
 interface Told {
   usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
 }

@@ -6,11 +6,11 @@ import { foldedLines, lookOf, type EventLine } from './row'
 import type { Row } from './source'
 import { TimelineBuilder } from './timeline'
 
-/** Of one row: more is not shown. */
+/** Longest text of one row: more is not shown. */
 const mostText = 1 << 20
 /** Pieces of a message come as one row, up to here. */
 const mostMerged = 64 << 10
-/** Of one job, in memory. */
+/** Most rows of one job, in memory. */
 const mostRows = 50_000
 const mostBytes = 64 << 20
 /** A page that is opened waits no longer for the first rows. */

@@ -64,7 +64,7 @@ export class RecordSource implements RunSource {
     this.title = only ?? folder
   }
 
-  /** Of a folder of records, or of one record. */
+  /** Opens a folder of records, or one record. */
   static async open(path: string): Promise<RecordSource> {
     const folder = resolve(path)
     const isOne = (await lstat(join(folder, 'run.json')).catch(() => undefined))?.isFile() ?? false

@@ -6,7 +6,7 @@ const longest = 240
 
 type Look = Pick<Row, 'label' | 'text' | 'tone'> & { body: string }
 
-/** What a recorded line says: an event, or the judgement on an attempt. */
+/** A recorded line: an event, or the judgement on an attempt. */
 export interface EventLine {
   ms: number
   attempt: number

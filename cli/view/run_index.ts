@@ -5,7 +5,7 @@ import type { Row } from './source'
 import { readRange, Tail } from './tail'
 import { TimelineBuilder } from './timeline'
 
-/** Of one row: more is not shown. */
+/** Longest text of one row: more is not shown. */
 const mostText = 1 << 20
 /** Pieces of a message come as one row, up to here. */
 const mostMerged = 64 << 10

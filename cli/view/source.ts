@@ -1,4 +1,4 @@
-// What the page can be shown: records in a folder, or the jobs of a fleet. Types alone.
+// The sources of the page: records in a folder, or the jobs of a fleet. Types alone.
 
 /** "waiting": a job that no worker has yet. */
 export type RunState = 'waiting' | 'running' | 'done' | 'failed' | 'killed' | 'lost'
@@ -19,7 +19,7 @@ export interface RunSummary {
   ending: string | null
 }
 
-/** What is known of one run besides its rows. */
+/** Facts of one run besides its rows. */
 export interface RunDetail extends RunSummary {
   folder: string
   prompt: string | null
@@ -30,7 +30,7 @@ export interface RunDetail extends RunSummary {
   tokens: { input: number; output: number; cached: number } | null
   costUsd: number | null
   rows: number
-  /** Where the record is not whole. */
+  /** Reason why the record is not whole, or null. */
   problem: string | null
   timeline: Timeline
 }

@@ -6,7 +6,7 @@ const readBytes = 1 << 20
 
 export interface LinePlace {
   text: string
-  /** Of its first byte. */
+  /** Position of the line's first byte. */
   offset: number
   /** With its end. */
   bytes: number

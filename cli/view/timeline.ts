@@ -99,7 +99,7 @@ export class TimelineBuilder {
     return { heardMs: this.#heardMs, bars: this.#bars, silences: this.#silences, marks: this.#marks }
   }
 
-  /** What is open ends with its attempt. */
+  /** Open bars end with their attempt. */
   #close(ms: number): void {
     for (const bar of this.#tools.values()) bar.toMs = ms
     this.#tools.clear()

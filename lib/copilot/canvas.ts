@@ -9,7 +9,7 @@ import type {
 
 export type { CanvasHostContext, CanvasHostContextCapabilities, CanvasJsonSchema } from './generated'
 
-/** What the runtime asks a session says which. */
+/** A question of the runtime to a session, which names the session. */
 type OfSession<T> = T & { sessionId: string }
 
 /** An action of a canvas that the agent can call. */

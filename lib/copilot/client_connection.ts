@@ -8,7 +8,7 @@ import { SharedWork, throwIfLeft } from './shared_work'
 /** State of the connection to the runtime. */
 export type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 
-/** What a connection needs of its client. */
+/** The parts of a client that its connection needs. */
 export interface ConnectionOwner {
   readonly receiver: LinkReceiver
   /** The connection is there. */
@@ -50,7 +50,7 @@ export class ClientConnection {
     return this.#runtimePort
   }
 
-  /** Of the runtime, while it is ours and runs. */
+  /** Process id of the runtime, while this client runs it. */
   get pid(): number | undefined {
     return this.#pid
   }
@@ -115,7 +115,7 @@ export class ClientConnection {
   async #start(onMade: (link: Link) => void): Promise<void> {
     const stops = this.#stops
     await Promise.all([this.#stopping, this.#forcing])
-    // What a crash left behind.
+    // A crash may have left a connection behind.
     if (this.#link) await this.#link.kill()
     if (stops !== this.#stops)
       throw new SheepdogError('SESSION_CLOSED', 'The client was stopped while it was starting')

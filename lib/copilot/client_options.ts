@@ -1,4 +1,4 @@
-// What a client can be told, and what follows from it.
+// The options of a client, and what follows from them.
 import { SheepdogError, invalidOption } from '../error'
 import { check, checkOptions } from '../option'
 import type { GitHubTelemetryNotification } from './generated'
@@ -181,7 +181,7 @@ export interface ClientSettings extends LaunchOptions {
   address: { host: string; port: number } | undefined
   workingDirectory: string
   env: Record<string, string | undefined>
-  /** Where the session histories are, if they can be read from here. */
+  /** Folder of the session histories, if they can be read from here. */
   home: string | undefined
 }
 

@@ -1,4 +1,4 @@
-// What comes from the runtime unasked: events, requests and notifications, brought to whom they concern.
+// Messages that come from the runtime unasked (events, requests, notifications), brought to whom they concern.
 import { HandlerTable, type SessionLifecycleEvent } from './event'
 import type { GitHubTelemetryNotification } from './generated'
 import {
@@ -12,7 +12,7 @@ import type { RequestAdapter } from './request_handler'
 import type { SessionTable } from './session_table'
 import type { TokenProviders } from './token_providers'
 
-/** What the inbox needs of its client. */
+/** The parts of a client that its inbox needs. */
 export interface InboxOwner {
   /** The connection that answers go over. */
   connection(): Link | undefined

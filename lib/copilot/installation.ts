@@ -1,4 +1,4 @@
-// What a runtime since 1.0.89 asks its program about extensions and installations.
+// Questions of runtimes since 1.0.89 to their program, about extensions and installations.
 import { onAbort, orAborted } from '../abort'
 
 import type {
@@ -63,7 +63,7 @@ export class InstallationQuestions {
         return { dispose: onAbort(signal, () => listener(undefined)) }
       },
     }
-    const takenBack = () => new Error('The installation question was taken back')
+    const takenBack = () => new Error('The installation question was withdrawn')
     try {
       const decided = (async () => this.#handler(request, cancellation))()
       const decision = await orAborted(decided, signal, takenBack)

@@ -1,2 +1,2 @@
-/** What JSON can say. */
+/** A value that JSON can express. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue }

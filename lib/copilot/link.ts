@@ -20,7 +20,7 @@ export interface RuntimeExit {
   stderr: string
 }
 
-/** What comes from the runtime and is no reply. */
+/** Messages of the runtime that are not replies. */
 export interface LinkReceiver {
   onEvent(session: number, event: unknown): void
   onRequest(id: string, method: string, params: unknown): void

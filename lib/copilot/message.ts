@@ -1,4 +1,4 @@
-// What is sent to a session.
+// Messages to a session.
 import type { AttachmentExtensionContext } from './generated'
 
 /** Sender of a message. */

@@ -1,4 +1,4 @@
-// What the runtime asks people: input, forms, plans, models.
+// Questions of the runtime to people: input, forms, plans, models.
 
 /** A question of the agent. */
 export interface UserInputRequest {

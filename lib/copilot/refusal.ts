@@ -11,11 +11,11 @@ export class Refusal extends Error {
   }
 }
 
-/** What was thrown, as text; whatever it was. */
+/** Any thrown value, as text. */
 export function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? `${thrown.message}` : String(thrown)
   } catch {
-    return 'something that has no text was thrown'
+    return 'a value without a text was thrown'
   }
 }

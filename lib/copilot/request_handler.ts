@@ -164,7 +164,7 @@ export class CopilotWebSocketForwarder extends CopilotWebSocketHandler {
   override async [kOpen](): Promise<void> {
     const { WebSocket } = globalThis as unknown as { WebSocket?: new (url: string) => WebSocketLike }
     if (!WebSocket)
-      throw new Error('this Node has no WebSocket: give an openWebSocket of your own, or use Node 22')
+      throw new Error('this version of Node has no WebSocket: pass your own openWebSocket, or use Node 22')
     const upstream = new WebSocket(this.context.url)
     upstream.binaryType = 'arraybuffer'
     this.#upstream = upstream

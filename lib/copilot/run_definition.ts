@@ -1,7 +1,7 @@
 // Definitions of scripted runs: factories, and workflows as they are called since runtime 1.0.89.
 import { SheepdogError } from '../error'
 
-/** What a scripted run is called. */
+/** The two names of a scripted run. */
 export type RunWord = 'Factory' | 'Workflow'
 interface RunLimits {
   maxConcurrentSubagents?: number
@@ -19,7 +19,7 @@ interface RunDefinition {
   run: unknown
 }
 
-/** What was defined here, by its handle. */
+/** Definitions made here, by their handles. */
 const definitions = new WeakMap<object, object>()
 
 export const isDefined = (handle: object): boolean => definitions.has(handle)

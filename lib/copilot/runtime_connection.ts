@@ -1,4 +1,4 @@
-// Where the runtime is, and how it is started.
+// The place of the runtime, and how it is started.
 import type { CopilotStartSpec } from '../../native/native'
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
@@ -129,7 +129,7 @@ export function parseAddress(url: string): { host: string; port: number } {
   return { host: parts[0] || 'localhost', port: parsePort(parts[1]!) }
 }
 
-/** What of the client's options becomes arguments and environment of the process. */
+/** Options of the client that become arguments and environment of the process. */
 export interface LaunchOptions {
   logLevel?: string
   gitHubToken?: string

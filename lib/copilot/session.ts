@@ -52,7 +52,7 @@ export interface SessionCapabilities {
  */
 export type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
 
-/** What a session needs of its client. */
+/** The parts of a client that its sessions need. */
 export interface SessionOwner {
   /** The connection that the session lives on, after bringing it back if that is allowed. */
   reach(session: CopilotSession): Promise<void>
@@ -69,7 +69,7 @@ export type TurnAnswer = AssistantMessageEvent & {
   readonly completionEventId?: string
 }
 
-/** What the runtime told while it resumed the session. */
+/** Events that the runtime sent while it resumed the session. */
 export interface ResumeEvents {
   /** It told of the resume at all; a runtime that tells nothing can't be judged by what it left out. */
   hasResumed: boolean

@@ -789,13 +789,13 @@ export function toWireConfig(config: AnyConfig): Record<string, unknown> {
   }
 }
 
-/** What only `session.create` takes. */
+/** Options that only `session.create` takes. */
 export function toWireCreate(config: SessionConfig): Record<string, unknown> {
   const { onPermissionRequest, cloud, refreshCustomInstructions } = config
   return { requestPermission: !!onPermissionRequest, cloud, refreshCustomInstructions }
 }
 
-/** What only `session.resume` takes. */
+/** Options that only `session.resume` takes. */
 export function toWireResume(config: ResumeSessionConfig): Record<string, unknown> {
   return {
     requestPermission: true,

@@ -249,7 +249,7 @@ export class SessionOpener implements SessionOwner {
     throw left(sessionId)
   }
 
-  /** What a session needs once it is open. */
+  /** Requests that a session needs once it is open. */
   async #finishOpening(session: CopilotSession, config: SessionConfig & ResumeSessionConfig): Promise<void> {
     const { sessionId, link } = session
     if (config.onMcpAuthRequest) {

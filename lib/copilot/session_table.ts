@@ -6,7 +6,7 @@ import type { ResumeSessionConfig, SessionConfig } from './session_config'
 type AnyConfig = SessionConfig & ResumeSessionConfig
 
 export class SessionTable {
-  /** Of one id, the newest object is the last. */
+  /** Objects of one session id, the newest last. */
   readonly #byId = new Map<string, CopilotSession[]>()
   readonly #byKey = new Map<number, CopilotSession>()
   readonly #configs = new WeakMap<CopilotSession, AnyConfig>()

@@ -30,7 +30,7 @@ export function parseAnswer<T>(schema: ResponseSchema<T>, answer: AssistantMessa
   } catch (error) {
     throw new SheepdogError(
       'SESSION_ERROR',
-      'The answer is not of the shape that was asked for; runtimes before 1.0.89 do not hold a model to a schema',
+      'The answer does not fit the schema; runtimes before 1.0.89 do not enforce it',
       facts,
       error,
     )

@@ -77,7 +77,7 @@ export type SystemMessageConfig =
 /** Functions that change sections, by section. */
 export type SectionTransforms = Map<string, SectionTransformFn>
 
-/** What goes over the wire, and the functions that stay here. */
+/** The part of the message that goes over the wire, and the functions that stay here. */
 export function splitSystemMessage(message: SystemMessageConfig | undefined): {
   wire: unknown
   transforms: SectionTransforms

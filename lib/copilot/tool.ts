@@ -160,7 +160,7 @@ const resultTypes: unknown[] = [
   'timeout',
 ] satisfies ToolResultType[]
 
-/** What a handler returned, as the runtime takes it. */
+/** A handler's return value in the form that the runtime takes. */
 export function toToolResult(value: unknown): ToolResult {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value

@@ -75,7 +75,7 @@ export interface JobArtifact {
 /** @internal As it comes from the core. */
 export interface StoredRecord extends JobRecord {
   artifacts?: JobArtifact[]
-  /** Where a result is that is too long for the record. */
+  /** Name of the object that holds a result too long for the record. */
   resultObject?: string
 }
 

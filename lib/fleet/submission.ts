@@ -1,4 +1,4 @@
-// What is submitted: a turn's options, and where and when it is to run.
+// A submission: a turn's options, and where and when it is to run.
 import { invalidOption } from '../error'
 import type { ProviderName, TurnOptions } from '../harness'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'

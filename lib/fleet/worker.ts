@@ -237,7 +237,7 @@ async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | u
   })
 }
 
-/** What can travel of whatever was thrown. */
+/** The part of a thrown value that can be sent to the fleet. */
 function faultOf(error: unknown): { code: string; message: string; facts: Record<string, unknown> } {
   if (!(error instanceof Error)) return { code: 'JOB_FAILED', message: String(error), facts: {} }
   const { code } = error as { code?: unknown }

@@ -46,7 +46,8 @@ export interface SessionFinding {
 
 /**
  * Checks which agent CLIs are installed and start. Asks each for its version, and for the version of
- * the session protocol that it speaks. Waits at most 20 seconds for each CLI, all at the same time.
+ * the session protocol that it speaks. Waits at most 10 seconds for a version and 20 seconds for an
+ * answer about the protocol, for two CLIs at a time. Does not check whether you are signed in.
  *
  * @throws AGENT_ABORTED when the signal is aborted; everything that was started is ended.
  *
@@ -60,7 +61,7 @@ export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   throwIfAborted(
     wanted,
     'AGENT_ABORTED',
-    'the examination was not begun: its abort signal was already aborted',
+    'the check of the agents was not started: its abort signal was already aborted',
   )
   const spec = agentSpec({ provider: 'codex', env: options.env, inheritEnv: options.inheritEnv })
   const examination = new native.AgentExamination()

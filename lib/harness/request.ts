@@ -1,4 +1,4 @@
-// What a turn is asked with: types and their checks. What a value means, and its default, is the core's business.
+// Options of a turn: types and their checks. What a value means, and its default, is the core's business.
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
@@ -357,7 +357,7 @@ export function merge(defaults: HarnessOptions, options: TurnOptions = {}): Harn
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   const merged: HarnessOptions = { ...defaults, ...given }
   if (defaults.env && options.env) merged.env = { ...defaults.env, ...options.env }
-  // What "edit" may run is no business of a turn at another level.
+  // The harness's `allow` is for "edit": a turn at another level does not get it.
   if (given.permission !== undefined && given.permission !== 'edit' && !given.allow) delete merged.allow
   if (defaults.retry && options.retry) merged.retry = { ...defaults.retry, ...options.retry }
   return merged
@@ -403,7 +403,7 @@ type AgentOptions = Omit<
 > &
   Pick<AgentSpec, 'permission'>
 
-/** What turns and sessions share, as it crosses. */
+/** The options that turns and sessions share, as they cross to the core. */
 export function agentSpec(options: AgentOptions): AgentSpec {
   const { binary, cwd, env = {}, inheritEnv = true, sandbox, record, ...rest } = options
   return {

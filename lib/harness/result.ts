@@ -26,7 +26,7 @@ export interface AgentUsage extends TokenUsage {
   costUsd?: number
 }
 
-/** What the addon tells of a turn's end: its text, and all else as JSON. */
+/** The addon's report of a turn's end: its text, and all else as JSON. */
 export interface TurnEnd {
   text: string
   facts: string

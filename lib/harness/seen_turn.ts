@@ -16,7 +16,7 @@ export class SeenTurn {
     this.#watch = watch
   }
 
-  /** What the agent's environment has besides. */
+  /** Variables that are added to the agent's environment. */
   get environment(): Record<string, string> {
     return this.#watch.environment
   }

@@ -25,7 +25,7 @@ const lastEventsMs = 2000
 export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
   readonly #native: NativeTurn | undefined
   #iterated = false
-  /** Of a turn whose events others look at as well. */
+  /** Events of a turn that others watch as well. */
   #watched: WatchedEvents | undefined
 
   /** Resolves and rejects as `Harness.run` does. You need not await it. */
@@ -79,7 +79,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     })
   }
 
-  /** What an iteration waits for last. */
+  /** The promise that an iteration waits for last. */
   get #end(): Promise<unknown> {
     return this.#native ? this.result.catch(() => {}) : this.result
   }

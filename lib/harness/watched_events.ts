@@ -72,7 +72,7 @@ export class WatchedEvents implements AsyncIterableIterator<AgentEvent> {
       }
     } finally {
       this.#isOver = true
-      // What `end` gives may wait for this very read.
+      // The promise that `end` returns may wait for this very read.
       for (const resolve of this.#waiting.splice(0))
         void Promise.resolve()
           .then(() => this.#end())

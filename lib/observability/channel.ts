@@ -1,4 +1,4 @@
-// What is told to whoever subscribes to the channels of node:diagnostics_channel. Nobody subscribed: nothing is built.
+// Messages to subscribers of the channels of node:diagnostics_channel. Without a subscriber nothing is built.
 import { channel, type Channel } from 'node:diagnostics_channel'
 import type { ProviderName } from '../harness/request'
 import type { TurnResult } from '../harness/result'
@@ -84,7 +84,7 @@ export function publish<Name extends keyof Messages>(name: Name, message: Messag
 
 let last = 0
 
-/** Of a run, a turn, a tool or a session: no two of this process have the same. */
+/** A new id of a run, a turn, a tool or a session: no two of this process have the same. */
 export function nextId(): number {
   return ++last
 }

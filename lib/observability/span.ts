@@ -21,7 +21,7 @@ function openTelemetry(): typeof OpenTelemetry | null {
   return api
 }
 
-/** What others hang into their SDK may throw: that is no fault of a turn's. */
+/** Code that others hang into their SDK may throw: that is no fault of a turn's. */
 function quietly<T>(act: () => T): T | undefined {
   try {
     return act()

@@ -5,7 +5,7 @@ import type { TurnResult } from '../harness/result'
 import { channels, nextId, publish, type TurnMessage } from './channel'
 import { TurnSpan, type ToolSpan } from './span'
 
-/** What a turn begins with. */
+/** Facts with which a turn begins. */
 export type TurnFacts = Omit<Extract<TurnMessage, { phase: 'start' }>, 'phase' | 'id'>
 
 interface OpenTool {
@@ -44,7 +44,7 @@ export class TurnWatch {
     return channels.tool.hasSubscribers || this.#span?.isRecording === true
   }
 
-  /** What the agent's environment has besides. */
+  /** Variables that are added to the agent's environment. */
   get environment(): Record<string, string> {
     return this.#span?.environment() ?? {}
   }

@@ -1,4 +1,4 @@
-// Where the chunks of a program's input come from, one after the other, and how they get there.
+// The source of a program's input: where its chunks come from, and how they get to the program.
 import { types } from 'node:util'
 import { SheepdogError, invalidOption } from '../error'
 import { show } from '../option'
@@ -26,7 +26,7 @@ export function sourceOf(path: string, from: unknown): Source | undefined {
       throw invalidOption(path, 'the stream is already being read elsewhere')
     return ofWebStream(() => (from as { getReader(): WebReader }).getReader())
   }
-  // What counts its numbers is no source of text.
+  // A view that counts numbers is not a source of text.
   if (ArrayBuffer.isView(from)) return undefined
   const open =
     Symbol.asyncIterator in from

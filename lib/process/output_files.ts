@@ -1,4 +1,4 @@
-// Where `saveOutput()` writes.
+// The files that `saveOutput()` writes.
 import { resolve } from 'node:path'
 import { invalidOption } from '../error'
 import { check, checkOptions } from '../option'

@@ -1,4 +1,4 @@
-// What a program is run with: types and their checks. What a value means, and its default, is the core's business.
+// Options of a program's run: types and their checks. What a value means, and its default, is the core's business.
 import type { RunSpec } from '../../native/native'
 import type { Readable } from 'node:stream'
 import { createReadStream } from 'node:fs'
@@ -273,7 +273,7 @@ export const processOptionChecks = {
       throw invalidOption(path, `expected a boolean or { columns, rows }, got ${show(value)}`)
     checkOptions(value, sizeChecks, path)
   },
-  /** Of other libraries: what there is in their place. */
+  /** Options of other libraries, answered with what to use in their place. */
   shell(path: string) {
     throw invalidOption(
       path,
@@ -292,7 +292,7 @@ export const processOptionChecks = {
   signal: check.signal,
 }
 
-/** What a call says: the options may stand in the place of the arguments. */
+/** The parts of a call: the options may stand in the place of the arguments. */
 export interface Call {
   command: string
   args: string[]
@@ -315,7 +315,7 @@ export function callOf(command: unknown, args: unknown, options: unknown): Call 
   }
 }
 
-/** What can't be had together. */
+/** Refuses options that can't be combined. */
 function checkTogether({ input, stdin, stdio, pty }: RunOptions, canBeWritten: boolean): void {
   const instead = 'with `stdio: "inherit"` the program reads the stdin of this process'
   if (stdio && input !== undefined) throw invalidOption('input', `cannot be used: ${instead}`)
@@ -396,7 +396,7 @@ function isFile(value: unknown): value is { file: string | URL } {
   return typeof value === 'object' && value !== null && 'file' in value
 }
 
-/** Of another realm too. */
+/** Whether a value is a URL, also one of another realm. */
 function isUrl(value: unknown): value is URL {
   return typeof value === 'object' && value !== null && 'href' in value && 'protocol' in value
 }

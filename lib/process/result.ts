@@ -1,4 +1,4 @@
-// What a run brings home: types alone.
+// The result of a run: types alone.
 import type { SandboxReport } from '../sandbox'
 
 /**

@@ -14,7 +14,7 @@ import { sizeChecks } from './request'
 import type { LineBatch, OutputLine, RunResult } from './result'
 import type { ProcessStdin } from './stdin'
 
-/** What was begun; without a process nothing was. */
+/** A start: without a process, nothing was started. */
 export interface Started<Output = string> {
   process?: NativeProcess
   result: Promise<RunResult<Output>>

@@ -1,8 +1,8 @@
-// What is on its way to a program's stdin, in order: one native call at a time, and what comes meanwhile goes together.
+// Chunks on their way to a program's stdin, in order: one native call at a time, and what comes meanwhile goes together.
 import type { NativeProcess } from '../../native/native'
 import { settle } from '../error'
 
-/** Of one native call: it is copied on this thread, and small chunks are put together up to it. */
+/** Most bytes of one native call: it is copied on this thread, and small chunks are put together up to it. */
 const BATCH_BYTES = 256 << 10
 
 interface Waiting {

@@ -297,7 +297,7 @@ const maxUntakenLength = 1 << 20
 export class RuntimeClient implements AsyncDisposable {
   readonly #client: NativeClient
   readonly #running = new Map<number, Running>()
-  /** Of the last request that had them: files may be finished later. */
+  /** Callbacks of the last request that had them: files may be finished later. */
   #onUploadRequest: ExecuteOptions['onArtifactUploadRequest']
   #onUploaded: ExecuteOptions['onArtifactUploaded']
   /** Events of a request can come before its number has. */

@@ -119,7 +119,7 @@ class Speech {
   }
 }
 
-/** What a handler throws may fail itself when it is looked at. */
+/** A value that a handler throws may itself throw when it is read. */
 function fail(invocation: NativeInvocation, error: unknown): void {
   try {
     invocation.fail(errorText(error), errorMetadata(error))
@@ -201,7 +201,7 @@ function errorText(error: unknown): string {
   return withoutPaths(typeof error === 'string' ? error : 'the handler threw a value that is not an error')
 }
 
-/** Where this server's own files are is nobody's business. */
+/** Removes paths: clients must not learn where this server's own files are. */
 function withoutPaths(text: string): string {
   const lines = text.split('\n').filter((line) => !/^\s+at /.test(line))
   let out = lines.join('\n')
@@ -214,7 +214,7 @@ function withoutPaths(text: string): string {
 /** Own properties that tell of this server. */
 const hidden = new Set(['stack', 'path', 'dest', 'message', 'metadata', 'cause', 'name'])
 
-/** What a client learns of an error beside its message. */
+/** Facts of an error that a client gets beside its message. */
 export function errorMetadata(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) {
     if (typeof error === 'object' && error !== null) {

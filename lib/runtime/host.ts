@@ -1,4 +1,4 @@
 import { native } from '../native'
 
-/** What this JavaScript environment has begun, and what ends with it. */
+/** Everything that this JavaScript environment has begun, and that ends with it. */
 export const host = new native.RuntimeHost()

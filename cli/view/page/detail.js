@@ -7,7 +7,7 @@ const rowHeight = 26
 const pageRows = 200
 /** An unfolded row shows so much, and scrolls inside. */
 const mostUnfolded = 380
-/** Of output: more of a row is not kept in the page. */
+/** Longest output of a row that is kept in the page. */
 const mostText = 200_000
 
 const byId = (id) => document.getElementById(id)
@@ -46,7 +46,7 @@ export class Detail {
     })
     // Silence and the clock go on when nothing comes.
     setInterval(() => this.#run?.state === 'running' && this.#drawHead(), 1000)
-    // What a dead host left lives on for a moment, or for long.
+    // Processes that a dead host left may live on for a moment, or for long.
     const hasProcesses = () => this.#run?.state === 'running' || !byId('tree').hidden
     setInterval(() => hasProcesses() && void this.#loadProcesses(), 1500)
   }

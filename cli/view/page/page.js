@@ -87,7 +87,7 @@ live.addEventListener('error', () => byId('link').classList.remove('on'))
 live.addEventListener('message', ({ data }) => {
   const ids = JSON.parse(data)
   const known = new Map(all.map((run) => [run.id, run]))
-  // What is written to the run in sight changes nothing in the list, unless it is new or has ended.
+  // Lines that are written to the run in sight change nothing in the list, unless the run is new or has ended.
   void refresh().then(() => {
     if (!detail.id && all[0]) choose(all[0].id)
     const [before, now] = [known.get(detail.id), all.find(({ id }) => id === detail.id)]

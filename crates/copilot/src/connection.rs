@@ -227,7 +227,7 @@ impl Connection {
         }
         match self.0.noise.load(Ordering::Relaxed) {
             0 => {}
-            bytes => facts.push(format!("{bytes} bytes from the server were no messages")),
+            bytes => facts.push(format!("{bytes} bytes from the server were not messages")),
         }
         facts.join("; ")
     }

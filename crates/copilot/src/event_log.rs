@@ -128,7 +128,7 @@ fn copy_session(
             Line::Bad(reason) => Err(reason),
             // A history begins with its start; what is left of a beginning that is lost would not be read.
             Line::Event(event) if salvage.kept == 0 && !event.begins() => {
-                Err("it stands before the session's start".into())
+                Err("it comes before the session's start".into())
             }
             Line::Event(event) => Ok(event.begins()),
         };
@@ -213,8 +213,8 @@ fn parse_line(line: &[u8]) -> Line<'_> {
         return Line::Blank;
     }
     match serde_json::from_slice::<Event<'_>>(line) {
-        Ok(event) if !is_uuid(&event.id) => Line::Bad("its id is no UUID".to_owned()),
-        Ok(event) if !event.data.get().starts_with('{') => Line::Bad("its data is no object".to_owned()),
+        Ok(event) if !is_uuid(&event.id) => Line::Bad("its id is not a UUID".to_owned()),
+        Ok(event) if !event.data.get().starts_with('{') => Line::Bad("its data is not an object".to_owned()),
         Ok(event) => Line::Event(event),
         Err(error) => Line::Bad(error.to_string()),
     }

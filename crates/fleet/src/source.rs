@@ -140,7 +140,7 @@ fn check_ref(name: &str) -> Result<(), String> {
     if is_name {
         return Ok(());
     }
-    Err(format!("expected a branch, a tag or a whole commit id, got {name:?}"))
+    Err(format!("expected a branch, a tag or a full commit id, got {name:?}"))
 }
 
 #[cfg(test)]

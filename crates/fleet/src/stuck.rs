@@ -35,7 +35,7 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         if around.is_used_up {
             let stream = around.records;
             return Some(format!(
-                "the stream {stream} is full, so that what came of it can't be written: remove old jobs with `sheepdog fleet prune`"
+                "the stream {stream} is full, so its result can't be written: remove old jobs with `sheepdog fleet prune`"
             ));
         }
         let worker = record.worker.as_deref().unwrap_or("its worker");
@@ -43,22 +43,19 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
             // Whether its worker is there nobody can say.
             return None;
         }
-        return around
-            .workers
-            .iter()
-            .find(names)
-            .is_none()
-            .then(|| format!("its worker {worker} is silent: another one gets it when the lease is over"));
+        return around.workers.iter().find(names).is_none().then(|| {
+            format!("its worker {worker} is silent: another worker gets the job when the lease is over")
+        });
     }
     if around.is_full && record.attempt == 0 {
         let stream = around.records;
         return Some(format!(
-            "the stream {stream} is full, so that no new job is begun: remove old jobs with `sheepdog fleet prune`"
+            "the stream {stream} is full, so no new job starts: remove old jobs with `sheepdog fleet prune`"
         ));
     }
     if let Some(stream) = around.full_leases {
         return Some(format!(
-            "the stream {stream} is full, so that workers can't say that they are there and no place of a key is free: give it more room"
+            "the stream {stream} is full, so workers can't renew their leases, and no place of a key is free: give the stream more room"
         ));
     }
     let serves = |worker: &&Value| has(&worker["queues"], &record.queue);
@@ -102,7 +99,7 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
     if around.is_held
         && let Some(provider) = &record.provider
     {
-        return Some(format!("{provider} is at its limit: all workers leave it alone until that is over"));
+        return Some(format!("{provider} is at its usage limit: no worker uses it until the limit ends"));
     }
     if let Some(key) = &spec.key
         && around.key_holders.len() >= spec.key_limit as usize
@@ -166,7 +163,7 @@ mod tests {
         );
         assert!(why(|record, _| record.handler = Some("mul".into()), free()).contains("has the handler mul"));
         assert_eq!(why(|record, _| record.handler = Some("sum".into()), free()), "");
-        assert!(why(|_, _| {}, (worker(&[]), true, &[])).starts_with("codex is at its limit"));
+        assert!(why(|_, _| {}, (worker(&[]), true, &[])).starts_with("codex is at its usage limit"));
         assert!(
             why(|_, spec| spec.key = Some("k".into()), (worker(&[]), false, &["b"])).contains("taken by b")
         );
@@ -229,11 +226,11 @@ mod tests {
             };
             why_stuck(record, &spec, &around).unwrap_or_default()
         };
-        assert!(why(&record, true, false).contains("KV_SD_RUN is full, so that no new job is begun"));
+        assert!(why(&record, true, false).contains("KV_SD_RUN is full, so no new job starts"));
         record.attempt = 1;
         assert_eq!(why(&record, true, false), "", "it has its place");
         (record.state, record.worker) = (JobState::Running, Some("w".into()));
         assert_eq!(why(&record, true, false), "");
-        assert!(why(&record, true, true).contains("what came of it can't be written"));
+        assert!(why(&record, true, true).contains("its result can't be written"));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn now() -> u64 {
 fn new_id() -> Result<String, Error> {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let random = random::secret::<16>()
-        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system gives no random numbers"))?;
+        .ok_or_else(|| Error::new(ErrorCode::FleetStorage, "the system provides no random numbers"))?;
     let time = now();
     let stamp = (0..10).rev().map(|place| LETTERS[(time >> (place * 5)) as usize & 31]);
     let rest = random.iter().map(|byte| LETTERS[*byte as usize & 31]);
@@ -46,7 +46,7 @@ impl Engine {
             if self.is_full_of_records().await {
                 return Err(full(
                     &self.names().run_stream(),
-                    "the rest is kept for jobs that are on their way",
+                    "the rest is reserved for jobs that have started",
                 ));
             }
             let was_there = self.put_job(&spec, "").await?;
@@ -75,7 +75,10 @@ impl Engine {
             }
             // Claimed and done between the two looks.
         }
-        Err(Error::new(ErrorCode::JobNotFound, format!("the fleet has no job {id}, or not any more")))
+        Err(Error::new(
+            ErrorCode::JobNotFound,
+            format!("the fleet has no job {id}; it may have been removed"),
+        ))
     }
 
     /// Cancels; resolves with the record once the job is over. A holder that does not answer for long is not waited for.
@@ -161,7 +164,7 @@ impl Engine {
                 if next == kept.record {
                     return Ok(());
                 }
-                let message = format!("what job {id} was to do is not kept any more: submit it anew");
+                let message = format!("the spec of job {id} was removed: submit the job again");
                 return Err(Error::new(ErrorCode::JobNotFound, message));
             };
             spec.at = None;

@@ -169,9 +169,9 @@ codes! {
     JobLeaseLost = "JOB_LEASE_LOST",
     /// The repository of a job could not be checked out. Fields: `kind`, `url`.
     JobCheckoutFailed = "JOB_CHECKOUT_FAILED",
-    /// As many jobs wait as the fleet takes.
+    /// As many jobs wait as the fleet takes. Fields: `stream`.
     FleetFull = "FLEET_FULL",
-    /// The server has no room, or its store can't be used.
+    /// The server has no room, or its store can't be used. Fields: `stream`.
     FleetStorage = "FLEET_STORAGE",
     /// No server answers. Fields: `servers`.
     FleetUnreachable = "FLEET_UNREACHABLE",

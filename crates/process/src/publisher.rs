@@ -45,7 +45,7 @@ impl Drop for Publisher {
         let command = &self.command;
         let error = if self.started.borrow().as_ref().is_some_and(Result::is_ok) {
             let message = format!(
-                "what watched {command} ended before it: its processes are killed, its exit status is unknown"
+                "the task that watched {command} ended before it: its processes are killed, its exit status is unknown"
             );
             Error::new(ErrorCode::ProcessLost, message)
         } else {

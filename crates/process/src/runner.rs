@@ -151,7 +151,7 @@ impl Runner {
         self.give_up();
         let mut outcome = self.outcome().await;
         let message = format!(
-            "what watched {} failed: its processes were killed; this is a bug of the addon, or of a sink that panicked",
+            "the task that watched {} failed: its processes were killed; this is a bug of the addon, or of a sink that panicked",
             outcome.result.as_ref().map_or("the program", |result| &result.command)
         );
         outcome.error = Some(Error::new(ErrorCode::ProcessLost, message));

@@ -53,7 +53,7 @@ impl Process {
                 saved = write_all(chunks, plan, contained) => saved,
                 () = disk_hangs => {
                     let waited = GIVE_UP.as_secs();
-                    let message = format!("the disk had not taken the output {waited} s after the end of the run");
+                    let message = format!("the output was not written within {waited} s after the end of the run: the disk is too slow");
                     Err(Error::new(ErrorCode::ProcessOutputFailed, message))
                 }
             }
@@ -142,7 +142,10 @@ async fn next_batch(chunks: &mut ChunkReader) -> Option<Vec<(Stream, Bytes)>> {
 
 fn blocked<T>(done: io::Result<Result<T>>) -> Result<T> {
     done.unwrap_or_else(|error| {
-        Err(Error::new(ErrorCode::ProcessOutputFailed, format!("no thread to write the output: {error}")))
+        Err(Error::new(
+            ErrorCode::ProcessOutputFailed,
+            format!("the system refused a thread to write the output: {error}"),
+        ))
     })
 }
 

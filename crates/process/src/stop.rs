@@ -46,7 +46,7 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
         StopReason::InputFailed => Error::new(
             ErrorCode::ProcessInputFailed,
             format!(
-                "the source of the `input` of {name} failed, so {name} was killed before it could take a part of its input for the whole"
+                "the source of the `input` of {name} failed, so {name} was killed before it could mistake a part of its input for all of it"
             ),
         ),
         StopReason::Lost => Error::new(

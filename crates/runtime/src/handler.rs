@@ -109,7 +109,7 @@ pub struct NoAgent;
 
 impl AgentHandler for NoAgent {
     fn run(&self, _: AgentInvocation, _: AgentSender) -> AgentFuture {
-        let error = "no agent is served here: commands only".to_owned();
+        let error = "this runtime serves no agent: it runs commands only".to_owned();
         Box::pin(async move { Err(AgentFault { error, metadata: Map::new() }) })
     }
 }

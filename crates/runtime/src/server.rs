@@ -123,7 +123,7 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
         ));
     }
     if options.token.is_none() && options.handler.is_sandboxed() {
-        let problem = "is needed where the agent is in a sandbox: without one the agent itself could connect, and have commands run outside of its sandbox";
+        let problem = "is required when the agent is in a sandbox: without one the agent could connect and run commands outside its sandbox";
         return Err(Error::invalid_option("token", problem));
     }
     let host = options.host.trim_start_matches('[').trim_end_matches(']').to_owned();

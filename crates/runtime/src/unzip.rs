@@ -140,7 +140,7 @@ impl Placing {
             if entry.file_type().map_err(words)?.is_dir() {
                 match existing {
                     Some(existing) if existing.is_dir() => {}
-                    Some(_) => return Err(named("something that is no directory is in its way")),
+                    Some(_) => return Err(named("something that is not a directory is in its way")),
                     None => {
                         fs::create_dir(&place).map_err(words)?;
                         self.done.push(Step::Made(place.clone()));
@@ -253,7 +253,7 @@ impl Unpacking<'_> {
             path.push(part);
             match fs::symlink_metadata(&path) {
                 Ok(existing) if existing.is_dir() => {}
-                Ok(_) => return Err("something that is no directory is in its way".to_owned()),
+                Ok(_) => return Err("something that is not a directory is in its way".to_owned()),
                 Err(_) => fs::create_dir(&path).map_err(|error| error.to_string())?,
             }
         }

@@ -44,7 +44,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             return refuse("431 Request Header Fields Too Large", "The request's head is too long.");
         }
-        Err(_) => return refuse("400 Bad Request", "This is no HTTP/1.1."),
+        Err(_) => return refuse("400 Bad Request", "This is not HTTP/1.1."),
     };
     let header = |name: &str| {
         let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
@@ -75,7 +75,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
             "426 Upgrade Required",
             "text/plain",
             extra,
-            "WebSocket version 13 is spoken here.",
+            "Only WebSocket version 13 is supported.",
         ));
     }
     // All of them: of a header that comes twice, nobody knows which one others go by.
@@ -92,7 +92,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
         let was_given = given.is_some();
         if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
             let extra = "WWW-Authenticate: Bearer\r\n";
-            let words = if was_given { "This token is not the right one." } else { "A token is needed." };
+            let words = if was_given { "The token is wrong." } else { "A token is needed." };
             return UpgradeAnswer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
         }
     }
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(ask("/", "", &policy), "426");
         assert_eq!(ask("/any/path?q=1", UPGRADE, &AccessPolicy::default()), "101");
         assert_eq!(ask("/", &UPGRADE.replace("13", "8"), &AccessPolicy::default()), "426");
-        assert_eq!(answer(b"\x16\x03\x01 tls", &policy), refuse("400 Bad Request", "This is no HTTP/1.1."));
+        assert_eq!(answer(b"\x16\x03\x01 tls", &policy), refuse("400 Bad Request", "This is not HTTP/1.1."));
         assert_eq!(answer(b"GET / HTTP/1.1\r\nHos", &policy), UpgradeAnswer::ReadOn);
         assert!(matches!(answer(&[b'A'; MAX_HEAD_BYTES], &policy), UpgradeAnswer::Refuse(_)));
     }

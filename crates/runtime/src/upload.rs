@@ -88,7 +88,7 @@ impl Problem {
             Problem::Http(error) => error.to_string(),
             Problem::Early => "the server answered before it had the file".to_owned(),
             Problem::Elsewhere(status) => {
-                format!("status {status} leads elsewhere than to a place for the file")
+                format!("status {status} does not redirect to a place for the file")
             }
         }
     }

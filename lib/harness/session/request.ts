@@ -1,4 +1,4 @@
-// What a session and its prompts are asked with: types and their checks.
+// Options of a session and of its prompts: types and their checks.
 import type { Tool } from '../../copilot/tool'
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'

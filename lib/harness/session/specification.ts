@@ -1,9 +1,9 @@
-// What a session is opened with, as the core takes it.
+// Options of a session, in the form that the core takes.
 import { agentSpec, type HarnessOptions, type ProviderName } from '../request'
 import type { OpenOptions } from './request'
 import type { ToolServer } from './tool_server'
 
-/** What a harness's turns and its sessions have in common. */
+/** Options that a harness's turns and its sessions have in common. */
 const sharedNames = [
   ...(['binary', 'cwd', 'env', 'inheritEnv', 'killGraceMs', 'containment', 'signal'] as const),
   ...(['model', 'systemPrompt', 'redact', 'record', 'maxRecordBytes', 'name'] as const),
@@ -31,7 +31,7 @@ function given<T extends object>(options: T | undefined): T {
   return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
 }
 
-/** What crosses; the options are checked. */
+/** The specification that crosses to the core; the options are checked. */
 export function openSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
   const { policy, allow, mcpServers = [], onPermission, permissionTimeoutMs, settleMs, retry } = options
   const pairs = (record: Record<string, string> = {}) =>

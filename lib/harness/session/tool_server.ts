@@ -1,6 +1,6 @@
 // The caller's tools for an agent: a Model Context Protocol server on loopback, for one session, behind a bearer of its own.
 //
-// Of that protocol it needs five methods over one way of transport (a POST answered with JSON), and it has no state. The
+// It needs five methods of that protocol over one way of transport (a POST answered with JSON), and it has no state. The
 // protocol's own npm package brings ninety more along, to a package that has none; a crate would carry every call to the
 // JavaScript thread and back, where its handler lives anyway.
 import { randomBytes, timingSafeEqual } from 'node:crypto'

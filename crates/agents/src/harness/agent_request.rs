@@ -96,7 +96,7 @@ impl AgentRequest {
                 }
             };
             let message = format!(
-                "the attempts so far used {figures}: nothing is left of {} for another one",
+                "the attempts so far used {figures}: nothing of {} is left for another attempt",
                 cap.as_str()
             );
             let error = Error::new(ErrorCode::AgentBudget, message)

@@ -13,7 +13,7 @@ const PLAIN: &str = "._-/:=@+%*";
 pub(crate) fn check(allow: &[String], level: Level) -> Result<(), Error> {
     if !allow.is_empty() && !matches!(level, Level::Edit | Level::Ask) {
         let problem = format!(
-            "counts at permission \"edit\" alone (in a session at \"ask\" too), and this is {:?}: leave it out, or pass []",
+            "applies at permission \"edit\" only (in a session also at \"ask\"), not at {:?}: leave it out, or pass []",
             level.as_str()
         );
         return Err(Error::invalid_option("allow", problem));
@@ -22,7 +22,7 @@ pub(crate) fn check(allow: &[String], level: Level) -> Result<(), Error> {
         let refuse = |problem: String| Err(Error::invalid_option(&format!("allow[{index}]"), problem));
         if let Some(letter) = glob.chars().find(|letter| !is_plain(*letter)) {
             return refuse(format!(
-                "{glob:?} has {letter:?} in it: a glob names one command, in letters, digits, spaces and {PLAIN}"
+                "{glob:?} contains {letter:?}: a glob names one command, in letters, digits, spaces and {PLAIN}"
             ));
         }
         if glob.trim() != glob
@@ -32,7 +32,7 @@ pub(crate) fn check(allow: &[String], level: Level) -> Result<(), Error> {
         }
         if let Some(option) = shell::reaching_option(glob) {
             return refuse(format!(
-                "{glob:?} has {option:?} in it, by which a command writes elsewhere or runs another program: leave it out"
+                "{glob:?} contains the option {option:?}, by which a command writes elsewhere or runs another program: leave it out"
             ));
         }
     }

@@ -307,7 +307,7 @@ impl Watch<'_> {
             Due::Nothing | Due::Sample => {}
             Due::Extend { limit } => {
                 let message = format!(
-                    "silent for {} s, but its processes are busy: it is given as long again",
+                    "silent for {} s, but its processes are busy: waiting for the same time once more",
                     limit.as_secs_f64()
                 );
                 self.listening.heard().transcript.digest_mut().warning(&message);
@@ -368,8 +368,7 @@ impl Watch<'_> {
         transcript.read_rest();
         let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
         if transcript.digest().terminal().is_some() && !left.is_empty() {
-            let message =
-                format!("left running behind its end of turn, and ended with it: {}", left.join(", "));
+            let message = format!("still running at the end of the turn, and killed: {}", left.join(", "));
             transcript.digest_mut().warning(&message);
         } else if self.stop.is_none()
             && let Some(message) = strays_of(&outcome)
@@ -388,7 +387,7 @@ impl Watch<'_> {
         }
         let digest = transcript.digest();
         if !self.plan.allowance.is_unlimited() && digest.total_usage().is_none() && digest.turns() > 0 {
-            let message = "it told nothing of what it used: no budget knows of this attempt";
+            let message = "the CLI reported no usage: no budget counts this attempt";
             transcript.digest_mut().warning(message);
         }
         let verdict = verdict(&Evidence {
@@ -466,9 +465,9 @@ fn changed_of(outcome: &Outcome) -> Option<String> {
 fn strays_of(outcome: &Outcome) -> Option<String> {
     match outcome.result.as_ref().map_or(0, |result| result.strays_killed) {
         0 => None,
-        1 => Some("a process that it started still ran when it had ended, and was ended with it".to_owned()),
+        1 => Some("a process that the agent started was still running at its end, and was killed".to_owned()),
         many => Some(format!(
-            "{many} processes that it started still ran when it had ended, and were ended with it"
+            "{many} processes that the agent started were still running at its end, and were killed"
         )),
     }
 }

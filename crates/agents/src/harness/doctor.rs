@@ -109,7 +109,7 @@ async fn version_of(
     folder.remove().await;
     match (&outcome.error, &outcome.result) {
         (Some(error), _) if error.code() == ErrorCode::ProcessTimedOut => Err(format!(
-            "it did not tell its version within {} s: run `{} --version` by hand to see what it waits for",
+            "it did not print its version within {} s: run `{} --version` by hand to see what it waits for",
             VERSION_TIMEOUT.as_secs(),
             agent.provider.descriptor().program
         )),
@@ -133,7 +133,7 @@ fn version_in(result: &RunResult) -> Result<String, String> {
         .map(|word| word.trim_start_matches('v').trim_end_matches('.'))
         .find(|word| is_version(word))
         .map(str::to_owned)
-        .ok_or_else(|| "it starts but tells no version".to_owned())
+        .ok_or_else(|| "it starts but prints no version".to_owned())
 }
 
 fn is_version(word: &str) -> bool {

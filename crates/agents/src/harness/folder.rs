@@ -35,7 +35,7 @@ impl RunFolder {
         SWEPT.call_once(|| folder_owner::sweep(&parent));
         Self::create_in(&parent, &contained).map_err(|error| {
             let message = format!(
-                "no temporary folder could be made in {}: {error}; set TMPDIR to one that can be written to",
+                "cannot create a temporary folder in {}: {error}; set TMPDIR to a folder that you can write to",
                 parent.display()
             );
             Error::new(ErrorCode::ProcessSpawnFailed, message)

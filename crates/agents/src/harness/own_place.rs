@@ -45,7 +45,7 @@ impl OwnPlace {
     pub(crate) fn make(&self) -> Result<Vec<PathBuf>, Error> {
         self.link().map_err(|error| {
             let message = format!(
-                "{}, a state folder for the sandbox, could not be made of {}: {error}",
+                "cannot create {}, a state folder for the sandbox, from {}: {error}",
                 self.folder.display(),
                 self.root.display()
             );

@@ -264,12 +264,12 @@ fn read_structured(
 /// Whoever was to say how it ended is not there, or not yet.
 fn unfinished_fault(why: Unfinished) -> Fault {
     let message = match why {
-        Unfinished::Running => "the turn is under way: its record has no end yet",
+        Unfinished::Running => "the turn is still running: its record has no end yet",
         Unfinished::HostGone => {
-            "the host was gone before the turn ended: this is what was known until then; it can be gone on with by `resume`"
+            "the host ended before the turn did: this is what was known until then; `resume` continues it"
         }
         Unfinished::Elsewhere => {
-            "the record has no end, and its host was of another machine, boot or container"
+            "the record has no end, and its host ran on another machine, boot or container"
         }
     };
     Fault {

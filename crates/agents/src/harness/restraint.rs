@@ -23,7 +23,7 @@ pub(crate) fn check_switches(
     match changes.iter().find(is_switch) {
         Some((name, _)) if level != Level::Auto => {
             let problem = format!(
-                "might let {} do more than {:?}: leave it out, or ask for permission: \"auto\"",
+                "could let {} do more than {:?}: leave it out, or pass permission: \"auto\"",
                 provider.as_str(),
                 level.as_str()
             );

@@ -75,7 +75,7 @@ impl HeldAccount {
 
 /// What is told of a wait for the end of a limit. `is_met`: by the turn itself, rather than by others.
 pub(crate) fn waiting(provider: Provider, is_met: bool, until: SystemTime) -> AgentEvent {
-    let what = if is_met { "goes on when that ends" } else { "is held back" };
+    let what = if is_met { "continues when the limit ends" } else { "is held back" };
     let message = format!("{} is at its usage limit: the turn {what}", provider.as_str());
     AgentEvent::Retry { message, until: Some(epoch_millis(until)) }
 }

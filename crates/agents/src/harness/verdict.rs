@@ -134,7 +134,7 @@ fn weigh(evidence: &Evidence) -> Verdict {
     if let (Some(asked), Some(reported)) = (resume, digest.session_id())
         && !provider.is_same_session(asked, reported)
     {
-        let message = format!("{name} was asked to go on with session {asked} but began {reported}");
+        let message = format!("{name} was asked to continue session {asked} but began {reported}");
         return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
     }
     if stop == Some(Stop::OverBudget) {
@@ -214,12 +214,12 @@ fn no_end(evidence: &Evidence) -> Verdict {
             return Verdict::fault(ErrorCode::AgentTimedOut, kind, message);
         }
         Some(Stop::NoProgress) => {
-            let message = format!("{name} went on printing without any progress{last_words}");
+            let message = format!("{name} kept printing without any progress{last_words}");
             return Verdict::fault(ErrorCode::AgentNoProgress, kind, message);
         }
         Some(Stop::OtherSession) => {
             let asked = resume.unwrap_or_default();
-            let message = format!("{name} was asked to go on with session {asked} but began another one");
+            let message = format!("{name} was asked to continue session {asked} but began another one");
             return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
         }
         Some(Stop::Lingered | Stop::Aborted | Stop::OverBudget) | None => {}
@@ -232,19 +232,19 @@ fn no_end(evidence: &Evidence) -> Verdict {
     match ending {
         Ending::Exited(0) if resume.is_some() && is_silent => {
             let message = format!(
-                "{name} ended without a word when asked to go on with session {}",
+                "{name} printed nothing when asked to continue session {}",
                 resume.unwrap_or_default()
             );
             Verdict::fault(ErrorCode::AgentResumeFailed, None, message)
         }
         Ending::Exited(0) => {
             let message = format!(
-                "{name} exited with 0 but never said that its turn ended: its output was cut{last_words}"
+                "{name} exited with 0 but never reported the end of its turn: its output was cut{last_words}"
             );
             Verdict::fault(ErrorCode::AgentTruncated, kind, message)
         }
         Ending::Unknown => {
-            let message = format!("the output of {name} holds no end of turn{last_words}");
+            let message = format!("the output of {name} contains no end of turn{last_words}");
             Verdict::fault(ErrorCode::AgentTruncated, kind, message)
         }
         Ending::Signalled(signal) => Verdict::fault(

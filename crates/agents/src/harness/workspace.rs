@@ -77,7 +77,7 @@ fn check_workspace(place: &SandboxPlace<'_>) -> Result<(), Error> {
     }
     let what = if cwd == Path::new("/") { "the whole disk" } else { "all of your home" };
     let problem = format!(
-        "the working directory is {}, so the agent could write {what}: use another `cwd`, or name the folder itself in `sandbox: {{ write: [{:?}] }}` if that is meant",
+        "the working directory is {}, so the agent could write {what}: use another `cwd`, or name the folder itself in `sandbox: {{ write: [{:?}] }}` if you mean that",
         cwd.display(),
         cwd.to_string_lossy()
     );

@@ -112,7 +112,7 @@ impl Failure {
                 )
             }
             Failure::Misfit { cut: true, .. } => {
-                "the answer broke off at the model's limit before it fitted the schema".to_owned()
+                "the answer was cut at the model's limit before it fitted the schema".to_owned()
             }
             Failure::Misfit { problems, .. } => {
                 format!("the answer does not fit the schema: {}", problems.first().map_or("", String::as_str))

@@ -106,7 +106,7 @@ impl Engine {
         let before = self.object_info(name).await?;
         let info = self.ask(retry_for, || self.put_chunks(name, &source)).await?;
         let payload = serde_json::to_vec(&info).map_err(|error| {
-            Error::new(ErrorCode::FleetStorage, format!("what is known of {name} can't be written: {error}"))
+            Error::new(ErrorCode::FleetStorage, format!("the facts of {name} cannot be written: {error}"))
         })?;
         // The last one of its name is the only one.
         let subject = self.names().object(name);
@@ -256,8 +256,9 @@ impl Engine {
     }
 
     async fn known_object(&self, name: &str) -> Result<ObjectInfo, Error> {
-        let missing =
-            || Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}, or not any more"));
+        let missing = || {
+            Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}; it may have been removed"))
+        };
         self.object_info(name).await?.filter(|info| !info.deleted).ok_or_else(missing)
     }
 
@@ -268,7 +269,7 @@ impl Engine {
             return Ok(None);
         };
         serde_json::from_slice(&payload).map(Some).map_err(|error| {
-            let message = format!("what the fleet knows of {name} can't be read: {error}");
+            let message = format!("the facts of {name} cannot be read: {error}");
             Error::new(ErrorCode::FleetStorage, message)
         })
     }
@@ -352,7 +353,7 @@ impl Sending<'_> {
         match answer {
             // A connection that broke in between may have brought them in another order.
             Ok(stored) if stored.sequence <= self.last => {
-                Err(Asked::Away("it mixed up the chunks".to_owned()))
+                Err(Asked::Away("its chunks came in the wrong order".to_owned()))
             }
             Ok(stored) => {
                 self.last = stored.sequence;
@@ -433,10 +434,7 @@ fn check(name: &str, info: &ObjectInfo, digest: &[u8]) -> Result<(), Error> {
     if info.digest.as_ref().is_none_or(|digest| *digest == found) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorCode::FleetStorage,
-        format!("{name} could not be read whole: its digest is another one"),
-    ))
+    Err(Error::new(ErrorCode::FleetStorage, format!("{name} is damaged: its digest does not match")))
 }
 
 fn unreadable(name: &str, error: &io::Error) -> Error {
@@ -448,7 +446,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
 }
 
 fn broken(name: &str, error: &Error) -> Error {
-    Error::new(ErrorCode::FleetStorage, format!("{name} could not be read whole: {}", error.message()))
+    Error::new(ErrorCode::FleetStorage, format!("{name} could not be read completely: {}", error.message()))
 }
 
 /// The store says `SHA-256=` and base64url.

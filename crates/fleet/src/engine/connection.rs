@@ -245,7 +245,7 @@ fn check_version(client: &Client) -> Result<(), Error> {
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if version < OLDEST {
         let message = format!(
-            "the nats-server is {}, and a fleet needs {}.{} or newer: older ones take settings that they then ignore. Update it",
+            "the nats-server has version {}, but a fleet needs {}.{} or newer, because older versions ignore some settings: update it",
             info.version, OLDEST.0, OLDEST.1
         );
         return Err(Error::new(ErrorCode::FleetServerTooOld, message).with("version", info.version));
@@ -261,11 +261,12 @@ fn refused(access: &Access, error: &async_nats::ConnectError) -> Error {
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => Error::new(
             ErrorCode::FleetUnauthorized,
-            format!("{} refused who we are: check `token` or `credentials`", shown(access)),
+            format!("{} refused the login: check `token` or `credentials`", shown(access)),
         ),
-        ConnectErrorKind::ServerParse => {
-            Error::invalid_option("servers", format!("{} is no address of a server", shown(access)))
-        }
+        ConnectErrorKind::ServerParse => Error::invalid_option(
+            "servers",
+            format!("{} is not an address of a server: expected one such as nats://host:4222", shown(access)),
+        ),
         kind => match distrust(error) {
             Some(what) => Error::new(ErrorCode::FleetUnreachable, format!("{} {what}", shown(access)))
                 .with("servers", plain_servers(access)),

@@ -90,7 +90,7 @@ impl Engine {
                     LastRawMessageErrorKind::NoMessageFound => Ok(None),
                     LastRawMessageErrorKind::InvalidSubject => Err(Asked::Final(Error::new(
                         ErrorCode::FleetStorage,
-                        format!("{subject} is no subject"),
+                        format!("{subject} is not a subject"),
                     ))),
                     _ => Err(self.unanswered(&api, &error)),
                 },

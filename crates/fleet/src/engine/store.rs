@@ -48,9 +48,9 @@ pub(crate) enum Refused {
 impl Refused {
     pub(crate) fn into_error(self) -> Error {
         match self {
-            Refused::Conflict => Error::new(ErrorCode::JobLeaseLost, "the record was changed by another"),
+            Refused::Conflict => Error::new(ErrorCode::JobLeaseLost, "another client changed the record"),
             Refused::SubjectTaken => {
-                Error::new(ErrorCode::FleetStorage, "the server has a message of this name already")
+                Error::new(ErrorCode::FleetStorage, "the server already has a message of this name")
             }
             Refused::Fault(error) => error,
         }
@@ -120,7 +120,7 @@ impl Engine {
                 },
                 Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
                     let message = format!(
-                        "a message of {} bytes is more than the server takes: raise its max_payload",
+                        "a message of {} bytes exceeds the server's limit: raise its max_payload",
                         payload.len()
                     );
                     return Err(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)));
@@ -254,7 +254,7 @@ pub(crate) fn full(stream: &str, why: &str) -> Error {
 /// Why one of many messages on their way was not stored.
 pub(super) fn refused_by(error: &PublishError, stream: &str) -> Asked {
     if error.kind() == PublishErrorKind::MaxPayloadExceeded {
-        let message = format!("a message is more than the server takes ({error}): raise its max_payload");
+        let message = format!("a message exceeds the server's limit ({error}): raise its max_payload");
         return Asked::Final(Error::new(ErrorCode::FleetStorage, message));
     }
     let said = std::error::Error::source(error).and_then(|said| said.downcast_ref::<jetstream::Error>());
@@ -273,7 +273,7 @@ pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
             if server.error_code() == ServerCode::MAXIMUM_CONSUMERS_LIMIT =>
         {
             let message = format!(
-                "the stream {stream} has as many consumers as it may have: use fewer queue names, or raise its max_consumers"
+                "the stream {stream} has reached its limit of consumers: use fewer queue names, or raise its max_consumers"
             );
             Asked::Final(Error::new(ErrorCode::FleetFull, message).with("stream", stream))
         }

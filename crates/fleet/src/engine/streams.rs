@@ -64,7 +64,7 @@ async fn found_lease(context: &Context, names: &Names) -> Result<Option<Duration
                 stream.cached_info().config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
             stored.map(|millis| Some(Duration::from_millis(millis))).ok_or_else(|| {
                 let message = format!(
-                    "the server has a stream {} that is no fleet's: give the fleet a `prefix`",
+                    "the server has a stream {} that does not belong to a fleet: give the fleet another `prefix`",
                     names.jobs_stream()
                 );
                 Error::new(ErrorCode::FleetStorage, message)
@@ -147,7 +147,7 @@ async fn make(
                                 "the server has no room for a fleet's streams (less than {} MiB): raise max_file_store{}",
                                 LEAST_BYTES >> 20,
                                 if replicas.is_some_and(|count| count > 1) {
-                                    "; or fewer servers of the cluster are there than `replicas` says"
+                                    "; or the cluster has fewer servers than `replicas` asks for"
                                 } else {
                                     ""
                                 }
@@ -166,7 +166,7 @@ async fn make(
                         break;
                     }
                     _ => {
-                        let message = format!("the stream {} can't be made: {error}", config.name);
+                        let message = format!("cannot create the stream {}: {error}", config.name);
                         return Err(Error::new(ErrorCode::FleetStorage, message));
                     }
                 },
@@ -203,7 +203,7 @@ fn fits(got: &Config, asked: &Config) -> bool {
 
 fn ignored(name: &str) -> Error {
     let message = format!(
-        "the server made the stream {name} without all that was asked of it: update nats-server, or look for a stream of that name that is not a fleet's"
+        "the server ignored some settings of the stream {name}: update nats-server, or look for a stream of that name that does not belong to a fleet"
     );
     Error::new(ErrorCode::FleetServerTooOld, message)
 }

@@ -26,7 +26,7 @@ pub(super) async fn trusting(
             move || certificates(&file)
         });
         return match found.await {
-            Ok(0) => Err(unusable(file, "has no certificate in it")),
+            Ok(0) => Err(unusable(file, "contains no certificate")),
             Ok(_) => Ok(options.add_root_certificates(PathBuf::from(file))),
             Err(error) => Err(unusable(file, &format!("can't be read: {error}"))),
         };
@@ -35,7 +35,7 @@ pub(super) async fn trusting(
         return Ok(options);
     }
     let mut config = http::tls_config().map_err(|error| {
-        Error::new(ErrorCode::FleetUnreachable, format!("no TLS on this machine: {error}"))
+        Error::new(ErrorCode::FleetUnreachable, format!("TLS is unavailable on this machine: {error}"))
     })?;
     config.alpn_protocols.clear();
     Ok(options.tls_client_config(config))
@@ -62,11 +62,11 @@ pub(super) fn distrust(error: &ConnectError) -> Option<String> {
     let rustls::Error::InvalidCertificate(why) = fault else { return None };
     let advice = match why {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "connect by a name that it is for, or have this one added to it"
+            "connect by a name that the certificate contains, or add this name to it"
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "have it renewed",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "renew the certificate",
         _ => {
-            "name the file with the certificate of who signed it in `ca`, or in the variable NODE_EXTRA_CA_CERTS"
+            "name the file with the certificate of its signer in `ca`, or in the variable NODE_EXTRA_CA_CERTS"
         }
     };
     Some(format!("shows a certificate that is not trusted ({fault}): {advice}"))

@@ -38,7 +38,7 @@ pub(super) async fn keep(
         root.open_below(below.parent().unwrap_or(Path::new("")))?.open_file(name)
     });
     let (file, _) = opened.await.map_err(|error| {
-        let message = format!("{path} is no file below {}: {error}", root.display());
+        let message = format!("{path} is not a file below {}: {error}", root.display());
         Error::invalid_option("path", message)
     })?;
     let (bytes, sha256) = engine.put_file(&Names::artifact(id, attempt, &path), file).await?;
@@ -50,7 +50,7 @@ pub(super) async fn find(root: PathBuf, globs: &[String]) -> Result<Vec<PathBuf>
     let rules = IgnoreRules::parse(&globs.join("\n"));
     let found = blocking(move || walk(&root, &rules)).await;
     found.unwrap_or_else(|error| {
-        Err(Error::new(ErrorCode::FleetStorage, format!("{error}: no thread to look for artifacts with")))
+        Err(Error::new(ErrorCode::FleetStorage, format!("cannot search for artifacts: {error}")))
     })
 }
 

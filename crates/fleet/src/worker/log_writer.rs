@@ -65,7 +65,10 @@ impl LogWriter {
 }
 
 fn ended() -> Error {
-    Error::new(ErrorCode::JobLeaseLost, "the attempt's log is closed: the job is over, or another's by now")
+    Error::new(
+        ErrorCode::JobLeaseLost,
+        "the attempt's log is closed: the job is over, or another worker has it",
+    )
 }
 
 struct Writing {
@@ -120,7 +123,7 @@ impl Writing {
             batch.put_slice(event.as_bytes());
         } else {
             let message =
-                format!("an event of {} bytes was left out: the server takes none so long", event.len());
+                format!("an event of {} bytes was left out: it exceeds the server's limit", event.len());
             batch.put_slice(
                 serde_json::json!({ "type": "warning", "message": message }).to_string().as_bytes(),
             );

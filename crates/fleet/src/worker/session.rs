@@ -99,7 +99,7 @@ pub(super) async fn bring(
         tokio::time::sleep(TRY_EVERY).await;
     };
     on_disk(move || unpack(&place, &found)).await.map_err(|error| {
-        let message = format!("session {session} could not be brought here: {error}");
+        let message = format!("session {session} could not be copied to this machine: {error}");
         Error::new(ErrorCode::FleetStorage, message)
     })
 }
@@ -123,7 +123,7 @@ async fn told(engine: &Engine, provider: &str, session: &str) -> Result<Option<S
 }
 
 fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
-    let damaged = || io::Error::other("what the fleet keeps of it is damaged");
+    let damaged = || io::Error::other("its copy in the fleet is damaged");
     let end = object.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
     let contents: Contents = serde_json::from_slice(&object[..end])?;
     let mut rest = object.get(end + 1..).unwrap_or_default();

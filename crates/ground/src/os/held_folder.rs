@@ -327,7 +327,7 @@ impl HeldFolder {
             {
                 self.problem(
                     &name.to_string_lossy(),
-                    "is a symbolic link, where a program in a sandbox can make links: name what it leads to",
+                    "is a symbolic link, where a program in a sandbox can make links: name the target of the link",
                 )
             }
             // A socket, or a FIFO that nobody reads.

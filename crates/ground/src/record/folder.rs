@@ -29,8 +29,10 @@ pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {
-    let message =
-        format!("no record can be kept in {}: {error}; name a folder that can be written to", path.display());
+    let message = format!(
+        "cannot create a record in {}: {error}; choose a folder that you can write to",
+        path.display()
+    );
     Error::invalid_option("record", message)
 }
 

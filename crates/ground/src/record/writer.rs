@@ -163,7 +163,8 @@ impl Record {
             _ => RecordFacts {
                 folder: self.path().to_string_lossy().into_owned(),
                 problem: Some(
-                    "the disk had not taken the end of the record when the run was over".to_owned(),
+                    "the end of the record was not written: the disk was still busy when the run was over"
+                        .to_owned(),
                 ),
                 ..RecordFacts::default()
             },
@@ -188,7 +189,7 @@ impl Drop for Record {
     fn drop(&mut self) {
         // A runtime that is going down takes no task any more; then the record stays as it is, without an end.
         if tokio::runtime::Handle::try_current().is_ok() {
-            self.end(json!({ "error": { "code": "PROCESS_LOST", "message": "what watched the run ended before it" } }));
+            self.end(json!({ "error": { "code": "PROCESS_LOST", "message": "the task that watched the run ended before the run" } }));
         }
     }
 }
@@ -229,7 +230,7 @@ async fn write(
             }
             // No thread: the record is as far as it came, and says so by having no end.
             Err(error) => {
-                let problem = Some(format!("the system gave no thread to write the record on: {error}"));
+                let problem = Some(format!("the system refused a thread to write the record: {error}"));
                 publish.send_replace(Some(RecordFacts { folder, left_out_bytes: 0, problem }));
                 return;
             }
@@ -313,7 +314,7 @@ mod tests {
         record.push(Channel::Stdout, b"text");
         let begun = Instant::now();
         let problem = record.finish(json!({})).await.problem.unwrap();
-        assert!(problem.contains("had not taken"), "{problem}");
+        assert!(problem.contains("was not written"), "{problem}");
         assert!(begun.elapsed() >= END_WITHIN);
     }
 

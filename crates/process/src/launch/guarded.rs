@@ -133,9 +133,9 @@ fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) 
             let path = grant.path.display();
             let problem = match failure.errno {
                 ELOOP => format!(
-                    "{path} is a symbolic link, or behind one, and a program in an earlier sandbox could have made it: name what it leads to"
+                    "{path} is a symbolic link, or behind one, and a program in an earlier sandbox could have made it: name the target of the link"
                 ),
-                _ => format!("{path}: {reason}: what a sandbox names has to exist"),
+                _ => format!("{path}: {reason}: each path of a sandbox must exist"),
             };
             Some(Error::invalid_option(&grant.option, problem))
         }

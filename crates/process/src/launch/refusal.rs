@@ -6,7 +6,7 @@ use std::io;
 /// The system gave no thread to start the program on.
 pub(crate) fn no_thread(error: io::Error) -> Error {
     let message = format!(
-        "the system gave no thread to start the program on ({error}): raise the limit of processes (`ulimit -u`), or run fewer at once"
+        "the system refused a thread to start the program ({error}): raise the limit of processes (`ulimit -u`), or run fewer at once"
     );
     Error::new(ErrorCode::ProcessSpawnFailed, message)
         .with("errno", error.raw_os_error().unwrap_or(0))
@@ -17,7 +17,7 @@ pub(crate) fn no_thread(error: io::Error) -> Error {
 pub(super) fn no_sandbox(reason: &str) -> Error {
     Error::new(
         ErrorCode::SandboxUnavailable,
-        format!("`sandbox` can't be had here, so nothing was started: {reason}"),
+        format!("`sandbox` is unavailable on this machine, so nothing was started: {reason}"),
     )
 }
 

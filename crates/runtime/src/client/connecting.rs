@@ -103,7 +103,7 @@ impl Connecting {
             }
         };
         let greeting = greeting
-            .map_err(|end| end.into_error("the connection ended before the runtime said anything"))?;
+            .map_err(|end| end.into_error("the connection ended before the runtime sent anything"))?;
         let (orders, order_queue) = mpsc::channel(16);
         let (event_sender, events) = mpsc::channel(16);
         let (ended_sender, ended) = watch::channel(None);

@@ -118,7 +118,7 @@ impl Line {
         let pause = match self.reconnect.on_broken(across, random::fraction(), now) {
             Next::OpenAfter(pause) => pause,
             Next::GiveUp { sockets } => {
-                let problem = format!("{sockets} connections in a row broke before anything got across");
+                let problem = format!("{sockets} connections in a row broke before any message arrived");
                 return Err(end.into_error(&problem));
             }
         };

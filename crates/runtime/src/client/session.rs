@@ -437,7 +437,7 @@ fn protocol_error(problem: &str) -> Error {
 /// What the caller gets for an error of the runtime.
 fn failure_of(error: RuntimeError) -> Error {
     let text =
-        if error.error.is_empty() { "the runtime reported an error without words" } else { &error.error };
+        if error.error.is_empty() { "the runtime reported an error without a message" } else { &error.error };
     // Deeper than anybody looks, it is told as text.
     let metadata = error.metadata.read::<Value>().unwrap_or_else(|_| Value::from(error.metadata.text()));
     Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata)

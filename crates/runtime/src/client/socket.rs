@@ -142,10 +142,10 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
             };
             let problem = match status {
                 401 if address.token.is_some() => {
-                    "the runtime refuses this token: give the one that it was started with".to_owned()
+                    "the runtime refused this token: pass the token that it was started with".to_owned()
                 }
                 401 => {
-                    "the runtime wants a token: give `token` (the command: --token or SHEEPDOG_RUNTIME_TOKEN)"
+                    "the runtime requires a token: pass `token` (the command: --token or SHEEPDOG_RUNTIME_TOKEN)"
                         .to_owned()
                 }
                 403 => "the runtime refuses the origin".to_owned(),
@@ -234,7 +234,7 @@ pub(super) async fn greet(
                     early_bytes += text.len();
                     early.push(frame);
                     if early.len() > MAX_EARLY_FRAMES || early_bytes > MAX_EARLY_BYTES {
-                        return Err(SocketEnd::broken("the runtime said too much before it answered hello"));
+                        return Err(SocketEnd::broken("the runtime sent too much before it answered hello"));
                     }
                 }
                 None => {}

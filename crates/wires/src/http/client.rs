@@ -213,7 +213,9 @@ fn parse_url(url: &str) -> Result<reqwest::Url, HttpError> {
         .map_err(|error| HttpError::InvalidRequest { problem: format!("the URL is wrong: {error}") })?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        other => Err(HttpError::InvalidRequest { problem: format!("no http or https URL, but {other}") }),
+        other => {
+            Err(HttpError::InvalidRequest { problem: format!("expected an http or https URL, got {other}") })
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Response {
         let location = self.inner.status().is_redirection().then(|| self.header("location"))??;
         let refused = |problem: &str| HttpError::Redirect { problem: problem.to_owned() };
         Some(match self.inner.url().join(location) {
-            Err(_) => Err(refused("to something that is no URL")),
+            Err(_) => Err(refused("to an invalid URL")),
             Ok(target) if !matches!(target.scheme(), "http" | "https") => {
                 Err(refused("to neither http nor https"))
             }

@@ -160,7 +160,7 @@ async fn read_messages<H: Handler>(
 
 fn describe(broken: Broken, wire: Wire) -> String {
     match broken {
-        Broken::Noise(bytes) => format!("the peer wrote {bytes} bytes that are no messages"),
+        Broken::Noise(bytes) => format!("the peer wrote {bytes} bytes that are not messages"),
         Broken::TooLong(bytes) => {
             let most = wire.max_body;
             format!("the peer announced a message of {bytes} bytes, {most} are read at most")

@@ -210,7 +210,7 @@ async fn endless_noise_ends_the_connection() {
     }
     let error = pending.await.unwrap().unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConnectionLost);
-    assert!(error.message().contains("no messages"), "{error}");
+    assert!(error.message().contains("not messages"), "{error}");
 }
 
 #[tokio::test]

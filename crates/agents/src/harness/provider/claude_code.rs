@@ -116,7 +116,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
                 if glob.contains(":*") {
                     return Err(refuse(
                         index,
-                        "claude-code reads \":*\" as any ending: name the commands, or write \" *\"",
+                        "claude-code reads \":*\" as any ending: name each command, or write \" *\" instead",
                     ));
                 }
                 launch.args([format!("--allowedTools=Bash({glob})")]);

@@ -267,7 +267,7 @@ fn tool_input(item: Json, kind: Json) -> Value {
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
         &wanted.allow,
-        "codex runs any command, within its own sandbox, and can't be told which: leave it out, or use another provider",
+        "codex runs any command, within its own sandbox, and cannot be limited to some commands: leave `allow` out, or use another provider",
     )?;
     if wanted.permission == Level::Auto {
         launch.args(["--dangerously-bypass-approvals-and-sandbox"]);

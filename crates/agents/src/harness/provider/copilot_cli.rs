@@ -275,7 +275,7 @@ fn command_of(index: usize, glob: &str) -> Result<&str, Error> {
     let command = glob.strip_suffix(" *").filter(|command| !command.contains(['*', ':', '@']));
     command.ok_or_else(|| {
         let problem = format!(
-            "copilot allows a command with all its arguments: write {:?} if that is meant",
+            "copilot can only allow a command with any arguments: write {:?} if you mean that",
             format!("{} *", glob.trim_end_matches(['*', ' ']))
         );
         refuse(index, problem)

@@ -152,7 +152,7 @@ fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {
         55 => Some((AgentErrorKind::Permission, "the folder is not trusted")),
         // An HTTP status, of which the system kept the low eight bits.
         144..=185 | 244..=255 => {
-            Some((kind_of(Some(i64::from(code) + 256), ""), "an HTTP status, of which 256 is left out"))
+            Some((kind_of(Some(i64::from(code) + 256), ""), "this is an HTTP status minus 256"))
         }
         _ => None,
     }

@@ -121,16 +121,20 @@ fn exit_code_in(output: &str) -> Option<i64> {
 
 /// Given a prompt it runs every tool unasked. Only the kernel can keep its writes in its folder; its commands then run in there too.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
-    unallowable(&wanted.allow, "kimi can't be held to some commands: it runs all of them")?;
+    unallowable(
+        &wanted.allow,
+        "kimi cannot be limited to some commands, because it runs all of them: leave `allow` out, or use another provider",
+    )?;
     match wanted.permission {
         Level::Auto => {}
         Level::Plan | Level::Edit | Level::Ask if wanted.is_sandboxed => {
             launch.warnings.push(
-                "permission: kimi asks nobody, so its commands run too, held by `sandbox` alone".to_owned(),
+                "permission: kimi never asks, so it also runs commands; only `sandbox` limits them"
+                    .to_owned(),
             );
         }
         Level::Plan | Level::Edit | Level::Ask => {
-            let why = "kimi runs every tool unasked when it is given a prompt. Give it `sandbox: \"workspace\"`, or ask for \"auto\" by name";
+            let why = "kimi runs every tool without asking. Pass `sandbox: \"workspace\"`, or `permission: \"auto\"`";
             return Err(unholdable(wanted.permission, why));
         }
     }
@@ -141,7 +145,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if wanted.is_long() {
         let problem = format!(
-            "is longer than {} bytes, and kimi takes no prompt but by argument",
+            "is longer than {} bytes, which is the longest prompt for kimi",
             Wanted::MAX_ARGUMENT_BYTES
         );
         return Err(Error::invalid_option("prompt", problem));

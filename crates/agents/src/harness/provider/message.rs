@@ -229,7 +229,8 @@ impl Messages {
             && (result.is_text() || structured.is_present());
         if is_success {
             if self.kept_words {
-                digest.warning("the CLI retried and kept the words it had given: the answer may begin with a part said twice");
+                digest
+                    .warning("the CLI retried within its answer: the beginning of the text may be repeated");
             }
             let text = result.text().unwrap_or_default();
             let (answer, api_error) = self.without_api_error(&text, last_call);
@@ -238,7 +239,7 @@ impl Messages {
             return;
         }
         if subtype.is("success") && is_error.flag() != Some(true) || !subtype.is_text() {
-            return digest.warning("a result was not whole, so it ended nothing");
+            return digest.warning("an incomplete result was ignored: it did not end the turn");
         }
         let words = words_of(errors, error, result).unwrap_or_else(|| {
             reason.text().or(subtype.text()).unwrap_or("the turn failed".into()).into_owned()

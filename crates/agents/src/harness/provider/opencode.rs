@@ -161,7 +161,7 @@ impl Opencode {
         if self.continued >= MAX_CONTINUED {
             digest.error(Failure::new(
                 AgentErrorKind::ContextLength,
-                format!("the conversation was compacted {MAX_CONTINUED} times without getting anywhere"),
+                format!("the conversation was compacted {MAX_CONTINUED} times without progress"),
             ));
             digest.stuck();
         }
@@ -298,7 +298,7 @@ fn with_agent(level: Level, given: Option<&str>, name: &str, rules: &Value) -> R
     };
     let Some(agents) = agents else {
         let problem = format!(
-            "has to be a configuration in JSON, without comments: the rules of {:?} are put into it",
+            "expected a configuration in JSON without comments: the rules of {:?} are added to it",
             level.as_str()
         );
         return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));

@@ -268,12 +268,15 @@ fn exit_code_in(output: &str) -> Option<i64> {
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     const READING: &[&str] = &["read", "grep", "find", "ls"];
     const WRITING: &[&str] = &["read", "edit", "write", "grep", "find", "ls"];
-    unallowable(&wanted.allow, "pi can't be held to some commands: it runs all of them, or none")?;
+    unallowable(
+        &wanted.allow,
+        "pi cannot be limited to some commands, because it runs all of them or none: leave `allow` out, or use another provider",
+    )?;
     let offered = match wanted.permission {
         Level::Plan => READING,
         Level::Edit | Level::Ask if wanted.is_sandboxed => WRITING,
         Level::Edit | Level::Ask => {
-            let why = "pi asks nobody, and writes wherever its user may. Give it `sandbox: \"workspace\"`, or ask for \"plan\" or \"auto\" by name";
+            let why = "pi never asks, and writes wherever its user may. Pass `sandbox: \"workspace\"`, or `permission` \"plan\" or \"auto\"";
             return Err(unholdable(wanted.permission, why));
         }
         Level::Auto => {

@@ -98,7 +98,7 @@ pub(super) const WORDS: Words = Words {
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
         &wanted.allow,
-        "qwen can't be held to some commands: its rules let others through behind a line feed. Leave it out, or use another provider",
+        "qwen cannot be limited to some commands: its rules let other commands through behind a line feed. Leave `allow` out, or use another provider",
     )?;
     match wanted.permission {
         Level::Plan => {

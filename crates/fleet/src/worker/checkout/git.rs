@@ -155,7 +155,7 @@ impl GitFault {
             GitFault::Idle(length) => (
                 "timeout",
                 format!(
-                    "git said nothing for {} s: {url} does not answer, or is not reached from here",
+                    "git was silent for {} s: {url} does not answer, or this machine cannot reach it",
                     length.as_secs()
                 ),
             ),

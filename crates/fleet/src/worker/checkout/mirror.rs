@@ -107,7 +107,7 @@ impl<'a> Mirror<'a> {
 }
 
 fn no_commit(address: &Address, wanted: &str) -> Error {
-    let message = format!("{} has no {wanted}: name a branch, a tag or a whole commit id of it", address.url);
+    let message = format!("{} has no {wanted}: name a branch, a tag or a full commit id of it", address.url);
     Error::new(ErrorCode::JobCheckoutFailed, message)
         .with("kind", "missing_ref")
         .with("url", address.url.clone())

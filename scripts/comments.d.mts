@@ -1,0 +1,2 @@
+export function bareComments(source: string): number[]
+export function bareCommentsBelow(folder: string): string[]
