@@ -225,6 +225,32 @@ it("a client's name for its request begins no line of the log", async () => {
   expect(await logged).toBe('[x]??[2J[admin] done\n')
 })
 
+it('nothing that a handler logs of a client has an effect on the terminal', async () => {
+  const prompt = 'a\u001b]52;c;aGk=\u0007b\u001b[2Jc\u009b2Jd\u202ee\rf'
+  const server = await serveRuntime({
+    port: 0,
+    handler: {
+      run: async ({ logger, userPrompt }) => {
+        logger.log('asked', userPrompt)
+        return { type: 'text', text: '' }
+      },
+    },
+  })
+  cleanup.push(() => server.close())
+  const write = process.stderr.write
+  cleanup.push(() => (process.stderr.write = write))
+  let logged = ''
+  process.stderr.write = ((text: string) => {
+    logged += text
+    return true
+  }) as typeof write
+  const client = await RuntimeClient.connect(server.url)
+  cleanup.push(() => client.close())
+  await client.query(prompt, query)
+  // eslint-disable-next-line no-control-regex
+  expect(logged).toMatch(/^\[[\w-]+\] asked ab?c?[^\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]*f\n$/)
+})
+
 it('a secret is taken out of everything that the logger writes, however it is nested and quoted', async () => {
   const secret = `it's "se\ncret"\\`
   class Box {

@@ -1,9 +1,12 @@
 // What nobody asked for, so that nobody can be told of it by an error.
+import { harmless } from './plain-text'
+
 const told = new Set<string>()
 
 /** The same words once a process. */
 export function warnOnce(message: string): void {
   if (told.has(message)) return
   told.add(message)
-  process.emitWarning(message, 'SheepdogWarning')
+  // Node writes a warning as it is, and it may quote a program.
+  process.emitWarning(harmless(message), 'SheepdogWarning')
 }
