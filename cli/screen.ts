@@ -44,6 +44,22 @@ export function put(name: StreamName, text: string): boolean {
   return process[name].write(harmless(text))
 }
 
+/** Resolves when the stream's reader has room for more; false when nobody reads it any more. */
+export async function room(name: StreamName): Promise<boolean> {
+  const stream = process[name]
+  const isGone = () => stream.destroyed || stream.errored != null
+  if (stream.writableNeedDrain && !isGone())
+    await new Promise<void>((resolve) => {
+      const events = ['drain', 'error', 'close'] as const
+      const done = () => {
+        for (const event of events) stream.off(event, done)
+        resolve()
+      }
+      for (const event of events) stream.on(event, done)
+    })
+  return !isGone()
+}
+
 /** Bytes of a program whose output is passed through. False when the reader is behind. */
 export function passThrough(name: StreamName, data: string | Uint8Array): boolean {
   return process[name].write(data)
