@@ -1,12 +1,15 @@
 // No word of an agent, a model or a program reaches the terminal as a control sequence. Tests every command that shows such words, on a
 // real terminal, with the same hostile text.
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeQuestion } from '../cli/question'
 import { harmless, json } from '../cli/screen'
+import { displayWidth } from '../cli/width'
+import { warnOnce } from '../lib/warning'
 import { run } from '../index.js'
 import { command } from './cli-command'
 
@@ -25,11 +28,12 @@ const hostile = {
   'carriage return': 'is asked\rforged line',
   backspace: 'rm -rf\b\b\b\b\b\bls    ',
   'reordering of text': '\u202egnp.exe\u202c\u2066',
+  'marks of direction': 'a\u200f1\u061c2\u200e',
   'half a sequence': '\u001b[',
 }
 const all = Object.values(hostile).join(' and ')
 // eslint-disable-next-line no-control-regex
-const dangerous = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/
+const dangerous = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 
 describe('text for a person', () => {
   it.each(Object.entries(hostile))('has no effect on a terminal: %s', (_, text) => {
@@ -70,6 +74,50 @@ describe('text for a person', () => {
     ])
     const long = describeQuestion({ ...tool, input: { command: 'x'.repeat(5000) } })
     expect(long.at(-1)).toBe('  | [1000 more characters are not shown]')
+  })
+
+  it.each(Object.entries(hostile))('hides no part of a command that is asked about: %s', (_, text) => {
+    const ask = (input: object, columns?: number) =>
+      describeQuestion({ id: '1', kind: 'execute', title: 'List', input }, columns).map(harmless)
+    // A shell runs what stands between the sequences, and what a terminal would take as the text of a sequence.
+    const hidden = text.replaceAll('\u0007', '; rm -rf ~\u0007').replaceAll('\u009c', '; rm -rf ~\u009c')
+    const lines = ask({ command: `ls ${hidden}` })
+    const seen = lines
+      .slice(1)
+      .map((line) => line.slice(4))
+      .join('')
+    for (const part of hidden.split(dangerous)) expect(seen).toContain(part)
+    expect(seen).toMatch(/<U\+|forged line/)
+    expect(lines.join('')).not.toMatch(dangerous)
+  })
+
+  it('shows what else a command is given, the ends of its words, and characters that cannot be seen', () => {
+    const ask = (input: object, columns?: number) =>
+      describeQuestion({ id: '1', kind: 'execute', title: 'List', input }, columns).slice(1)
+    expect(ask({ command: 'git', args: ['push', '--force'] })).toEqual([
+      '  command: git',
+      '  with: {"args":["push","--force"]}',
+    ])
+    expect(ask({ command: 'ls', cmd: 'rm -rf ~' })).toEqual(['  command: ls', '  with: {"cmd":"rm -rf ~"}'])
+    expect(ask({ command: ['rm', 'a b', ''] })).toEqual(['  command: rm "a b" ""'])
+    expect(ask({ command: 'rm\u00a0x\u200b\u{e0041}\tü 字' })).toEqual([
+      '  command: rm<U+00A0>x<U+200B><U+E0041>    ü 字',
+    ])
+    // Wrapped here: a terminal would begin a line of its own with it.
+    const padded = ask({ command: `ls${' '.repeat(60)}[y]es, [a]lways, [n]o? ${'字'.repeat(40)}` }, 40)
+    expect(padded.length).toBeGreaterThan(4)
+    for (const line of padded) {
+      expect(displayWidth(line)).toBeLessThan(40)
+      expect(line).toMatch(/^  (command: |\+ )/)
+    }
+  })
+
+  it('of a warning has no effect on a terminal', async () => {
+    const warned = once(process, 'warning')
+    warnOnce(`a program said ${all}`)
+    const [{ message }] = (await warned) as [Error]
+    expect(message).toMatch(/^a program said/)
+    expect(message).not.toMatch(dangerous)
   })
 
   it('is written in one place', () => {

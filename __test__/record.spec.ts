@@ -5,9 +5,10 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type AgentEvent, type SheepdogError, type TurnOptions, replayRecord, run, spawn } from '..'
-import { sheepdog } from './cli-command'
+import { sheepdog, started } from './cli-command'
 import { answer, command, counting, done, failed, failure, played, said, session, tool } from './played-agent'
 
 const records = mkdtempSync(join(tmpdir(), 'record-spec-'))
@@ -275,5 +276,52 @@ describe('a host that is killed in mid-turn', () => {
     const error = await failure(replayRecord(records))
     expect(error.code).toBe('INVALID_OPTION')
     expect(error.message).toMatch(/is not a record: it has no run.json: name one of the folders in it/)
+  })
+})
+
+describe('the record of a session, replayed by the command', () => {
+  function sessionOf(events: string): string {
+    const folder = mkdtempSync(join(records, 'session-'))
+    writeFileSync(
+      join(folder, 'run.json'),
+      JSON.stringify({ version: 1, kind: 'session', provider: 'codex' }),
+    )
+    writeFileSync(join(folder, 'events.jsonl'), events)
+    return folder
+  }
+  const line = (text: string) => JSON.stringify({ ms: 1, event: { type: 'text', text, delta: false } })
+
+  it('shows what came before a line that was cut off anywhere', async () => {
+    const cut = line('never whole')
+    for (const at of [1, cut.length - 2, cut.length - 1]) {
+      const { stdout, stderr } = await sheepdog([
+        'replay',
+        sessionOf(`${line('first')}\n${cut.slice(0, at)}`),
+      ])
+      expect({ stdout, stderr }).toEqual({
+        stdout: expect.stringMatching(/^first\nunfinished: /),
+        stderr: '',
+      })
+    }
+  })
+
+  it.runIf(process.platform === 'linux')('waits for a slow reader, and ends without one', async () => {
+    const folder = sessionOf(`${line('x'.repeat(100_000))}\n`.repeat(1000))
+    writeFileSync(join(folder, 'end.json'), JSON.stringify({ ok: true }))
+    const { child, exit } = started(['replay', '--json', folder])
+    const bytesRead = () => {
+      const found = /^rchar: (\d+)$/m.exec(readFileSync(`/proc/${child.pid}/io`, 'utf8'))
+      return Number(found![1])
+    }
+    // Nobody reads: it stands still.
+    for (let still = 0, last = -1; still < 10;) {
+      const now = bytesRead()
+      still = now > 1_000_000 && now === last ? still + 1 : 0
+      last = now
+      await sleep(50)
+    }
+    expect(bytesRead()).toBeLessThan(32_000_000)
+    child.stdout.destroy()
+    expect(await exit).toEqual({ status: 141, signal: null })
   })
 })

@@ -148,6 +148,36 @@ describe('a client', () => {
     await expect(client.query('x', query)).resolves.toMatchObject({ data: { text: 'x' } })
   })
 
+  it('whose callbacks never settle is told of the deadline, of an abort and of the end, and goes on', async () => {
+    const client = await session(() => ({ type: 'text', text: 'x' }))
+    let stuck = () => {}
+    const isStuck = () => new Promise<void>((resolve) => (stuck = resolve))
+    const flood = (options: object) => {
+      let given = 0
+      return client.executeCommands(['yes | tr -d "\\n"'], {
+        onCommandOutput: ({ text }) => {
+          given += text.length
+          if (given > 1 << 20) stuck()
+          return new Promise<void>(() => {})
+        },
+        ...options,
+      })
+    }
+    await expect(flood({ timeoutMs: 500 })).rejects.toMatchObject({ code: 'RUNTIME_TIMED_OUT' })
+    const controller = new AbortController()
+    const full = isStuck()
+    const aborted = flood({ signal: controller.signal })
+    await full
+    controller.abort()
+    await expect(aborted).rejects.toMatchObject({ code: 'RUNTIME_ABORTED' })
+    await expect(client.query('x', query)).resolves.toMatchObject({ data: { text: 'x' } })
+    const last = isStuck()
+    const ended = expect(flood({})).rejects.toMatchObject({ code: 'RUNTIME_CLOSED' })
+    await last
+    await client.endSession()
+    await ended
+  })
+
   it('that gives up connecting closes its socket', async () => {
     let closed: (() => void) | undefined
     const isClosed = new Promise<void>((resolve) => (closed = resolve))
@@ -223,6 +253,33 @@ it("a client's name for its request begins no line of the log", async () => {
     ]),
   )
   expect(await logged).toBe('[x]??[2J[admin] done\n')
+})
+
+it('nothing that a handler logs of a client has an effect on the terminal', async () => {
+  const prompt = 'a\u001b]52;c;aGk=\u0007b\u001b[2Jc\u009b2Jd\u202ee\rf'
+  const server = await serveRuntime({
+    port: 0,
+    handler: {
+      run: async ({ logger, userPrompt }) => {
+        logger.log('asked', userPrompt)
+        return { type: 'text', text: '' }
+      },
+    },
+  })
+  cleanup.push(() => server.close())
+  const write = process.stderr.write
+  cleanup.push(() => (process.stderr.write = write))
+  let logged = ''
+  process.stderr.write = ((text: string) => {
+    logged += text
+    return true
+  }) as typeof write
+  const client = await RuntimeClient.connect(server.url)
+  cleanup.push(() => client.close())
+  await client.query(prompt, query)
+  expect(logged).toMatch(/^\[[\w-]+\] asked a[^]*f\n$/)
+  // eslint-disable-next-line no-control-regex
+  expect(logged).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
 })
 
 it('a secret is taken out of everything that the logger writes, however it is nested and quoted', async () => {

@@ -281,7 +281,7 @@ class Chat {
   /** Asks the person at the terminal. */
   async #ask({ tool }: AgentPermissionRequest, signal: AbortSignal): Promise<Answer> {
     this.#output.say('')
-    for (const line of describeQuestion(tool)) this.#output.say(line)
+    for (const line of describeQuestion(tool, process.stderr.columns)) this.#output.say(line)
     put('stderr', '[y]es, [a]lways, [n]o? ')
     const word = await new Promise<string>((resolve) => {
       this.#answer = resolve

@@ -5,7 +5,7 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent } from './event'
 import { fleetTable, withFleet } from './fleet_way'
-import { json as toJson, print, tell } from './screen'
+import { json as toJson, print, room, tell } from './screen'
 
 export const summary = 'list, show, follow, cancel and retry the jobs of a fleet'
 
@@ -89,8 +89,10 @@ const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
 }
 
 async function list(fleet: Fleet, { queue, state, json }: Values): Promise<number> {
-  for await (const record of fleet.jobs({ queue, state } as object))
+  for await (const record of fleet.jobs({ queue, state } as object)) {
     print(json ? toJson(record) : line(record))
+    if (!(await room('stdout'))) break
+  }
   return 0
 }
 
@@ -111,5 +113,7 @@ export async function followJob(
     const text = json ? toJson(event) : (describeEvent(event as unknown as AgentEvent) ?? toJson(event))
     if (to === 'stdout') print(text)
     else tell(text)
+    // Nobody reads any more: an endless job is not followed without a reader.
+    if (!(await room(to))) break
   }
 }

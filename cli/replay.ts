@@ -1,8 +1,6 @@
 // sheepdog replay: what a recorded run says.
-import { once } from 'node:events'
-import { createReadStream, existsSync, statSync } from 'node:fs'
+import { createReadStream, lstatSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import {
   replayFile,
   replayRecord,
@@ -18,7 +16,8 @@ import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent, describeResult } from './event'
 import { showDuration } from './figure'
-import { DataStream, json as toJson, passThrough, print, tell } from './screen'
+import { Tail } from './view/tail'
+import { DataStream, json as toJson, passThrough, print, room, tell } from './screen'
 
 export const summary = 'show events and verdict of a recorded agent run'
 
@@ -78,9 +77,16 @@ export async function run(args: string[]): Promise<Ending> {
   return show(replayed, values.json ?? false)
 }
 
-function show({ ok, events, result, error }: Replay, json: boolean, unfinished?: string | null): number {
+async function show(
+  { ok, events, result, error }: Replay,
+  json: boolean,
+  unfinished?: string | null,
+): Promise<number> {
   const lines: (string | undefined)[] = []
-  for (const event of events) printLine(json ? toJson(event) : describeEvent(event))
+  for (const event of events) {
+    if (!(await room('stdout'))) break
+    printLine(json ? toJson(event) : describeEvent(event))
+  }
   if (json) lines.push(toJson({ type: 'result', ok, error, result, unfinished: unfinished ?? undefined }))
   else {
     if (result.text) lines.push('', result.text, '')
@@ -103,7 +109,7 @@ function printLine(line: string | undefined): void {
 async function printFile(file: string, name: 'stdout' | 'stderr'): Promise<void> {
   const data = new DataStream(name)
   for await (const piece of createReadStream(file))
-    if (!passThrough(name, data.fit(piece as Buffer))) await once(process[name], 'drain')
+    if (!passThrough(name, data.fit(piece as Buffer)) && !(await room(name))) break
 }
 
 /** A session has no verdict of its own: its events, as they were told. */
@@ -113,18 +119,28 @@ async function showSession(
   json: boolean,
   unfinished: string | null,
 ): Promise<number> {
-  for await (const line of createInterface({ input: createReadStream(join(folder, 'events.jsonl')) })) {
-    // The last one may be cut.
-    if (!line.endsWith('}')) continue
-    const { event } = JSON.parse(line) as { event?: AgentEvent }
-    if (event) printLine(json ? toJson(event) : describeEvent(event))
-  }
+  const tail = new Tail(join(folder, 'events.jsonl'))
+  reading: for (let lines = await tail.next(); lines.length > 0; lines = await tail.next())
+    for (const { text } of lines) {
+      if (!(await room('stdout'))) break reading
+      const event = eventOf(text)
+      if (event) printLine(json ? toJson(event) : describeEvent(event))
+    }
   const ok = end?.ok === true
   const error = end?.error as { code: string; message: string } | undefined
   if (json) print(toJson({ type: 'result', ok, error, unfinished }))
   else if (unfinished) print(`unfinished: ${unfinishedWords[unfinished]}`)
   else print(error ? `${error.code}: ${error.message}` : 'ok: the session was closed')
   return ok ? 0 : 1
+}
+
+/** The event of a line; undefined for a line that is damaged. */
+function eventOf(line: string): AgentEvent | undefined {
+  try {
+    return (JSON.parse(line) as { event?: AgentEvent } | null)?.event
+  } catch {
+    return undefined
+  }
 }
 
 const unfinishedWords: Record<string, string> = {
@@ -152,7 +168,7 @@ async function replayFolder(folder: string, json: boolean): Promise<number> {
   else {
     for (const stream of ['stdout', 'stderr'] as const) {
       const file = join(folder, stream)
-      if (existsSync(file)) await printFile(file, stream)
+      if (lstatSync(file, { throwIfNoEntry: false })?.isFile()) await printFile(file, stream)
     }
     const how = error
       ? `${error.code}: ${error.message}`

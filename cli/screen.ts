@@ -2,25 +2,31 @@
 // sequence. Only `passThrough` writes bytes as they are: the output of the program that `sheepdog run` watches, and a data
 // stream that goes to a file or a pipe.
 import { StringDecoder } from 'node:string_decoder'
-import { stripVTControlCharacters } from 'node:util'
+import { harmless } from '../lib/plain-text'
+
+export { harmless }
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** C0 but tab and line feed, DEL, C1, and the characters that reorder the text around them. */
-// eslint-disable-next-line no-control-regex
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
+/** Characters that show as nothing, as something else, or that move text. A plain space is none of them. */
+const unseen = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu
 
-/** Text that a terminal only prints: a lone carriage return becomes a line feed, other control characters are removed. PURE. */
-export function harmless(text: string): string {
-  return stripVTControlCharacters(text)
-    .replace(/\r+\n?/g, '\n')
-    .replace(controls, '')
+/** One line in which nothing is hidden: each character that a person can't see is written as its number. PURE. */
+export function visible(text: string): string {
+  const name = (character: string) =>
+    character === '\t'
+      ? '    '
+      : `<U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}>`
+  return text.replace(unseen, name)
 }
 
 /** JSON on one line, or indented; control characters that JSON allows in strings are escaped. PURE. */
 export function json(value: unknown, indent?: number): string {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return JSON.stringify(value, null, indent).replace(/[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, escaped)
+  return JSON.stringify(value, null, indent).replace(
+    /[\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    escaped,
+  )
 }
 
 /** A line on stdout. */
@@ -36,6 +42,22 @@ export function tell(line: string): void {
 /** Text on a stream. False when its reader is behind. */
 export function put(name: StreamName, text: string): boolean {
   return process[name].write(harmless(text))
+}
+
+/** Resolves when the stream's reader has room for more; false when nobody reads it any more. */
+export async function room(name: StreamName): Promise<boolean> {
+  const stream = process[name]
+  const isGone = () => stream.destroyed || stream.errored != null
+  if (stream.writableNeedDrain && !isGone())
+    await new Promise<void>((resolve) => {
+      const events = ['drain', 'error', 'close'] as const
+      const done = () => {
+        for (const event of events) stream.off(event, done)
+        resolve()
+      }
+      for (const event of events) stream.on(event, done)
+    })
+  return !isGone()
 }
 
 /** Bytes of a program whose output is passed through. False when the reader is behind. */

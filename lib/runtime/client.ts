@@ -283,6 +283,8 @@ interface Running {
   reject(error: unknown): void
 }
 
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 /** Characters that callbacks may have been given and not taken before nothing more is read. */
 const maxUntakenLength = 1 << 20
 
@@ -303,9 +305,10 @@ export class RuntimeClient implements AsyncDisposable {
   /** Events of a request can come before its number has. */
   #starting: Promise<unknown> = Promise.resolve()
 
-  /** Promises of callbacks that have not settled, and the length of the text that they were given. */
-  readonly #untaken = new Set<Promise<unknown>>()
-  #untakenLength = 0
+  /** By request: length of the text that callbacks were given and whose promises have not settled. */
+  readonly #untaken = new Map<number, number>()
+  /** Tells the delivery that less is untaken. */
+  #onTaken = () => {}
 
   /** Resolves when all that the session brought has been told. */
   readonly #allTold: Promise<void>
@@ -404,6 +407,7 @@ export class RuntimeClient implements AsyncDisposable {
    * with other implementations of the runtime). Never rejects. Further calls give the same result.
    */
   async endSession(): Promise<SessionEndResult> {
+    this.#releaseAll()
     const end = await settle<SessionEndResult>(this.#client.endSession() as never)
     await this.#allTold
     return end
@@ -411,6 +415,7 @@ export class RuntimeClient implements AsyncDisposable {
 
   /** Ends the session, then closes the connection. Never rejects. */
   async close(): Promise<void> {
+    this.#releaseAll()
     await settle<void>(this.#client.close() as never)
   }
 
@@ -438,19 +443,29 @@ export class RuntimeClient implements AsyncDisposable {
       )
     })
     const stop = () => void this.#starting.then(() => this.#abort(number))
-    return abortable(placedAt(ended, site), signal, 'RUNTIME_ABORTED', stop)
+    // The core's clock ends the request. A callback that holds the delivery back must not keep that from its caller.
+    const release = () => number !== undefined && this.#release(number)
+    const timer =
+      timeoutMs && Number.isFinite(timeoutMs)
+        ? setTimeout(release, Math.min(timeoutMs, LONGEST_TIMER_MS))
+        : undefined
+    return abortable(placedAt(ended, site), signal, 'RUNTIME_ABORTED', stop).finally(() =>
+      clearTimeout(timer),
+    )
   }
 
   #abort(number: number | undefined): void {
-    if (number !== undefined) void settle<void>(this.#client.abort(number) as never)
+    if (number === undefined) return
+    this.#release(number)
+    void settle<void>(this.#client.abort(number) as never)
   }
 
   /** Takes events as long as there are any, and deals them out. */
   async #deliver(): Promise<void> {
     for (;;) {
       // A caller that is behind slows the runtime: events wait in the core, which stops reading.
-      while (this.#untakenLength > maxUntakenLength && this.#untaken.size > 0)
-        await Promise.race(this.#untaken)
+      while (this.#untakenLength() > maxUntakenLength)
+        await new Promise<void>((resolve) => (this.#onTaken = resolve))
       const events = await settle<RuntimeEvent[]>(this.#client.nextEvents() as never)
       if (events.length === 0) break
       await this.#starting
@@ -497,16 +512,33 @@ export class RuntimeClient implements AsyncDisposable {
     }
   }
 
+  #untakenLength(): number {
+    return [...this.#untaken.values()].reduce((sum, length) => sum + length, 0)
+  }
+
   /** Counts what a callback was given until its promise settles; a rejection fails the request. */
   #untake(returned: Promise<unknown>, request: number, length: number): void {
-    this.#untakenLength += length
-    const taken = returned
+    this.#untaken.set(request, (this.#untaken.get(request) ?? 0) + length)
+    void returned
       .catch((error) => this.#fail(request, error))
       .finally(() => {
-        this.#untakenLength -= length
-        this.#untaken.delete(taken)
+        const left = this.#untaken.get(request)
+        if (left === undefined) return
+        this.#untaken.set(request, left - length)
+        this.#onTaken()
       })
-    this.#untaken.add(taken)
+  }
+
+  /** Nobody is given any more of this request: promises of its callbacks hold the delivery back no longer. */
+  #release(request: number): void {
+    const running = this.#running.get(request)
+    if (running) running.options = {}
+    this.#untaken.delete(request)
+    this.#onTaken()
+  }
+
+  #releaseAll(): void {
+    for (const request of this.#running.keys()) this.#release(request)
   }
 
   /** The caller's own error: the request is stopped, and what the caller threw is what the caller gets. */

@@ -4,6 +4,7 @@ import { inspect, types } from 'node:util'
 import { settle } from '../error'
 import type { NativeInvocation } from '../../native/native'
 import { show } from '../option'
+import { harmless } from '../plain-text'
 
 /** Writes lines to stderr, with secrets removed. */
 export interface RuntimeLogger {
@@ -185,7 +186,8 @@ function createLogger(name: string, redact: (text: string) => string): RuntimeLo
           ? (value.stack ?? String(value))
           : inspect(withRedactedTexts(value, redact), { breakLength: Infinity, depth: LOGGED_DEPTH })
       })
-      process.stderr.write(`[${name}] ${level}${redact(words.join(' '))}\n`)
+      // A prompt of a client must not move the cursor of who runs the server.
+      process.stderr.write(harmless(`[${name}] ${level}${redact(words.join(' '))}\n`))
     }
   return { log: write(''), warn: write('warning: '), error: write('error: '), debug: write('debug: ') }
 }

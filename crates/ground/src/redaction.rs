@@ -4,8 +4,8 @@
 //! left and at each place the longest secret that begins there were replaced. What might still become a secret is held back:
 //! always the beginning of one, so fewer bytes than the longest secret has. It takes one pass, however many secrets there are.
 //!
-//! A secret is also found as it stands in JSON (a key file's line breaks as `\\n`). Other codings of it pass: base64, URLs,
-//! letters' case, a secret that is cut up.
+//! A secret is also found as it stands in JSON (a key file's line breaks as `\\n`), as the usual encoders of JSON write it
+//! ([`json_forms`]), and in JSON within JSON. Other codings of it pass: base64, URLs, letters' case, a secret that is cut up.
 
 mod words;
 
@@ -17,6 +17,9 @@ use words::Words;
 
 /// What stands where a secret stood.
 pub const REDACTED: &str = "[REDACTED]";
+
+/// A shorter number in JSON is a count, whatever the secrets are.
+const SHORTEST_NUMBER: usize = 4;
 
 /// A value that must not be seen: it shows as [`REDACTED`] in every message. [`Secret::expose`] is the one way in.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -91,8 +94,7 @@ impl Redactor {
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let secrets: BTreeSet<String> = secrets.into_iter().map(|secret| secret.0).collect();
         let forms = secrets.iter().flat_map(|secret| {
-            let in_json = [json_form(secret, false), json_form(secret, true)].into_iter().flatten();
-            std::iter::once(secret.clone().into_bytes()).chain(in_json.map(String::into_bytes))
+            std::iter::once(secret.clone()).chain(json_forms(secret)).map(String::into_bytes)
         });
         let words = Arc::new(Words::new(forms));
         Redactor {
@@ -111,7 +113,13 @@ impl Redactor {
             Value::String(text) => *text = self.redact(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
             Value::Object(fields) => self.redact_fields(fields),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Number(number) => {
+                let text = number.to_string();
+                if text.len() >= SHORTEST_NUMBER && self.redact(&text) == REDACTED {
+                    *value = Value::from(REDACTED);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
     }
 
@@ -221,27 +229,67 @@ impl Redactor {
     }
 }
 
-/// The text as it stands between quotes in JSON, when that is another text; `ascii`: as those write it who keep to ASCII.
-fn json_form(text: &str, ascii: bool) -> Option<String> {
+/// How an encoder writes the characters of a JSON string that it need not escape.
+#[derive(Clone, Copy)]
+struct JsonStyle {
+    /// Characters beyond ASCII are escaped.
+    ascii: bool,
+    /// Digits of an escape are A to F.
+    upper: bool,
+    /// `/` becomes `\/`.
+    slash: bool,
+    /// Further characters that are escaped by their number.
+    numbered: &'static str,
+}
+
+/// JavaScript, Rust, Swift; Python's default; PHP's two; Go's default; Gson's; .NET's.
+const JSON_STYLES: [JsonStyle; 7] = [
+    JsonStyle { ascii: false, upper: false, slash: false, numbered: "" },
+    JsonStyle { ascii: true, upper: false, slash: false, numbered: "" },
+    JsonStyle { ascii: true, upper: false, slash: true, numbered: "" },
+    JsonStyle { ascii: false, upper: false, slash: true, numbered: "" },
+    JsonStyle { ascii: false, upper: false, slash: false, numbered: "<>&\u{2028}\u{2029}" },
+    JsonStyle { ascii: false, upper: false, slash: false, numbered: "<>&='\u{2028}\u{2029}" },
+    JsonStyle { ascii: true, upper: true, slash: false, numbered: "\"<>&'+`\u{7f}" },
+];
+
+/// The forms of a text between the quotes of JSON that differ from it, and those of the first two encoders within JSON of theirs,
+/// as arguments of tools are.
+fn json_forms(text: &str) -> BTreeSet<String> {
+    let mut forms: BTreeSet<String> = JSON_STYLES.iter().map(|style| json_form(text, *style)).collect();
+    for style in &JSON_STYLES[..2] {
+        forms.insert(json_form(&json_form(text, *style), *style));
+    }
+    forms.remove(text);
+    forms
+}
+
+fn json_form(text: &str, style: JsonStyle) -> String {
     let mut form = String::with_capacity(text.len());
     for character in text.chars() {
+        let is_numbered = u32::from(character) < 0x20
+            || style.ascii && !character.is_ascii()
+            || style.numbered.contains(character);
         match character {
-            '"' => form.push_str("\\\""),
             '\\' => form.push_str("\\\\"),
             '\n' => form.push_str("\\n"),
             '\r' => form.push_str("\\r"),
             '\t' => form.push_str("\\t"),
             '\u{8}' => form.push_str("\\b"),
             '\u{c}' => form.push_str("\\f"),
-            other if u32::from(other) < 0x20 || (ascii && !other.is_ascii()) => {
+            '/' if style.slash => form.push_str("\\/"),
+            other if is_numbered => {
                 for unit in other.encode_utf16(&mut [0; 2]) {
-                    form.push_str(&format!("\\u{unit:04x}"));
+                    let digits = if style.upper { format!("{unit:04X}") } else { format!("{unit:04x}") };
+                    form.push_str("\\u");
+                    form.push_str(&digits);
                 }
             }
+            '"' => form.push_str("\\\""),
             other => form.push(other),
         }
     }
-    (form != text).then_some(form)
+    form
 }
 
 impl fmt::Debug for Redactor {
@@ -328,6 +376,34 @@ mod tests {
         let ascii = text.replace('é', "\\u00e9");
         assert_eq!(redactor.redact(&ascii), "\"key: [REDACTED]!\"");
         assert_eq!(redactor.redact(secret), REDACTED);
+    }
+
+    #[test]
+    fn a_secret_is_found_as_each_usual_encoder_of_json_writes_it() {
+        let redactor = redactor(&["a/b+c=\"é<\n", "k\\"]);
+        for form in [
+            r#"a/b+c=\"é<\n"#,
+            r#"a/b+c=\"\u00e9<\n"#,
+            r#"a\/b+c=\"\u00e9<\n"#,
+            r#"a\/b+c=\"é<\n"#,
+            r#"a/b+c=\"é\u003c\n"#,
+            r#"a/b+c\u003d\"é\u003c\n"#,
+            r#"a/b\u002Bc=\u0022\u00E9\u003C\n"#,
+            r#"a/b+c=\\\"é<\\n"#,
+            r#"a/b+c=\\\"\\u00e9<\\n"#,
+            r"k\\",
+            r"k\\\\",
+        ] {
+            assert_eq!(redactor.redact(&format!("x{form}y")), "x[REDACTED]y", "{form}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_is_a_number_in_json_is_found_and_counts_are_left_alone() {
+        let redactor = redactor(&["4111111111111111", "1", "200"]);
+        let mut value = serde_json::json!({"card": 4_111_111_111_111_111_u64, "of": [1, 200, 4_111]});
+        redactor.redact_json(&mut value);
+        assert_eq!(value, serde_json::json!({"card": REDACTED, "of": [1, 200, 4_111]}));
     }
 
     #[test]
