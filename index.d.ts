@@ -6797,7 +6797,10 @@ declare class RuntimeClient implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** State of a job. `"dead"`: its workers were lost as often as it has attempts. */
+/**
+ * State of a job. `"dead"`: its workers were lost as often as it has attempts. A record that a newer
+ * version wrote may have a state that is not in this list.
+ */
 type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
 /** State of a job and facts about it. Times are milliseconds since 1970. */
 interface JobRecord {
@@ -6834,7 +6837,7 @@ interface JobRecord {
     message: string
     [fact: string]: unknown
   }
-  /** Reason why some artifacts of a finished job are missing: the store had no room for them. */
+  /** Reason why some artifacts of a finished job are missing: the store or the record had no room. */
   artifactsError?: {
     /** Error code. */
     code: string

@@ -22,6 +22,7 @@ async function exampleServer(): Promise<number> {
     .replace(/^cluster \{.*?^\}/ms, '')
   await serve(text, port!, {
     NAME: 'n1',
+    STORE_KEY: 'k-secret',
     ADMIN_PASSWORD: 'a-secret',
     WORKER_PASSWORD: 'w-secret',
     SUBMITTER_PASSWORD: 's-secret',
@@ -161,14 +162,18 @@ describe.runIf(hasServer)('the users of the example', () => {
     ).toEqual([])
     expect(await submitter.unheard(['_INBOX.>', '_INBOX.worker.>', '>', 'sd.job.>', '$JS.>'])).toEqual([])
     const hostile = await rawUser(port, 'worker')
+    const asWorker = [
+      ...nobody,
+      '$JS.API.STREAM.MSG.GET.SD_JOBS',
+      '$JS.API.DIRECT.GET.SD_JOBS',
+      '$JS.API.STREAM.MSG.GET.SD_DEAD',
+      '$JS.API.CONSUMER.CREATE.SD_LOG.mine',
+    ]
     expect(
       await hostile.refused([
-        ...nobody,
         'sd.job.default.4.mine',
-        '$JS.API.STREAM.MSG.GET.SD_JOBS',
-        '$JS.API.DIRECT.GET.SD_JOBS',
-        '$JS.API.STREAM.MSG.GET.SD_DEAD',
-        '$JS.API.CONSUMER.CREATE.SD_LOG.mine',
+        ...asWorker,
+        ...asWorker.map((subject) => subject.replace('$JS.API', 'sd.api')),
       ]),
     ).toEqual([])
     expect(await hostile.unheard(['_INBOX.>', '_INBOX.submitter.>', '>', 'sd.job.>'])).toEqual([])
@@ -176,8 +181,45 @@ describe.runIf(hasServer)('the users of the example', () => {
     const asked = JSON.stringify({ last_by_subj: 'sd.job.default.4.victim' })
     await submitter.say(`PUB sd.api.DIRECT.GET.SD_JOBS $KV.SD_RUN.victim ${asked.length}\r\n${asked}\r\n`)
     expect(await victim.record()).toMatchObject({ state: 'running' })
+    // A worker may write what is answered then: a job of its own, and a question that removes all logs.
+    const mine = { id: 'mine', queue: 'default', priority: 4, handler: 'wait', attempts: 1 }
+    const store = async (place: string, text: string) =>
+      hostile.say(`PUB $KV.SD_LEASE.hold.${place} ${text.length}\r\n${text}\r\n`)
+    await store('job', JSON.stringify(mine))
+    await store('all', '{}')
+    for (const [place, subject] of [
+      ['job', 'sd.job.default.4.mine'],
+      ['all', 'sd.api.STREAM.PURGE.SD_JOBS'],
+      ['all', '$JS.API.STREAM.PURGE.SD_JOBS'],
+    ]) {
+      const which = JSON.stringify({ last_by_subj: `$KV.SD_LEASE.hold.${place}` })
+      for (const api of ['sd.api', '$JS.API'])
+        await hostile.say(`PUB ${api}.DIRECT.GET.KV_SD_LEASE ${subject} ${which.length}\r\n${which}\r\n`)
+    }
+    // A log that is delivered into the records: the server makes the consumer, and delivers nothing there.
+    const evil = JSON.stringify({
+      stream_name: 'SD_LOG',
+      config: { name: 'evil', deliver_subject: '$KV.SD_RUN.victim', filter_subject: 'sd.log.>', ack_policy: 'none' },
+    })
+    await submitter.say(
+      `PUB sd.api.CONSUMER.CREATE.SD_LOG.evil.sd.log.> _INBOX.submitter.x ${evil.length}\r\n${evil}\r\n`,
+    )
+    // A message of another id, and one of the same id in another queue.
+    const forged = { ...mine, id: 'victim', handler: 'forge' }
+    for (const [subject, spec] of [
+      ['sd.job.default.4.other', forged],
+      ['sd.job.default.7.victim', { ...forged, priority: 7 }],
+    ] as const) {
+      const text = JSON.stringify(spec)
+      await submitter.say(`PUB ${subject} ${text.length}\r\n${text}\r\n`)
+    }
+    const other = await workers.work({ handlers: { forge: () => 'forged' } })
+    expect(await (await submitters.submit({ handler: 'forge', priority: 0 })).result).toBe('forged')
+    await expect(admin.job('mine')).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' })
+    expect((await admin.status()).storage.SD_JOBS!.messages).toBeGreaterThan(0)
     go()
     expect(await victim.result).toBe('right')
+    await other.close()
     await worker.close()
     for (const fleet of [workers, submitters, admin]) await fleet.close()
   }, 120_000)

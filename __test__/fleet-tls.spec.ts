@@ -126,6 +126,7 @@ describe.runIf(hasServer && hasOpenssl)("the example's three servers", () => {
           .replace('/var/lib/nats', newFolder())
           .replace('100GB', '1GB')
         const secrets = {
+          STORE_KEY: 'k-secret',
           ADMIN_PASSWORD: 'a-secret',
           WORKER_PASSWORD: 'w-secret',
           SUBMITTER_PASSWORD: 's-secret',

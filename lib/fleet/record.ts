@@ -2,7 +2,10 @@ import type { ErrorCode } from '../error'
 import { SheepdogError } from '../error'
 import type { AgentUsage } from '../harness/result'
 
-/** State of a job. `"dead"`: its workers were lost as often as it has attempts. */
+/**
+ * State of a job. `"dead"`: its workers were lost as often as it has attempts. A record that a newer
+ * version wrote may have a state that is not in this list.
+ */
 export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
 
 /** State of a job and facts about it. Times are milliseconds since 1970. */
@@ -40,7 +43,7 @@ export interface JobRecord {
     message: string
     [fact: string]: unknown
   }
-  /** Reason why some artifacts of a finished job are missing: the store had no room for them. */
+  /** Reason why some artifacts of a finished job are missing: the store or the record had no room. */
   artifactsError?: {
     /** Error code. */
     code: string

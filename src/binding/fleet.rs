@@ -7,8 +7,8 @@ use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use fleet::{
-    Fleet, FleetOptions, Follow, FollowedBatch, JobRecord, JobSpec, Prune, ServerPlaces, WeakFleet, Worker,
-    WorkerOptions,
+    Fleet, FleetOptions, Follow, FollowedBatch, JobRecord, JobSpec, Listed, Prune, ServerPlaces, WeakFleet,
+    Worker, WorkerOptions,
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
@@ -181,7 +181,7 @@ impl NativeFleet {
         id: String,
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
         let fleet = self.fleet.clone();
-        settle(env, async move { shown(fleet.record(&id).await) })
+        settle(env, async move { fleet.record(&id).await.map(|record| record.shown().to_string()).into() })
     }
 
     /// All records; an array as JSON.
@@ -190,7 +190,7 @@ impl NativeFleet {
         let fleet = self.fleet.clone();
         settle(env, async move {
             let records = fleet.records().await;
-            records.map(|records| Value::from_iter(records.iter().map(JobRecord::shown)).to_string()).into()
+            records.map(|records| Value::from_iter(records.iter().map(Listed::shown)).to_string()).into()
         })
     }
 

@@ -4,6 +4,11 @@ use ground::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+/// Longest code, message and facts that a record takes: an error may quote whatever its program printed.
+const MAX_CODE_BYTES: usize = 200;
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
+const MAX_FACTS_BYTES: usize = 64 << 10;
+
 /// An error on its journey: a handler's may have any code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobFault {
@@ -18,6 +23,26 @@ impl JobFault {
         JobFault { code: code.to_owned(), message: message.into(), facts: Map::new() }
     }
 
+    /// Short enough for a record. The longest facts are left out first.
+    pub(super) fn bounded(mut self) -> JobFault {
+        cut(&mut self.code, MAX_CODE_BYTES);
+        cut(&mut self.message, MAX_MESSAGE_BYTES);
+        let mut sizes: Vec<(usize, String)> = self
+            .facts
+            .iter()
+            .map(|(name, value)| (name.len() + value.to_string().len(), name.clone()))
+            .collect();
+        sizes.sort();
+        let mut left: usize = sizes.iter().map(|(size, _)| size).sum();
+        while left > MAX_FACTS_BYTES
+            && let Some((size, name)) = sizes.pop()
+        {
+            self.facts.remove(&name);
+            left -= size;
+        }
+        self
+    }
+
     pub(super) fn as_value(&self) -> Value {
         json!({ "code": self.code, "message": self.message })
     }
@@ -30,5 +55,33 @@ impl From<&Error> for JobFault {
             message: error.message().to_owned(),
             facts: error.facts().clone(),
         }
+    }
+}
+
+fn cut(text: &mut String, most: usize) {
+    if text.len() > most {
+        let length = text.len();
+        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(&format!(" ... ({length} bytes)"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_program_says_has_room_in_a_record() {
+        let mut fault = JobFault::new(&"E".repeat(10_000), "ü".repeat(10_000_000));
+        for n in 0..50_000 {
+            fault.facts.insert(format!("fact{n}"), json!("x".repeat(n / 10)));
+        }
+        fault.facts.insert("kind".to_owned(), json!("auth"));
+        let bounded = fault.bounded();
+        assert!(serde_json::to_vec(&bounded).unwrap().len() < 256 << 10);
+        assert_eq!(bounded.facts["kind"], "auth", "the longest go first");
+        let short = JobFault::new("E", "no");
+        assert_eq!(short.clone().bounded(), short);
     }
 }

@@ -4,7 +4,7 @@ use super::engine::{Engine, Kept, LogReader, RecordWatch};
 use super::record::LogEnd;
 use super::submitter::now;
 use bytes::Bytes;
-use ground::error::Error;
+use ground::error::{Error, ErrorCode};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -68,6 +68,9 @@ pub struct Follow {
     live: bool,
     /// As of the record that was seen last.
     is_over: bool,
+    has_record: bool,
+    /// The record was there and is not there any more.
+    is_removed: bool,
     /// Where the log of the job's last attempt ends, as the record says.
     end: Option<(u32, LogEnd)>,
     /// The last message that is told, once it is known.
@@ -121,6 +124,8 @@ impl Follow {
             told: (attempt, 0),
             live,
             is_over: false,
+            has_record: false,
+            is_removed: false,
             end: None,
             last: None,
             look: FIRST_LOOK,
@@ -141,6 +146,10 @@ impl Follow {
         loop {
             if let Some(batch) = self.held.take() {
                 return Ok(Some(batch));
+            }
+            if self.is_removed {
+                let message = format!("job {} was removed while its events were read", self.id);
+                return Err(Error::new(ErrorCode::JobNotFound, message));
             }
             // All that its attempts wrote is there before the record says that it is over. Asked here, and not where that is heard:
             // the record tells it once, and who gives up meanwhile asks again.
@@ -196,6 +205,8 @@ impl Follow {
     }
 
     fn on_record(&mut self, kept: Option<Kept>) {
+        self.is_removed = self.has_record && kept.is_none();
+        self.has_record |= kept.is_some();
         self.is_over = kept.as_ref().is_some_and(|kept| kept.record.state.is_over());
         self.end = kept.and_then(|kept| kept.record.log.map(|log| (kept.record.attempt, log)));
     }

@@ -4,7 +4,7 @@ use super::engine::{Access, Engine};
 use super::follow::Follow;
 use super::local::{Local, ServerPlaces};
 use super::prune::{Prune, Pruned};
-use super::record::JobRecord;
+use super::record::{JobRecord, Listed};
 use super::spec::JobSpec;
 use super::status::FleetStatus;
 use super::subject::{DEFAULT_PREFIX, Names};
@@ -135,11 +135,15 @@ impl Fleet {
         self.engine()?.submit(spec).await
     }
 
-    pub async fn record(&self, id: &str) -> Result<JobRecord, Error> {
-        Ok(self.engine()?.look_up(id).await?.record)
+    pub async fn record(&self, id: &str) -> Result<Listed, Error> {
+        let engine = self.engine()?;
+        match engine.read_listed(id).await? {
+            Some(record) => Ok(record),
+            None => Ok(Listed::Known(Box::new(engine.look_up(id).await?.record))),
+        }
     }
 
-    pub async fn records(&self) -> Result<Vec<JobRecord>, Error> {
+    pub async fn records(&self) -> Result<Vec<Listed>, Error> {
         self.engine()?.every_record().await
     }
 

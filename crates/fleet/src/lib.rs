@@ -25,6 +25,8 @@ mod fault;
 mod fault_tests;
 mod follow;
 mod handle;
+#[cfg(test)]
+mod hostile_tests;
 pub mod lease;
 mod local;
 mod login;
@@ -46,7 +48,7 @@ pub use follow::{Follow, FollowedBatch};
 pub use handle::{Fleet, FleetOptions, WeakFleet};
 pub use local::ServerPlaces;
 pub use prune::{Prune, Pruned};
-pub use record::{JobRecord, JobState};
+pub use record::{JobRecord, JobState, Listed};
 pub use source::GitSource;
 pub use spec::JobSpec;
 pub use worker::{GitPlace, JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};

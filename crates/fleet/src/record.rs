@@ -17,7 +17,7 @@ use super::retry_table::{Consequence, loss_delay};
 use super::spec::JobSpec;
 use agents::harness::Usage;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// From so many lost workers in a row on a job is taken for what killed them: it runs alone. The first loss is everyday life, a
@@ -107,6 +107,10 @@ pub struct JobRecord {
     /// Of the claim; whoever has it holds the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Sequence of the job's message, from its first claim on. Another message that names this job is not the job's: whoever
+    /// may submit may write one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_asked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,6 +254,7 @@ impl JobRecord {
             after_tools: spec.after_tools,
             worker: None,
             token: None,
+            message: None,
             cancel_asked: false,
             session_id: None,
             session_object: None,
@@ -267,6 +272,13 @@ impl JobRecord {
             ended_at: None,
             not_before: spec.at,
         }
+    }
+
+    /// The record as the message of this sequence may change it; `None`: the job has another message.
+    pub fn of_message(mut self, sequence: u64) -> Option<JobRecord> {
+        let is_ours = self.message.is_none_or(|message| message == sequence);
+        self.message = Some(sequence);
+        is_ours.then_some(self)
     }
 
     /// Whether the next attempt has to have its worker for itself: the last workers were lost with this job.
@@ -347,7 +359,7 @@ impl JobRecord {
                 next.error = None;
                 next.log = Some(*log);
                 next.artifacts.clone_from(artifacts);
-                next.artifacts_error.clone_from(artifacts_error);
+                next.artifacts_error = artifacts_error.clone().map(JobFault::bounded);
                 Ok(next)
             }
             JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {
@@ -390,6 +402,8 @@ impl JobRecord {
                     next.losses = 0;
                     next.cancel_asked = false;
                     next.ended_at = None;
+                    // It gets another one.
+                    next.message = None;
                     // Who retries has seen what happened, and wants it done anew.
                     next.tools_ran = false;
                     next.session_id = None;
@@ -422,10 +436,7 @@ impl JobRecord {
     pub fn shown(&self) -> Value {
         let mut shown = json!(self);
         if let Some(fields) = shown.as_object_mut() {
-            fields.remove("token");
-            fields.remove("afterTools");
-            fields.remove("sessionObject");
-            fields.remove("usageBefore");
+            hide(fields);
         }
         shown
     }
@@ -456,7 +467,7 @@ impl JobRecord {
             }
             _ => self.ended(JobState::Failed, now),
         };
-        next.error = Some(fault.clone());
+        next.error = Some(fault.clone().bounded());
         next
     }
 
@@ -500,6 +511,63 @@ impl JobRecord {
         let worker = self.worker.as_deref().unwrap_or("its worker");
         let message = format!("attempt {} was lost: {worker} was silent for a whole lease", self.attempt);
         JobFault::new("JOB_LEASE_LOST", message)
+    }
+}
+
+/// Removes what only the holder of a job needs.
+fn hide(fields: &mut Map<String, Value>) {
+    for name in ["token", "message", "afterTools", "sessionObject", "usageBefore"] {
+        fields.remove(name);
+    }
+}
+
+/// A record as it is listed. A newer version may have written a state that this one does not know.
+#[derive(Clone, Debug)]
+pub enum Listed {
+    Known(Box<JobRecord>),
+    Unknown(Map<String, Value>),
+}
+
+impl Listed {
+    /// `id`: what the record's subject says.
+    pub fn parse(payload: &[u8], id: String) -> Listed {
+        if let Ok(record) = serde_json::from_slice::<JobRecord>(payload) {
+            return Listed::Known(Box::new(record));
+        }
+        let mut fields: Map<String, Value> = serde_json::from_slice(payload).unwrap_or_default();
+        fields.insert("id".to_owned(), id.into());
+        // What lists are sorted and shown by.
+        for (name, otherwise) in [
+            ("state", json!("unknown")),
+            ("queue", json!("")),
+            ("submittedAt", json!(0)),
+            ("attempt", json!(0)),
+        ] {
+            let is_fit = fields.get(name).is_some_and(|value| value.is_string() == otherwise.is_string());
+            if !is_fit {
+                fields.insert(name.to_owned(), otherwise);
+            }
+        }
+        Listed::Unknown(fields)
+    }
+
+    pub fn id(&self) -> &str {
+        match self {
+            Listed::Known(record) => &record.id,
+            Listed::Unknown(fields) => fields["id"].as_str().unwrap_or_default(),
+        }
+    }
+
+    /// As users see it.
+    pub fn shown(&self) -> Value {
+        match self {
+            Listed::Known(record) => record.shown(),
+            Listed::Unknown(fields) => {
+                let mut fields = fields.clone();
+                hide(&mut fields);
+                Value::Object(fields)
+            }
+        }
     }
 }
 

@@ -94,6 +94,9 @@ impl JobSpec {
             }
             (Some(_), None) => {}
         }
+        if let Some(provider) = &self.provider {
+            check_name("provider", provider)?;
+        }
         if self.priority > MAX_PRIORITY {
             return Err(Error::invalid_option(
                 "priority",
@@ -143,6 +146,11 @@ mod tests {
         assert!(problem(|spec| spec.git = Some(GitSource::default())).starts_with("git.url: "));
         assert!(problem(|spec| spec.priority = 10).starts_with("priority: "));
         assert!(problem(|spec| spec.key_limit = 1001).starts_with("keyLimit: "));
+        let long = Some("x".repeat(5000));
+        assert!(
+            problem(|spec| (spec.handler, spec.provider, spec.prompt) = (None, long, "x".into()))
+                .starts_with("provider: ")
+        );
     }
 
     #[test]

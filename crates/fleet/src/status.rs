@@ -1,8 +1,8 @@
 //! What a fleet looks like right now: its queues, its workers, what waits for long and why. Counted by the names of messages, so
 //! that a long queue costs little; looked at one by one are the oldest jobs alone.
 
-use super::engine::{Engine, RetryFor, Room};
-use super::record::{JobRecord, JobState};
+use super::engine::{Engine, RetryFor, Room, Waiting};
+use super::record::{JobRecord, JobState, Listed};
 use super::stuck::{Surroundings, why_stuck};
 use super::subject::Names;
 use super::submitter::now;
@@ -14,6 +14,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Jobs that are told of one by one.
 const MAX_SHOWN: usize = 20;
+/// Records that are looked at for jobs without a message. What nobody writes any more becomes one of the oldest.
+const MAX_RECORDS: usize = 5000;
+const LOST_MESSAGE: &str =
+    "the server has lost its message, so that no worker gets it: cancel it, then submit it under another id";
+const UNKNOWN_RECORD: &str = "its record can't be read: it was written by a newer version";
 /// Jobs of a queue that are looked at.
 const MAX_LOOKED_AT: usize = 50;
 
@@ -63,7 +68,10 @@ impl Engine {
         let running = status.workers.iter().filter_map(|worker| worker["running"].as_array());
         let running: HashSet<String> =
             running.flatten().filter_map(Value::as_str).map(Names::token).collect();
-        for (queue, id) in self.unfinished().await? {
+        let unfinished = self.unfinished().await?;
+        let waiting: HashSet<String> = unfinished.iter().map(|(_, id)| id.clone()).collect();
+        status.stuck = self.without_message(&waiting).await?;
+        for (queue, id) in unfinished {
             let queue = status.queues.entry(queue).or_default();
             if running.contains(&id) {
                 queue.running += 1;
@@ -93,10 +101,23 @@ impl Engine {
         let records_room = storage.get(&runs);
         let full_leases = storage.get(&leases).is_some_and(|room| room.is_full).then_some(leases.as_str());
         let oldest = self.oldest_of(name, MAX_LOOKED_AT).await?;
-        let ids: Vec<&str> = oldest.iter().map(|spec| spec.id.as_str()).collect();
+        let ids: Vec<&str> = oldest.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let mut records = self.records_of(&ids).await?;
-        for spec in oldest {
-            let record = records.remove(&spec.id).unwrap_or_else(|| JobRecord::queued(&spec));
+        for Waiting { spec, problem, .. } in oldest {
+            let unreadable = match &problem {
+                Some(error) => Some(error.message()),
+                None => matches!(records.get(&spec.id), Some(Listed::Unknown(_))).then_some(UNKNOWN_RECORD),
+            };
+            if let Some(why) = unreadable {
+                if stuck.len() < MAX_SHOWN {
+                    stuck.push(Stuck { id: spec.id, why: why.to_owned() });
+                }
+                continue;
+            }
+            let record = match records.remove(&spec.id) {
+                Some(Listed::Known(record)) => *record,
+                _ => JobRecord::queued(&spec),
+            };
             if record.state == JobState::Queued {
                 queue.oldest_submitted_at.get_or_insert(record.submitted_at);
             }
@@ -140,23 +161,48 @@ impl Engine {
     }
 
     /// Every job, those that nobody has claimed yet included.
-    pub(crate) async fn every_record(&self) -> Result<Vec<JobRecord>, Error> {
+    pub(crate) async fn every_record(&self) -> Result<Vec<Listed>, Error> {
         // First the queue: what is claimed meanwhile is then found with its record, and counted once.
         let begun = self.begun_records().await?;
         let mut records = std::pin::pin!(self.records());
-        let (mut found, mut known) = (Vec::<JobRecord>::new(), HashMap::new());
+        let (mut found, mut known) = (Vec::<Listed>::new(), HashMap::new());
         while let Some(record) = records.next().await {
             let record = record?;
-            match known.get(&record.id) {
+            match known.get(record.id()) {
                 // Written while it was listed.
                 Some(&at) => found[at] = record,
                 None => {
-                    known.insert(record.id.clone(), found.len());
+                    known.insert(record.id().to_owned(), found.len());
                     found.push(record);
                 }
             }
         }
-        found.extend(begun.into_iter().filter(|record| !known.contains_key(&record.id)));
+        let begun = begun.into_iter().filter(|record| !known.contains_key(&record.id));
+        found.extend(begun.map(|record| Listed::Known(Box::new(record))));
+        Ok(found)
+    }
+
+    /// Jobs whose records say that they go on, and that have no message: nothing will bring them to a worker.
+    async fn without_message(&self, waiting: &HashSet<String>) -> Result<Vec<Stuck>, Error> {
+        let mut records = std::pin::pin!(self.records().take(MAX_RECORDS));
+        let (mut suspects, mut found) = (Vec::new(), Vec::new());
+        while let Some(record) = records.next().await {
+            if let Listed::Known(record) = record?
+                && !record.state.is_over()
+                && !waiting.contains(&Names::token(&record.id))
+                && suspects.len() < MAX_SHOWN
+            {
+                suspects.push(record.id);
+            }
+        }
+        for id in suspects {
+            // Submitted, or done, between the two looks.
+            let is_there = self.message_of(&id).await?.is_some();
+            let kept = self.read_record(&id, RetryFor::ASKED).await?;
+            if !is_there && kept.is_some_and(|kept| !kept.record.state.is_over()) {
+                found.push(Stuck { id, why: LOST_MESSAGE.to_owned() });
+            }
+        }
         Ok(found)
     }
 }

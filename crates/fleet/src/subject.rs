@@ -13,10 +13,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
+use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
 /// Longest id, queue, key or name, in bytes: subjects have a bound.
 pub const MAX_NAME_BYTES: usize = 200;
+
+/// Longest name of a consumer that a server takes is 255 bytes.
+const MAX_CONSUMER_BYTES: usize = 240;
+/// An artifact's path that is longer is named by its digest: a server ends the connection of a client whose subject is too long.
+const MAX_PATH_BYTES: usize = 1000;
 
 /// The highest class; it is asked for first.
 pub const MAX_PRIORITY: u8 = 9;
@@ -162,6 +168,18 @@ impl Names {
         Some((unescape(queue)?, id.to_owned()))
     }
 
+    /// Queue, class and id that a job's subject says.
+    pub fn job_of(subject: &str) -> Option<(String, u8, String)> {
+        let mut parts = subject.rsplit('.');
+        let (id, class, queue) = (parts.next()?, parts.next()?, parts.next()?);
+        Some((unescape(queue)?, class.parse().ok()?, unescape(id)?))
+    }
+
+    /// The id that a record's subject says.
+    pub fn id_of(subject: &str) -> Option<String> {
+        unescape(subject.rsplit('.').next()?)
+    }
+
     /// An id as subjects have it.
     pub fn token(id: &str) -> String {
         escape(id)
@@ -172,7 +190,10 @@ impl Names {
     }
 
     pub fn consumer(queue: &str, priority: u8) -> String {
-        format!("w_{}_{priority}", escape(queue))
+        let name = escape(queue);
+        // No escaped name has two of these signs in a row.
+        let name = if name.len() <= MAX_CONSUMER_BYTES { name } else { format!("=={}", digest(queue)) };
+        format!("w_{name}_{priority}")
     }
 
     pub fn all_records(&self) -> String {
@@ -255,8 +276,20 @@ impl Names {
 
     /// An artifact of an attempt.
     pub fn artifact(id: &str, attempt: u32, path: &str) -> String {
+        if path.len() > MAX_PATH_BYTES {
+            return format!("{}/{attempt}//long/{}", escape(id), digest(path));
+        }
         format!("{}/{attempt}/{path}", escape(id))
     }
+
+    /// The spec of a job that is too long for its message.
+    pub fn spec(id: &str) -> String {
+        format!("{}/0//spec", escape(id))
+    }
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Letters, digits, `-` and `_` stay; every other byte is written as `=` and its hexadecimal digits.
@@ -313,6 +346,24 @@ mod tests {
             assert_eq!(found, Some((queue.to_owned(), Names::token("a.7"))));
         }
         assert_eq!(Names::queue_of("sd.job.=g.4.x"), None);
+        let subject = names.job("a.b", 7, "ä/1");
+        assert_eq!(Names::job_of(&subject), Some(("a.b".to_owned(), 7, "ä/1".to_owned())));
+        assert_eq!(Names::job_of("sd.job.a.x.b"), None);
+        assert_eq!(Names::id_of(&names.record("ä/1")).as_deref(), Some("ä/1"));
+    }
+
+    #[test]
+    fn no_name_is_longer_than_a_server_takes() {
+        let names = Names::new("sd");
+        let longest = "ü".repeat(MAX_NAME_BYTES / 2);
+        let consumer = Names::consumer(&longest, 9);
+        assert!(consumer.len() <= 255, "{}", consumer.len());
+        assert_ne!(consumer, Names::consumer(&"ä".repeat(MAX_NAME_BYTES / 2), 9));
+        let path = "d/".repeat(2000);
+        let object = Names::artifact(&longest, 1, &path);
+        assert!(names.object(&object).len() < 3000, "{}", names.object(&object).len());
+        assert_ne!(object, Names::artifact(&longest, 1, &"e/".repeat(2000)));
+        assert_eq!(Names::spec("a"), "a/0//spec", "as it was before");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Submits jobs, cancels them, tries them again.
 
-use super::engine::{Engine, Kept, Refused, RetryFor, full};
+use super::engine::{Engine, Kept, Refused, RetryFor, Waiting, full};
 use super::record::{JobEvent, JobRecord, JobState, Refusal};
 use super::spec::JobSpec;
 use ground::error::{Error, ErrorCode};
@@ -70,8 +70,8 @@ impl Engine {
             if let Some(kept) = self.read_record(id, RetryFor::ASKED).await? {
                 return Ok(kept);
             }
-            if let Some(spec) = self.find_job(id).await? {
-                return Ok(Kept { record: JobRecord::queued(&spec), revision: 0 });
+            if let Some(waiting) = self.find_job(id).await? {
+                return Ok(Kept { record: JobRecord::queued(&waiting.spec), revision: 0 });
             }
             // Claimed and done between the two looks.
         }
@@ -102,8 +102,9 @@ impl Engine {
                     }
                 },
             };
-            let spec = if next.state.is_over() { self.find_job(id).await? } else { None };
-            if let Some(spec) = &spec {
+            // Looked for before the record is written: what is put there later is of a later retry, and stays.
+            let waiting = if next.state.is_over() { self.find_job(id).await? } else { None };
+            if let Some(Waiting { spec, problem: None, .. }) = &waiting {
                 // A spec that can't be kept makes a retry impossible, and a cancel all the same possible.
                 match self.bury_job(spec, RetryFor::ASKED).await {
                     Err(error) if error.code() == ErrorCode::FleetUnauthorized => return Err(error),
@@ -116,7 +117,9 @@ impl Engine {
                     None => is_forced = true,
                 },
                 Ok(_) => {
-                    self.drop_job(id).await?;
+                    if let Some(waiting) = waiting {
+                        self.drop_job(id, waiting.sequence).await?;
+                    }
                     return Ok(next);
                 }
                 // It changed between the two.
@@ -148,6 +151,8 @@ impl Engine {
     /// A new budget of attempts for a job that did not get done.
     pub(crate) async fn retry(&self, id: &str) -> Result<(), Error> {
         loop {
+            // Looked for before the record is read: what is put there later is of another retry, and stays.
+            let waiting = self.message_of(id).await?;
             let kept = self.look_up(id).await?;
             let next = match kept.record.after(&JobEvent::Retried) {
                 Ok(next) => next,
@@ -156,31 +161,36 @@ impl Engine {
                         format!("job {id} is {}: only a job that failed is tried again", state.as_str());
                     return Err(Error::invalid_option("id", problem));
                 }
-                Err(_) if kept.revision == 0 => return Ok(()),
-                // It may have been put back without its message.
-                Err(_) => kept.record.clone(),
+                Err(_) if kept.revision == 0 || waiting.is_some() => return Ok(()),
+                // It waits without a message: the one who retried it ended before that, or the server lost it.
+                Err(_) => JobRecord { message: None, ..kept.record.clone() },
             };
             let Some(mut spec) = self.buried_job(id).await? else {
+<<<<<<< HEAD
                 if next == kept.record {
                     return Ok(());
                 }
                 let message = format!("the spec of job {id} was removed: submit the job again");
+=======
+                let message = format!("what job {id} was to do is not kept any more: submit it anew");
+>>>>>>> 2ea2ea8b6279b9da711326b88bf217e358850323
                 return Err(Error::new(ErrorCode::JobNotFound, message));
             };
             spec.at = None;
-            let revision = if next == kept.record {
-                kept.revision
-            } else {
+            if let Some(waiting) = waiting {
                 // Its worker may not have taken it off the queue yet, and would then take the new one for the old.
-                self.drop_job(id).await?;
+                self.drop_job(id, waiting).await?;
+            }
+            if next != kept.record {
                 match self.write_record(&next, kept.revision, RetryFor::ASKED).await {
-                    Ok(written) => written.revision,
+                    Ok(_) => {}
                     Err(Refused::Conflict) => continue,
                     Err(refused) => return Err(refused.into_error()),
                 }
-            };
-            // A message that is still there is the one that counts.
-            return self.put_job(&spec, &format!(".{revision}")).await.map(drop);
+            }
+            // A message that is still there is the one that counts. Not under a name that the server may remember: the message of
+            // that name may be gone already.
+            return self.put_job(&spec, &format!(".{}", random::name::<8>())).await.map(drop);
         }
     }
 }

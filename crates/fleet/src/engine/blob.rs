@@ -9,7 +9,7 @@
 use super::batch::{Batch, Most};
 use super::connection::{Engine, REQUEST_TIMEOUT, STALLED_AFTER};
 use super::records::stored_at;
-use super::store::{Asked, RetryFor, Silence, away, denied, headers, refused_by};
+use super::store::{Asked, Refused, RetryFor, Silence, away, denied, headers, refused_by};
 use crate::subject::Names;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
@@ -33,6 +33,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Of a server that takes so much in a message. Each is a wait for its disk, and holds up what else uses the link.
 const CHUNK_BYTES: usize = 128 << 10;
+/// Memory that is reserved for an object at once, whatever its length is said to be.
+const MOST_RESERVED: usize = 8 << 20;
 /// Of an object that is read: twice as much is in memory.
 const BATCH_MESSAGES: usize = 64;
 /// What comes behind a transfer waits for it about so long.
@@ -157,6 +159,19 @@ impl Engine {
         }
     }
 
+    /// Removes an object, if it is there. Of a user who may not purge its name stays, and says that it is gone.
+    pub(crate) async fn drop_object(&self, name: &str) -> Result<(), Error> {
+        let Some(info) = self.object_info(name).await?.filter(|info| !info.deleted) else { return Ok(()) };
+        let gone = ObjectInfo { deleted: true, size: 0, chunks: 0, digest: None, ..info.clone() };
+        let payload = serde_json::to_vec(&gone).unwrap_or_default();
+        let subject = self.names().object(name);
+        let stored =
+            self.store(&subject, headers(&[("Nats-Rollup", "sub")]), payload.into(), RetryFor::ASKED).await;
+        stored.map_err(Refused::into_error)?;
+        self.drop_chunks(&info.nuid).await;
+        Ok(())
+    }
+
     /// When it fails, they go with the age of the stream.
     async fn drop_chunks(&self, number: &str) {
         let (stream, subject) = (self.names().blob_stream(), self.names().chunks(number));
@@ -176,7 +191,7 @@ impl Engine {
     pub(crate) async fn object(&self, name: &str) -> Result<Bytes, Error> {
         let info = self.known_object(name).await?;
         let mut reading = Reading::of(self, &info);
-        let (mut bytes, mut digest) = (Vec::with_capacity(info.size), Sha256::new());
+        let (mut bytes, mut digest) = (Vec::with_capacity(info.size.min(MOST_RESERVED)), Sha256::new());
         while let Some(some) = reading.next().await.map_err(|error| broken(name, &error))? {
             for chunk in some {
                 digest.update(&chunk);
@@ -191,7 +206,7 @@ impl Engine {
     pub(crate) async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
         let info = self.known_object(name).await?;
         let mut unfinished = to.as_os_str().to_owned();
-        unfinished.push(format!(".{}.part", std::process::id()));
+        unfinished.push(format!(".{}-{}.part", std::process::id(), random::name::<4>()));
         let unfinished = std::path::PathBuf::from(unfinished);
         if let Some(folder) = to.parent() {
             let folder = folder.to_owned();

@@ -5,6 +5,7 @@ use super::store::{Refused, RetryFor, headers};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use ground::error::Error;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Says who holds a place, so that a holder whose answer was lost knows its own message again.
@@ -74,6 +75,16 @@ impl Engine {
             }
         }
         Ok(false)
+    }
+
+    /// Numbers of the key's places that are taken. A moment old, maybe.
+    pub(crate) async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
+        self.all_of(self.lease_stream(), self.names().slots(key))
+            .try_filter(|message| std::future::ready(!message.payload.is_empty()))
+            .map_ok(|message| message.subject.rsplit('.').next().and_then(|slot| slot.parse::<u32>().ok()))
+            .try_filter_map(|slot| std::future::ready(Ok(slot)))
+            .try_collect()
+            .await
     }
 
     async fn place(&self, slot: &LeaseSlot) -> Result<Place, Error> {
@@ -200,6 +211,7 @@ mod tests {
         assert!(taken.is_some(), "free at once");
         assert!(!engine.renew_lease(&mut slot, mine).await, "it is another's by now");
         engine.drop_lease(&slot).await;
+        assert_eq!(other.places_taken("k").await.unwrap(), HashSet::from([0]));
         let holders = other.all_announced(other.names().slots("k")).await.unwrap();
         assert_eq!(holders.len(), 1, "nobody gives back what is another's");
     }

@@ -23,6 +23,9 @@ const OBJECT: &str = "Sheepdog-Object";
 /// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A message that can't be read is left alone for twice as long, then longer each time, up to about a minute.
+const UNREADABLE_DELAY: Duration = Duration::from_secs(2);
+
 /// A lane that no worker asks for so long is deleted by the server; the jobs in it stay.
 const UNUSED_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -34,9 +37,40 @@ pub(crate) struct Lane {
     consumer: Consumer<Config>,
 }
 
+/// A job's message as it waits.
+pub(crate) struct Waiting {
+    /// Of the message.
+    pub sequence: u64,
+    /// Of a message that can't be read: what its subject says.
+    pub spec: JobSpec,
+    /// Why the message can't be read.
+    pub problem: Option<Error>,
+}
+
+impl Waiting {
+    fn new(message: &StreamMessage, spec: Result<JobSpec, Error>) -> Result<Waiting, Error> {
+        let sequence = message.sequence;
+        match spec {
+            Ok(spec) => Ok(Waiting { sequence, spec, problem: None }),
+            Err(error) => {
+                let Some((queue, priority, id)) = Names::job_of(&message.subject) else { return Err(error) };
+                let spec = JobSpec { id, queue, priority, ..JobSpec::new() };
+                Ok(Waiting { sequence, spec, problem: Some(error) })
+            }
+        }
+    }
+}
+
+fn unreadable(why: &str) -> Error {
+    let message = format!("a job's message can't be read: {why}. Was it written by a newer version?");
+    Error::new(ErrorCode::FleetStorage, message)
+}
+
 /// A job's message in the hands of a worker.
 pub(crate) struct Delivery {
     pub spec: JobSpec,
+    /// The message only names the spec.
+    pub is_object: bool,
     /// How often it was given out, this time included.
     pub deliveries: u64,
     /// Of the message: a job that is tried again has another one.
@@ -66,7 +100,7 @@ impl Engine {
         if payload.len() <= MAX_SPEC_BYTES {
             return Ok((Vec::new(), payload.into()));
         }
-        let name = format!("{}/spec", Names::artifact(&spec.id, 0, ""));
+        let name = Names::spec(&spec.id);
         let payload = Bytes::from(payload);
         match self.put_object(&name, payload.clone()).await {
             Ok(()) => Ok((vec![(OBJECT.to_owned(), name)], Bytes::new())),
@@ -82,17 +116,31 @@ impl Engine {
     }
 
     /// The job's message, wherever it waits.
-    pub(crate) async fn find_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
+    pub(crate) async fn find_job(&self, id: &str) -> Result<Option<Waiting>, Error> {
         match self.waiting(&self.names().anywhere(id)).await? {
-            Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
+            Some(message) => {
+                let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
+                Waiting::new(&message, spec).map(Some)
+            }
             None => Ok(None),
         }
     }
 
-    /// Takes the job's message off the queue, given out or not.
-    pub(crate) async fn drop_job(&self, id: &str) -> Result<(), Error> {
+    /// Sequence of the job's message.
+    pub(crate) async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
+        Ok(self.waiting(&self.names().anywhere(id)).await?.map(|message| message.sequence))
+    }
+
+    /// Takes the job's messages up to this one off the queue, given out or not. A later one is of a later retry.
+    pub(crate) async fn drop_job(&self, id: &str, up_to: u64) -> Result<(), Error> {
         let subject = self.names().anywhere(id);
-        self.purge(&self.names().jobs_stream(), &subject, None, RetryFor::ASKED).await.map(drop)
+        self.purge(&self.names().jobs_stream(), &subject, Some(up_to + 1), RetryFor::ASKED).await.map(drop)
+    }
+
+    /// Removes the spec of a job that is done, where its message only names it.
+    pub(crate) async fn free_spec(&self, id: &str) {
+        // What stays goes with `prune`, or with the age of the stream.
+        let _ = self.drop_object(&Names::spec(id)).await;
     }
 
     /// Keeps the spec of a job that did not get done, for a later retry.
@@ -108,7 +156,7 @@ impl Engine {
     pub(crate) async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
         let stream = self.names().dead_stream();
         match self.last_message(&stream, &self.names().dead_anywhere(id), RetryFor::ASKED).await? {
-            Some(message) => self.spec_of(&message.payload, Some(&message.headers)).await.map(Some),
+            Some(message) => self.text_of(id, &message.payload, Some(&message.headers)).await.map(Some),
             None => Ok(None),
         }
     }
@@ -119,7 +167,7 @@ impl Engine {
         let (filter, mut found, mut from) = (self.names().all_jobs(), Vec::new(), 1);
         loop {
             let (jobs, next) = self.jobs_from(&filter, from, LISTED).await?;
-            found.extend(jobs.iter().map(JobRecord::queued));
+            found.extend(jobs.iter().map(|waiting| JobRecord::queued(&waiting.spec)));
             match next {
                 Some(next) => from = next,
                 None => return Ok(found),
@@ -128,7 +176,7 @@ impl Engine {
     }
 
     /// The oldest jobs of a queue that are not over.
-    pub(crate) async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<JobSpec>, Error> {
+    pub(crate) async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<Waiting>, Error> {
         let most = Most { messages: most, ..LISTED };
         Ok(self.jobs_from(&self.names().queue(queue), 1, most).await?.0)
     }
@@ -139,12 +187,13 @@ impl Engine {
         filter: &str,
         from: u64,
         most: Most,
-    ) -> Result<(Vec<JobSpec>, Option<u64>), Error> {
+    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
         let stream = self.names().jobs_stream();
         let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, filter, from, most)).await?;
         let mut jobs = Vec::with_capacity(batch.messages.len());
         for message in &batch.messages {
-            jobs.push(self.spec_of(&message.payload, Some(&message.headers)).await?);
+            let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
+            jobs.extend(Waiting::new(message, spec).ok());
         }
         let last = batch.messages.last().filter(|_| batch.left > 0);
         Ok((jobs, last.map(|last| last.sequence + 1)))
@@ -219,37 +268,80 @@ impl Engine {
         (0..=MAX_PRIORITY).rev()
     }
 
+    /// The spec in a job's message. Its subject says which job that is; a spec that says another is nobody's.
     async fn spec_of(
         &self,
+        subject: &str,
+        payload: &[u8],
+        headers: Option<&async_nats::HeaderMap>,
+    ) -> Result<JobSpec, Error> {
+        let Some((queue, priority, id)) = Names::job_of(subject) else {
+            return Err(unreadable(&format!("{subject} names no job")));
+        };
+        let spec = self.text_of(&id, payload, headers).await?;
+        if (&spec.queue, spec.priority) != (&queue, priority) {
+            return Err(unreadable("it names another queue than it is in"));
+        }
+        Ok(spec)
+    }
+
+    /// The spec of the job of this id.
+    async fn text_of(
+        &self,
+        id: &str,
         payload: &[u8],
         headers: Option<&async_nats::HeaderMap>,
     ) -> Result<JobSpec, Error> {
         let parse = |payload: &[u8]| {
-            serde_json::from_slice::<JobSpec>(payload).map_err(|error| {
-                let message =
-                    format!("a job's message can't be read: {error}. Was it written by a newer version?");
-                Error::new(ErrorCode::FleetStorage, message)
-            })
+            let spec: JobSpec =
+                serde_json::from_slice(payload).map_err(|error| unreadable(&error.to_string()))?;
+            let spec = spec.with_defaults();
+            spec.check().map_err(|error| unreadable(error.message()))?;
+            if spec.id != id {
+                return Err(unreadable("it names another job than its subject"));
+            }
+            Ok(spec)
         };
+        // Whoever may submit writes the header, and may name any object.
         match headers.and_then(|headers| headers.get(OBJECT)) {
-            Some(name) => parse(&self.object(name.as_str()).await?),
+            Some(_) => parse(&self.object(&Names::spec(id)).await?),
             None => parse(payload),
         }
     }
 
-    async fn delivery(&self, message: Message) -> Result<Delivery, Error> {
+    /// Whether the job of this message is over, so that nobody needs its spec.
+    async fn is_over(&self, subject: &str) -> bool {
+        let Some((_, _, id)) = Names::job_of(subject) else { return false };
+        let found = self.read_record(&id, RetryFor(REQUEST_TIMEOUT)).await;
+        found.is_ok_and(|found| found.is_some_and(|kept| kept.record.state.is_over()))
+    }
+
+    /// `None`: the message can't be read. It is given back, or taken off the queue when its job is over.
+    async fn delivery(&self, message: Message) -> Option<Delivery> {
         let (deliveries, sequence) = message
             .info()
             .map_or((1, 0), |info| (u64::try_from(info.delivered).unwrap_or(1), info.stream_sequence));
         let (message, acker) = message.split();
-        match self.spec_of(&message.payload, message.headers.as_ref()).await {
-            Ok(spec) => {
-                Ok(Delivery { spec, deliveries, sequence, acker, is_disposed: AtomicBool::new(false) })
-            }
-            Err(error) => {
-                // It may be readable elsewhere, or later.
-                let _ = acker.ack_with(AckKind::Nak(Some(Duration::from_secs(5)))).await;
-                Err(error)
+        let is_object = message.headers.as_ref().is_some_and(|headers| headers.get(OBJECT).is_some());
+        match self.spec_of(&message.subject, &message.payload, message.headers.as_ref()).await {
+            Ok(spec) => Some(Delivery {
+                spec,
+                is_object,
+                deliveries,
+                sequence,
+                acker,
+                is_disposed: AtomicBool::new(false),
+            }),
+            Err(_) => {
+                let kind = if self.is_over(&message.subject).await {
+                    AckKind::Ack
+                } else {
+                    // It may be readable elsewhere, or later.
+                    let times = u32::try_from(deliveries.min(5)).unwrap_or(5);
+                    AckKind::Nak(Some(UNREADABLE_DELAY * 2_u32.pow(times)))
+                };
+                let _ = acker.ack_with(kind).await;
+                None
             }
         }
     }
@@ -269,7 +361,7 @@ impl Engine {
                 _ = connections.changed() => break "the connection was lost".to_owned(),
             };
             match message {
-                Ok(Some(Ok(message))) => found.extend(self.delivery(message).await.ok()),
+                Ok(Some(Ok(message))) => found.extend(self.delivery(message).await),
                 Ok(None) => return Ok(found),
                 Ok(Some(Err(error))) => break error.to_string(),
                 Err(_) => break "it was asked for jobs".to_owned(),
@@ -284,7 +376,7 @@ impl Engine {
         let messages = lane.consumer.batch().max_messages(1).expires(within).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
         match messages.next().await {
-            Some(Ok(message)) => self.delivery(message).await.map(Some),
+            Some(Ok(message)) => Ok(self.delivery(message).await),
             Some(Err(error)) => Err(super::store::away(&error.to_string())),
             None => Ok(None),
         }
@@ -310,14 +402,16 @@ impl Delivery {
         let _ = self.acker.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
     }
 
-    /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again.
-    pub(crate) async fn finish(&self) {
+    /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again. True when the
+    /// server has heard it.
+    pub(crate) async fn finish(&self) -> bool {
         self.is_disposed.store(true, Ordering::Release);
         for _ in 0..3 {
             if self.acker.double_ack().await.is_ok() {
-                return;
+                return true;
             }
         }
+        false
     }
 }
 

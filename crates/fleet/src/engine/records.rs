@@ -3,7 +3,8 @@
 use super::connection::Engine;
 use super::store::{Asked, Refused, RetryFor, headers};
 use super::streams::KEPT;
-use crate::record::JobRecord;
+use crate::record::{JobRecord, Listed};
+use crate::subject::Names;
 use async_nats::Subscriber;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
@@ -99,20 +100,27 @@ impl Engine {
         .await
     }
 
+    /// The record as it is shown, also when a newer version wrote it.
+    pub(crate) async fn read_listed(&self, id: &str) -> Result<Option<Listed>, Error> {
+        let subject = self.names().record(id);
+        let found = self.last_of(&self.names().run_stream(), &subject, RetryFor::ASKED).await?;
+        Ok(found.map(|(_, payload)| Listed::parse(&payload, id.to_owned())))
+    }
+
     /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
-    pub(crate) async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, JobRecord>, Error> {
+    pub(crate) async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error> {
         let stream = self.names().run_stream();
         let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
         let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
-        let records = batch.messages.iter().map(|message| parse(&message.payload));
-        records.map(|record| record.map(|record| (record.id.clone(), record))).collect()
+        let records = batch.messages.iter().filter_map(listed);
+        Ok(records.map(|record| (record.id().to_owned(), record)).collect())
     }
 
     /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
-    pub(crate) fn records(&self) -> impl Stream<Item = Result<JobRecord, Error>> + use<> {
+    pub(crate) fn records(&self) -> impl Stream<Item = Result<Listed, Error>> + use<> {
         let stream = self.names().run_stream();
         self.all_of(stream, self.names().all_records())
-            .map(|message| message.and_then(|message| parse(&message.payload)))
+            .filter_map(async |message| message.map(|message| listed(&message)).transpose())
     }
 
     /// Every record there is, with its revision and when it was stored. One that can't be read is left out.
@@ -173,7 +181,8 @@ impl RecordWatch {
                 let found = self.engine.read_record(&self.id, RetryFor::ASKED).await?;
                 self.is_stale = false;
                 let revision = found.as_ref().map_or(0, |kept| kept.revision);
-                if self.seen.is_none_or(|seen| revision > seen) {
+                // A record that was there and is gone was removed.
+                if self.seen.is_none_or(|seen| revision > seen || (revision == 0 && seen > 0)) {
                     self.seen = Some(revision);
                     return Ok(found);
                 }
@@ -202,6 +211,10 @@ impl RecordWatch {
     }
 }
 
+fn listed(message: &StreamMessage) -> Option<Listed> {
+    Some(Listed::parse(&message.payload, Names::id_of(&message.subject)?))
+}
+
 /// By the server's clock.
 pub(super) fn stored_at(message: &StreamMessage) -> SystemTime {
     let nanos = u64::try_from(message.time.unix_timestamp_nanos()).unwrap_or(0);
@@ -213,4 +226,26 @@ fn parse(payload: &[u8]) -> Result<JobRecord, Error> {
         let message = format!("a job's record can't be read: {error}. Was it written by a newer version?");
         Error::new(ErrorCode::FleetStorage, message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_server::{PATIENCE, TestServer};
+    use super::*;
+    use crate::spec::JobSpec;
+
+    #[tokio::test]
+    async fn a_watch_tells_that_a_record_was_removed() {
+        let Some(server) = TestServer::start().await else { return };
+        let engine = server.engine().await;
+        let spec = JobSpec { id: "job".into(), handler: Some("h".into()), ..JobSpec::new() };
+        let kept = engine.write_record(&JobRecord::queued(&spec), 0, RetryFor::ASKED).await.unwrap();
+        let mut watch = engine.watch_record("job").await.unwrap();
+        assert!(watch.next().await.unwrap().is_some());
+        assert!(engine.drop_record(&kept).await.unwrap());
+        // As after a connection that was lost.
+        watch.is_stale = true;
+        let told = tokio::time::timeout(PATIENCE, watch.next()).await.expect("it tells");
+        assert!(told.unwrap().is_none());
+    }
 }

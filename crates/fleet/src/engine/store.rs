@@ -24,6 +24,16 @@ impl RetryFor {
     pub(crate) const WORK: RetryFor = RetryFor(Duration::from_secs(600));
 }
 
+/// A server ends the connection of a client whose line is longer than 4,096 bytes; the subject of the answer is part of it.
+const MAX_SUBJECT_BYTES: usize = 3500;
+/// Fact of an error that no waiting and no room changes.
+const TOO_LONG: &str = "tooLong";
+
+/// Whether the server takes no message of this length, however much room it has.
+pub(crate) fn is_too_long(error: &Error) -> bool {
+    error.facts().contains_key(TOO_LONG)
+}
+
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
@@ -84,6 +94,10 @@ impl Engine {
         payload: Bytes,
         retry_for: RetryFor,
     ) -> Result<Stored, Refused> {
+        if subject.len() > MAX_SUBJECT_BYTES {
+            let message = format!("a name of {} bytes is longer than the server takes", subject.len());
+            return Err(Refused::Fault(Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true)));
+        }
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -123,7 +137,8 @@ impl Engine {
                         "a message of {} bytes exceeds the server's limit: raise its max_payload",
                         payload.len()
                     );
-                    return Err(Refused::Fault(Error::new(ErrorCode::FleetStorage, message)));
+                    let error = Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true);
+                    return Err(Refused::Fault(error));
                 }
                 Err(error) => error.to_string(),
             };
@@ -136,6 +151,12 @@ impl Engine {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
+    }
+
+    /// Stores a message past every check, as any other client of the server may.
+    #[cfg(test)]
+    pub(crate) async fn publish_raw(&self, subject: &str, pairs: &[(&str, &str)], payload: Bytes) {
+        self.store(subject, headers(pairs), payload, RetryFor::ASKED).await.unwrap();
     }
 
     /// Why a question to this subject has no answer.
@@ -276,6 +297,11 @@ pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
                 "the stream {stream} has reached its limit of consumers: use fewer queue names, or raise its max_consumers"
             );
             Asked::Final(Error::new(ErrorCode::FleetFull, message).with("stream", stream))
+        }
+        // It understood the question, and will answer no other way.
+        ConsumerErrorKind::JetStream(server) if server.code() == 400 => {
+            let message = format!("the server makes no consumer on the stream {stream}: {server}");
+            Asked::Final(Error::new(ErrorCode::FleetStorage, message).with("stream", stream))
         }
         _ => Asked::Away(error.to_string()),
     }

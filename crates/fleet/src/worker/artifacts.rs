@@ -10,6 +10,8 @@ use wires::watch::IgnoreRules;
 
 /// A glob that matches more than this is a mistake.
 const MAX_FILES: usize = 10_000;
+/// Of an artifact in a record, besides its path.
+const LISTED_BYTES: usize = 150;
 
 /// The path below `root`, or why it is none.
 pub(super) fn relative(root: &Path, path: &Path) -> Result<PathBuf, Error> {
@@ -54,6 +56,27 @@ pub(super) async fn find(root: PathBuf, globs: &[String]) -> Result<Vec<PathBuf>
     })
 }
 
+/// As many of them as a record of so many bytes can list, and why others are left out.
+pub(super) fn listed(mut artifacts: Vec<Artifact>, most: usize) -> (Vec<Artifact>, Option<Error>) {
+    let all = artifacts.len();
+    let mut bytes = 0;
+    let fit = artifacts.iter().take_while(|artifact| {
+        // As JSON, where a path may have escapes.
+        bytes += serde_json::Value::from(artifact.path.as_str()).to_string().len() + LISTED_BYTES;
+        bytes <= most
+    });
+    let fit = fit.count();
+    artifacts.truncate(fit);
+    let left_out = (fit < all).then(|| {
+        let problem = format!(
+            "{} of {all} files are not listed: a record has no room for so many names; pack them into one file",
+            all - fit
+        );
+        Error::invalid_option("artifacts", problem)
+    });
+    (artifacts, left_out)
+}
+
 fn walk(root: &Path, rules: &IgnoreRules) -> Result<Vec<PathBuf>, Error> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
     let Ok(root) = HeldFolder::open(root, &ContainedFolders::default()) else { return Ok(found) };
@@ -89,6 +112,17 @@ mod tests {
         for wrong in ["../a", "/etc/passwd", "out/../../a", "", "/work"] {
             assert!(relative(root, Path::new(wrong)).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_record_lists_as_many_as_it_has_room_for() {
+        let artifact = |path: String| Artifact { path, bytes: u64::MAX, sha256: "0".repeat(64) };
+        let all: Vec<_> = (0..100).map(|n| artifact(format!("{n}{}", "\u{1}".repeat(100)))).collect();
+        let (some, error) = listed(all.clone(), 10_000);
+        assert!(!some.is_empty() && error.unwrap().message().contains("of 100 files are not listed"));
+        assert!(serde_json::to_vec(&some[..1]).unwrap().len() < 1000);
+        let (same, error) = listed(all.clone(), 1 << 20);
+        assert!(same == all && error.is_none());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::gate::{Gate, Pass};
 use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
-use crate::engine::{Delivery, Engine, Kept, LeaseSlot, RetryFor};
+use crate::engine::{Delivery, Engine, Kept, LeaseSlot, RetryFor, is_too_long};
 use crate::fault::JobFault;
 use crate::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
 use crate::retry_table::{Consequence, consequence_of, refusal_delay};
@@ -17,6 +17,7 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::random;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -94,7 +95,13 @@ impl Attempt {
     async fn take_slot(&self, spec: &JobSpec) -> Result<Option<LeaseSlot>, Option<Duration>> {
         let Some(key) = &spec.key else { return Ok(None) };
         let holder = random::key::<12>().ok_or(Some(CONFLICT_DELAY))?;
-        for slot in 0..spec.key_limit {
+        // One question tells them all; a place that is taken costs two.
+        let taken = if spec.key_limit > 2 {
+            self.engine.places_taken(key).await.map_err(|_| Some(CONFLICT_DELAY))?
+        } else {
+            HashSet::new()
+        };
+        for slot in (0..spec.key_limit).filter(|slot| !taken.contains(slot)) {
             let subject = self.engine.names().slot(key, slot);
             let payload = Bytes::from(spec.id.clone());
             let taken = self.engine.take_lease(subject, payload, &holder, self.engine.lease()).await;
@@ -232,10 +239,20 @@ impl Attempt {
     /// The job's record and its revision; 0: there is none yet.
     async fn read(&self, delivery: &Delivery, spec: &JobSpec) -> Option<(JobRecord, u64)> {
         match self.engine.read_record(&spec.id, RetryFor::ASKED).await {
-            Ok(Some(kept)) => Some((kept.record, kept.revision)),
-            Ok(None) => Some((JobRecord::queued(spec), 0)),
+            Ok(found) => {
+                let (record, revision) =
+                    found.map_or_else(|| (JobRecord::queued(spec), 0), |kept| (kept.record, kept.revision));
+                let is_over = record.state.is_over();
+                let record = record.of_message(delivery.sequence);
+                if record.is_none() || is_over {
+                    delivery.finish().await;
+                    return None;
+                }
+                record.map(|record| (record, revision))
+            }
             Err(_) => {
-                delivery.give_back(CONFLICT_DELAY).await;
+                // A newer version may have written it; others can read it then.
+                delivery.give_back(refusal_delay(delivery.deliveries).max(CONFLICT_DELAY)).await;
                 None
             }
         }
@@ -267,13 +284,16 @@ impl Attempt {
         let token = token.to_owned();
         let log = run.log.end().await;
         let is_drain = *self.drain.borrow();
-        let event = match ended {
-            _ if standing == Standing::Cancelled => JobEvent::Stopped { token, log, now: now() },
-            Some(Ok(value)) => self.done(run, token, value, log).await,
-            _ if is_drain => JobEvent::Drained { token },
-            Some(Err(fault)) => self.failed(run, token, fault, log, None).await,
+        let mut has_failed = false;
+        let mut event = match ended {
+            _ if standing == Standing::Cancelled => {
+                JobEvent::Stopped { token: token.clone(), log, now: now() }
+            }
+            Some(Ok(value)) => self.done(run, token.clone(), value, log).await,
+            _ if is_drain => JobEvent::Drained { token: token.clone() },
+            Some(Err(fault)) => self.failed(run, token.clone(), fault, log, None).await,
             // It was stopped for a standing that was taken back: nothing says so today.
-            None => JobEvent::Drained { token },
+            None => JobEvent::Drained { token: token.clone() },
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
         if may_need_burial {
@@ -284,6 +304,18 @@ impl Attempt {
             match run.book.write(&event).await {
                 Ok(record) => return Some(record),
                 // The work is done, and is worth more than the place that it takes: `fleet.status()` says what is full.
+                Err(Some(error)) if is_too_long(&error) && !has_failed => {
+                    // Nothing that is waited for makes it shorter.
+                    has_failed = true;
+                    event = JobEvent::Failed {
+                        token: token.clone(),
+                        fault: JobFault::from(&error),
+                        consequence: Consequence::Final,
+                        log,
+                        artifacts: Vec::new(),
+                        now: now(),
+                    };
+                }
                 Err(Some(error)) if is_full(&error) && !*self.drain.borrow() => {
                     tokio::time::sleep(COMMIT_EVERY).await;
                 }
@@ -297,7 +329,12 @@ impl Attempt {
         let delivery = self.delivery.borrow().clone();
         match record.state {
             JobState::Queued => delivery.give_back(record.delay(now())).await,
-            _ => delivery.finish().await,
+            state => {
+                // A job that is done is never tried again. While its message may come back its spec has to be there.
+                if delivery.finish().await && state == JobState::Done && delivery.is_object {
+                    self.engine.free_spec(&record.id).await;
+                }
+            }
         }
     }
 
@@ -308,6 +345,8 @@ impl Attempt {
             Err(error) if is_full(&error) => (run.kept_artifacts(), Some(JobFault::from(&error))),
             Err(error) => return self.failed(run, token, JobFault::from(&error), log, None).await,
         };
+        let (artifacts, unlisted) = artifacts::listed(artifacts, self.engine.max_message_bytes() / 2);
+        let artifacts_error = artifacts_error.or(unlisted.as_ref().map(JobFault::from));
         let done = |result, result_object| JobEvent::Done {
             token: token.clone(),
             result,
@@ -358,6 +397,7 @@ impl Attempt {
         }
         // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
         let artifacts = self.collect(run).await.unwrap_or_else(|_| run.kept_artifacts());
+        let (artifacts, _) = artifacts::listed(artifacts, self.engine.max_message_bytes() / 2);
         JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
     }
 
@@ -375,7 +415,7 @@ impl Attempt {
 
 /// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.
 fn is_full(error: &Error) -> bool {
-    matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
+    !is_too_long(error) && matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
 }
 
 /// The job's files first, where it has some; then the job.

@@ -72,7 +72,9 @@ impl Keeper {
     async fn look(&mut self) -> bool {
         let retry_for = RetryFor(self.engine.lease() / 3);
         match self.engine.read_record(&self.id, retry_for).await {
-            Ok(found) => found.is_some_and(|kept| self.judge(&kept.record)),
+            Ok(Some(kept)) => self.judge(&kept.record),
+            // Removed, or lost with the server's disk: nothing can be committed over it.
+            Ok(None) => self.tell(Standing::Fenced),
             Err(_) => true,
         }
     }
@@ -85,6 +87,11 @@ impl Keeper {
             (true, true) => Standing::Cancelled,
             (true, false) => return true,
         };
+        self.tell(standing)
+    }
+
+    /// False: the job is another's.
+    fn tell(&self, standing: Standing) -> bool {
         self.tell.send_if_modified(|last| {
             let is_news = *last < standing;
             if is_news {
@@ -92,7 +99,7 @@ impl Keeper {
             }
             is_news
         });
-        is_ours
+        standing != Standing::Fenced
     }
 }
 

@@ -45,6 +45,7 @@ impl<'a> Mirror<'a> {
             let is_there = found.join("HEAD").is_file();
             if is_there {
                 remove_locks(&found, 8);
+                remove_halves(&found);
             }
             Ok(is_there)
         });
@@ -100,8 +101,15 @@ impl<'a> Mirror<'a> {
         args.extend(["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"]);
         match self.git.fetch(&self.path, &args).await {
             Ok(_) => Ok(()),
-            Err(GitFault::MissingRef) => Err(no_commit(self.address, source.wanted())),
-            Err(fault) => Err(fault.into_error(self.address)),
+            Err(fault) => {
+                // On a full disk nothing else would make room.
+                let path = self.path.clone();
+                let _ = on_disk(move || Ok(remove_halves(&path))).await;
+                Err(match fault {
+                    GitFault::MissingRef => no_commit(self.address, source.wanted()),
+                    fault => fault.into_error(self.address),
+                })
+            }
         }
     }
 }
@@ -111,6 +119,21 @@ fn no_commit(address: &Address, wanted: &str) -> Error {
     Error::new(ErrorCode::JobCheckoutFailed, message)
         .with("kind", "missing_ref")
         .with("url", address.url.clone())
+}
+
+/// Files of a fetch that ended before its time: git gives them their names when they are whole.
+fn remove_halves(mirror: &Path) {
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let objects = mirror.join("objects");
+    let folders = below(&objects);
+    for path in folders.iter().flat_map(|folder| below(folder)).chain(folders.clone()) {
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"tmp_")) {
+            let _ = super::folder::remove(&path).or_else(|_| std::fs::remove_file(&path));
+        }
+    }
 }
 
 /// `*.lock` below, wherever refs and settings are.

@@ -311,3 +311,20 @@ async fn read_only_folders_are_removed_too_and_only_old_ones_are_swept() {
     }
     assert!(!path.exists() && !lock_path.exists());
 }
+
+#[tokio::test]
+async fn what_a_broken_fetch_left_takes_no_room() {
+    let scene = Scene::new();
+    scene.make("first", None).await.unwrap().leave(Leaving::Over).await;
+    let mirror = std::fs::read_dir(scene.place.folder.join("mirrors")).unwrap().flatten();
+    let mirror = mirror.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap();
+    let halves = ["objects/pack/tmp_pack_a1", "objects/pack/tmp_idx_a1", "objects/0f/tmp_obj_a1"];
+    for half in halves {
+        std::fs::create_dir_all(mirror.join(half).parent().unwrap()).unwrap();
+        std::fs::write(mirror.join(half), "x").unwrap();
+    }
+    let again = scene.make("second", None).await.unwrap();
+    assert!(halves.iter().all(|half| !mirror.join(half).exists()));
+    assert_eq!(std::fs::read_to_string(again.path().join("a.txt")).unwrap(), "two");
+    again.leave(Leaving::Over).await;
+}
