@@ -1,9 +1,19 @@
 // The caller's tools, as an agent calls them over HTTP.
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
-import { ToolServer } from '../lib/harness/session/tool_server'
-import { Harness } from '../index.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, it, vi } from 'vitest'
+import type { ToolServer as Server } from '../lib/harness/session/tool_server'
+import { Harness, defineTool, type AgentSession, type Turn } from '..'
+import { failure } from './played-agent'
+
+// As it is built: the addon is found from there.
+const { ToolServer } = createRequire(import.meta.url)('../dist/lib/harness/session/tool_server') as {
+  ToolServer: typeof Server
+}
 
 /** A tool that waits for its signal, and tells when it was called. */
 function waiting() {
@@ -48,16 +58,88 @@ it('a call that the agent cancels is aborted, and no other one', async () => {
   await server.close()
 })
 
-it('cancel() aborts the calls that run', async () => {
-  const { tool, isCalled } = waiting()
-  const harness = new Harness({
-    provider: 'gemini',
-    binary: [process.execPath, join(__dirname, '../fixtures/acp/agent.mjs')],
+const harness = new Harness({
+  provider: 'gemini',
+  binary: [process.execPath, join(__dirname, '../fixtures/acp/agent.mjs')],
+})
+
+it('whatever stops a turn aborts the calls that run', async () => {
+  const stops = {
+    cancel: (session: AgentSession) => session.cancel(),
+    'turn.abort()': (_: AgentSession, turn: Turn) => turn.abort(),
+    signal: (_: AgentSession, __: Turn, controller: AbortController) => controller.abort(),
+    timeoutMs: () => {},
+  }
+  for (const [name, stop] of Object.entries(stops)) {
+    const { tool, isCalled } = waiting()
+    await using session = await harness.open({ tools: [tool] as never })
+    const controller = new AbortController()
+    const timeoutMs = name === 'timeoutMs' ? 1000 : 60_000
+    const turn = session.start('call wait', { signal: controller.signal, timeoutMs })
+    const signal = await isCalled
+    void stop(session, turn, controller)
+    const error = await failure(turn.result)
+    expect([name, error.code]).toEqual([name, name === 'timeoutMs' ? 'AGENT_TIMED_OUT' : 'AGENT_ABORTED'])
+    await vi.waitFor(() => expect([name, signal.aborted]).toEqual([name, true]))
+  }
+})
+
+it('arguments that do not fit the schema do not reach the handler, and the agent is told why', async () => {
+  const seen: unknown[] = []
+  const tool = defineTool('count', {
+    parameters: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+    handler: (args) => seen.push(args),
   })
-  await using session = await harness.open({ tools: [tool] as never })
-  const turn = session.prompt('call wait')
-  const signal = await isCalled
-  const [ended] = await Promise.allSettled([turn, session.cancel()])
-  expect(signal.aborted).toBe(true)
-  expect(ended).toMatchObject({ status: 'rejected', reason: { code: 'AGENT_ABORTED' } })
+  await using session = await harness.open({ tools: [tool] })
+  const call = async (args: string) => JSON.parse((await session.prompt(`call count ${args}`)).text).called
+  for (const args of ['{"n":"x"}', '{}', '[]', '"x"']) {
+    const { isError, content } = await call(args)
+    expect([args, isError, content[0].text]).toEqual([
+      args,
+      true,
+      expect.stringContaining('Invalid arguments for count: /'),
+    ])
+  }
+  expect((await call('{"n":1}')).isError).toBe(false)
+  expect(seen).toEqual([{ n: 1 }])
+  const wrong = { name: 'x', parameters: { type: 'strange' }, handler: () => 1 }
+  expect(await failure(harness.open({ tools: [wrong] }))).toMatchObject({
+    code: 'INVALID_OPTION',
+    message: expect.stringMatching(/^tools\[0\]\.parameters: /),
+  })
+})
+
+it('silence is not counted while a handler works', async () => {
+  const tool = { name: 'slow', handler: () => sleep(1500) }
+  await using session = await harness.open({
+    tools: [tool],
+    idleTimeoutMs: 700,
+    toolIdleTimeoutMs: 700,
+  })
+  expect((await session.prompt('call slow')).text).toContain('slow')
+})
+
+it('connections of other processes are bounded, and the agent gets through', async () => {
+  const server = await ToolServer.start([{ name: 'x', handler: () => 'fine' }])
+  const { url, headers } = server.server
+  const post = (body: string, authorization = headers[0]!.value) =>
+    fetch(url, { method: 'POST', headers: { authorization }, body })
+  const { port } = new URL(url)
+  const before = readdirSync('/proc/self/fd').length
+  const strangers = Array.from({ length: 400 }, () => {
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write('POST /mcp HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n')
+    return socket
+  })
+  const isOpen = (socket: Socket) => !socket.closed
+  await vi.waitFor(() => expect(strangers.filter(isOpen).length).toBeLessThanOrEqual(64), 10_000)
+  expect(readdirSync('/proc/self/fd').length - before).toBeLessThan(200)
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x' } }
+  expect(await (await post(JSON.stringify(call))).text()).toContain('fine')
+  expect((await post('{}', 'Bearer wrong')).headers.get('connection')).toBe('close')
+  for (const odd of ['null', '7', '[]', '[null]', '{"id":1,"method":"tools/call","params":null}'])
+    expect((await post(odd)).status).toBeLessThan(300)
+  for (const socket of strangers) socket.destroy()
+  await server.close()
 })

@@ -1,5 +1,6 @@
 // Sessions, over the real addon, with the scripted agent (fixtures/acp/agent.mjs). The core's own table is crates/agents/tests/acp.
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { getEventListeners } from 'node:events'
+import { mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
@@ -40,7 +41,9 @@ function open(
 const alive = () =>
   readdirSync('/proc').filter((pid) => {
     try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(agent)
+      // Other specs run the same agent at the same time, in folders of their own.
+      if (!/^\d+$/.test(pid) || readlinkSync(`/proc/${pid}/cwd`) !== folder) return false
+      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(agent)
     } catch {
       return false
     }
@@ -148,6 +151,39 @@ test('events() tells everything, between prompts too, and which turn it belongs 
   expect(seen.find((event) => event.type === 'turn_start' && event.turn === 2)).toMatchObject({ by: 'agent' })
   await session.idle()
   expect((await session.prompt('background 20')).text).toBe('started\n\nwoken')
+})
+
+test('a loop over events() can be ended at any time, and the session no longer waits for it', async () => {
+  await using session = await open()
+  const before = session.events()
+  await before.return!()
+  const waiting = session.events()
+  const next = waiting.next()
+  await waiting.return!()
+  expect(await next).toEqual({ value: undefined, done: true })
+  // Far more than is kept for a reader.
+  expect((await session.prompt('flood 2000 1000')).text).toHaveLength(2_000_000)
+})
+
+test('many sessions share one signal with one listener', async () => {
+  const { signal } = new AbortController()
+  await using first = await open({ signal })
+  await using second = await open({ signal })
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+  await first.close()
+  await second.close()
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+})
+
+test('orders are carried out in the sequence of the calls', async () => {
+  await using session = await open({ permission: 'plan' }, 2, 'claude-code')
+  void session.setMode('default')
+  expect(JSON.parse((await session.prompt('state')).text).mode).toBe('default')
+  const stalled = failure(session.prompt('stall'))
+  const cancelled = session.cancel()
+  expect((await session.prompt('hello')).text).toBe('Hello world')
+  expect((await stalled).code).toBe('AGENT_ABORTED')
+  await cancelled
 })
 
 test('a question goes to the handler with a signal of its own, and its answer counts by kind', async () => {

@@ -49,6 +49,12 @@ export function withDates(event: AgentEvent): AgentEvent {
 }
 
 /** @internal */
-export function events(source: Source): AsyncIterableIterator<AgentEvent> {
-  return new JsonIterator<AgentEvent>(source, withDates)
+export function events<Event extends AgentEvent = AgentEvent>(
+  source: Source,
+  revive?: (event: AgentEvent) => Event,
+): AsyncIterableIterator<Event> {
+  return new JsonIterator<Event>(source, (event) => {
+    const dated = withDates(event)
+    return revive ? revive(dated) : (dated as Event)
+  })
 }

@@ -1,5 +1,5 @@
 import type { NativeSession } from '../../native/native'
-import { abortable, orAborted } from '../abort'
+import { abortable, onAbort, orAborted, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { attach, delivery, detach, release, type Block, type Reader } from '../delivery'
 import { SheepdogError, invalidOption, settle } from '../error'
@@ -110,14 +110,14 @@ export class AgentSession implements AsyncDisposable {
     this.history = facts.history
     this.record = facts.record ?? undefined
     this.#tools = tools
-    this.#asked = new Questions(session, facts.channel, options.onPermission, () => {
-      watch?.end()
-      void tools?.close()
+    this.#asked = new Questions(session, facts.channel, options.onPermission, {
+      onStop: () => tools?.cancelCalls(),
+      onOver() {
+        watch?.end()
+        void tools?.close()
+      },
     })
-    const { signal } = options
-    const onAbort = () => void this.close()
-    signal?.addEventListener('abort', onAbort, { once: true })
-    this.#letGo = () => signal?.removeEventListener('abort', onAbort)
+    this.#letGo = onAbort(options.signal, () => void this.close())
   }
 
   /**
@@ -173,13 +173,14 @@ export class AgentSession implements AsyncDisposable {
    * by itself. A slow reader slows the agent down. The loop ends with the session.
    */
   events(): AsyncIterableIterator<SessionEvent> {
-    // From this call on, not from the first step of the iteration.
-    const all = events({
-      open: () => this.#native.events(delivery),
-      close: () => {},
+    let channel: number
+    const source = {
+      // From this call on, not from the first step of the iteration.
+      open: () => (channel = this.#native.events(delivery)),
+      close: () => this.#native.leave(channel),
       end: Promise.resolve(),
-    })
-    return numbered(all)
+    }
+    return events<SessionEvent>(source, numbering())
   }
 
   /**
@@ -252,10 +253,7 @@ export class AgentSession implements AsyncDisposable {
    */
   async cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void> {
     checkOptions(options, { strays: check.oneOf('kill', 'leave') })
-    const cancelled = settle(this.#native.cancel(options?.strays === 'kill'), callSite())
-    // After the order: a turn that ends because its tool was aborted was cancelled all the same.
-    this.#tools?.cancelCalls()
-    await cancelled
+    await settle(this.#native.cancel(options?.strays === 'kill'), callSite())
   }
 
   /** Ends the session. Resolves when its process tree is gone. You can call it more than once. */
@@ -278,22 +276,22 @@ export class AgentSession implements AsyncDisposable {
   }
 }
 
-/** Which turn an event belongs to is told by those around it. */
-async function* numbered(all: AsyncIterable<AgentEvent>): AsyncGenerator<SessionEvent, void, void> {
+/** Gives each event, in their order, the number of its turn: the events around it tell which one that is. */
+function numbering(): (event: AgentEvent) => SessionEvent {
   // A prompt's turn may begin while one of the agent's own is still open: what is told meanwhile belongs to that one.
   let own: number | undefined
   let prompted: number | undefined
-  for await (const event of all) {
+  return (event) => {
     if (event.type === 'turn_start') {
       if (event.by === 'agent') own = event.turn
       else prompted = event.turn
     }
     const turn = event.type === 'turn_start' || event.type === 'turn_end' ? event.turn : (own ?? prompted)
-    yield turn === undefined ? event : Object.assign(event, { turn })
     if (event.type === 'turn_end') {
       if (own === event.turn) own = undefined
       else if (prompted === event.turn) prompted = undefined
     }
+    return turn === undefined ? event : Object.assign(event, { turn })
   }
 }
 
@@ -315,14 +313,12 @@ export async function openSession(
   checkOpenOptions(options)
   const merged = mergedOptions(defaults, options)
   const { signal } = merged
-  if (signal?.aborted) {
-    const message = 'the session was not opened: its abort signal was already aborted'
-    throw new SheepdogError('AGENT_ABORTED', message, {}, signal.reason)
-  }
+  throwIfAborted(signal, 'AGENT_ABORTED', 'the session was not opened: its abort signal was already aborted')
   const watch = SessionWatch.start(defaults.provider, merged)
   merged.env = { ...activeEnvironment(), ...merged.env }
-  const tools = merged.tools?.length ? await ToolServer.start(merged.tools) : undefined
+  let tools: ToolServer | undefined
   try {
+    if (merged.tools?.length) tools = await ToolServer.start(merged.tools)
     const session = host.prepare(
       openSpec(defaults.provider, merged, tools),
       limits,
@@ -332,7 +328,15 @@ export async function openSession(
     const facts = JSON.parse(
       await abortable(opening, signal, 'AGENT_ABORTED', () => session.abort()),
     ) as SessionFacts
-    if (tools) tools.sessionId = facts.sessionId
+    if (signal?.aborted) {
+      // Between the opening and here.
+      await settle(session.close())
+      throwIfAborted(signal, 'AGENT_ABORTED', 'the session was aborted when it was open')
+    }
+    if (tools) {
+      tools.sessionId = facts.sessionId
+      tools.onCall = (begins) => session.ownTool(begins)
+    }
     watch?.onOpen(facts.sessionId)
     return new AgentSession(session, defaults.provider, facts, merged, tools, watch)
   } catch (error) {
@@ -348,33 +352,34 @@ class Questions implements Reader {
   readonly #channel: number
   readonly #handler: OpenOptions['onPermission']
   readonly #open = new Map<string, AbortController>()
-  readonly #onOver: () => void
+  readonly #told: { onStop(): void; onOver(): void }
 
   constructor(
     session: NativeSession,
     channel: number,
     handler: OpenOptions['onPermission'],
-    onOver: () => void,
+    told: { onStop(): void; onOver(): void },
   ) {
     this.#session = session
     this.#channel = channel
     this.#handler = handler
-    this.#onOver = onOver
+    this.#told = told
     attach(channel, this)
   }
 
   onBlock(block: Block): void {
     release(this.#channel, block.weight)
     for (const line of block.text.split('\n')) {
-      const said = JSON.parse(line) as { question?: PermissionRequest; withdrawn?: string }
+      const said = JSON.parse(line) as { question?: PermissionRequest; withdrawn?: string; stopped?: true }
       if (said.question) void this.#ask(said.question)
       if (said.withdrawn !== undefined) this.#withdraw(said.withdrawn)
+      if (said.stopped) this.#told.onStop()
     }
   }
 
   onEnd(): void {
     for (const id of [...this.#open.keys()]) this.#withdraw(id)
-    this.#onOver()
+    this.#told.onOver()
   }
 
   close(): void {

@@ -18,7 +18,9 @@ use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
 use napi_derive::napi;
 use process::{Strays, Stream};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -109,6 +111,7 @@ impl SessionHost {
             session: Arc::default(),
             switch: Arc::default(),
             sessions: self.sessions.clone(),
+            listeners: Mutex::default(),
         }
     }
 }
@@ -132,11 +135,13 @@ pub struct NativeSession {
     session: Arc<Mutex<Option<Session>>>,
     switch: Arc<AbortSwitch>,
     sessions: Guests<WeakSession>,
+    /// Channels of events that somebody reads.
+    listeners: Mutex<HashMap<u32, Arc<AtomicBool>>>,
 }
 
 #[napi]
 impl NativeSession {
-    /// Opens it: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the questions, one JSON a line: `{ question }` or `{ withdrawn }`.
+    /// Opens it: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the questions, one JSON a line: `{ question }`, `{ withdrawn }` or `{ stopped }`.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn open<'env>(
         &self,
@@ -160,6 +165,7 @@ impl NativeSession {
                         let line = match asked {
                             HostRequest::Question(question) => json!({ "question": question }),
                             HostRequest::Withdrawn { id } => json!({ "withdrawn": id }),
+                            HostRequest::Stopped => json!({ "stopped": true }),
                         };
                         let text = line.to_string();
                         let weight = text.len();
@@ -203,9 +209,28 @@ impl NativeSession {
         let channel = delivery.multiplexer.open();
         let id = channel.id();
         if let Ok(session) = self.opened() {
-            session.listen(Box::new(EventLines::new(channel)));
+            let is_left = Arc::new(AtomicBool::new(false));
+            self.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(id, is_left.clone());
+            session.listen(Box::new(EventLines::new(channel).until(is_left)));
         }
         id
+    }
+
+    /// Nobody reads this channel of events any more.
+    #[napi]
+    pub fn leave(&self, channel: u32) {
+        let is_left = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel);
+        if let Some(is_left) = is_left {
+            is_left.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A call of one of the caller's tools begins or has ended.
+    #[napi]
+    pub fn own_tool(&self, begins: bool) {
+        if let Ok(session) = self.opened() {
+            session.own_tool(begins);
+        }
     }
 
     /// `answer`: `allow`, `allow-always`, `reject`, or with `isOption` the id of an option. `problem`: the handler failed.
@@ -240,8 +265,7 @@ impl NativeSession {
         env: &'env Env,
         mode: String,
     ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let session = self.opened();
-        settle(env, async move { word(session, async |session| session.set_mode(mode).await).await })
+        answered(env, self.opened().map(|session| session.set_mode(mode)))
     }
 
     /// `value` as JSON.
@@ -252,15 +276,13 @@ impl NativeSession {
         id: String,
         value: String,
     ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let session = self.opened();
         let value: Value = serde_json::from_str(&value).unwrap_or_default();
-        settle(env, async move { word(session, async |session| session.set_option(id, value).await).await })
+        answered(env, self.opened().map(|session| session.set_option(id, value)))
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn steer<'env>(&self, env: &'env Env, text: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let session = self.opened();
-        settle(env, async move { word(session, async |session| session.steer(text).await).await })
+        answered(env, self.opened().map(|session| session.steer(text)))
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
@@ -270,29 +292,21 @@ impl NativeSession {
         kills_strays: bool,
     ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let strays = if kills_strays { Strays::Kill } else { Strays::Keep };
-        // Before this returns: the caller's tools are aborted right after it.
-        let cancelling = self.opened().map(|session| session.cancel(strays));
-        settle(env, async move {
-            match cancelling {
-                Ok(cancelling) => cancelling.await.into(),
-                Err(error) => Settled::Failed { error, partial: None },
-            }
-        })
+        answered(env, self.opened().map(|session| session.cancel(strays)))
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn idle<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        let session = self.opened();
-        settle(env, async move { word(session, async |session| session.idle().await).await })
+        answered(env, self.opened().map(|session| session.idle()))
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         self.switch.abort();
-        let session = self.opened();
+        let closing = self.opened().map(|session| session.close());
         settle(env, async move {
-            if let Ok(session) = session {
-                session.close().await;
+            if let Ok(closing) = closing {
+                closing.await;
             }
             Settled::Value(())
         })
@@ -309,14 +323,17 @@ impl Drop for NativeSession {
     }
 }
 
-async fn word(
-    session: Result<Session, Error>,
-    say: impl AsyncFnOnce(&Session) -> Result<(), Error>,
-) -> Settled<()> {
-    match session {
-        Ok(session) => say(&session).await.into(),
-        Err(error) => Settled::Failed { error, partial: None },
-    }
+/// The order was given; its answer is the promise.
+fn answered<'env>(
+    env: &'env Env,
+    answer: Result<impl acp::Answered, Error>,
+) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    settle(env, async move {
+        match answer {
+            Ok(answer) => answer.await.into(),
+            Err(error) => Settled::Failed { error, partial: None },
+        }
+    })
 }
 
 fn closed() -> Error {

@@ -358,6 +358,14 @@ pub fn schema_problem(schema: String) -> Option<String> {
     compile(&schema).err().map(|error| error.message().to_owned())
 }
 
+/// Why this JSON value does not fit this JSON Schema; empty when it does, or when the schema is none.
+#[napi]
+pub fn schema_problems(schema: String, value: String) -> Vec<String> {
+    let value = serde_json::from_str(&value).unwrap_or_default();
+    let problems = compile(&schema).map(|schema| schema.problems(&value)).unwrap_or_default();
+    problems.iter().map(ToString::to_string).collect()
+}
+
 pub(super) fn compile(schema: &str) -> Result<Schema, Error> {
     let source: Value = serde_json::from_str(schema)
         .map_err(|error| Error::invalid_option("schema", format!("expected a JSON Schema: {error}")))?;

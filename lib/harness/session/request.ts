@@ -1,5 +1,11 @@
+<<<<<<< HEAD
 // Options of a session and of its prompts: types and their checks.
 import type { Tool } from '../../copilot/tool'
+=======
+// What a session and its prompts are asked with: types and their checks.
+import { toJsonSchema, type Tool } from '../../copilot/tool'
+import { native } from '../../native'
+>>>>>>> 9af6d78f5a1c2be7aa0a2ee6443b8452429c9cba
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'
 import type { HarnessOptions, TurnOptions } from '../request'
@@ -187,9 +193,13 @@ const openChecks = {
   tools(path: string, value: unknown) {
     const names = new Set<string>()
     array(path, value).forEach((tool, index) => {
-      const { name, handler } = (tool ?? {}) as Partial<Tool>
+      const { name, handler, parameters } = (tool ?? {}) as Partial<Tool>
       check.name(`${path}[${index}].name`, name)
       check.function(`${path}[${index}].handler`, handler)
+      if (parameters !== undefined) {
+        const problem = native.schemaProblem(JSON.stringify(toJsonSchema(parameters)) ?? 'null')
+        if (problem) throw invalidOption(`${path}[${index}].parameters`, problem.replace(/^schema: /, ''))
+      }
       if (names.has(name!)) throw invalidOption(`${path}[${index}].name`, `${show(name)} is given twice`)
       names.add(name!)
     })

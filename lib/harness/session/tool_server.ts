@@ -5,10 +5,13 @@
 // JavaScript thread and back, where its handler lives anyway.
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { toJsonSchema, toToolResult, type Tool, type ToolResultObject } from '../../copilot/tool'
+import { native } from '../../native'
 
 const maxRequestBytes = 64 << 20
+/** Connections without the bearer that are open at one time; another one closes the oldest of them. */
+const maxStrangers = 64
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 
 type Message = { id?: unknown; method?: unknown; params?: Record<string, unknown> }
@@ -21,7 +24,11 @@ export class ToolServer {
   readonly #over = new AbortController()
   /** Calls that run. */
   readonly #calls = new Set<{ id: unknown; controller: AbortController }>()
+  /** Connections that have not shown the bearer. Every process of the machine can make some; they must not use up the files of this one. */
+  readonly #strangers = new Set<Socket>()
   sessionId = ''
+  /** A call begins, or has ended: nobody waits for the agent meanwhile. */
+  onCall: (begins: boolean) => void = () => {}
 
   static async start(tools: Tool[]): Promise<ToolServer> {
     const server = new ToolServer(tools)
@@ -37,6 +44,7 @@ export class ToolServer {
     this.#server = createServer((request, response) => {
       this.#serve(request, response).catch(() => response.destroy())
     })
+    this.#server.on('connection', (socket) => this.#onConnection(socket))
     // The session's process keeps the host alive, this does not.
     this.#server.unref()
   }
@@ -60,12 +68,23 @@ export class ToolServer {
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 
+  #onConnection(socket: Socket): void {
+    this.#strangers.add(socket)
+    socket.once('close', () => this.#strangers.delete(socket))
+    const [oldest] = this.#strangers
+    if (this.#strangers.size > maxStrangers) oldest?.destroy()
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const answer = (status: number, body?: unknown) => {
       response.writeHead(status, body === undefined ? {} : { 'content-type': 'application/json' })
       response.end(body === undefined ? undefined : JSON.stringify(body))
     }
-    if (!this.#isAllowed(request)) return answer(401)
+    if (!this.#isAllowed(request)) {
+      response.shouldKeepAlive = false
+      return answer(401)
+    }
+    this.#strangers.delete(request.socket)
     // No stream from here to there, and no session to end.
     if (request.method !== 'POST') return answer(405)
     const gone = new AbortController()
@@ -103,7 +122,8 @@ export class ToolServer {
     )
   }
 
-  async #reply({ id, method, params = {} }: Message, signal: AbortSignal): Promise<unknown> {
+  async #reply({ id, method, ...rest }: Message, signal: AbortSignal): Promise<unknown> {
+    const params = rest.params ?? {}
     const result = (result: unknown) => ({ jsonrpc: '2.0', id, result })
     const error = (code: number, message: string) => ({ jsonrpc: '2.0', id, error: { code, message } })
     switch (method) {
@@ -125,9 +145,13 @@ export class ToolServer {
         const call = { id, controller: new AbortController() }
         this.#calls.add(call)
         const either = AbortSignal.any([signal, call.controller.signal])
+        const ended = once(() => this.onCall(false))
+        either.addEventListener('abort', ended, { once: true })
+        this.onCall(true)
         try {
           return result(await this.#call(tool, params.arguments ?? {}, String(id), either))
         } finally {
+          ended()
           this.#calls.delete(call)
         }
       }
@@ -138,6 +162,8 @@ export class ToolServer {
 
   async #call(tool: Tool, input: unknown, toolCallId: string, signal: AbortSignal) {
     try {
+      const problems = problemsOf(tool, input)
+      if (problems.length > 0) throw new Error(`Invalid arguments for ${tool.name}: ${problems.join('; ')}`)
       const invocation = {
         sessionId: this.sessionId,
         toolCallId,
@@ -150,6 +176,20 @@ export class ToolServer {
       const text = error instanceof Error ? error.message : String(error)
       return { content: [{ type: 'text', text }], isError: true }
     }
+  }
+}
+
+/** What is wrong with the arguments of a call, by the schema of its tool. */
+function problemsOf(tool: Tool, input: unknown): string[] {
+  const schema = toJsonSchema(tool.parameters)
+  return schema === undefined ? [] : native.schemaProblems(JSON.stringify(schema), JSON.stringify(input))
+}
+
+function once(act: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) act()
+    isDone = true
   }
 }
 

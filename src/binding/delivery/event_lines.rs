@@ -3,16 +3,25 @@
 use super::multiplexer::Channel;
 use agents::harness::{AgentEvent, EventSink};
 use process::Stream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 /// Events for a channel.
 pub(in crate::binding) struct EventLines {
     channel: Channel,
+    /// Set when nobody reads the channel any more.
+    is_left: Option<Arc<AtomicBool>>,
 }
 
 impl EventLines {
     pub(in crate::binding) fn new(channel: Channel) -> Self {
-        EventLines { channel }
+        EventLines { channel, is_left: None }
+    }
+
+    /// The same, for a reader that may leave before the end.
+    pub(in crate::binding) fn until(self, is_left: Arc<AtomicBool>) -> Self {
+        EventLines { is_left: Some(is_left), ..self }
     }
 }
 
@@ -33,5 +42,9 @@ impl EventSink for EventLines {
 
     fn end(&mut self) {
         self.channel.end();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_left.as_ref().is_some_and(|is_left| is_left.load(Ordering::Relaxed))
     }
 }

@@ -10,6 +10,9 @@ use ground::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::time::Instant;
 
+/// Questions that wait for the handler at one time.
+const MAX_OPEN: usize = 256;
+
 impl Owner {
     /// The agent asks for something.
     pub(super) fn on_asked(&mut self, id: &str, method: &str, params: &Value) {
@@ -18,7 +21,7 @@ impl Owner {
         }
         // A permission for another session is not ours to give: its tools are not those of this one.
         if let Some(other) = params["sessionId"].as_str().filter(|asked| *asked != self.session) {
-            debug!(target: SESSION, id = self.number, other, "refuses a question of another session");
+            debug!(target: SESSION, id = self.number, "refuses a question of another session");
             return self.connection.client.respond(id, Err(&unknown_session(other)));
         }
         let call =
@@ -27,22 +30,32 @@ impl Owner {
             let (events, is_new) = self.book.on_asked(update);
             self.on_tool_events(events, is_new);
         }
-        let question = Question::read(id, params, |tool| self.book.known(tool));
+        self.questions_asked += 1;
+        let number = self.questions_asked.to_string();
+        let question = Question::read(&number, params, |tool| self.book.known(tool));
+        let mut open = OpenQuestion { asked: id.to_owned(), question, reject_at: None };
         if self.active.as_ref().is_some_and(|active| active.stop.is_some()) {
             return self.respond(id, None);
         }
-        match rule(&self.request.policy, self.request.agent.level, &question, &self.cwd) {
-            Ruling::Allow => self.decide(&question, &Answer::Allow, Decider::Policy),
-            Ruling::Reject => self.decide(&question, &Answer::Reject, Decider::Policy),
-            Ruling::Open if !self.request.has_handler => {
-                self.decide(&question, &Answer::Reject, Decider::Policy)
+        // The agent could take an answer to either question for the answer to the other one.
+        if self.questions.iter().any(|open| open.asked == id) {
+            self.warn(format!("{} asked two questions under one id: both were refused", self.agent.name()));
+            return self.on_withdrawn(id);
+        }
+        match rule(&self.request.policy, self.request.agent.level, &open.question, &self.cwd) {
+            Ruling::Allow => self.decide(&open, &Answer::Allow, Decider::Policy),
+            Ruling::Reject => self.decide(&open, &Answer::Reject, Decider::Policy),
+            Ruling::Open if !self.request.has_handler => self.decide(&open, &Answer::Reject, Decider::Policy),
+            Ruling::Open if self.questions.len() >= MAX_OPEN => {
+                self.warn(format!("more than {MAX_OPEN} questions were open, so this one was refused"));
+                self.decide(&open, &Answer::Reject, Decider::Policy)
             }
             Ruling::Open => {
                 debug!(target: SESSION, id = self.number, "asks its handler for a permission");
-                let reject_at =
+                open.reject_at =
                     self.request.permission_timeout.and_then(|limit| Instant::now().checked_add(limit));
-                let _ = self.host.send(HostRequest::Question(question.clone()));
-                self.questions.push(OpenQuestion { question, reject_at });
+                let _ = self.host.send(HostRequest::Question(open.question.clone()));
+                self.questions.push(open);
             }
         }
     }
@@ -51,18 +64,20 @@ impl Owner {
     pub(super) fn on_answer(&mut self, id: &str, answer: Result<Answer, String>) {
         let Some(open) = self.take(id) else { return };
         match answer {
-            Ok(answer) => self.decide(&open.question, &answer, Decider::Handler),
+            Ok(answer) => self.decide(&open, &answer, Decider::Handler),
             Err(problem) => {
                 self.warn(format!("onPermission failed, so the tool was refused: {problem}"));
-                self.decide(&open.question, &Answer::Reject, Decider::Handler);
+                self.decide(&open, &Answer::Reject, Decider::Handler);
             }
         }
     }
 
     /// The agent gives its question up.
-    pub(super) fn on_withdrawn(&mut self, id: &str) {
-        if let Some(question) = self.take(id) {
-            self.forget(question);
+    pub(super) fn on_withdrawn(&mut self, asked: &str) {
+        let at = self.questions.iter().position(|open| open.asked == asked);
+        if let Some(at) = at {
+            let open = self.questions.remove(at);
+            self.forget(open);
         }
     }
 
@@ -79,15 +94,14 @@ impl Owner {
         {
             let open = self.questions.remove(at);
             let _ = self.host.send(HostRequest::Withdrawn { id: open.question.id.clone() });
-            self.decide(&open.question, &Answer::Reject, Decider::Timeout);
+            self.decide(&open, &Answer::Reject, Decider::Timeout);
         }
     }
 
     /// The question needs no answer any more; the agent is told so, for it may wait.
-    pub(super) fn forget(&mut self, question: OpenQuestion) {
-        let id = question.question.id;
-        self.respond(&id, None);
-        let _ = self.host.send(HostRequest::Withdrawn { id });
+    pub(super) fn forget(&mut self, open: OpenQuestion) {
+        self.respond(&open.asked, None);
+        let _ = self.host.send(HostRequest::Withdrawn { id: open.question.id });
     }
 
     fn take(&mut self, id: &str) -> Option<OpenQuestion> {
@@ -95,7 +109,8 @@ impl Owner {
         Some(self.questions.remove(at))
     }
 
-    fn decide(&mut self, question: &Question, answer: &Answer, by: Decider) {
+    fn decide(&mut self, open: &OpenQuestion, answer: &Answer, by: Decider) {
+        let question = &open.question;
         let mut answer = answer;
         let mut chosen = question.choose(answer);
         if chosen.is_none() && *answer != Answer::Reject {
@@ -113,13 +128,11 @@ impl Owner {
                 active.refused = Some(question.tool.title.clone());
             }
         }
-        self.respond(&question.id, chosen);
+        self.respond(&open.asked, chosen);
         if is_refused && by != Decider::Handler {
             self.warn(format!("{} was refused: nothing allows it at this level", question.tool.title));
         }
-        if let Some(active) = &mut self.active {
-            active.clock.on_held(!self.questions.is_empty(), Instant::now());
-        }
+        self.hold_clock(false);
         self.tell(AgentEvent::Permission {
             request: json!(question),
             answer: answer.to_json(),

@@ -15,6 +15,8 @@ use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, W
 
 /// Messages that wait to be looked at before the agent's pipe is held back.
 const MAX_WAITING: usize = 512;
+/// Bytes of messages that wait to be looked at before the agent's pipe is held back. One message may go beyond it.
+const MAX_WAITING_BYTES: usize = 16 << 20;
 
 /// What the agent said.
 #[expect(clippy::large_enum_variant, reason = "nearly all that is said is of the large one")]
@@ -53,6 +55,19 @@ pub(crate) struct Letter {
     /// Bytes on the wire, of an update.
     pub weight: usize,
     _place: Option<OwnedSemaphorePermit>,
+    _room: Option<Room>,
+}
+
+/// Bytes of the queue, until it is dropped.
+struct Room {
+    bytes: Arc<Semaphore>,
+    taken: usize,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.bytes.add_permits(self.taken);
+    }
 }
 
 pub(crate) type Inbox = UnboundedReceiver<Letter>;
@@ -115,8 +130,13 @@ impl Connection {
         let Some(stdin) = process.take_stdin() else {
             return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the agent has no stdin"));
         };
-        let listener =
-            Listener { letters: letters.clone(), places: Arc::new(Semaphore::new(MAX_WAITING)), place: None };
+        let listener = Listener {
+            letters: letters.clone(),
+            places: Arc::new(Semaphore::new(MAX_WAITING)),
+            place: None,
+            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
+            owed: 0,
+        };
         let client = Client::start(source, Stdin(stdin), Wire::LINES, listener);
         Ok((Connection { client, process, letters }, inbox))
     }
@@ -130,7 +150,8 @@ impl Connection {
                     Error::new(ErrorCode::RpcError, format!("cannot parse the agent's answer: {error}"))
                 })
             });
-            let _ = letters.send(Letter { said: Said::Answered { tag, answer }, weight: 0, _place: None });
+            let said = Said::Answered { tag, answer };
+            let _ = letters.send(Letter { said, weight: 0, _place: None, _room: None });
         });
         self.client.call(method, &params.to_string(), timeout, complete);
     }
@@ -173,15 +194,17 @@ struct Listener {
     places: Arc<Semaphore>,
     /// Taken before a message is read; given to what the message turns out to be.
     place: Option<OwnedSemaphorePermit>,
+    bytes: Arc<Semaphore>,
+    /// Bytes of messages that were handed on; they are taken from `bytes` before another message is read.
+    owed: usize,
 }
 
 impl Listener {
-    fn say(&mut self, said: Said) {
-        self.say_of(said, 0);
-    }
-
-    fn say_of(&mut self, said: Said, weight: usize) {
-        let _ = self.letters.send(Letter { said, weight, _place: self.place.take() });
+    fn say(&mut self, said: Said, weight: usize) {
+        let taken = weight.min(MAX_WAITING_BYTES);
+        self.owed += taken;
+        let room = Room { bytes: Arc::clone(&self.bytes), taken };
+        let _ = self.letters.send(Letter { said, weight, _place: self.place.take(), _room: Some(room) });
     }
 }
 
@@ -194,16 +217,19 @@ impl Handler for Listener {
                 let update = Update::read(&params_read["update"]);
                 let raw = (update == Update::Unknown).then(|| params.to_owned());
                 let session = params_read["sessionId"].as_str().unwrap_or_default().to_owned();
-                self.say_of(Said::Update { session, update, raw }, params.len());
+                self.say(Said::Update { session, update, raw }, params.len());
             }
-            "$/cancel_request" => self.say(Said::Withdrawn { id: read()["requestId"].to_string() }),
-            _ => self.say(Said::Other),
+            "$/cancel_request" => {
+                self.say(Said::Withdrawn { id: read()["requestId"].to_string() }, params.len())
+            }
+            _ => self.say(Said::Other, 0),
         }
     }
 
     fn on_request(&mut self, id: &str, method: &str, params: &str) {
+        let weight = id.len() + params.len();
         let params = serde_json::from_str(params).unwrap_or_default();
-        self.say(Said::Asked { id: id.to_owned(), method: method.to_owned(), params });
+        self.say(Said::Asked { id: id.to_owned(), method: method.to_owned(), params }, weight);
     }
 
     fn on_noise(&mut self, noise: Noise<'_>) {
@@ -214,17 +240,26 @@ impl Handler for Listener {
             }
             Noise::StrayReply => "an answer that nobody waits for".to_owned(),
         };
-        self.say(Said::Noise(line));
+        let weight = line.len();
+        self.say(Said::Noise(line), weight);
     }
 
     async fn ready(&mut self) {
         if self.place.is_none() {
             self.place = Arc::clone(&self.places).acquire_owned().await.ok();
         }
+        if self.owed > 0 {
+            let owed = u32::try_from(self.owed).unwrap_or(u32::MAX);
+            // Given back when the messages are looked at, by `Room`.
+            if let Ok(taken) = self.bytes.acquire_many(owed).await {
+                taken.forget();
+            }
+            self.owed = 0;
+        }
     }
 
     async fn on_end(&mut self, cause: Error) -> Error {
-        self.say(Said::Ended(cause.clone()));
+        self.say(Said::Ended(cause.clone()), 0);
         cause
     }
 }
@@ -250,5 +285,38 @@ struct Stdin(StdinWriter);
 impl ByteSink for Stdin {
     async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
         self.0.write(bytes).await.map_err(|error| io::Error::other(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn an_agent_is_held_back_by_the_bytes_of_its_messages_too() {
+        let (letters, mut inbox) = unbounded_channel();
+        let mut listener = Listener {
+            letters,
+            places: Arc::new(Semaphore::new(MAX_WAITING)),
+            place: None,
+            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
+            owed: 0,
+        };
+        let half = "x".repeat(MAX_WAITING_BYTES / 2);
+        listener.ready().await;
+        for line in [half.as_str(), half.as_str(), "one more"] {
+            listener.on_noise(Noise::Line(line));
+            let is_ready = listener.ready().now_or_never().is_some();
+            assert_eq!(is_ready, line != "one more");
+        }
+        drop(inbox.recv().await);
+        listener.ready().await;
+        // Longer than all the room there is: it goes through alone.
+        while inbox.try_recv().is_ok() {}
+        listener.on_noise(Noise::Line(&"x".repeat(MAX_WAITING_BYTES * 2)));
+        assert!(listener.ready().now_or_never().is_none() || listener.owed == 0);
+        while inbox.try_recv().is_ok() {}
+        listener.ready().await;
     }
 }

@@ -20,7 +20,7 @@ use crate::harness::{AgentEvent, Usage};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
 use serde_json::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Owner {
     pub(super) fn on_said(&mut self, said: Said) {
@@ -256,9 +256,17 @@ impl Owner {
         }
     }
 
+    /// How long a turn of the agent's own is silent before it is over. After a cancel this is less than the time after which the
+    /// agent is killed: silence is how a version 1 agent obeys.
+    pub(super) fn own_settle(&self) -> Duration {
+        let is_ending = self.own_turn.as_ref().is_some_and(|own| own.kill_at.is_some());
+        let settle = self.request.settle;
+        if is_ending { settle.min(self.request.agent.kill_grace / 2) } else { settle }
+    }
+
     /// Version 1 has no word for the end of a turn that was not asked for.
     pub(super) fn settle_own_turn(&mut self, now: Instant) {
-        let is_quiet = now.saturating_duration_since(self.acted) >= self.request.settle;
+        let is_quiet = now.saturating_duration_since(self.acted) >= self.own_settle();
         if self.version == Version::One && is_quiet && !self.book.has_open() {
             self.end_own_turn();
         }

@@ -5,6 +5,7 @@ use super::agent::Agent;
 use super::connection::Exit;
 use super::order::Reply;
 use super::owner::{DEAF, Over, Owner, Shown, Wish, closed};
+use super::question::HostRequest;
 use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
 use crate::harness::audience::Audience;
@@ -26,6 +27,7 @@ impl Owner {
         }
         active.stop = Some(stop);
         active.resting = None;
+        let _ = self.host.send(HostRequest::Stopped);
         debug!(target: SESSION, id = self.number, turn = active.turn, ?stop, "decided: the turn is stopped");
         active.state.on_cancel();
         active.kill_at = now.checked_add(self.request.agent.kill_grace);
@@ -40,6 +42,7 @@ impl Owner {
     pub(super) fn stop_own_turn(&mut self) {
         let Some(own) = self.own_turn.as_mut().filter(|own| own.kill_at.is_none()) else { return };
         own.kill_at = Instant::now().checked_add(self.request.agent.kill_grace);
+        let _ = self.host.send(HostRequest::Stopped);
         self.notify_cancel();
     }
 
@@ -121,7 +124,7 @@ impl Owner {
         });
         let question = self.questions.iter().filter_map(|question| question.reject_at).min();
         let waits = self.own_turn.is_some() || (self.seen_behind && !self.idle_waiters.is_empty());
-        let settled = waits.then(|| self.acted.checked_add(self.request.settle)).flatten();
+        let settled = waits.then(|| self.acted.checked_add(self.own_settle())).flatten();
         let own = self.own_turn.as_ref().and_then(|own| own.kill_at);
         let deaf = self.held_since.and_then(|since| since.checked_add(DEAF));
         let idle = self

@@ -62,7 +62,7 @@ pub use examination::{Speaker, examine};
 pub use permission::{Policy, Rule};
 pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOption, QuestionTool};
 pub use request::{McpServer, OpenRequest, PromptRequest};
-pub use session::{Session, WeakSession, open};
+pub use session::{Answered, Session, WeakSession, open};
 pub use settings::{Choice, Mode, SessionOption};
 pub use transcript::fuzz_transcript;
 pub use turn_state::Version;

@@ -20,6 +20,10 @@ pub(crate) enum Order {
         abort: bool,
     },
     Listen(Box<dyn EventSink>),
+    /// A call of one of the host's own tools.
+    OwnTool {
+        begins: bool,
+    },
     Answer {
         id: String,
         answer: Result<Answer, String>,
@@ -106,7 +110,7 @@ impl Order {
                 let _ = reply.send(Err(error));
             }
             Order::Prompt(prompt) => prompt.refuse(error),
-            Order::Turn { .. } | Order::Listen(_) | Order::Answer { .. } => {}
+            Order::Turn { .. } | Order::Listen(_) | Order::Answer { .. } | Order::OwnTool { .. } => {}
         }
     }
 }

@@ -97,6 +97,10 @@ pub(crate) struct Owner {
     /// A turn that the agent began by itself.
     pub(super) own_turn: Option<OwnTurn>,
     pub(super) questions: Vec<OpenQuestion>,
+    /// Questions so far; the number of a question is its id for the host.
+    pub(super) questions_asked: u64,
+    /// Calls of the host's own tools that run.
+    pub(super) own_tools: usize,
     /// Of the last thing that the agent did.
     pub(super) acted: Instant,
     /// Something was seen to go on behind a turn; it settles before the session is idle.
@@ -158,6 +162,8 @@ impl Owner {
             active: None,
             own_turn: None,
             questions: Vec::new(),
+            questions_asked: 0,
+            own_tools: 0,
             acted: Instant::now(),
             seen_behind: false,
             shown,
@@ -225,9 +231,7 @@ impl Owner {
             self.flush();
             self.leave_the_deaf();
             let is_held = self.is_full() && !self.is_stopping();
-            if let Some(active) = &mut self.active {
-                active.clock.on_held(is_held || !self.questions.is_empty(), Instant::now());
-            }
+            self.hold_clock(is_held);
             let deadline = self.deadline();
             let is_at_work = self.active.as_ref().is_some_and(|active| active.stop.is_none());
             let flow = tokio::select! {
@@ -263,6 +267,15 @@ impl Owner {
             Over::Faulted(_) => debug!(target: SESSION, id = self.number, "failed inside"),
         }
         over
+    }
+
+    /// The agent's silence is not counted while the agent waits for this process: for a reader, for an answer to a question,
+    /// or for one of the host's own tools. The clock of the whole turn goes on.
+    pub(super) fn hold_clock(&mut self, is_held: bool) {
+        let waits_for_us = is_held || !self.questions.is_empty() || self.own_tools > 0;
+        if let Some(active) = &mut self.active {
+            active.clock.on_held(waits_for_us, Instant::now());
+        }
     }
 
     // What comes.
@@ -352,6 +365,7 @@ impl Owner {
         if for_all.is_empty() {
             return;
         }
+        self.listeners.retain(|audience| !audience.is_gone());
         let is_stopping = self.is_stopping();
         for audience in &mut self.listeners {
             if is_stopping && audience.is_full() {

@@ -68,10 +68,15 @@ pub enum HostRequest {
     Question(Question),
     /// The question needs no answer any more.
     Withdrawn { id: String },
+    /// The turn was stopped: calls of the host's own tools are to end.
+    Stopped,
 }
 
-/// A question that waits for the handler.
+/// A question that is to be answered.
 pub(super) struct OpenQuestion {
+    /// JSON-RPC id of the agent's request, as the agent wrote it. Agents use an id again after an answer, so a late answer of the
+    /// handler is matched by the question's own id, which no other question of the session has.
+    pub(super) asked: String,
     pub(super) question: Question,
     pub(super) reject_at: Option<Instant>,
 }

@@ -14,6 +14,7 @@ use crate::harness::turn_record::TurnRecord;
 use crate::harness::usage_limit::HeldAccount;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
+use ground::redaction::{Redactor, Secret};
 use process::Strays;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -29,8 +30,15 @@ struct Facts {
     shown: Arc<Mutex<Shown>>,
     numbers: Mutex<u32>,
     redact: Vec<String>,
+    /// Whatever the agent says into an error or a name: no secret leaves by it.
+    clean: Redactor,
     record: Option<PathBuf>,
 }
+
+/// The answer to an order.
+pub trait Answered: Future<Output = Result<(), Error>> + Send + 'static {}
+
+impl<F: Future<Output = Result<(), Error>> + Send + 'static> Answered for F {}
 
 /// A session. Cloneable; when the last handle is dropped, it is closed.
 #[derive(Clone)]
@@ -68,6 +76,7 @@ pub async fn open(
         shown: Arc::clone(&shown),
         numbers: Mutex::default(),
         redact: request.agent.redact.clone(),
+        clean: Redactor::new(request.agent.redact.iter().map(|secret| Secret::new(secret.as_str()))),
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
     let account = HeldAccount::new(&request.agent, limits, request.wait_for_reset);
@@ -99,11 +108,19 @@ impl Session {
     }
 
     pub fn modes(&self) -> Vec<Mode> {
-        self.shown().modes.clone()
+        let mut modes = self.shown().modes.clone();
+        let clean = |text: &mut String| *text = self.facts.clean.redact(text);
+        modes.iter_mut().flat_map(Mode::texts).for_each(clean);
+        modes
     }
 
     pub fn options(&self) -> Vec<SessionOption> {
-        self.shown().options.clone()
+        let mut options = self.shown().options.clone();
+        for option in &mut options {
+            self.facts.clean.redact_json(&mut option.value);
+            option.texts().for_each(|text| *text = self.facts.clean.redact(text));
+        }
+        options
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -149,43 +166,43 @@ impl Session {
         let _ = self.orders.send(Order::Answer { id: id.to_owned(), answer });
     }
 
+    /// A call of one of the host's own tools begins or has ended. The agent's silence is not counted while such a call runs.
+    pub fn own_tool(&self, begins: bool) {
+        let _ = self.orders.send(Order::OwnTool { begins });
+    }
+
     /// Says something to the agent while it works.
-    pub async fn steer(&self, text: String) -> Result<(), Error> {
-        self.ask(|reply| Order::Steer { text, reply }).await
+    pub fn steer(&self, text: String) -> impl Answered + use<> {
+        self.ask(|reply| Order::Steer { text, reply })
     }
 
-    pub async fn set_mode(&self, mode: String) -> Result<(), Error> {
-        self.ask(|reply| Order::SetMode { mode, reply }).await
+    pub fn set_mode(&self, mode: String) -> impl Answered + use<> {
+        self.ask(|reply| Order::SetMode { mode, reply })
     }
 
-    pub async fn set_option(&self, id: String, value: Value) -> Result<(), Error> {
-        self.ask(|reply| Order::SetOption { id, value, reply }).await
+    pub fn set_option(&self, id: String, value: Value) -> impl Answered + use<> {
+        self.ask(|reply| Order::SetOption { id, value, reply })
     }
 
-    /// Ends the turn under way; resolves when it is over, and what it left running is told, or killed. The order is given by the
-    /// call itself: whatever the agent says after it belongs to a turn that was cancelled.
-    pub fn cancel(&self, strays: Strays) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let (reply, answer) = oneshot::channel();
-        let session = self.clone();
-        let is_given = self.orders.send(Order::Cancel { strays, reply }).is_ok();
-        async move {
-            if !is_given {
-                return Err(session.gone());
-            }
-            answer.await.unwrap_or_else(|_| Err(session.gone()))
-        }
+    /// Ends the turn under way; resolves when it is over, and what it left running is told, or killed.
+    pub fn cancel(&self, strays: Strays) -> impl Answered + use<> {
+        self.ask(move |reply| Order::Cancel { strays, reply })
     }
 
     /// Resolves when nothing runs, in front or behind.
-    pub async fn idle(&self) -> Result<(), Error> {
-        self.ask(|reply| Order::Idle { reply }).await
+    pub fn idle(&self) -> impl Answered + use<> {
+        self.ask(|reply| Order::Idle { reply })
     }
 
     /// Ends the session; resolves when nothing of its tree is left. May be called many times.
-    pub async fn close(&self) {
-        // A session that is gone is closed.
-        let _ = self.ask(|reply| Order::Close { reply }).await;
-        self.orders.closed().await;
+    pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
+        let asked = self.ask(|reply| Order::Close { reply });
+        let orders = self.orders.clone();
+        async move {
+            // A session that is gone is closed.
+            let _ = asked.await;
+            orders.closed().await;
+        }
     }
 
     /// Whether every call is refused from here on. Known before the turn that it cost is told.
@@ -198,16 +215,23 @@ impl Session {
         WeakSession(self.orders.downgrade())
     }
 
-    async fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, Error> {
+    /// Gives the order at once, so that orders are carried out in the sequence of the calls; the future waits for the answer.
+    fn ask<O: FnOnce(Reply<()>) -> Order>(&self, order: O) -> impl Answered + use<O> {
         let (reply, answer) = oneshot::channel();
-        if self.orders.send(order(reply)).is_err() {
-            return Err(self.gone());
+        let session = self.clone();
+        let is_given = self.orders.send(order(reply)).is_ok();
+        async move {
+            if !is_given {
+                return Err(session.gone());
+            }
+            let answer = answer.await.unwrap_or_else(|_| Err(session.gone()));
+            answer.map_err(|error| session.facts.clean.redact_error(&error))
         }
-        answer.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
     fn gone(&self) -> Error {
-        self.shown().gone.clone().unwrap_or_else(closed)
+        let gone = self.shown().gone.clone().unwrap_or_else(closed);
+        self.facts.clean.redact_error(&gone)
     }
 }
 

@@ -41,6 +41,24 @@ pub struct Choice {
     pub description: Option<String>,
 }
 
+impl Mode {
+    /// All that the agent says of it.
+    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        [&mut self.id, &mut self.name].into_iter().chain(&mut self.description)
+    }
+}
+
+impl SessionOption {
+    /// All that the agent says of it, except for its value.
+    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let choices = self.choices.iter_mut().flat_map(|choice| {
+            [&mut choice.value, &mut choice.name].into_iter().chain(&mut choice.description)
+        });
+        let own = [&mut self.id, &mut self.name].into_iter();
+        own.chain(&mut self.description).chain(&mut self.category).chain(choices)
+    }
+}
+
 /// All of it, as it is now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {

@@ -5,6 +5,7 @@ use super::order::{Driver, Prompt};
 use super::owner::{Over, Owner};
 use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
+use crate::harness::clip::clip_to;
 use crate::harness::clock::ClockLimits;
 use crate::harness::replay::TurnResult;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
@@ -24,14 +25,18 @@ impl Owner {
             let Some(ending) = active.state.due(now, behind).cloned() else { break };
             self.on_end(&ending, now);
         }
+        self.settle_own_turn(now);
+        // Before the next prompt begins: a cancel does not wait for what comes after it.
+        if self.active.is_none() && self.own_turn.is_none() {
+            self.tell_cancelled();
+        }
+        // The next prompt waits for a turn of the agent's own that was cancelled, as it waits for a prompt's.
+        let is_ending = self.own_turn.as_ref().is_some_and(|own| own.kill_at.is_some());
         if self.active.is_none()
+            && !is_ending
             && let Some(prompt) = self.queue.pop_front()
         {
             self.begin(*prompt);
-        }
-        self.settle_own_turn(now);
-        if self.active.is_none() && self.own_turn.is_none() {
-            self.tell_cancelled();
         }
         if self.is_idle(now) {
             self.seen_behind = false;
@@ -193,7 +198,17 @@ fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
     }
 }
 
+/// Tools that a warning names.
+const MAX_NAMED: usize = 8;
+/// Longest name in a warning.
+const MAX_NAME_BYTES: usize = 200;
+
 fn left_behind(tools: &[String], items: usize) -> String {
-    let names = if tools.is_empty() { format!("{items} in the background") } else { tools.join(", ") };
+    let mut named: Vec<String> =
+        tools.iter().take(MAX_NAMED).map(|name| clip_to(name, MAX_NAME_BYTES).to_string()).collect();
+    if tools.len() > MAX_NAMED {
+        named.push(format!("{} others", tools.len() - MAX_NAMED));
+    }
+    let names = if named.is_empty() { format!("{items} in the background") } else { named.join(", ") };
     format!("the agent left something running behind its end of turn: {names}")
 }

@@ -33,6 +33,8 @@ impl Owner {
                     (None, None) => self.tell_cancelled(),
                 }
             }
+            Order::OwnTool { begins: true } => self.own_tools += 1,
+            Order::OwnTool { begins: false } => self.own_tools = self.own_tools.saturating_sub(1),
             Order::Idle { reply } => self.idle_waiters.push(reply),
             Order::Close { .. } => return ControlFlow::Break(Over::Closed),
         }

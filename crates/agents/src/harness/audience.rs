@@ -77,6 +77,11 @@ impl Audience {
         self.listener = Listener::Nobody;
     }
 
+    /// Whether there was a listener that takes no more events.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(&self.listener, Listener::Sink(sink) if sink.is_gone())
+    }
+
     pub(crate) fn tell(&mut self, events: Vec<AgentEvent>) {
         if events.is_empty() || !self.wants_events() {
             return;
@@ -170,16 +175,7 @@ impl Audience {
     }
 
     pub(crate) fn redact_error(&self, error: &Error) -> Error {
-        let mut clean = Error::new(error.code(), self.redact(error.message()));
-        for (name, value) in error.facts() {
-            let mut value = value.clone();
-            self.redact_value(&mut value);
-            clean = clean.with(name, value);
-        }
-        match error.cause() {
-            Some(cause) => clean.caused_by(self.redact_error(cause)),
-            None => clean,
-        }
+        self.redactor.redact_error(error)
     }
 
     pub(crate) fn redact_value(&self, value: &mut Value) {

@@ -18,6 +18,10 @@ pub trait EventSink: Send {
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
     /// The last event was told.
     fn end(&mut self);
+    /// Whether nobody takes the events any more. Such a sink can be dropped.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// Bytes, about, that wait for a reader before the agent's pipe is held back. Soft: one telling may overshoot it.
@@ -111,6 +115,10 @@ impl EventSink for ReaderSink {
     fn end(&mut self) {
         self.shared.waiting().has_ended = true;
         self.shared.reader.wake();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.shared.waiting().is_reader_gone
     }
 }
 

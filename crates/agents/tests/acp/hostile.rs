@@ -2,7 +2,7 @@
 
 use crate::support::{PATIENCE, code, error_code, millis, opened, request, text, try_open, until};
 use agents::acp::{McpServer, PromptRequest};
-use agents::harness::{AgentEvent, Provider};
+use agents::harness::{AgentEvent, EventSink, Provider};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use process::Strays;
@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -245,4 +247,58 @@ async fn a_session_that_comes_back_empty_is_told() {
     };
     assert!(warned("load-empty").await);
     assert!(!warned("").await);
+}
+
+#[tokio::test]
+async fn no_secret_leaves_by_a_refused_wish_or_a_name_of_a_setting() {
+    const SECRET: &str = "s3cr3t-value";
+    let mut open = request(Provider::ClaudeCode, 1, "settings-tell-secret");
+    open.agent.redact = vec![SECRET.into()];
+    let agent = opened(open).await;
+    let errors = [
+        agent.session.set_mode("default".into()).await.unwrap_err(),
+        agent.session.set_mode("unknown".into()).await.unwrap_err(),
+        agent.session.set_option("unknown".into(), json!("x")).await.unwrap_err(),
+        agent.session.steer("x".into()).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.message().contains("[REDACTED]"), "{error}");
+        assert!(!error.message().contains(SECRET), "{error}");
+    }
+    let shown = format!("{:?} {:?}", agent.session.modes(), agent.session.options());
+    assert!(!shown.contains(SECRET) && shown.contains("[REDACTED]"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_warning_names_a_few_of_the_tools_that_were_left_behind() {
+    let agent = opened(request(Provider::Gemini, 1, "")).await;
+    let outcome = agent.run(PromptRequest { waits: false, ..PromptRequest::new("manytools 1000") }).await;
+    let warnings = &outcome.result().unwrap().facts.warnings;
+    let left = warnings.iter().find(|warning| warning.contains("left something running")).unwrap();
+    assert!(left.len() < 4096 && left.ends_with("992 others"), "{left}");
+}
+
+#[tokio::test]
+async fn a_reader_that_has_left_costs_nothing() {
+    struct Left(Arc<()>);
+    impl EventSink for Left {
+        fn tell(&mut self, _: Vec<AgentEvent>) {
+            panic!("nobody reads here");
+        }
+        fn poll_room(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+        fn end(&mut self) {}
+        fn is_gone(&self) -> bool {
+            true
+        }
+    }
+    let agent = opened(request(Provider::Gemini, 1, "")).await;
+    let held = Arc::new(());
+    for _ in 0..100 {
+        agent.session.listen(Box::new(Left(Arc::clone(&held))));
+    }
+    drop(agent.session.events());
+    assert_eq!(code(&agent.prompt("hello").await), "ok");
+    assert_eq!(Arc::strong_count(&held), 1, "the session holds none of them any more");
 }

@@ -1,5 +1,5 @@
 use crate::support::{PATIENCE, code, error_code, millis, opened, request, text, until};
-use agents::acp::PromptRequest;
+use agents::acp::{HostRequest, PromptRequest};
 use agents::harness::{AgentEvent, Provider};
 use process::Strays;
 use std::time::Instant;
@@ -160,4 +160,80 @@ async fn what_a_cancelled_turn_left_running_is_told_and_killed_on_demand() {
         agent.session.close().await;
         assert!(!is_alive());
     }
+}
+
+#[tokio::test]
+async fn a_cancel_of_the_agents_own_turn_does_not_wait_for_the_prompt_behind_it() {
+    for version in [1, 2] {
+        for play in ["lively", "restless"] {
+            let agent = opened(request(Provider::ClaudeCode, version, "")).await;
+            let mut events = agent.session.events();
+            assert_eq!(code(&agent.prompt(play).await), "ok");
+            until(&mut events, |event| matches!(event, AgentEvent::TurnStart { by: "agent", .. })).await;
+            let cancelling = agent.session.cancel(Strays::Keep);
+            let behind = agent.session.start(PromptRequest::new("stall"));
+            tokio::time::timeout(PATIENCE, cancelling).await.unwrap().unwrap();
+            if play == "lively" {
+                // An agent that obeyed takes the next prompt.
+                assert!(!agent.session.is_over(), "version {version}");
+                until(&mut events, |event| matches!(event, AgentEvent::Text { text, .. } if text == "wait"))
+                    .await;
+                behind.abort();
+                assert_eq!(code(&behind.outcome().await), "AGENT_ABORTED", "version {version}");
+            } else {
+                assert_eq!(code(&behind.outcome().await), "SESSION_CLOSED", "version {version}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_version_1_agent_that_falls_silent_has_obeyed_whatever_the_settle_time() {
+    let mut open = request(Provider::ClaudeCode, 1, "");
+    open.settle = millis(5_000);
+    open.agent.kill_grace = millis(1_000);
+    let agent = opened(open).await;
+    let mut events = agent.session.events();
+    assert_eq!(code(&agent.prompt("lively").await), "ok");
+    until(&mut events, |event| matches!(event, AgentEvent::TurnStart { by: "agent", .. })).await;
+    tokio::time::timeout(PATIENCE, agent.session.cancel(Strays::Keep)).await.unwrap().unwrap();
+    assert!(!agent.session.is_over());
+}
+
+#[tokio::test]
+async fn silence_is_not_counted_while_a_tool_of_the_hosts_own_runs_but_the_whole_time_is() {
+    let mut open = request(Provider::Gemini, 1, "");
+    open.agent.limits.idle = Some(millis(300));
+    open.agent.limits.tool_idle = Some(millis(300));
+    let agent = opened(open).await;
+    let mut events = agent.session.events();
+    let turn = agent
+        .session
+        .start(PromptRequest { total: Some(Some(millis(1_500))), ..PromptRequest::new("stall") });
+    until(&mut events, |event| matches!(event, AgentEvent::Text { .. })).await;
+    agent.session.own_tool(true);
+    assert_eq!(code(&turn.outcome().await), "AGENT_TIMED_OUT");
+    let turn = agent.session.start(PromptRequest::new("stall"));
+    until(&mut events, |event| matches!(event, AgentEvent::Text { .. })).await;
+    agent.session.own_tool(false);
+    assert_eq!(code(&turn.outcome().await), "AGENT_IDLE");
+}
+
+#[tokio::test]
+async fn the_host_is_told_to_end_its_tools_whatever_stops_the_turn() {
+    let stopped = async |total: Option<u64>, abort: bool| {
+        let mut agent = opened(request(Provider::Gemini, 1, "")).await;
+        let mut events = agent.session.events();
+        let total = total.map(|total| Some(millis(total)));
+        let turn = agent.session.start(PromptRequest { total, ..PromptRequest::new("stall") });
+        until(&mut events, |event| matches!(event, AgentEvent::Text { .. })).await;
+        if abort {
+            turn.abort();
+        }
+        let said = tokio::time::timeout(PATIENCE, agent.host.recv()).await.unwrap();
+        assert_eq!(said, Some(HostRequest::Stopped));
+        code(&turn.outcome().await)
+    };
+    assert_eq!(stopped(None, true).await, "AGENT_ABORTED");
+    assert_eq!(stopped(Some(300), false).await, "AGENT_TIMED_OUT");
 }

@@ -1,5 +1,5 @@
 use crate::support::{code, millis, opened, request, text, until};
-use agents::acp::{Answer, Level, OpenRequest, PromptRequest, Rule};
+use agents::acp::{Answer, HostRequest, Level, OpenRequest, PromptRequest, Rule};
 use agents::harness::{AgentEvent, Provider};
 use process::Strays;
 use serde_json::{Value, json};
@@ -125,4 +125,48 @@ async fn several_questions_at_once_are_answered_each() {
     agent.session.answer(&first.id, Ok(Answer::Allow));
     agent.session.answer(&first.id, Ok(Answer::Reject));
     assert_eq!(text(&turn.outcome().await), "once no");
+}
+
+#[tokio::test]
+async fn an_answer_is_given_to_the_question_that_it_answers_and_to_no_later_one() {
+    let mut agent = opened(asking(1)).await;
+    let turn = agent.session.start(PromptRequest::new("reusesid"));
+    let first = agent.question().await;
+    let second = agent.question().await;
+    assert_eq!((first.tool.title.as_str(), second.tool.title.as_str()), ("echo harmless", "rm -rf /"));
+    assert_ne!(first.id, second.id);
+    // A handler that is slow: its question was given up, and the agent has asked another one under the same JSON-RPC id.
+    agent.session.answer(&first.id, Ok(Answer::Allow));
+    agent.session.answer(&second.id, Ok(Answer::Reject));
+    assert_eq!(text(&turn.outcome().await), "cancelled no");
+}
+
+#[tokio::test]
+async fn two_questions_under_one_id_are_both_void() {
+    let mut agent = opened(asking(1)).await;
+    let turn = agent.session.start(PromptRequest::new("sharesid"));
+    let outcome = turn.outcome().await;
+    assert_eq!(text(&outcome), "cancelled");
+    let warnings = &outcome.result().unwrap().facts.warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("two questions under one id")), "{warnings:?}");
+    let asked = agent.question().await;
+    assert_eq!(asked.tool.title, "rm -rf /");
+    assert!(matches!(agent.host.recv().await, Some(HostRequest::Withdrawn { id }) if id == asked.id));
+}
+
+#[tokio::test]
+async fn more_questions_than_anybody_answers_are_refused() {
+    let agent = opened(asking(1)).await;
+    let mut events = agent.session.events();
+    let turn = agent.session.start(PromptRequest::new("askmany 300"));
+    let refused = std::cell::Cell::new(0);
+    until(&mut events, |event| {
+        refused.set(refused.get() + usize::from(matches!(event, AgentEvent::Permission { .. })));
+        refused.get() == 44
+    })
+    .await;
+    for id in 1..=256 {
+        agent.session.answer(&id.to_string(), Ok(Answer::Allow));
+    }
+    assert_eq!(text(&turn.outcome().await), "44 refused");
 }
