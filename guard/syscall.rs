@@ -55,6 +55,7 @@ pub mod number {
     pub const CLONE: usize = 56;
     pub const EXECVE: usize = 59;
     pub const WAIT4: usize = 61;
+    pub const PTRACE: usize = 101;
     pub const KILL: usize = 62;
     pub const FCNTL: usize = 72;
     pub const CHDIR: usize = 80;
@@ -127,6 +128,7 @@ pub mod number {
     pub const EXECVE: usize = 221;
     pub const MMAP: usize = 222;
     pub const WAIT4: usize = 260;
+    pub const PTRACE: usize = 117;
 }
 
 // The same on both architectures.
@@ -418,6 +420,22 @@ pub fn reap(status: &mut i32, usage: &mut ResourceUsage) -> isize {
     let (status, usage) = (&raw mut *status as usize, usage.as_mut_ptr() as usize);
     // SAFETY: the kernel writes an int and a struct rusage, which the two arguments are the size of.
     unsafe { raw(number::WAIT4, [-1isize as usize, status, WNOHANG | WALL, usage, 0, 0]) }
+}
+
+/// Lets a child go on that made this process its tracer and stopped: nobody traces it any more, and it gets the signal that it
+/// stopped for. `false`: the status says that it has ended.
+pub fn let_go_on(child: isize, status: i32) -> bool {
+    const STOPPED: i32 = 0x7f;
+    const PTRACE_DETACH: usize = 17;
+    const SIGTRAP: usize = 5;
+    if status & 0xff != STOPPED {
+        return false;
+    }
+    let signal = (status >> 8 & 0xff) as usize;
+    // That one tells a tracer of an exec.
+    let signal = if signal == SIGTRAP { 0 } else { signal };
+    plain(number::PTRACE, PTRACE_DETACH, child as usize, 0, signal);
+    true
 }
 
 /// A copy of this process; 0 in the copy. Each goes on with its own memory.
