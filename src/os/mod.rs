@@ -41,7 +41,9 @@ pub(crate) use disk::{on_disk, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
 pub(crate) use group::{group_exists, signal_group};
 pub use held_folder::HeldFolder;
-pub(crate) use held_folder::{ContainedFolders, EntryKind, FileIdentity, open_input, open_output};
+pub(crate) use held_folder::{
+    ContainedFolders, EntryKind, FileIdentity, open_input, open_output, place_below, place_of_folder,
+};
 pub(crate) use host::{Host, HostState};
 pub(crate) use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
