@@ -821,16 +821,23 @@ interface SandboxOptions {
    * are compared before and after the run. `result.sandbox.changed` lists those that were made, changed or
    * removed; agents list them in `warnings` too.
    *
-   * @default "report", with the names .git/hooks, .git/config, .envrc, .mcp.json, .vscode, .claude, .codex,
-   * .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file)
+   * `"report"` leaves them as they are. `"restore"` also puts them back as they were, after the last process of
+   * the tree has ended. `result.sandbox.restored` lists those that were put back. Files of more than 16 MB in all
+   * are INVALID_OPTION.
+   *
+   * The usual names are .git/hooks, .git/config, .git/config.worktree, .git/commondir, .envrc, .mcp.json, .vscode,
+   * .claude, .codex, .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file).
+   *
+   * @default "report" with the usual names; for codex at "edit", "restore" for those of git
    */
   protect?:
     | 'report'
+    | 'restore'
     | {
-        /** Names to compare, instead of the default ones. */
+        /** Names to compare, instead of the usual ones. */
         names: string[]
-        /** `"report"`: list the changes, restore nothing. */
-        how: 'report'
+        /** `"report"`: list the changes. `"restore"`: undo them as well. */
+        how: 'report' | 'restore'
       }
 }
 /** Limits that the kernel enforced during a run. */
@@ -844,6 +851,8 @@ interface SandboxReport {
   holds: string[]
   /** Paths of files that run later, outside, and that the run made, changed or removed (`protect`); at most 100. */
   changed?: string[]
+  /** Those of `changed` that were put back as they were (`protect: "restore"`); at most 100. */
+  restored?: string[]
 }
 /** Limits that the kernel of this machine can enforce. */
 interface SandboxSupport {

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { Harness, serveRuntime, RuntimeClient, type HarnessOptions, type TurnOptions } from '..'
 import { sheepdog } from './cli-command'
-import { done, failure, folder, played, player, session } from './played-agent'
+import { done, failure, folder, played, player, said, session } from './played-agent'
 
 const told = [session, { tell: 'args' }, done]
 const args = async (options: Partial<HarnessOptions> = {}, turn?: TurnOptions) =>
@@ -234,6 +234,24 @@ describe('the sandbox of an agent', () => {
     expect(readFileSync(file, 'utf8')).toBe('mine')
   })
 
+  it('puts back what the own sandbox of codex would have protected, unless it is told otherwise', async () => {
+    const hook = join(work, '.git', 'hooks', 'pre-commit')
+    const plan = JSON.stringify([session, said('Done.'), done])
+    const script = `mkdir -p .git/hooks .vscode; echo x > .git/hooks/pre-commit; echo x > .vscode/tasks.json; exec node ${player} '${plan}'`
+    const binary = ['sh', '-c', script]
+    const harness = new Harness({ provider: 'codex', binary, cwd: work, env: { HOME: home } })
+    const { warnings } = await harness.run('hi', { sandbox: 'workspace' })
+    expect(existsSync(hook)).toBe(false)
+    expect(warnings.join()).toMatch(
+      /look at them first: \S*tasks\.json; .*again as they were: \S*pre-commit$/,
+    )
+    const told = await harness.run('hi', { sandbox: { write: ['.'], protect: 'report' } })
+    expect(existsSync(hook)).toBe(true)
+    expect(told.warnings.join()).toMatch(/look at them first: \S*pre-commit/)
+    rmSync(join(work, '.git'), { recursive: true })
+    rmSync(join(work, '.vscode'), { recursive: true })
+  })
+
   it('holds no level below "auto" of a session with codex, whose own sandbox fails in there', async () => {
     const harness = new Harness({ provider: 'codex', binary: ['sh'], cwd: work, env: { HOME: home } })
     for (const permission of ['plan', 'edit', 'ask'] as const) {
@@ -282,6 +300,9 @@ describe('on the command line', () => {
     [['serve', '--agent', 'codex', '--sandbox', '--port', '0'], /token: is required.*SHEEPDOG_RUNTIME_TOKEN/],
     [['serve', '--agent', 'codex', '--sandbox', '--token', 'x'], /--token: .*SHEEPDOG_RUNTIME_TOKEN/],
     [['serve', '--agent', 'codex', '--permission', 'yolo'], /harness.permission: expected "plan"/],
+    [['serve', '--sandbox', '--port', '0'], /--sandbox: limits an agent, and needs --agent/],
+    [['serve', '--handler', 'x.mjs', '--write', '/tmp'], /--write: limits an agent, and needs --agent/],
+    [['serve', '--permission', 'plan'], /--permission: limits an agent, and needs --agent/],
   ])('%j', async (words, message) => {
     const bin = join(folder, 'bin')
     mkdirSync(bin, { recursive: true })

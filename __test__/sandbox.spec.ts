@@ -1,7 +1,15 @@
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { Harness, run, sandboxSupport, spawn } from '../index.js'
 import { sheepdog } from './cli-command'
@@ -63,6 +71,27 @@ describe('sandbox', () => {
     expect((await sh('true', { write: ['.'] })).sandbox).not.toHaveProperty('changed')
     const own = await sh('rm mine.conf', { write: ['.'], protect: { names: ['mine.conf'], how: 'report' } })
     expect(own.sandbox!.changed).toEqual([join(folder, 'mine.conf')])
+    expect(own.sandbox).not.toHaveProperty('restored')
+  })
+
+  it('puts back what runs later, where it is asked to, however the run ended', async () => {
+    const hook = join(folder, '.git/hooks/pre-commit')
+    mkdirSync(dirname(hook), { recursive: true })
+    writeFileSync(hook, 'mine')
+    const attack = 'echo evil > .git/hooks/pre-commit; echo evil > .envrc; echo x > kept'
+    const { sandbox } = await sh(attack, { write: ['.'], protect: 'restore' })
+    expect(sandbox!.changed).toEqual([join(folder, '.envrc'), hook])
+    expect(sandbox!.restored).toEqual(sandbox!.changed)
+    expect(readFileSync(hook, 'utf8')).toBe('mine')
+    expect([existsSync(join(folder, '.envrc')), existsSync(join(folder, 'kept'))]).toEqual([false, true])
+    const child = spawn('sh', ['-c', `${attack}; echo ready; sleep 60`], {
+      cwd: folder,
+      sandbox: { write: ['.'], protect: 'restore' },
+    })
+    for await (const line of child.lines()) if (line === 'ready') child.kill()
+    await child.result.catch(() => {})
+    expect(readFileSync(hook, 'utf8')).toBe('mine')
+    rmSync(join(folder, '.git'), { recursive: true })
   })
 
   it('starts nothing where the kernel has less than is required', async () => {
@@ -91,8 +120,8 @@ describe('sandbox', () => {
     [{ write: [''] }, 'sandbox.write[0]: expected a string that is not empty'],
     [{ require: { landlock: 0 } }, 'sandbox.require.landlock: expected an integer from 1'],
     [
-      { protect: 'restore' },
-      'sandbox.protect: expected "report" or { names: [...], how: "report" }, got "restore"',
+      { protect: 'enforce' },
+      'sandbox.protect: expected "report", "restore" or { names: [...], how: "report" | "restore" }, got "enforce"',
     ],
     [{ network: 'some' }, 'sandbox.network: expected "all", "none" or { ports: [...] }, got "some"'],
     [

@@ -74,6 +74,12 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
+  const ofAgent = ['permission', 'allow', 'sandbox', 'write', 'network'] as const
+  const idle = provider === undefined && ofAgent.find((name) => values[name] !== undefined)
+  if (idle)
+    throw new UsageError(
+      `--${idle}: limits an agent, and needs --agent: the commands of clients and a handler run without limits`,
+    )
   if (values.token !== undefined && toAgentSandbox(values))
     throw new UsageError(
       '--token: an agent in a sandbox can read the command lines of other processes: set the variable SHEEPDOG_RUNTIME_TOKEN instead',

@@ -351,7 +351,6 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("replay_record.rs", "lists a folder for a hint, and names the type of an open file"),
             ("request.rs", "asks whether the working directory can be written, by a file without a name"),
             ("session_log.rs", "lists folders; what it finds is opened by `open_regular`"),
-            ("workspace.rs", "makes the state of a CLI, with O_EXCL"),
         ],
     ),
     ("agents", "acp", &[("young_chat.rs", "lists folders; what it finds is opened by `open_regular`")]),

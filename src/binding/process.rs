@@ -388,6 +388,9 @@ impl ToNapiValue for ResultOf {
                 if !sandbox.changed.is_empty() {
                     facts.set("changed", sandbox.changed.clone())?;
                 }
+                if !sandbox.restored.is_empty() {
+                    facts.set("restored", sandbox.restored.clone())?;
+                }
                 object.set("sandbox", facts)?;
             }
         }

@@ -12,14 +12,34 @@ pub struct SandboxSpec {
     pub read: Option<Vec<String>>,
     pub network: Option<Either<NetworkName, PortsSpec>>,
     pub require: Option<RequireSpec>,
-    /// "report", or which names.
-    pub protect: Option<Either<String, ProtectSpec>>,
+    /// What is done, or also with which names.
+    pub protect: Option<Either<ProtectHow, ProtectSpec>>,
 }
 
 /// Files that run later, outside.
 #[napi(object, object_to_js = false)]
 pub struct ProtectSpec {
     pub names: Vec<String>,
+    pub how: ProtectHow,
+}
+
+/// What is done about files that run later, outside, and that a program changed.
+#[napi(string_enum)]
+#[derive(Clone, Copy)]
+pub enum ProtectHow {
+    #[napi(value = "report")]
+    Report,
+    #[napi(value = "restore")]
+    Restore,
+}
+
+impl ProtectHow {
+    fn of(self, names: Vec<String>) -> Protect {
+        match self {
+            ProtectHow::Report => Protect { told: names, restored: Vec::new() },
+            ProtectHow::Restore => Protect { told: Vec::new(), restored: names },
+        }
+    }
 }
 
 /// Least versions that the kernel must have.
@@ -73,10 +93,10 @@ impl From<SandboxSpec> for Sandbox {
                 Some(Either::A(NetworkName::None)) => Network::None,
                 Some(Either::B(PortsSpec { ports })) => Network::Ports(ports),
             },
-            protect: match spec.protect {
-                None | Some(Either::A(_)) => Protect::default(),
-                Some(Either::B(ProtectSpec { names })) => Protect::Report { names },
-            },
+            protect: spec.protect.map(|protect| match protect {
+                Either::A(how) => how.of(Protect::names()),
+                Either::B(ProtectSpec { names, how }) => how.of(names),
+            }),
             require_landlock: spec.require.and_then(|require| require.landlock),
         }
     }

@@ -62,6 +62,9 @@ impl Children {
             if pid < 0 {
                 return Reaped::None;
             }
+            if syscall::let_go_on(pid, status) {
+                continue;
+            }
             if pid == self.leader {
                 self.leader = 0;
                 if self.reports {

@@ -66,8 +66,11 @@ pub(super) async fn run(
     let duration_ms = outcome.result.as_ref().map(|result| result.duration_ms);
     let error = outcome.error.as_ref().map_or("none", |error| error.code().as_str());
     debug!(target: RUN, id = number, error, duration_ms, "ended");
-    if let (Some(protected), Some(report)) = (protected, sandbox_of(&mut outcome)) {
-        report.changed = blocking(move || protected.changed()).await.unwrap_or_default();
+    if let Some(protected) = protected {
+        let changes = blocking(move || protected.after()).await.unwrap_or_default();
+        if let Some(report) = sandbox_of(&mut outcome) {
+            (report.changed, report.restored) = (changes.changed, changes.restored);
+        }
     }
     on_record::close(record, &mut outcome).await;
     finish(&publisher, orders, Vec::new(), outcome);

@@ -1,22 +1,32 @@
 //! Files that a program in a sandbox may write, and that run later, outside of it: hooks of git, settings of editors and agents, scripts
-//! of a package. They are looked at before the start and after the end, and what differs is told.
+//! of a package. They are looked at before the start and after the end. What differs is told, and put back where that is asked for.
 //!
-//! The folders are held from before the start (`os::HeldFolder`), so that the program can't show others at the end. What is compared are
-//! contents, by a keyed hash: times can be set by whoever owns the file.
+//! The folders are held from before the start (`os::HeldFolder`), so that the program can't show others at the end, and nothing is
+//! written through a link. What is compared are contents, by a keyed hash: times can be set by whoever owns the file. What is more than
+//! the limits is told as changed, because nobody has looked at it.
 
-use super::sandbox::Protect;
+use super::sandbox::{Protect, contained_folders};
 use super::spec::ProcessSpec;
+use ground::error::Error;
 use ground::os::{ContainedFolders, EntryKind, HeldFolder};
+use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Of one name that is a folder; what is beyond is not looked at.
+/// Of one name that is a folder; one with more is told as changed.
 const MAX_FILES: usize = 2000;
 const MAX_DEPTH: usize = 8;
-/// Of a longer file its length alone is compared.
+/// Of a longer file its stamp is compared. A file that is to be put back may not be longer.
 const MAX_BYTES: u64 = 8 << 20;
+/// Read in all for one folder of `write`; then stamps are compared.
+const MAX_BYTES_OF_ALL: u64 = 64 << 20;
+/// Kept in memory to be put back.
+const MAX_KEPT_BYTES: u64 = 16 << 20;
 /// Named at most.
 const MAX_CHANGED: usize = 100;
 /// Of this file the member `scripts` counts.
@@ -25,109 +35,309 @@ const PACKAGE_SCRIPTS: &str = "package.json scripts";
 
 /// What there was before the start.
 pub(super) struct Protected {
-    names: Vec<String>,
+    protect: Protect,
     hasher: RandomState,
-    folders: Vec<(HeldFolder, BTreeMap<PathBuf, u64>)>,
+    folders: Vec<(HeldFolder, Prints)>,
+}
+
+/// What was made, changed or removed since.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Changes {
+    pub changed: Vec<String>,
+    pub restored: Vec<String>,
+}
+
+/// What of the names is in a folder, by paths below it.
+#[derive(Default)]
+struct Prints {
+    entries: BTreeMap<PathBuf, Entry>,
+    /// Names that have more than is looked at.
+    cut: BTreeSet<PathBuf>,
+    read_bytes: u64,
+    kept_bytes: u64,
+}
+
+struct Entry {
+    print: u64,
+    /// `None`: it can't be put back.
+    kept: Option<Kept>,
+}
+
+/// What is put back.
+enum Kept {
+    File { bytes: Vec<u8>, mode: u32 },
+    Link(OsString),
 }
 
 impl Protected {
     /// `None` where nothing is to be looked at. Blocks.
-    pub(super) fn before(spec: &ProcessSpec) -> Option<Protected> {
-        let sandbox = spec.sandbox.as_ref()?;
-        let Protect::Report { names } = &sandbox.protect;
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` where more is to be put back than can be kept.
+    pub(super) fn before(spec: &ProcessSpec) -> Result<Option<Protected>, Error> {
+        let Some(sandbox) = spec.sandbox.as_ref() else { return Ok(None) };
+        let protect = sandbox.protect.clone();
+        let protect = protect.unwrap_or_else(|| Protect { told: Protect::names(), restored: Vec::new() });
         let cwd = spec.cwd.clone().unwrap_or_else(|| ".".into());
-        let contained = ContainedFolders::default();
+        let listed = contained_folders(spec.cwd.as_deref(), spec.sandbox.as_ref());
+        let contained = ContainedFolders::of(listed.iter().map(PathBuf::as_path));
         let hasher = RandomState::new();
-        let open = |path: &PathBuf| {
-            let folder = HeldFolder::open(&cwd.join(path), &contained).ok()?;
-            let prints = prints_of(&folder, names, &hasher);
-            Some((folder, prints))
-        };
-        let folders = sandbox.write.iter().filter_map(open).collect();
-        Some(Protected { names: names.clone(), hasher, folders })
+        let mut folders = Vec::new();
+        for path in &sandbox.write {
+            // What can't be held by now is refused by the start.
+            let Ok(folder) = HeldFolder::open(&cwd.join(path), &contained) else { continue };
+            let prints = Prints::of(&folder, &protect, &hasher);
+            if let Some(path) = prints.first_unkept(&protect) {
+                let problem = format!(
+                    "{} can't be kept to be put back after the run (at most {} MB in all, {MAX_FILES} files of a name): use \"report\", or list other `names`",
+                    folder.path().join(path).display(),
+                    MAX_KEPT_BYTES >> 20
+                );
+                return Err(Error::invalid_option("sandbox.protect", problem));
+            }
+            folders.push((folder, prints));
+        }
+        Ok(Some(Protected { protect, hasher, folders }))
     }
 
-    /// The paths of what was made, changed or removed since. Blocks.
-    pub(super) fn changed(&self) -> Vec<String> {
-        let mut changed = Vec::new();
+    /// Compares, and puts back what is to be. Blocks.
+    pub(super) fn after(&self) -> Changes {
+        let (mut changed, mut restored) = (BTreeSet::new(), BTreeSet::new());
         for (folder, before) in &self.folders {
-            let after = prints_of(folder, &self.names, &self.hasher);
-            let all = before.keys().chain(after.keys().filter(|path| !before.contains_key(*path)));
-            let differing = all.filter(|path| before.get(*path) != after.get(*path));
-            changed.extend(differing.map(|path| folder.path().join(path).to_string_lossy().into_owned()));
+            let after = Prints::of(folder, &self.protect, &self.hasher);
+            let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(after.entries.keys()).collect();
+            let print = |prints: &Prints, path| prints.entries.get(path).map(|entry| entry.print);
+            for path in paths.into_iter().filter(|path| print(before, *path) != print(&after, *path)) {
+                let told = folder.path().join(path);
+                if self.restores(path) && restore(folder, path, before.entries.get(path)).is_ok() {
+                    restored.insert(told.clone());
+                }
+                changed.insert(told);
+            }
+            changed.extend(before.cut.union(&after.cut).map(|path| folder.path().join(path)));
         }
-        changed.sort();
-        changed.dedup();
-        changed.truncate(MAX_CHANGED);
-        changed
+        let told = |paths: BTreeSet<PathBuf>| {
+            let paths = paths.into_iter().take(MAX_CHANGED);
+            paths.map(|path| path.to_string_lossy().into_owned()).collect()
+        };
+        Changes { changed: told(changed), restored: told(restored) }
+    }
+
+    /// Whether this lies below a name that is put back, or stands on the way to one.
+    fn restores(&self, path: &Path) -> bool {
+        let names = self.protect.restored.iter().map(|name| path_of(name));
+        names.into_iter().any(|name| path.starts_with(name) || name.starts_with(path))
     }
 }
 
-/// What of these names is in the folder.
-fn prints_of(folder: &HeldFolder, names: &[String], hasher: &RandomState) -> BTreeMap<PathBuf, u64> {
-    let mut prints = BTreeMap::new();
-    for name in names {
-        let is_package = name == PACKAGE_SCRIPTS;
-        let path = Path::new(if is_package { PACKAGE } else { name });
-        let (Some(parent), Some(last)) = (path.parent(), path.file_name().and_then(|last| last.to_str()))
-        else {
-            continue;
-        };
-        // A folder on the way that is a link leads out of what is looked at: the link itself is told.
-        let Ok(parent_folder) = folder.open_below(parent) else {
-            if let Some(top) = parent.components().next()
-                && folder.kind_of(top.as_os_str()) == Some(EntryKind::Link)
-            {
-                prints.insert(PathBuf::from(top.as_os_str()), hasher.hash_one("link"));
-            }
-            continue;
-        };
-        let mut walk = Walk { hasher, is_package, prints: &mut prints, left: MAX_FILES };
-        walk.add(&parent_folder, last, path, MAX_DEPTH);
+/// Where a name is, below the folder.
+fn path_of(name: &str) -> &Path {
+    Path::new(if name == PACKAGE_SCRIPTS { PACKAGE } else { name })
+}
+
+impl Prints {
+    fn of(folder: &HeldFolder, protect: &Protect, hasher: &RandomState) -> Prints {
+        let mut prints = Prints::default();
+        let told = protect.told.iter().map(|name| (name, false));
+        // Last: what is named twice is kept.
+        for (name, keeps) in told.chain(protect.restored.iter().map(|name| (name, true))) {
+            prints.add_name(folder, name, keeps, hasher);
+        }
+        prints
     }
-    prints
+
+    fn add_name(&mut self, folder: &HeldFolder, name: &str, keeps: bool, hasher: &RandomState) {
+        let path = path_of(name);
+        let (Some(parent), Some(last)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+            return;
+        };
+        let is_package = name == PACKAGE_SCRIPTS;
+        let mut walk = Walk { hasher, is_package, keeps, name: path, prints: self, left: MAX_FILES };
+        match folder.open_below(parent) {
+            Ok(parent) => walk.add(&parent, last, path, MAX_DEPTH),
+            // What stands in the way leads elsewhere: a link, or a file ".git" that names another folder.
+            Err(_) => walk.add_first_that_is_no_folder(folder, parent),
+        }
+    }
+
+    /// Of what is to be put back, what can't be.
+    fn first_unkept(&self, protect: &Protect) -> Option<&Path> {
+        let is_restored = |path: &&Path| {
+            protect
+                .restored
+                .iter()
+                .any(|name| path.starts_with(path_of(name)) || path_of(name).starts_with(path))
+        };
+        let lost = self.entries.iter().filter(|(_, entry)| entry.kept.is_none()).map(|(path, _)| path);
+        lost.chain(&self.cut).map(PathBuf::as_path).find(is_restored)
+    }
 }
 
 struct Walk<'a> {
     hasher: &'a RandomState,
     is_package: bool,
-    prints: &'a mut BTreeMap<PathBuf, u64>,
+    keeps: bool,
+    name: &'a Path,
+    prints: &'a mut Prints,
     left: usize,
 }
 
 impl Walk<'_> {
+    fn add_first_that_is_no_folder(&mut self, folder: &HeldFolder, path: &Path) {
+        let Ok(mut held) = folder.again() else { return };
+        let mut below = PathBuf::new();
+        for part in path.components() {
+            let Some(name) = part.as_os_str().to_str() else { return };
+            below.push(name);
+            if held.kind_of(name) != Some(EntryKind::Folder) {
+                return self.add(&held, name, &below, 0);
+            }
+            match held.open_below(Path::new(name)) {
+                Ok(next) => held = next,
+                Err(_) => return,
+            }
+        }
+    }
+
     fn add(&mut self, folder: &HeldFolder, name: &str, path: &Path, depth: usize) {
         let Some(kind) = folder.kind_of(name) else { return };
-        let Some(left) = self.left.checked_sub(1) else { return };
+        let Some(left) = self.left.checked_sub(1) else {
+            self.prints.cut.insert(self.name.to_owned());
+            return;
+        };
         self.left = left;
-        let print = match kind {
+        let (print, kept) = match kind {
             EntryKind::Folder => {
-                if let (Some(depth), Ok(below)) = (depth.checked_sub(1), folder.open_below(Path::new(name))) {
-                    for (name, _) in below.entries().unwrap_or_default() {
-                        self.add(&below, &name, &path.join(&name), depth);
-                    }
+                let Some(depth) = depth.checked_sub(1) else {
+                    self.prints.cut.insert(self.name.to_owned());
+                    return;
+                };
+                // A folder that can't be read is no folder that others run things of.
+                let Ok(below) = folder.open_below(Path::new(name)) else { return };
+                for (name, _) in below.entries().unwrap_or_default() {
+                    self.add(&below, &name, &path.join(&name), depth);
                 }
                 return;
             }
-            EntryKind::File { bytes } => match folder.read(name, MAX_BYTES) {
-                Ok(text) if self.is_package => match scripts_of(&text) {
-                    Some(scripts) => self.hasher.hash_one(("scripts", scripts)),
-                    None => return,
-                },
-                Ok(text) => self.hasher.hash_one(("file", folder.is_executable(name), text)),
-                Err(_) => self.hasher.hash_one(("long", bytes)),
+            EntryKind::File { .. } => match self.file(folder, name) {
+                Some(printed) => printed,
+                None => return,
             },
-            EntryKind::Link => self.hasher.hash_one(("link", folder.link_of(name))),
-            EntryKind::Other => self.hasher.hash_one("other"),
+            EntryKind::Link => {
+                let target = folder.link_of(name);
+                (self.hasher.hash_one(("link", &target)), target.map(Kept::Link))
+            }
+            EntryKind::Other => (self.hasher.hash_one("other"), None),
         };
-        self.prints.insert(path.to_owned(), print);
+        let kept = kept.filter(|_| self.keeps);
+        self.prints.entries.insert(path.to_owned(), Entry { print, kept });
+    }
+
+    /// `None`: a package without scripts.
+    fn file(&mut self, folder: &HeldFolder, name: &str) -> Option<(u64, Option<Kept>)> {
+        let mode = folder.mode_of(name).unwrap_or(0);
+        let most = MAX_BYTES.min(MAX_BYTES_OF_ALL - self.prints.read_bytes);
+        let Ok(text) = folder.read(name, most) else {
+            return Some((self.hasher.hash_one(("long", folder.stamp_of(name))), None));
+        };
+        let length = text.len() as u64;
+        self.prints.read_bytes += length;
+        let is_kept = self.keeps && self.prints.kept_bytes + length <= MAX_KEPT_BYTES;
+        if is_kept {
+            self.prints.kept_bytes += length;
+        }
+        let print = match scripts_of(&text) {
+            Scripts::Absent if self.is_package => return None,
+            Scripts::Are(scripts) if self.is_package => self.hasher.hash_one(("scripts", scripts)),
+            _ => self.hasher.hash_one(("file", mode & 0o111 != 0, &text)),
+        };
+        Some((print, is_kept.then_some(Kept::File { bytes: text, mode })))
     }
 }
 
-/// As text; `None` where there are none.
-fn scripts_of(package: &[u8]) -> Option<String> {
-    let package: Value = serde_json::from_slice(package).ok()?;
-    package.get("scripts").map(Value::to_string)
+/// The member of a package that others run.
+enum Scripts {
+    Are(String),
+    Absent,
+    /// It is no JSON to us; others may read it.
+    Unread,
+}
+
+fn scripts_of(package: &[u8]) -> Scripts {
+    let package: Result<Value, _> = serde_json::from_slice(package);
+    match package.as_ref().map(|package| package.get("scripts")) {
+        Ok(Some(scripts)) => Scripts::Are(scripts.to_string()),
+        Ok(None) => Scripts::Absent,
+        Err(_) => Scripts::Unread,
+    }
+}
+
+#[derive(Deserialize)]
+struct Package<'a> {
+    #[serde(borrow)]
+    scripts: Option<&'a RawValue>,
+}
+
+/// A package as it is by now, with the scripts that it had. `None`: its parts can't be told apart.
+fn with_scripts_of(before: Option<&[u8]>, now: &[u8]) -> Option<Vec<u8>> {
+    let scripts = |text| serde_json::from_slice::<Package<'_>>(text).ok()?.scripts.map(RawValue::get);
+    let wanted = match before {
+        Some(before) => scripts(before)?,
+        None => "{}",
+    };
+    let found = scripts(now)?;
+    let at = (found.as_ptr() as usize).checked_sub(now.as_ptr() as usize)?;
+    let mut text = now.get(..at)?.to_vec();
+    text.extend(wanted.as_bytes());
+    text.extend(now.get(at + found.len()..)?);
+    Some(text)
+}
+
+/// Puts back what was there before, or takes away what was not.
+fn restore(folder: &HeldFolder, path: &Path, before: Option<&Entry>) -> io::Result<()> {
+    let lost = || io::Error::other("it was not kept");
+    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(lost)?;
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let kept = match before {
+        Some(entry) => Some(entry.kept.as_ref().ok_or_else(lost)?),
+        None => None,
+    };
+    if kept.is_none() && folder.open_below(parent).is_err() {
+        // It went with what stood above it.
+        return Ok(());
+    }
+    let parent = folder_in_place(folder, parent)?;
+    if path == Path::new(PACKAGE) {
+        let before = match kept {
+            Some(Kept::File { bytes, .. }) => Some(bytes.as_slice()),
+            _ => None,
+        };
+        let now = parent.read(name, MAX_BYTES).unwrap_or_default();
+        if let Some(text) = with_scripts_of(before, &now) {
+            return parent.put_with_mode(name, &text, parent.mode_of(name).unwrap_or(0o644));
+        }
+    }
+    if matches!(kept, None | Some(Kept::Link(_))) || parent.kind_of(name) == Some(EntryKind::Folder) {
+        parent.remove_all(name)?;
+    }
+    match kept {
+        None => Ok(()),
+        Some(Kept::Link(target)) => parent.make_link(name, target),
+        Some(Kept::File { bytes, mode }) => parent.put_with_mode(name, bytes, *mode),
+    }
+}
+
+/// The folder at a path below, made where something else, or nothing, has its name.
+fn folder_in_place(folder: &HeldFolder, path: &Path) -> io::Result<HeldFolder> {
+    let mut held = folder.again()?;
+    for part in path.components() {
+        let name = part.as_os_str();
+        if held.kind_of(name) != Some(EntryKind::Folder) {
+            held.remove(name)?;
+        }
+        held = held.make_below(Path::new(name))?;
+    }
+    Ok(held)
 }
 
 #[cfg(test)]
@@ -139,6 +349,15 @@ mod tests {
 
     /// What is told of a change in a folder with a repository and a package.
     fn told(change: impl FnOnce(&Path)) -> Vec<String> {
+        changes(None, change, |_| {}).0
+    }
+
+    /// What is told of a change, and what was put back; then a look at the folder.
+    fn changes(
+        protect: Option<Protect>,
+        change: impl FnOnce(&Path),
+        look: impl FnOnce(&Path),
+    ) -> (Vec<String>, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         fs::create_dir_all(top.join(".git/hooks")).unwrap();
@@ -147,12 +366,17 @@ mod tests {
         fs::write(top.join("package.json"), r#"{"version":"1","scripts":{"test":"true"}}"#).unwrap();
         let mut spec = ProcessSpec::new("true", Vec::<String>::new());
         spec.cwd = Some(top.clone());
-        spec.sandbox = Some(Sandbox { write: vec![".".into()], ..Sandbox::default() });
-        let protected = Protected::before(&spec).unwrap();
+        spec.sandbox = Some(Sandbox { write: vec![".".into()], protect, ..Sandbox::default() });
+        let protected = Protected::before(&spec).unwrap().unwrap();
         change(&top);
-        let changed = protected.changed();
-        let below = changed.iter().map(|path| Path::new(path).strip_prefix(&top).unwrap().to_str().unwrap());
-        below.map(str::to_owned).collect()
+        let changes = protected.after();
+        look(&top);
+        let below = |paths: Vec<String>| {
+            let below =
+                paths.iter().map(|path| Path::new(path).strip_prefix(&top).unwrap().to_str().unwrap());
+            below.map(str::to_owned).collect()
+        };
+        (below(changes.changed), below(changes.restored))
     }
 
     #[test]
@@ -200,5 +424,129 @@ mod tests {
             symlink("moved", top.join(".git")).unwrap();
         };
         assert!(told(moved).contains(&".git/config".to_owned()));
+    }
+
+    #[test]
+    fn no_other_way_to_a_configuration_of_gits_is_missed() {
+        let no_folder = |top: &Path| {
+            fs::remove_dir_all(top.join(".git")).unwrap();
+            fs::write(top.join(".git"), "gitdir: elsewhere").unwrap();
+        };
+        assert!(told(no_folder).contains(&".git".to_owned()));
+        let common = |top: &Path| fs::write(top.join(".git/commondir"), "../elsewhere").unwrap();
+        assert_eq!(told(common), [".git/commondir"]);
+        let of_worktree = |top: &Path| fs::write(top.join(".git/config.worktree"), "[core]").unwrap();
+        assert_eq!(told(of_worktree), [".git/config.worktree"]);
+    }
+
+    #[test]
+    fn what_nobody_could_look_at_is_told() {
+        let many = |top: &Path| {
+            for index in 0..MAX_FILES {
+                fs::write(top.join(format!(".git/hooks/{index}")), "").unwrap();
+            }
+        };
+        let told_of_many = told(many);
+        assert_eq!((told_of_many.len(), told_of_many[0].as_str()), (MAX_CHANGED, ".git/hooks"));
+        let deep = |top: &Path| fs::create_dir_all(top.join(".vscode/1/2/3/4/5/6/7/8/9")).unwrap();
+        assert_eq!(told(deep), [".vscode"]);
+        // npm takes a mark before the first bracket, and this reader does not.
+        let marked = |top: &Path| {
+            fs::write(top.join("package.json"), "\u{feff}{\"scripts\":{\"test\":\"false\"}}").unwrap();
+        };
+        assert_eq!(told(marked), ["package.json"]);
+        // Longer than what is read, its length and times as they were.
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join(".envrc");
+        fs::File::create(&long).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        let mut spec = ProcessSpec::new("true", Vec::<String>::new());
+        spec.cwd = Some(folder.path().to_owned());
+        spec.sandbox = Some(Sandbox { write: vec![".".into()], ..Sandbox::default() });
+        let protected = Protected::before(&spec).unwrap().unwrap();
+        assert_eq!(protected.after(), Changes::default());
+        let file = fs::File::options().write(true).open(&long).unwrap();
+        let times = file.metadata().unwrap().modified().unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"x", 0).unwrap();
+        file.set_modified(times).unwrap();
+        assert_eq!(protected.after().changed.len(), 1);
+    }
+
+    fn restored() -> Option<Protect> {
+        Some(Protect { told: Vec::new(), restored: Protect::names() })
+    }
+
+    #[test]
+    fn what_is_to_be_restored_is_as_it_was() {
+        let change = |top: &Path| {
+            fs::write(top.join(".git/hooks/pre-commit"), "x").unwrap();
+            fs::write(top.join(".git/config"), "[alias]").unwrap();
+            fs::remove_file(top.join(".git/hooks/pre-push.sample")).unwrap();
+            fs::write(top.join(".envrc"), "x").unwrap();
+            symlink("/", top.join(".vscode")).unwrap();
+            fs::create_dir_all(top.join(".claude/deep/er")).unwrap();
+            fs::write(top.join(".claude/deep/er/settings.json"), "x").unwrap();
+            let other = r#"{ "version": "2", "scripts": {"test":"false"}, "more": [1] }"#;
+            fs::write(top.join("package.json"), other).unwrap();
+            fs::write(top.join("src.rs"), "x").unwrap();
+        };
+        let look = |top: &Path| {
+            let text = |name: &str| fs::read_to_string(top.join(name)).unwrap();
+            assert_eq!(
+                (text(".git/config"), text(".git/hooks/pre-push.sample")),
+                ("[core]".into(), "true".into())
+            );
+            let made = [".git/hooks/pre-commit", ".envrc", ".vscode", ".claude/deep/er/settings.json"];
+            for made in made {
+                assert!(fs::symlink_metadata(top.join(made)).is_err(), "{made}");
+            }
+            let package = r#"{ "version": "2", "scripts": {"test":"true"}, "more": [1] }"#;
+            assert_eq!((text("package.json"), text("src.rs")), (package.into(), "x".into()));
+        };
+        let (changed, put_back) = changes(restored(), change, look);
+        assert_eq!((changed.len(), &put_back), (7, &changed));
+    }
+
+    #[test]
+    fn nothing_is_restored_through_a_link() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("config"), "mine").unwrap();
+        let change = |top: &Path| {
+            fs::rename(top.join(".git"), top.join("moved")).unwrap();
+            symlink(outside.path(), top.join(".git")).unwrap();
+            fs::remove_file(top.join("package.json")).unwrap();
+            symlink(outside.path().join("config"), top.join("package.json")).unwrap();
+        };
+        let look = |top: &Path| {
+            assert_eq!(fs::read_to_string(top.join(".git/config")).unwrap(), "[core]");
+            assert!(fs::symlink_metadata(top.join(".git")).unwrap().is_dir());
+            assert!(fs::symlink_metadata(top.join("package.json")).unwrap().is_file());
+        };
+        let (changed, put_back) = changes(restored(), change, look);
+        assert_eq!(put_back, changed);
+        assert_eq!(fs::read_to_string(outside.path().join("config")).unwrap(), "mine");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+        // A folder, or another kind of thing, in place of a file.
+        let change = |top: &Path| {
+            fs::remove_file(top.join(".git/config")).unwrap();
+            fs::create_dir_all(top.join(".git/config/deep")).unwrap();
+            fs::write(top.join(".git/config/deep/x"), "x").unwrap();
+            fs::write(top.join("package.json"), "{\"scripts\":1,\"scripts\":2}").unwrap();
+        };
+        let look = |top: &Path| {
+            assert_eq!(fs::read_to_string(top.join(".git/config")).unwrap(), "[core]");
+            assert!(fs::read_to_string(top.join("package.json")).unwrap().contains(r#"{"test":"true"}"#));
+        };
+        changes(restored(), change, look);
+    }
+
+    #[test]
+    fn what_can_not_be_kept_is_refused_before_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::File::create(folder.path().join(".envrc")).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        let mut spec = ProcessSpec::new("true", Vec::<String>::new());
+        spec.cwd = Some(folder.path().to_owned());
+        spec.sandbox = Some(Sandbox { write: vec![".".into()], protect: restored(), ..Sandbox::default() });
+        let error = Protected::before(&spec).err().unwrap();
+        assert!(error.message().starts_with("sandbox.protect: "), "{}", error.message());
     }
 }

@@ -146,7 +146,7 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
         let opening = blocking(move || {
             let command = resolve(&owned, mark)?;
             let record = on_record::open(&owned, &command)?;
-            Ok((command, record, Protected::before(&owned)))
+            Ok((command, record, Protected::before(&owned)?))
         });
         with_turn(opening, turn).await
     };

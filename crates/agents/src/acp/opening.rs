@@ -22,7 +22,7 @@ use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};
 use ground::error::{Error, ErrorCode};
-use ground::os::blocking;
+use ground::os::{ContainedFolders, blocking};
 use process::Sandbox;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -177,7 +177,9 @@ async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Opti
     let level = request.agent.level;
     let made = blocking(move || {
         let folder = RunFolder::create(&places, &contained)?;
-        let place = SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: folder.scratch() };
+        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+        let (home, scratch) = (home.as_deref(), folder.scratch());
+        let place = SandboxPlace { cwd: &cwd, home, scratch, contained: &contained };
         let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, &place);
         let sandbox = held.map(prepare).transpose()?;
         Ok((folder, sandbox))
@@ -198,7 +200,9 @@ async fn hold(
     let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?;
     if let Some(own) = own {
         held.move_state(own.variable());
-        let made = blocking(move || own.make()).await;
+        let contained = request.agent.contained();
+        let made =
+            blocking(move || own.make(&ContainedFolders::of(contained.iter().map(PathBuf::as_path)))).await;
         let made = made.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
         sandbox.write.extend(made?);
     }

@@ -64,12 +64,15 @@ fn is_below(question: &Question, cwd: &Path) -> bool {
 }
 
 impl Rule {
-    /// Every path and the whole command has to be meant.
+    /// Every path and the whole command has to be meant. The same words mean something else in a folder outside, or with other
+    /// variables.
     fn allows(&self, question: &Question, cwd: &Path) -> bool {
         let paths = question.paths();
+        let is_here = !question.changes_environment()
+            && question.command_folders().all(|folder| below(folder, cwd).is_some());
         self.means(
             question,
-            |pattern| question.command().is_some_and(|command| command_matches(pattern, &command)),
+            |pattern| is_here && question.command().is_some_and(|command| command_matches(pattern, &command)),
             |pattern| !paths.is_empty() && paths.iter().all(|path| path_is(pattern, path, cwd)),
         )
     }
@@ -166,6 +169,28 @@ mod tests {
         ];
         for (words, level, expected) in cases {
             assert_eq!(ruled(&policy, level, &command(words)), expected, "{words} {level:?}");
+        }
+    }
+
+    #[test]
+    fn an_allowed_command_runs_here_and_with_the_variables_that_are() {
+        let policy = Policy { allow: vec![by_command("git add *")], deny: vec![] };
+        let with = |name: &str, value: Value| {
+            let input = json!({"command":"git add x", name: value});
+            question(json!({"kind":"execute","title":"x","rawInput":input}))
+        };
+        for (name, value, expected) in [
+            ("timeout", json!(5), Ruling::Allow),
+            ("workdir", json!("/work/sub"), Ruling::Allow),
+            ("workdir", json!("sub"), Ruling::Allow),
+            ("env", json!({}), Ruling::Allow),
+            ("workdir", json!("/elsewhere"), Ruling::Open),
+            ("cwd", json!("../elsewhere"), Ruling::Open),
+            ("directory", json!("/work/../elsewhere"), Ruling::Open),
+            ("env", json!({"GIT_EXTERNAL_DIFF":"touch"}), Ruling::Open),
+            ("env", json!(["A=1"]), Ruling::Open),
+        ] {
+            assert_eq!(ruled(&policy, Level::Edit, &with(name, value.clone())), expected, "{name} {value}");
         }
     }
 

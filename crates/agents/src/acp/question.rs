@@ -146,6 +146,25 @@ impl Question {
         }
     }
 
+    /// Where the command is to run, as the agent names it; `None`: where the session is.
+    pub(crate) fn command_folders(&self) -> impl Iterator<Item = &str> {
+        const NAMES: [&str; 7] =
+            ["cwd", "workdir", "working_directory", "workingDirectory", "directory", "dir_path", "dir"];
+        let input = self.tool.input.as_ref();
+        NAMES.iter().filter_map(move |name| input?.get(name)?.as_str())
+    }
+
+    /// Whether the command is to run with variables of the agent's own.
+    pub(crate) fn changes_environment(&self) -> bool {
+        let Some(input) = &self.tool.input else { return false };
+        ["env", "environment"].iter().filter_map(|name| input.get(name)).any(|value| match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(all) => !all.is_empty(),
+            Value::Object(all) => !all.is_empty(),
+        })
+    }
+
     /// The paths that are touched, as the agent names them.
     pub(crate) fn paths(&self) -> Vec<&str> {
         let told: Vec<&str> = self.tool.locations.iter().map(|location| location.path.as_str()).collect();

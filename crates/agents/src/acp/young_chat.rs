@@ -4,15 +4,16 @@
 use ground::os::{blocking, open_regular};
 use ground::record::stamp::{epoch_ms, utc};
 use std::fs::read_dir;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const MINUTE_MS: u64 = 60_000;
 /// The clocks of two programs on one machine are the same; what is asked for takes a moment to arrive, never the other way.
 const MARGIN: Duration = Duration::from_millis(50);
-/// Of a file, looked at.
+/// Of a file, looked at: a program in a sandbox can make one without an end.
 const MAX_LINES: usize = 1000;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// How long it has to be waited until this session can be taken up; `None`: not at all. `variable`: of the agent's environment.
 pub(super) async fn wait(variable: impl Fn(&str) -> Option<String>, session: &str) -> Option<Duration> {
@@ -36,7 +37,7 @@ fn is_young(folder: &Path, session: &str, now_ms: u64) -> bool {
 /// Its first lines are there from the start.
 fn has_words(file: &Path) -> bool {
     let Ok((file, _)) = open_regular(file) else { return false };
-    let lines = BufReader::new(file).lines().map_while(Result::ok).take(MAX_LINES);
+    let lines = BufReader::new(file.take(MAX_BYTES)).lines().map_while(Result::ok).take(MAX_LINES);
     lines.into_iter().any(|line| line.contains("\"type\":\"gemini\""))
 }
 
@@ -57,6 +58,9 @@ mod tests {
         let file = chats.join("session-2026-11-22T14-25-a05ce6b5.jsonl");
         std::fs::write(&file, "{\"sessionId\":\"a05ce6b5\"}\n").unwrap();
         assert!(!is_young(home.path(), SESSION, NOW_MS), "nothing was said");
+        let endless = std::fs::File::create(&file).unwrap();
+        endless.set_len(1 << 40).unwrap();
+        assert!(!is_young(home.path(), SESSION, NOW_MS), "a line without an end fills no memory");
         std::fs::write(&file, format!("{{\"sessionId\":\"a05ce6b5\"}}\n{WORDS}\n")).unwrap();
         assert!(is_young(home.path(), SESSION, NOW_MS));
         assert!(!is_young(home.path(), SESSION, NOW_MS + MINUTE_MS));

@@ -454,11 +454,24 @@ fn left_behind(digest: &Digest) -> Vec<String> {
 
 /// Files that run later, outside of the sandbox.
 fn changed_of(outcome: &Outcome) -> Option<String> {
-    let changed = &outcome.result.as_ref()?.sandbox.as_ref()?.changed;
-    (!changed.is_empty()).then(|| {
-        let list = changed.join(", ");
+    let sandbox = outcome.result.as_ref()?.sandbox.as_ref()?;
+    let (restored, left): (Vec<&str>, Vec<&str>) = sandbox
+        .changed
+        .iter()
+        .map(String::as_str)
+        .partition(|path| sandbox.restored.iter().any(|one| one == path));
+    let of_left = (!left.is_empty()).then(|| {
+        let list = left.join(", ");
         format!("the agent changed files that run later, outside of its sandbox; look at them first: {list}")
-    })
+    });
+    let of_restored = (!restored.is_empty()).then(|| {
+        let list = restored.join(", ");
+        format!("the agent changed files that run later, outside of its sandbox; they are again as they were: {list}")
+    });
+    match (of_left, of_restored) {
+        (Some(left), Some(restored)) => Some(format!("{left}; {restored}")),
+        (left, restored) => left.or(restored),
+    }
 }
 
 /// What a CLI that ended by itself left to run without telling: its shell's `&`, a server that it started.

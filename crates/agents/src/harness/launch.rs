@@ -58,6 +58,9 @@ pub struct Launch {
     pub files: Vec<(PathBuf, String)>,
     /// Removed unless the caller sets the same name.
     pub removed: Vec<&'static str>,
+    /// Beginnings of names of files that run later, outside, and that are put back after the run: the CLI's own sandbox would not let
+    /// them be written, and ours can't forbid it. The caller's own wish comes first.
+    pub restored: &'static [&'static str],
     /// What the kernel holds it in.
     pub sandbox: Option<Sandbox>,
     pub warnings: Vec<String>,

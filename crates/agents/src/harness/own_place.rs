@@ -9,6 +9,7 @@ use super::own_state::OwnState;
 use super::provider::Provider;
 use super::workspace::{StatePath, place_of};
 use ground::error::{Error, ErrorCode};
+use ground::os::ContainedFolders;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,8 @@ impl OwnPlace {
     }
 
     /// Makes it. Returns what the CLI may write. Blocks.
-    pub(crate) fn make(&self) -> Result<Vec<PathBuf>, Error> {
-        self.link().map_err(|error| {
+    pub(crate) fn make(&self, contained: &ContainedFolders) -> Result<Vec<PathBuf>, Error> {
+        self.link(contained).map_err(|error| {
             let message = format!(
                 "cannot create {}, a state folder for the sandbox, from {}: {error}",
                 self.folder.display(),
@@ -53,7 +54,7 @@ impl OwnPlace {
         })
     }
 
-    fn link(&self) -> io::Result<Vec<PathBuf>> {
+    fn link(&self, contained: &ContainedFolders) -> io::Result<Vec<PathBuf>> {
         let mut write = vec![self.own.clone()];
         make_new_folder(&self.own)?;
         if self.folder != self.own {
@@ -61,12 +62,13 @@ impl OwnPlace {
         }
         for name in self.state.written {
             let real = self.root.join(name.trim_end_matches('/'));
-            if name.ends_with('/') {
-                StatePath::folder(real.clone()).make().map_err(io::Error::other)?;
-            }
-            // A link of the user's own may lead elsewhere; nothing in a sandbox can make one here.
-            if let Ok(real) = real.canonicalize() {
-                write.push(real);
+            let state = match name.ends_with('/') {
+                true => StatePath::folder(real.clone()),
+                false => StatePath::file(real.clone()),
+            };
+            state.make(contained).map_err(io::Error::other)?;
+            if real.exists() {
+                write.push(state.granted(contained).map_err(io::Error::other)?);
             }
         }
         for entry in std::fs::read_dir(&self.root)? {
@@ -109,7 +111,7 @@ mod tests {
         }
         let variable = |name: &str| (name == "HOME").then(|| home.to_string_lossy().into_owned());
         let place = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap().unwrap();
-        let write = place.make().unwrap();
+        let write = place.make(&ContainedFolders::default()).unwrap();
         let (name, own) = place.variable();
         assert_eq!(name, "CODEX_HOME");
         let own = PathBuf::from(own);
@@ -123,9 +125,17 @@ mod tests {
         for kept in [real.as_path(), &real.join("config.toml"), &real.join("AGENTS.md"), &home] {
             assert!(!write.iter().any(|path| kept.starts_with(path)), "{}", kept.display());
         }
-        assert!(place.make().is_err(), "what is there already may be somebody else's");
+        assert!(
+            place.make(&ContainedFolders::default()).is_err(),
+            "what is there already may be somebody else's"
+        );
         let again = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap().unwrap();
         assert_ne!(again.variable().1, place.variable().1, "an attempt finds nothing of the one before");
+        // Where the state lies in the workspace, an earlier run may have planted a link.
+        std::fs::remove_dir_all(real.join("sessions")).unwrap();
+        std::os::unix::fs::symlink("/", real.join("sessions")).unwrap();
+        let error = again.make(&ContainedFolders::of([home.as_path()])).unwrap_err();
+        assert!(error.message().contains("sessions is a symbolic link"), "{}", error.message());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use super::usage_limit::prompt_to_go_on;
 use super::workspace::{SandboxPlace, state_of};
 use crate::model::Schema;
 use ground::error::{Error, ErrorCode};
+use ground::os::ContainedFolders;
+use process::Protect;
 use std::path::{Path, PathBuf};
 
 /// Longest answer that is read from a file: as long as one that is put together of deltas.
@@ -138,18 +140,23 @@ pub(super) async fn prepare(
     let (sandbox, level, home) =
         (request.agent.sandbox.clone(), request.agent.level, request.agent.variable("HOME"));
     let (cwd, scratch) = (wanted.cwd.clone(), folder.scratch().to_owned());
-    let held = folder.again();
+    let (held, restored, contained) = (folder.again(), launch.restored, request.agent.contained());
     launch.sandbox = blocking(move || {
         let held = held.map_err(|error| unwritten(&scratch, &error))?;
         held.clear(ANSWER_FILE);
         for (path, text) in files {
             held.write(&path, &text).map_err(|error| unwritten(&path, &error))?;
         }
-        let place = SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: &scratch };
+        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+        let place =
+            SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: &scratch, contained: &contained };
         let Some(sandbox) = sandbox else { return Ok(None) };
         let mut sandbox = sandbox.prepare(level, state, &place)?;
         if let Some(own) = own {
-            sandbox.write.extend(own.make()?);
+            sandbox.write.extend(own.make(&contained)?);
+        }
+        if sandbox.protect.is_none() && !restored.is_empty() {
+            sandbox.protect = Some(Protect::restoring(restored));
         }
         Ok(Some(sandbox))
     })

@@ -15,6 +15,8 @@ const MAX_ENTRIES: usize = 50_000;
 const MAX_DEPTH: usize = 4;
 /// Longer logs are not read.
 const MAX_BYTES: u64 = 1 << 30;
+/// A longer line says nothing of usage: a program in a sandbox can make one that fills the memory.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// Where a CLI keeps its logs, one JSON a line, and which lines tell usage.
 pub struct SessionLog {
@@ -70,7 +72,7 @@ fn read(log: &SessionLog, file: &Path) -> Option<Usage> {
     let (sign, mut index) = (Finder::new(log.sign), Index::default());
     let (mut usage, mut line) = (Usage::default(), Vec::new());
     let mut lines = BufReader::with_capacity(256 << 10, open_regular(file).ok()?.0.take(MAX_BYTES));
-    while lines.read_until(b'\n', &mut line).ok()? > 0 {
+    while (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()? > 0 {
         if sign.find(&line).is_some()
             && let Some(line) = index.read(line.trim_ascii())
         {

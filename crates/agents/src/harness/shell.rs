@@ -141,10 +141,12 @@ impl Reading {
         }
         // Behind `env`, `time` and their like too.
         let mut words = words.skip_while(|word| word.text.rsplit('/').next() != Some("git")).skip(1);
-        let mut is_before_subcommand = true;
+        let mut subcommand = None;
         for word in &mut words {
-            is_before_subcommand &= word.text.starts_with('-');
-            if reaches(&word, is_before_subcommand) {
+            if subcommand.is_none() && !word.text.starts_with('-') {
+                subcommand = Some(word.text.clone());
+            }
+            if reaches(&word, subcommand.as_deref()) {
                 self.mark(word.place);
             }
         }
@@ -167,24 +169,40 @@ fn is_assignment(word: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Options of git that write a file elsewhere (`--output`, `-o`), run a program (`-O`, `-x`, `--exec`, `--ext-diff`,
-/// `--upload-pack`), or change what git is before its subcommand (`-c`, `-C`, `--git-dir`). git takes the beginning of a long
-/// option for the whole, and letters of several short ones behind one dash. A word that the shell may turn into one counts.
-fn reaches(word: &Word, is_before_subcommand: bool) -> bool {
+/// Options of git that write a file elsewhere (`--output`, `-o`), run a program (`-O`, `-x`, `--exec`, `--ext-diff`, `--upload-pack`,
+/// hooks of a `--template`), or change what git is (`-c`, `-C`, `--git-dir`; `-c` of a clone). git takes any beginning of a long
+/// option for the whole where no other option begins so, and letters of several short ones behind one dash. A word that the shell
+/// may turn into one counts.
+fn reaches(word: &Word, subcommand: Option<&str>) -> bool {
     const HARMLESS: [&str; 6] =
         ["--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help", "-P"];
-    const LONG: [&str; 8] =
-        ["--ou", "--op", "--exe", "--ext", "--upl", "--rece", "--config", "--separate-git-dir"];
+    const LONG: [&str; 10] = [
+        "output",
+        "open-files-in-pager",
+        "exec",
+        "ext-diff",
+        "extcmd",
+        "upload-pack",
+        "receive-pack",
+        "config",
+        "separate-git-dir",
+        "template",
+    ];
     if word.expands_at.is_some_and(|at| at == 0 || word.text.starts_with('-')) {
         return true;
     }
     let name = word.text.split_once('=').map_or(word.text.as_str(), |(name, _)| name);
-    if is_before_subcommand {
+    let Some(subcommand) = subcommand else {
         return name.starts_with('-') && !HARMLESS.contains(&name);
-    }
+    };
     match name.strip_prefix("--") {
-        Some(_) => name != "--ours" && LONG.iter().any(|begin| name.starts_with(begin)),
-        None => name.starts_with('-') && name.contains(['o', 'O', 'x']),
+        Some("") => false,
+        Some(name) => LONG.iter().any(|long| long.starts_with(name) || name.starts_with(long)),
+        None => {
+            let letters: &[char] =
+                if subcommand == "clone" { &['o', 'O', 'x', 'u', 'c'] } else { &['o', 'O', 'x'] };
+            name.starts_with('-') && name.contains(letters)
+        }
     }
 }
 
@@ -292,6 +310,15 @@ mod tests {
             "/usr/bin/git log --output=x",
             "env git log --output=x",
             "ls; git log --output=x",
+            // The beginning of an option is enough where no other one begins so.
+            "git push --ex=./evil .",
+            "git rebase --e touch",
+            "git ls-remote --u=./evil .",
+            "git clone --co=core.fsmonitor=./evil . x",
+            "git clone --te=./evil . x",
+            "git clone -c core.fsmonitor=./evil . x",
+            "git clone -lu./evil . x",
+            "git init --templ ./evil",
         ];
         for command in bordered {
             assert!(seen(command).replace("; git", "").contains('#'), "{command:?}");
@@ -301,6 +328,9 @@ mod tests {
             "git checkout --ours src/*.rs",
             "git add src/main.rs -A",
             "git --no-pager diff HEAD~1 -- src",
+            "git log --oneline --cached --stat --exclude=x --reverse --color --topo-order --unified=3",
+            "git add -u -- src",
+            "git commit -c HEAD --edit",
             "git commit -m 'one: two --output'",
             "npm test -- --output=x -o y *",
         ];

@@ -4,7 +4,9 @@
 use super::level::Level;
 use super::provider::Provider;
 use ground::error::{Error, ErrorCode};
+use ground::os::{ContainedFolders, HeldFolder, place_below, place_of_folder};
 use process::Sandbox;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 /// What an agent is held in.
@@ -22,6 +24,8 @@ pub(crate) struct SandboxPlace<'a> {
     pub home: Option<&'a str>,
     /// The run's own folder that it may write.
     pub scratch: &'a Path,
+    /// What a program in a sandbox before this one could write.
+    pub contained: &'a ContainedFolders,
 }
 
 impl AgentSandbox {
@@ -47,14 +51,14 @@ impl AgentSandbox {
             check_workspace(place)?;
         }
         for one in &state {
-            one.make()?;
+            one.make(place.contained)?;
         }
         let is_folder = |one: &&StatePath| one.is_granted && !one.is_file;
         let folders: Vec<&PathBuf> = state.iter().filter(is_folder).map(|one| &one.path).collect();
         for one in state.iter().filter(|one| one.is_granted) {
             // What lies in another one is its already, and may be a link by now that an earlier run of the CLI made.
             if !folders.iter().any(|folder| one.path != **folder && one.path.starts_with(folder)) {
-                sandbox.write.push(one.path.canonicalize().unwrap_or_else(|_| one.path.clone()));
+                sandbox.write.push(one.granted(place.contained)?);
             }
         }
         sandbox.write.push(place.scratch.to_owned());
@@ -98,8 +102,13 @@ impl StatePath {
         StatePath { path, is_file: false, is_granted: true }
     }
 
-    pub(crate) fn make(&self) -> Result<(), Error> {
-        let made = if self.is_file { Ok(()) } else { make_folder(&self.path) };
+    pub(crate) fn file(path: PathBuf) -> StatePath {
+        StatePath { is_file: true, ..Self::folder(path) }
+    }
+
+    /// Makes the folder, its owner's alone: secrets may come into it.
+    pub(crate) fn make(&self, contained: &ContainedFolders) -> Result<(), Error> {
+        let made = if self.is_file { Ok(()) } else { HeldFolder::make(&self.path, contained).map(drop) };
         made.map_err(|error| {
             let message = format!(
                 "cannot create {}, the state folder of this CLI, for its sandbox: {error}; point HOME, or the variable of the CLI, to a writable folder",
@@ -108,12 +117,26 @@ impl StatePath {
             Error::new(ErrorCode::ProcessSpawnFailed, message)
         })
     }
-}
 
-/// Its owner's alone: secrets may come into it.
-fn make_folder(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    /// Where it really is.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` where a link leads to it that a program in an earlier sandbox could have made: what the CLI keeps its state in
+    /// lies in the workspace then.
+    pub(crate) fn granted(&self, contained: &ContainedFolders) -> Result<PathBuf, Error> {
+        let placed = match self.is_file {
+            true => place_below(&self.path, contained),
+            false => place_of_folder(&self.path, contained),
+        };
+        match placed {
+            Ok(Some(real)) => Ok(real),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                Err(Error::invalid_option("sandbox", format!("the state of this CLI: {error}")))
+            }
+            // A link of the user's own may lead elsewhere.
+            _ => Ok(self.path.canonicalize().unwrap_or_else(|_| self.path.clone())),
+        }
+    }
 }
 
 /// Where this provider's CLI keeps its state. Its descriptor writes each place as a shell would, alternatives parted by `|`:
@@ -210,7 +233,9 @@ mod tests {
         let variable = |name: &str| (name == "HOME").then(|| home.path().to_string_lossy().into_owned());
         let prepare = |level| {
             let state = state_of(Provider::ClaudeCode, variable).unwrap();
-            let place = SandboxPlace { cwd: run.path(), home: None, scratch: run.path() };
+            let contained = ContainedFolders::default();
+            let place =
+                SandboxPlace { cwd: run.path(), home: None, scratch: run.path(), contained: &contained };
             AgentSandbox::Workspace.prepare(level, state, &place).unwrap()
         };
         assert!(prepare(Level::Edit).write.contains(&".".into()));
@@ -231,7 +256,8 @@ mod tests {
         let project = home.join("project");
         std::fs::create_dir(&project).unwrap();
         let prepare = |sandbox: &AgentSandbox, level, cwd: &Path| {
-            let place = SandboxPlace { cwd, home: home.to_str(), scratch: &home };
+            let contained = ContainedFolders::default();
+            let place = SandboxPlace { cwd, home: home.to_str(), scratch: &home, contained: &contained };
             sandbox.prepare(level, Vec::new(), &place)
         };
         let custom = |path: &Path| {
@@ -264,9 +290,43 @@ mod tests {
                 .find(|(known, _)| *known == name)
                 .map(|(_, path)| path.to_string_lossy().into_owned())
         };
-        let place = SandboxPlace { cwd: &real, home: None, scratch: Path::new("/run") };
+        let contained = ContainedFolders::default();
+        let place =
+            SandboxPlace { cwd: &real, home: None, scratch: Path::new("/run"), contained: &contained };
         let paths = state_of(Provider::ClaudeCode, variable).unwrap();
         let write = AgentSandbox::Workspace.prepare(Level::Plan, paths, &place).unwrap().write;
         assert!(write.contains(&real.join("projects")) && !write.contains(&real), "{write:?}");
+    }
+
+    #[test]
+    fn a_state_in_the_workspace_is_granted_behind_no_link_that_a_program_could_have_made() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let [work, outside] = ["work", "outside"].map(|name| top.join(name));
+        std::fs::create_dir_all(work.join("state")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        let variable = |name: &str| {
+            let known = [("HOME", &outside), ("CLAUDE_CONFIG_DIR", &work.join("state"))];
+            let found = known.iter().find(|(known, _)| *known == name)?;
+            Some(found.1.to_string_lossy().into_owned())
+        };
+        let contained = ContainedFolders::of([work.as_path()]);
+        let place =
+            SandboxPlace { cwd: &work, home: None, scratch: Path::new("/run"), contained: &contained };
+        let prepare = || {
+            let state = state_of(Provider::ClaudeCode, variable).unwrap();
+            AgentSandbox::Workspace.prepare(Level::Plan, state, &place)
+        };
+        assert!(prepare().unwrap().write.contains(&work.join("state/projects")));
+        for (planted, target) in [("state/projects", "."), ("state", "."), ("state", "absent")] {
+            let planted = work.join(planted);
+            std::fs::remove_dir_all(&planted).or_else(|_| std::fs::remove_file(&planted)).unwrap();
+            std::os::unix::fs::symlink(outside.join(target), &planted).unwrap();
+            let error = prepare().unwrap_err();
+            assert!(error.message().contains("is a symbolic link"), "{}", error.message());
+        }
+        let made: Vec<_> =
+            std::fs::read_dir(&outside).unwrap().flatten().map(|one| one.file_name()).collect();
+        assert_eq!(made, [".cache"], "what its own variables name elsewhere is made");
     }
 }

@@ -15,13 +15,13 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// A descriptor that only leads to what is below it; where the system has none, one that could be read as well.
@@ -29,6 +29,9 @@ use std::path::{Component, Path, PathBuf};
 const WAY: OFlag = OFlag::O_PATH;
 #[cfg(not(target_os = "linux"))]
 const WAY: OFlag = OFlag::O_RDONLY;
+
+/// A folder that is listed.
+const LISTED: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// Which file it is, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,22 @@ pub fn open_input(path: &Path, contained: &ContainedFolders) -> io::Result<File>
         Some((folder, name)) => folder.open_file(name).map(|(file, _)| file),
         None => File::open(path),
     }
+}
+
+/// Where a path really is, if a contained program can write the folder that it lies in. Fails where the way leads through a link that
+/// such a program can have made; what has the path's own name may be one. Blocks.
+pub(crate) fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
+    match held_by(path, contained)? {
+        Some((folder, name)) => Ok(Some(folder.real_path()?.join(name))),
+        None if path.file_name().is_none() => place_of_folder(path, contained),
+        None => Ok(None),
+    }
+}
+
+/// As [`place_below`], of a folder, and it is no link itself.
+pub(crate) fn place_of_folder(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
+    let folder = HeldFolder::open(path, contained)?;
+    if folder.is_contained { folder.real_path().map(Some) } else { Ok(None) }
 }
 
 /// The folder of a path that a contained program can write, and the name in it.
@@ -206,6 +225,18 @@ impl HeldFolder {
         &self.path
     }
 
+    /// Where it is by now, without links.
+    #[cfg(target_os = "linux")]
+    fn real_path(&self) -> io::Result<PathBuf> {
+        use std::os::fd::AsRawFd;
+        std::fs::read_link(format!("/proc/self/fd/{}", self.directory.as_raw_fd()))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn real_path(&self) -> io::Result<PathBuf> {
+        self.path.canonicalize()
+    }
+
     /// Whether it is this user's alone.
     pub fn is_owned_by(&self, user: u32) -> bool {
         fstat(&self.directory).is_ok_and(|facts| facts.st_uid == user && facts.st_mode & 0o077 == 0)
@@ -259,13 +290,25 @@ impl HeldFolder {
     }
 
     /// Writes a file of this name: all of it or nothing. A reader never finds half of it, and whatever had the name is replaced.
+<<<<<<< HEAD
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+=======
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put_with_mode(name, bytes, 0o600)
+    }
+
+    /// As [`HeldFolder::put`], for more than its owner.
+    pub(crate) fn put_with_mode(&self, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+>>>>>>> 2863743bd607525940911e142f931bedb259123e
         let unfinished = format!(".{name}");
         // Of a writer that was killed; or planted.
         self.remove(&unfinished)?;
         let written = self
             .create(&unfinished)
-            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|mut file| {
+                file.write_all(bytes)?;
+                file.set_permissions(Permissions::from_mode(mode))
+            })
             .and_then(|()| Ok(renameat(&self.directory, unfinished.as_str(), &self.directory, name)?));
         if written.is_err() {
             let _ = self.remove(&unfinished);
@@ -281,10 +324,44 @@ impl HeldFolder {
         }
     }
 
+    /// Removes whatever has this name, a folder with all that is in it. No link is followed. Blocks.
+    pub(crate) fn remove_all(&self, name: &str) -> io::Result<()> {
+        if self.kind_of(name) != Some(EntryKind::Folder) {
+            return self.remove(name);
+        }
+        let folder = self.open_below(Path::new(name))?;
+        let listed = Dir::from_fd(openat(&folder.directory, ".", LISTED, Mode::empty())?)?;
+        for entry in listed {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            match name.to_str() {
+                Some("." | "..") => {}
+                Some(name) => folder.remove_all(name)?,
+                None => folder.remove(name)?,
+            }
+        }
+        self.remove_folder(name)
+    }
+
+    /// Removes an empty folder.
+    pub(crate) fn remove_folder(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.directory, name, UnlinkatFlags::RemoveDir)?)
+    }
+
+    /// Makes a link of this name, where nothing has it.
+    pub(crate) fn make_link(&self, name: &str, target: &OsStr) -> io::Result<()> {
+        Ok(symlinkat(target, &self.directory, name)?)
+    }
+
     /// What is in here: names, and whether each is a folder, a regular file, or something else.
+<<<<<<< HEAD
     pub fn entries(&self) -> io::Result<Vec<(String, EntryKind)>> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let directory = openat(&self.directory, ".", flags, Mode::empty())?;
+=======
+    pub(crate) fn entries(&self) -> io::Result<Vec<(String, EntryKind)>> {
+        let directory = openat(&self.directory, ".", LISTED, Mode::empty())?;
+>>>>>>> 2863743bd607525940911e142f931bedb259123e
         let mut names = Vec::new();
         for entry in Dir::from_fd(directory)?.iter() {
             let entry = entry?;
@@ -305,8 +382,20 @@ impl HeldFolder {
         Some(EntryKind::of(&self.facts_of(name.as_ref())?))
     }
 
+<<<<<<< HEAD
     pub fn is_executable(&self, name: &str) -> bool {
         self.facts_of(OsStr::new(name)).is_some_and(|facts| facts.st_mode & 0o111 != 0)
+=======
+    /// Who may read, write and execute it.
+    pub(crate) fn mode_of(&self, name: &str) -> Option<u32> {
+        Some(u32::from(self.facts_of(OsStr::new(name))?.st_mode & 0o7777))
+    }
+
+    /// Numbers that change whenever the file does: its owner can set all its times but that of its last change.
+    pub(crate) fn stamp_of(&self, name: &str) -> Option<impl std::hash::Hash> {
+        let facts = self.facts_of(OsStr::new(name))?;
+        Some((facts.st_ino, facts.st_size, facts.st_ctime, facts.st_ctime_nsec))
+>>>>>>> 2863743bd607525940911e142f931bedb259123e
     }
 
     /// Where a link leads.

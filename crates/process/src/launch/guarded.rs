@@ -5,7 +5,7 @@ use super::super::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, ResourceLimits, landlock_abi,
     launch as start,
 };
-use super::super::sandbox::{OWN_TERMINAL, Plan, Sandbox};
+use super::super::sandbox::{Links, OWN_TERMINAL, Plan, Sandbox};
 use super::super::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::Wires;
@@ -14,11 +14,11 @@ use super::refusal::{no_limits, no_sandbox, no_thread};
 use super::tree_event::{ExitStatus, TreeEvent};
 use super::turn::with_turn;
 use ground::error::{Error, ErrorCode, Result};
-use ground::os::{blocking, group_exists, ticks_now};
+use ground::os::{ContainedFolders, blocking, group_exists, place_below, place_of_folder, ticks_now};
 use nix::libc::{EACCES, EIO, ELOOP};
 use nix::sys::signal::Signal;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tokio::sync::{Notify, SemaphorePermit};
 use tokio::task::JoinHandle;
@@ -40,12 +40,18 @@ pub(super) async fn launch(
     let limits =
         ResourceLimits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let since = ticks_now();
-    let sandbox = spec.sandbox.as_ref().map(|sandbox| plan_of(sandbox, spec)).transpose()?;
-    let planned = sandbox.clone();
+    let wanted = spec.sandbox.clone().map(|sandbox| SandboxSpec {
+        sandbox,
+        cwd: spec.cwd.clone(),
+        has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
+    });
     let wires = Wires::of(spec);
     let spawning = blocking(move || {
         let spawned = Instant::now();
-        let started = start_guard(&command, containment, limits, planned.as_ref(), &wires);
+        let started = wanted.as_ref().map(plan_of).transpose().map(|plan| {
+            let started = start_guard(&command, containment, limits, plan.as_ref(), &wires);
+            (plan, started)
+        });
         (command, spawned, started)
     });
     // The guard does the rest by itself, however long the program's file takes to come: it needs no turn for that.
@@ -53,6 +59,7 @@ pub(super) async fn launch(
         (done, _) = with_turn(spawning, turn) => done.map_err(no_thread)?,
         () = cut_short.notified() => return Err(NotLaunched::Unknown),
     };
+    let (sandbox, launched) = launched?;
     let started = match launched {
         Ok(launch) => launch.started(cut_short).await,
         Err(failure) => Err(failure),
@@ -114,14 +121,52 @@ fn start_guard(
     start(&spawn, wiring)
 }
 
-/// For the kernel at hand.
-fn plan_of(sandbox: &Sandbox, spec: &ProcessSpec) -> Result<Plan> {
-    let plan = Plan::new(&sandbox.within(spec.cwd.as_deref()), landlock_abi());
+/// What a sandbox is planned by.
+struct SandboxSpec {
+    sandbox: Sandbox,
+    cwd: Option<PathBuf>,
+    has_terminal: bool,
+}
+
+/// For the kernel at hand. Blocks.
+fn plan_of(wanted: &SandboxSpec) -> Result<Plan> {
+    let cwd = wanted.cwd.as_deref();
+    let plan = Plan::new(&wanted.sandbox.within(cwd), landlock_abi());
     let mut plan = plan.map_err(|shortfall| no_sandbox(&shortfall.reason()))?;
-    if matches!(spec.stdio, Stdio::Terminal(_)) && Path::new(OWN_TERMINAL).exists() {
+    place(&mut plan, &wanted.sandbox, cwd.unwrap_or(Path::new(".")))?;
+    if wanted.has_terminal && Path::new(OWN_TERMINAL).exists() {
         plan.allow_own_terminal();
     }
     Ok(plan)
+}
+
+/// Names by where it really is what lies in a folder that this sandbox, or one before it, lets its program write: no link on the way is
+/// followed then, and none that comes in between.
+fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
+    let writable: Vec<PathBuf> = sandbox.write.iter().map(|path| cwd.join(path)).collect();
+    // Where all of the disk is writable, there is nothing to be led to.
+    if writable.iter().any(|path| path.canonicalize().is_ok_and(|real| real == Path::new("/"))) {
+        return Ok(());
+    }
+    let contained = ContainedFolders::of(writable.iter().map(PathBuf::as_path));
+    let placed = |option: &str, place: std::io::Result<Option<PathBuf>>| match place {
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            Err(Error::invalid_option(option, error.to_string()))
+        }
+        // What can't be opened is told by the start.
+        place => Ok(place.ok().flatten()),
+    };
+    let base = placed("cwd", place_of_folder(cwd, &contained))?;
+    for grant in &mut plan.paths {
+        if grant.path.is_relative() {
+            if let Some(base) = &base {
+                grant.path = base.join(&grant.path);
+            }
+        } else if let Some(real) = placed(&grant.option, place_below(&grant.path, &contained))? {
+            (grant.path, grant.links) = (real, Links::Nowhere);
+        }
+    }
+    Ok(())
 }
 
 /// What only a sandbox can be the cause of.

@@ -8,6 +8,8 @@
 //! | limits, priority, scheduling of another process | refused here, but for the caller's own |
 //! | keys, System V memory, semaphores and queues, POSIX queues: they have no path, so Landlock doesn't see them | refused here |
 //! | typing into a terminal that was inherited | refused here |
+//! | changing names or contents through a folder or file that is open for reading (`ioctl` of btrfs, bcachefs, OCFS2) | refused here |
+//! | a child in another control group (`clone3`) | refused here: a C library uses `clone` in its place |
 //!
 //! "The caller's own" is a pid of 0: a filter is made before its process has a pid, and is inherited. A program that names its own
 //! pid or a thread's is refused as well, as if it had no right to it.
@@ -25,8 +27,10 @@ pub(super) enum Rule {
     OwnOf(u32),
     /// `prlimit64`: the pid is 0, or no new limit is given.
     Limits,
-    /// `ioctl`: none that types into a terminal.
-    Typing,
+    /// The system has no such call: a program uses an older one in its place.
+    Absent,
+    /// `ioctl`: none of [`TYPING`], [`FILE_REQUESTS`] and [`FILE_SYSTEMS`].
+    Requests,
 }
 
 /// A call and its numbers; 0 where an architecture has none.
@@ -56,12 +60,25 @@ const IO_PRIORITY_OF_PROCESS: u32 = 1;
 /// `TIOCSTI` and `TIOCLINUX`.
 pub(super) const TYPING: [u32; 2] = [0x5412, 0x541c];
 
-use Rule::{Limits, OwnOf, OwnPid, Refused, Typing};
+/// Requests of file systems that need nothing but a file that is open for reading, and whose path Landlock never sees: OCFS2 makes a
+/// copy of a file (`OCFS2_IOC_REFLINK`), fs-verity makes it read-only for good, and keys of encrypted folders come and go.
+pub(super) const FILE_REQUESTS: [u32; 6] =
+    [0x4018_6f04, 0x4080_6685, 0x800c_6613, 0xc050_6617, 0xc040_6618, 0xc040_6619];
+
+/// File systems, by the second byte of their requests, that make, copy and remove folders (subvolumes) by a request: btrfs, bcachefs.
+pub(super) const FILE_SYSTEMS: [u32; 2] = [0x9400, 0xbc00];
+pub(super) const FILE_SYSTEM: u32 = 0xff00;
+
+/// Requests with the byte of btrfs that all file systems have: `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`. They need a file that is open
+/// for writing, or change no content.
+pub(super) const COPYING: [u32; 3] = [0x4004_9409, 0x4020_940d, 0xc018_9436];
+
+use Rule::{Absent, Limits, OwnOf, OwnPid, Refused, Requests};
 
 #[rustfmt::skip]
 pub(super) const CALLS: &[Call] = &[
     //                        x86_64 aarch64 i386 arm
-    call("ioctl",              [16,  29,  54,  54],  Typing),
+    call("ioctl",              [16,  29,  54,  54],  Requests),
     call("prlimit64",          [302, 261, 340, 369], Limits),
     call("sched_setaffinity",  [203, 122, 241, 241], OwnPid),
     call("sched_setscheduler", [144, 119, 156, 156], OwnPid),
@@ -81,6 +98,9 @@ pub(super) const CALLS: &[Call] = &[
     call("bpf",                [321, 280, 357, 386], Refused),
     // Landlock looks at every other change of mounts.
     call("mount_setattr",      [442, 442, 442, 442], Refused),
+    call("open_tree_attr",     [467, 467, 467, 467], Refused),
+    // Its control group is in memory, where no filter looks.
+    call("clone3",             [435, 435, 435, 435], Absent),
     call("add_key",            [248, 217, 286, 309], Refused),
     call("request_key",        [249, 218, 287, 310], Refused),
     call("keyctl",             [250, 219, 288, 311], Refused),
@@ -99,4 +119,11 @@ pub(super) const CALLS: &[Call] = &[
     call("msgctl",             [71,  187, 402, 304], Refused),
     call("mq_open",            [240, 180, 277, 274], Refused),
     call("mq_unlink",          [241, 181, 278, 275], Refused),
+    // A queue can be opened by its path as well, to read from.
+    call("mq_timedsend",       [242, 182, 279, 276], Refused),
+    call("mq_timedreceive",    [243, 183, 280, 277], Refused),
+    call("mq_notify",          [244, 184, 281, 278], Refused),
+    call("mq_getsetattr",      [245, 185, 282, 279], Refused),
+    call("mq_timedsend_time64",    [0, 0, 418, 418], Refused),
+    call("mq_timedreceive_time64", [0, 0, 419, 419], Refused),
 ];

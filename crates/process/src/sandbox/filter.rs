@@ -4,7 +4,7 @@
 //! same wire), Fast Open (a connect inside of a send), and whatever io_uring does of those without a system call. Of what a process
 //! can do to others it sees little: [`calls`](super::calls) is the list. The filter is a classic BPF program over `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
 
-use super::calls::{CALLS, Call, Rule, TYPING};
+use super::calls::{CALLS, COPYING, Call, FILE_REQUESTS, FILE_SYSTEM, FILE_SYSTEMS, Rule, TYPING};
 
 /// One instruction of classic BPF, `struct sock_filter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,13 +244,18 @@ impl Program {
                     block.load(high_of(2));
                     block.allow_any(&[0]);
                 }
-                Rule::Typing => {
+                Rule::Absent => block.refuse(ENOSYS),
+                Rule::Requests => {
                     block.load(argument(1));
                     block.refuse_numbers(&TYPING, EPERM);
+                    block.refuse_numbers(&FILE_REQUESTS, EPERM);
+                    block.allow_any(&COPYING);
+                    block.push(AND, 0, 0, FILE_SYSTEM);
+                    block.refuse_numbers(&FILE_SYSTEMS, EPERM);
                     block.allow();
                 }
             }
-            if call.rule != Rule::Typing {
+            if !matches!(call.rule, Rule::Absent | Rule::Requests) {
                 block.refuse(EPERM);
             }
             self.when(number(call), &block);

@@ -79,9 +79,22 @@ fn nobody_acts_on_another_process_whatever_the_network_and_the_architecture() {
                         assert_eq!((call([0, 1, 9, 9]), call([7, 1, 0, 9])), (0, 0), "{name}");
                         assert_eq!((call([7, 1, 9, 9]), call([7, 1, 1 << 32, 0])), (EPERM, EPERM), "{name}");
                     }
-                    Rule::Typing => {
-                        assert_eq!((call([0, 0x5412, 0, 0]), call([0, 0x541c, 0, 0])), (EPERM, EPERM));
-                        assert_eq!((call([0, 0x5401, 0, 0]), call([0, 1 << 32 | 0x5412, 0, 0])), (0, EPERM));
+                    Rule::Absent => assert_eq!(call([0; 4]), ENOSYS, "{name}"),
+                    Rule::Requests => {
+                        for refused in TYPING.iter().chain(&FILE_REQUESTS).chain(&[
+                            0x5000_940e,
+                            0x5000_9401,
+                            0x4058_bc10,
+                        ]) {
+                            let request = u64::from(*refused);
+                            assert_eq!(call([0, request, 0, 0]), EPERM, "{refused:#x}");
+                            // The kernel looks at the low half alone.
+                            assert_eq!(call([0, 1 << 32 | request, 0, 0]), EPERM, "{refused:#x}");
+                        }
+                        // TCGETS, FIONREAD, the flags of a file.
+                        for allowed in COPYING.iter().chain(&[0x5401, 0x541b, 0x8008_6601, 0x4008_6602]) {
+                            assert_eq!(call([0, u64::from(*allowed), 0, 0]), 0, "{allowed:#x}");
+                        }
                     }
                 }
             }
@@ -125,6 +138,8 @@ fn no_two_calls_have_one_number_and_the_kernels_own_are_these() {
         ("perf_event_open", libc::SYS_perf_event_open),
         ("bpf", libc::SYS_bpf),
         ("mount_setattr", libc::SYS_mount_setattr),
+        ("open_tree_attr", 467),
+        ("clone3", libc::SYS_clone3),
         ("add_key", libc::SYS_add_key),
         ("request_key", libc::SYS_request_key),
         ("keyctl", libc::SYS_keyctl),
@@ -141,6 +156,10 @@ fn no_two_calls_have_one_number_and_the_kernels_own_are_these() {
         ("msgctl", libc::SYS_msgctl),
         ("mq_open", libc::SYS_mq_open),
         ("mq_unlink", libc::SYS_mq_unlink),
+        ("mq_timedsend", libc::SYS_mq_timedsend),
+        ("mq_timedreceive", libc::SYS_mq_timedreceive),
+        ("mq_notify", libc::SYS_mq_notify),
+        ("mq_getsetattr", libc::SYS_mq_getsetattr),
     ];
     let own = native().own;
     let here: Vec<(&str, i64)> =

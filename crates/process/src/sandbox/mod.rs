@@ -36,21 +36,26 @@ pub struct Sandbox {
     pub network: Network,
     /// The oldest version of Landlock that is enough.
     pub require_landlock: Option<u32>,
-    pub protect: Protect,
+    /// `None`: changes of the usual names are told.
+    pub protect: Option<Protect>,
 }
 
-/// What is done about files below `write` that run later, outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Protect {
-    /// Those of these names, at the top of each folder of `write`, that the run changed are told. `package.json scripts` is a part of a
-    /// file.
-    Report { names: Vec<String> },
+/// Files at the top of each folder of `write` that run later, outside. `package.json scripts` is a part of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protect {
+    /// Changes of these are told.
+    pub told: Vec<String>,
+    /// These are put back as they were, and that is told.
+    pub restored: Vec<String>,
 }
 
 impl Protect {
-    pub const NAMES: [&str; 11] = [
+    pub const NAMES: [&str; 13] = [
         ".git/hooks",
         ".git/config",
+        // They lead git to another configuration.
+        ".git/config.worktree",
+        ".git/commondir",
         ".envrc",
         ".mcp.json",
         ".vscode",
@@ -61,11 +66,16 @@ impl Protect {
         "opencode.json",
         "package.json scripts",
     ];
-}
 
-impl Default for Protect {
-    fn default() -> Self {
-        Protect::Report { names: Protect::NAMES.map(str::to_owned).to_vec() }
+    pub fn names() -> Vec<String> {
+        Protect::NAMES.map(str::to_owned).to_vec()
+    }
+
+    /// Puts those of the usual names back that begin with one of these; of the others changes are told.
+    pub(crate) fn restoring(beginnings: &[&str]) -> Protect {
+        let is_restored = |name: &String| beginnings.iter().any(|beginning| name.starts_with(beginning));
+        let (restored, told) = Protect::names().into_iter().partition(is_restored);
+        Protect { told, restored }
     }
 }
 

@@ -13,6 +13,9 @@ pub struct SandboxReport {
     /// Files that run later, outside, and that the run made, changed or removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// Those of them that were put back as they were before the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<String>,
 }
 
 /// What a sandbox could hold here.
@@ -67,6 +70,7 @@ impl SandboxReport {
             landlock,
             holds: held.into_iter().filter(|word| is_asked_for(word)).collect(),
             changed: Vec::new(),
+            restored: Vec::new(),
         }
     }
 }

@@ -163,3 +163,47 @@ async fn a_sandbox_grants_nothing_behind_a_link_that_a_program_could_have_made()
         assert_eq!(outcome_of(spec).await.error.is_none(), is_granted, "{}", path.display());
     }
 }
+
+/// A folder that a sandbox grants may lie above the working directory, or above another one that it grants.
+#[tokio::test]
+async fn a_link_below_any_folder_that_is_granted_leads_nowhere() {
+    let ground = Ground::new();
+    fs::create_dir(ground.outside.join("folder/deep")).expect("a folder");
+    let plant = |script: &'static str| result_of(ground.spec(script));
+    plant("ln -s $OUT/folder sub").await;
+    let (sub, inside) = (ground.inside.join("sub"), ground.inside.clone());
+    let elsewhere = ground.outside.parent().expect("a folder").to_owned();
+    let sandbox = |write: Vec<PathBuf>| Sandbox { write, ..Sandbox::default() };
+    let reading = Sandbox { read: Some(vec![sub.join("deep")]), ..sandbox(vec![inside.clone()]) };
+    for (option, cwd, sandbox) in [
+        ("cwd", &sub, sandbox(vec![".".into(), inside.clone()])),
+        ("cwd", &sub.join("deep"), sandbox(vec![".".into(), inside.clone()])),
+        ("cwd", &sub, sandbox(vec![inside.clone()])),
+        ("sandbox.write[1]", &elsewhere, sandbox(vec![inside.clone(), sub.clone()])),
+        ("sandbox.write[1]", &PathBuf::from("/"), sandbox(vec![inside.clone(), sub.join("deep")])),
+        ("sandbox.write[0]", &PathBuf::from("/"), sandbox(vec![sub.join("deep/.."), inside.clone()])),
+        ("sandbox.read[0]", &PathBuf::from("/"), reading),
+    ] {
+        let mut spec = shell("echo x > $OUT/folder/deep/new; echo x > new");
+        spec.environment.changes.push(("OUT".into(), Some(ground.outside.display().to_string())));
+        (spec.cwd, spec.sandbox) = (Some(cwd.clone()), Some(sandbox));
+        let outcome = outcome_of(spec).await;
+        let error = outcome.error.as_ref().unwrap_or_else(|| panic!("{option}: granted"));
+        assert_eq!(error.code().as_str(), "INVALID_OPTION", "{}", error.message());
+        assert!(error.message().starts_with(&format!("{option}: ")), "{option}: {}", error.message());
+        assert!(error.message().contains("symbolic link"), "{}", error.message());
+    }
+    assert_eq!(fs::read_dir(ground.outside.join("folder/deep")).expect("a folder").count(), 0);
+    // Without a link all of these are granted.
+    fs::remove_file(&sub).expect("removed");
+    fs::create_dir_all(sub.join("deep")).expect("a folder");
+    for (cwd, write) in [
+        (&sub, vec![PathBuf::from("."), inside.clone()]),
+        (&sub, vec![PathBuf::from(".."), sub.join("deep")]),
+        (&sub, vec![PathBuf::from("/")]),
+    ] {
+        let mut spec = shell("echo x > new && echo x > deep/new");
+        (spec.cwd, spec.sandbox) = (Some(cwd.clone()), Some(sandbox(write)));
+        assert_eq!(result_of(spec).await.exit_code, Some(0));
+    }
+}

@@ -129,7 +129,7 @@ const ALLOWED: [&str; 12] = [
 const NETWORK: [&str; 7] =
     ["connect", "connect-mptcp", "connect-fast-open", "connect-fast-open-later", "listen", "udp", "io-uring"];
 /// Refused by the system in any case, for want of privilege, or where a machine is set up so.
-const PRIVILEGED: [&str; 18] = [
+const PRIVILEGED: [&str; 24] = [
     "mount",
     "make-device-inside",
     "capabilities",
@@ -148,6 +148,12 @@ const PRIVILEGED: [&str; 18] = [
     "pages",
     "posix-queue",
     "message-queue",
+    "queue-send",
+    "queue-receive",
+    "queue-notice",
+    "namespace-mount",
+    "namespace-tree",
+    "namespace-attributes",
 ];
 /// Of newer kernels.
 const SCOPED: [&str; 2] = ["signal", "abstract-socket"];
@@ -292,4 +298,10 @@ async fn the_strict_level_has_it_too_and_the_group_level_refuses_it() {
     spec.containment = Containment::Group;
     let (code, result) = failure_of(spec).await;
     assert_eq!((code, result.is_none()), ("SANDBOX_UNAVAILABLE", true));
+}
+
+#[tokio::test]
+async fn a_program_that_has_its_guard_trace_it_goes_on() {
+    let result = result_of(ProcessSpec::new(hostile().display().to_string(), ["traced"])).await;
+    assert_eq!((result.stdout.as_str(), result.exit_code), ("went on\n", Some(7)), "{}", result.stderr);
 }

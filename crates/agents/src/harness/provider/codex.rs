@@ -263,7 +263,8 @@ fn tool_input(item: Json, kind: Json) -> Value {
 
 /// By its own sandbox, in which it runs any command: what its user's settings and rules would let out of it counts not. Its
 /// sandbox for files can't be put up inside of another, and ours holds them then. Its filter for the network can, so that its
-/// commands have none, whatever ours leaves the CLI itself.
+/// commands have none, whatever ours leaves the CLI itself. What its sandbox leaves read-only in the working directory is put back after
+/// the turn.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
         &wanted.allow,
@@ -292,6 +293,9 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         launch.args(["-c", setting]);
     }
     launch.args(["--ignore-rules"]);
+    if wanted.is_sandboxed && wanted.permission == Level::Edit {
+        launch.restored = &[".git/", ".codex"];
+    }
     // A command that its sandbox stops at once is told on stderr alone. Its commands see this too: the user's own counts.
     if wanted.variables.is_empty() {
         launch.set("RUST_LOG", "error,codex_sandboxing::violation=warn");
