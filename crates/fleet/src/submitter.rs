@@ -166,14 +166,7 @@ impl Engine {
                 Err(_) => JobRecord { message: None, ..kept.record.clone() },
             };
             let Some(mut spec) = self.buried_job(id).await? else {
-<<<<<<< HEAD
-                if next == kept.record {
-                    return Ok(());
-                }
                 let message = format!("the spec of job {id} was removed: submit the job again");
-=======
-                let message = format!("what job {id} was to do is not kept any more: submit it anew");
->>>>>>> 2ea2ea8b6279b9da711326b88bf217e358850323
                 return Err(Error::new(ErrorCode::JobNotFound, message));
             };
             spec.at = None;

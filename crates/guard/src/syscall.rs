@@ -38,7 +38,6 @@ const WNOHANG: usize = 1;
 const WALL: usize = 0x4000_0000;
 
 #[cfg(target_arch = "x86_64")]
-<<<<<<< HEAD
 pub(crate) mod number {
     pub(crate) const READ: usize = 0;
     pub(crate) const WRITE: usize = 1;
@@ -57,6 +56,7 @@ pub(crate) mod number {
     pub(crate) const EXECVE: usize = 59;
     pub(crate) const WAIT4: usize = 61;
     pub(crate) const KILL: usize = 62;
+    pub(crate) const PTRACE: usize = 101;
     pub(crate) const FCNTL: usize = 72;
     pub(crate) const CHDIR: usize = 80;
     pub(crate) const GETUID: usize = 102;
@@ -82,52 +82,6 @@ pub(crate) mod number {
     pub(crate) const EPOLL_CREATE1: usize = 291;
     pub(crate) const SCHED_SETATTR: usize = 314;
     pub(crate) const SCHED_GETATTR: usize = 315;
-=======
-pub mod number {
-    pub const READ: usize = 0;
-    pub const WRITE: usize = 1;
-    pub const CLOSE: usize = 3;
-    pub const LSEEK: usize = 8;
-    pub const MMAP: usize = 9;
-    pub const MUNMAP: usize = 11;
-    pub const RT_SIGACTION: usize = 13;
-    pub const RT_SIGPROCMASK: usize = 14;
-    pub const IOCTL: usize = 16;
-    pub const PREAD64: usize = 17;
-    pub const GETPID: usize = 39;
-    pub const SENDTO: usize = 44;
-    pub const RECVFROM: usize = 45;
-    pub const CLONE: usize = 56;
-    pub const EXECVE: usize = 59;
-    pub const WAIT4: usize = 61;
-    pub const PTRACE: usize = 101;
-    pub const KILL: usize = 62;
-    pub const FCNTL: usize = 72;
-    pub const CHDIR: usize = 80;
-    pub const GETUID: usize = 102;
-    pub const GETGID: usize = 104;
-    pub const GETPPID: usize = 110;
-    pub const SETPGID: usize = 109;
-    pub const SETSID: usize = 112;
-    pub const RT_SIGTIMEDWAIT: usize = 128;
-    pub const PRCTL: usize = 157;
-    pub const CAPSET: usize = 126;
-    pub const MOUNT: usize = 165;
-    pub const GETDENTS64: usize = 217;
-    pub const CLOCK_GETTIME: usize = 228;
-    pub const EXIT_GROUP: usize = 231;
-    pub const EPOLL_CTL: usize = 233;
-    pub const WAITID: usize = 247;
-    pub const OPENAT: usize = 257;
-    pub const READLINKAT: usize = 267;
-    pub const UNLINKAT: usize = 263;
-    pub const PPOLL: usize = 271;
-    pub const EPOLL_PWAIT: usize = 281;
-    pub const SIGNALFD4: usize = 289;
-    pub const EPOLL_CREATE1: usize = 291;
-    pub const SCHED_SETATTR: usize = 314;
-    pub const SCHED_GETATTR: usize = 315;
->>>>>>> 2863743bd607525940911e142f931bedb259123e
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -467,7 +421,7 @@ pub(crate) fn reap(status: &mut i32, usage: &mut ResourceUsage) -> isize {
 
 /// Lets a child go on that made this process its tracer and stopped: nobody traces it any more, and it gets the signal that it
 /// stopped for. `false`: the status says that it has ended.
-pub fn let_go_on(child: isize, status: i32) -> bool {
+pub(crate) fn let_go_on(child: isize, status: i32) -> bool {
     const STOPPED: i32 = 0x7f;
     const PTRACE_DETACH: usize = 17;
     const SIGTRAP: usize = 5;

@@ -1,11 +1,6 @@
-<<<<<<< HEAD
 // Options of a session and of its prompts: types and their checks.
-import type { Tool } from '../../copilot/tool'
-=======
-// What a session and its prompts are asked with: types and their checks.
 import { toJsonSchema, type Tool } from '../../copilot/tool'
 import { native } from '../../native'
->>>>>>> 9af6d78f5a1c2be7aa0a2ee6443b8452429c9cba
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'
 import type { HarnessOptions, TurnOptions } from '../request'

@@ -94,7 +94,7 @@ pub fn open_input(path: &Path, contained: &ContainedFolders) -> io::Result<File>
 
 /// Where a path really is, if a contained program can write the folder that it lies in. Fails where the way leads through a link that
 /// such a program can have made; what has the path's own name may be one. Blocks.
-pub(crate) fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
+pub fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
     match held_by(path, contained)? {
         Some((folder, name)) => Ok(Some(folder.real_path()?.join(name))),
         None if path.file_name().is_none() => place_of_folder(path, contained),
@@ -103,7 +103,7 @@ pub(crate) fn place_below(path: &Path, contained: &ContainedFolders) -> io::Resu
 }
 
 /// As [`place_below`], of a folder, and it is no link itself.
-pub(crate) fn place_of_folder(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
+pub fn place_of_folder(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
     let folder = HeldFolder::open(path, contained)?;
     if folder.is_contained { folder.real_path().map(Some) } else { Ok(None) }
 }
@@ -290,16 +290,12 @@ impl HeldFolder {
     }
 
     /// Writes a file of this name: all of it or nothing. A reader never finds half of it, and whatever had the name is replaced.
-<<<<<<< HEAD
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-=======
-    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put_with_mode(name, bytes, 0o600)
     }
 
     /// As [`HeldFolder::put`], for more than its owner.
-    pub(crate) fn put_with_mode(&self, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
->>>>>>> 2863743bd607525940911e142f931bedb259123e
+    pub fn put_with_mode(&self, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
         let unfinished = format!(".{name}");
         // Of a writer that was killed; or planted.
         self.remove(&unfinished)?;
@@ -325,7 +321,7 @@ impl HeldFolder {
     }
 
     /// Removes whatever has this name, a folder with all that is in it. No link is followed. Blocks.
-    pub(crate) fn remove_all(&self, name: &str) -> io::Result<()> {
+    pub fn remove_all(&self, name: &str) -> io::Result<()> {
         if self.kind_of(name) != Some(EntryKind::Folder) {
             return self.remove(name);
         }
@@ -349,19 +345,13 @@ impl HeldFolder {
     }
 
     /// Makes a link of this name, where nothing has it.
-    pub(crate) fn make_link(&self, name: &str, target: &OsStr) -> io::Result<()> {
+    pub fn make_link(&self, name: &str, target: &OsStr) -> io::Result<()> {
         Ok(symlinkat(target, &self.directory, name)?)
     }
 
     /// What is in here: names, and whether each is a folder, a regular file, or something else.
-<<<<<<< HEAD
     pub fn entries(&self) -> io::Result<Vec<(String, EntryKind)>> {
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let directory = openat(&self.directory, ".", flags, Mode::empty())?;
-=======
-    pub(crate) fn entries(&self) -> io::Result<Vec<(String, EntryKind)>> {
         let directory = openat(&self.directory, ".", LISTED, Mode::empty())?;
->>>>>>> 2863743bd607525940911e142f931bedb259123e
         let mut names = Vec::new();
         for entry in Dir::from_fd(directory)?.iter() {
             let entry = entry?;
@@ -382,20 +372,15 @@ impl HeldFolder {
         Some(EntryKind::of(&self.facts_of(name.as_ref())?))
     }
 
-<<<<<<< HEAD
-    pub fn is_executable(&self, name: &str) -> bool {
-        self.facts_of(OsStr::new(name)).is_some_and(|facts| facts.st_mode & 0o111 != 0)
-=======
     /// Who may read, write and execute it.
-    pub(crate) fn mode_of(&self, name: &str) -> Option<u32> {
+    pub fn mode_of(&self, name: &str) -> Option<u32> {
         Some(u32::from(self.facts_of(OsStr::new(name))?.st_mode & 0o7777))
     }
 
     /// Numbers that change whenever the file does: its owner can set all its times but that of its last change.
-    pub(crate) fn stamp_of(&self, name: &str) -> Option<impl std::hash::Hash> {
+    pub fn stamp_of(&self, name: &str) -> Option<impl std::hash::Hash> {
         let facts = self.facts_of(OsStr::new(name))?;
         Some((facts.st_ino, facts.st_size, facts.st_ctime, facts.st_ctime_nsec))
->>>>>>> 2863743bd607525940911e142f931bedb259123e
     }
 
     /// Where a link leads.

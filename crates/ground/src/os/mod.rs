@@ -41,17 +41,11 @@ pub use disk::{on_disk, read_piece, write_piece};
 pub use exit::wait_for_exit;
 pub use group::{group_exists, signal_group};
 pub use held_folder::HeldFolder;
-<<<<<<< HEAD
-pub use held_folder::{ContainedFolders, EntryKind, FileIdentity, open_input, open_output};
-pub use host::{Host, HostState};
-pub use pipe::{Pipe, PipeWriter, widen};
-=======
-pub(crate) use held_folder::{
+pub use held_folder::{
     ContainedFolders, EntryKind, FileIdentity, open_input, open_output, place_below, place_of_folder,
 };
-pub(crate) use host::{Host, HostState};
-pub(crate) use pipe::{Pipe, PipeWriter, widen};
->>>>>>> 2863743bd607525940911e142f931bedb259123e
+pub use host::{Host, HostState};
+pub use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
 pub use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,

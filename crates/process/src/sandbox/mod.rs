@@ -72,7 +72,7 @@ impl Protect {
     }
 
     /// Puts those of the usual names back that begin with one of these; of the others changes are told.
-    pub(crate) fn restoring(beginnings: &[&str]) -> Protect {
+    pub fn restoring(beginnings: &[&str]) -> Protect {
         let is_restored = |name: &String| beginnings.iter().any(|beginning| name.starts_with(beginning));
         let (restored, told) = Protect::names().into_iter().partition(is_restored);
         Protect { told, restored }
