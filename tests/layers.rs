@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules at the root of a crate that another one of the same crate may use. Modules that are not listed may use none.
 const MAY_USE: &[(&str, &str, &[&str])] = &[
+    ("ground", "redaction", &["error"]),
     ("ground", "retry", &["error"]),
     ("ground", "record", &["error", "random", "redaction", "os"]),
     ("ground", "trace", &["os", "record"]),
