@@ -374,7 +374,10 @@ impl HeldFolder {
 
     /// Who may read, write and execute it.
     pub fn mode_of(&self, name: &str) -> Option<u32> {
-        Some(u32::from(self.facts_of(OsStr::new(name))?.st_mode & 0o7777))
+        let mode = self.facts_of(OsStr::new(name))?.st_mode;
+        #[cfg(not(target_os = "linux"))]
+        let mode = u32::from(mode);
+        Some(mode & 0o7777)
     }
 
     /// Numbers that change whenever the file does: its owner can set all its times but that of its last change.
