@@ -1,7 +1,7 @@
 // The tests of the Rust crates. One call of cargo builds all test programs; then the programs run, two at a time, because they
 // wait more than they compute. (`cargo test` runs them one after the other, and builds each crate again for its own features.)
 import { dirname } from 'node:path'
-import { root, runBeside } from './step.mjs'
+import { hostTriple, root, runBeside } from './step.mjs'
 
 const AT_A_TIME = 2
 
@@ -16,7 +16,10 @@ const AT_A_TIME = 2
  * @returns {Promise<{programs: CoreProgram[], problem?: string}>} problem: what cargo printed when it could not build them
  */
 export async function buildCorePrograms(env = process.env) {
-  const args = ['test', '--quiet', '--workspace', '--no-run', '--message-format=json-render-diagnostics']
+  // The CLI of napi names the target for the addon. Named here as well, cargo keeps both builds in one folder, and builds the crates
+  // that they share once.
+  const options = ['--no-run', '--target', hostTriple(), '--message-format=json-render-diagnostics']
+  const args = ['test', '--quiet', '--workspace', ...options]
   const { isGood, output } = await runBeside('cargo', args, { env })
   const [messages, others] = [[], []]
   for (const line of output.split('\n')) (line.startsWith('{"reason"') ? messages : others).push(line)

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fail, root, step } from './step.mjs'
+import { fail, hostTriple, root, step } from './step.mjs'
 
 const home = join(root, 'target', 'fuzz')
 const kept = join(root, 'fuzz', 'corpus')
@@ -30,7 +30,7 @@ export const targetNames = () =>
 /** @returns {string | undefined} the program, or nothing where it can't be built */
 export function buildGuided() {
   if (spawnSync('c++', ['--version']).status !== 0) return
-  const triple = /^host: (.*)$/m.exec(spawnSync('rustc', ['-vV'], { encoding: 'utf8' }).stdout)[1]
+  const triple = hostTriple()
   // With a target of its own name, so that build scripts are built as ever.
   step('building the fuzzer', 'cargo', ['build', '--quiet', '--target', triple], {
     cwd: join(root, 'fuzz'),

@@ -20,6 +20,12 @@ export function step(title, command, args, options = {}) {
   if (ended.status !== 0) fail(`${title} failed (${ended.signal ?? `exit status ${ended.status}`})`)
 }
 
+/** The target triple that rustc builds for on this machine. */
+export function hostTriple() {
+  const { stdout } = spawnSync('rustc', ['-vV'], { encoding: 'utf8' })
+  return /^host: (.*)$/m.exec(stdout)?.[1] ?? fail('rustc does not tell its host triple')
+}
+
 /**
  * Runs a program beside others.
  * @param {{isShown?: boolean, cwd?: string, env?: NodeJS.ProcessEnv}} options isShown: the output goes to the terminal and is
