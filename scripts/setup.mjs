@@ -24,8 +24,8 @@ export function checkRust() {
     fail('Rust is needed to build the addon (no working `cargo` on PATH): see https://rustup.rs')
   }
   const [, major, minor] = /cargo (\d+)\.(\d+)/.exec(found.stdout) ?? []
-  if (Number(major) === 1 && Number(minor) < 89) {
-    fail(`Rust 1.89 or newer is needed, this is ${major}.${minor}: run \`rustup update\``)
+  if (Number(major) === 1 && Number(minor) < 91) {
+    fail(`Rust 1.91 or newer is needed, this is ${major}.${minor}: run \`rustup update\``)
   }
 }
 

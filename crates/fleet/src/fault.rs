@@ -61,8 +61,7 @@ impl From<&Error> for JobFault {
 fn cut(text: &mut String, most: usize) {
     if text.len() > most {
         let length = text.len();
-        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(most));
         text.push_str(&format!(" ... ({length} bytes)"));
     }
 }

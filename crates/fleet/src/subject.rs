@@ -13,6 +13,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
+use ground::hex::hex;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
@@ -289,7 +290,7 @@ impl Names {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// Letters, digits, `-` and `_` stay; every other byte is written as `=` and its hexadecimal digits.

@@ -2,6 +2,7 @@
 
 // Values.
 pub mod error;
+pub mod hex;
 pub mod line;
 pub mod percent;
 pub mod random;

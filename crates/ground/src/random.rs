@@ -6,7 +6,7 @@
 //! | [`name`], [`uuid`] | what nobody else is called by | made of what the standard library seeds its maps with |
 //! | [`fraction`] | scattering waits | never asked: a system call too much |
 
-use std::fmt::Write;
+use crate::hex::hex;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Bytes that nobody can guess.
@@ -52,14 +52,6 @@ fn unique<const N: usize>() -> [u8; N] {
 fn seed() -> u64 {
     // Every RandomState has keys of its own.
     RandomState::new().build_hasher().finish()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
-        // A text takes all that is written.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 #[cfg(test)]

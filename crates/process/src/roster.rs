@@ -71,11 +71,7 @@ impl Entry {
 
 fn short(text: &str) -> String {
     let plain: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    let mut end = plain.len().min(MAX_NAME_BYTES);
-    while !plain.is_char_boundary(end) {
-        end -= 1;
-    }
-    plain[..end].trim().to_owned()
+    plain[..plain.floor_char_boundary(MAX_NAME_BYTES)].trim().to_owned()
 }
 
 const WAITING: u8 = 0;

@@ -79,7 +79,7 @@ impl TextStream {
     fn keep(&mut self, text: &str) {
         let mut rest = text;
         if self.head.len() < KEPT_BYTES && self.left_out == 0 && self.tail.is_empty() {
-            let at = floor_boundary(rest, KEPT_BYTES - self.head.len());
+            let at = rest.floor_char_boundary(KEPT_BYTES - self.head.len());
             self.head.push_str(&rest[..at]);
             rest = &rest[at..];
         }
@@ -87,10 +87,7 @@ impl TextStream {
         // Twice as much is kept for a while, so that not each piece moves all.
         if self.tail.len() > 2 * KEPT_BYTES {
             let surplus = self.tail.len() - KEPT_BYTES;
-            let mut at = surplus;
-            while !self.tail.is_char_boundary(at) {
-                at += 1;
-            }
+            let at = self.tail.ceil_char_boundary(surplus);
             self.left_out += at as u64;
             self.tail.drain(..at);
         }
@@ -107,13 +104,6 @@ fn incomplete_tail(bytes: &[u8], valid_up_to: usize) -> usize {
             matches!(std::str::from_utf8(candidate), Err(error) if error.valid_up_to() == 0 && error.error_len().is_none())
         })
         .unwrap_or(0)
-}
-
-fn floor_boundary(text: &str, at: usize) -> usize {
-    if at >= text.len() {
-        return text.len();
-    }
-    (0..=at).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Sends one artifact to the URL that the client gave for it: from disk, with patience, and what is told is what was sent.
 
 use super::artifact::{Upload, UploadFailure, Uploaded};
+use ground::hex::hex;
 use ground::os::open_in_place;
 use ground::random;
 use ground::retry::RetryPolicy;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -125,7 +125,7 @@ async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> 
             _ => return Err(response.success().await.err().map_or(Problem::Early, Problem::Http)),
         }
         let (hasher, seen) = witness.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        return if seen == len { Ok(in_hexadecimal(&hasher.finalize())) } else { Err(Problem::Early) };
+        return if seen == len { Ok(hex(&hasher.finalize())) } else { Err(Problem::Early) };
     }
     Err(Problem::Http(HttpError::Redirect { problem: format!("more than {MAX_REDIRECTS} redirects") }))
 }
@@ -144,12 +144,4 @@ fn words_for(error: &io::Error) -> String {
         io::ErrorKind::InvalidInput => error.to_string(),
         _ => "the file can't be read any more".to_owned(),
     }
-}
-
-fn in_hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -120,16 +120,11 @@ impl Account {
     }
 
     fn append(&mut self, text: &str) {
-        let mut room = MAX_ANSWER_BYTES.saturating_sub(self.text.len());
-        if text.len() > room {
-            if self.cut == Cut::No {
-                self.cut = Cut::Untold;
-            }
-            while !text.is_char_boundary(room) {
-                room -= 1;
-            }
+        let room = MAX_ANSWER_BYTES.saturating_sub(self.text.len());
+        if text.len() > room && self.cut == Cut::No {
+            self.cut = Cut::Untold;
         }
-        self.text.push_str(&text[..room.min(text.len())]);
+        self.text.push_str(&text[..text.floor_char_boundary(room)]);
     }
 
     /// Something of the answer was left out, and nobody was told yet.

@@ -80,10 +80,7 @@ impl ToolBook {
         terminal.data.push_str(data.unwrap_or_default());
         terminal.exit_code = exit_code.or(terminal.exit_code);
         if terminal.data.len() > MAX_TERMINAL_BYTES {
-            let mut at = terminal.data.len() - MAX_TERMINAL_BYTES;
-            while !terminal.data.is_char_boundary(at) {
-                at += 1;
-            }
+            let at = terminal.data.ceil_char_boundary(terminal.data.len() - MAX_TERMINAL_BYTES);
             terminal.data.drain(..at);
         }
     }

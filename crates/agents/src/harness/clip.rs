@@ -4,20 +4,13 @@
 const MAX_EVENT_BYTES: usize = 256 << 10;
 
 /// The longest beginning of `text` that is no longer than `bytes` and ends between characters.
-pub(super) fn head(text: &str, mut bytes: usize) -> &str {
-    while !text.is_char_boundary(bytes) {
-        bytes -= 1;
-    }
-    &text[..bytes]
+pub(super) fn head(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
 }
 
 /// The longest end of `text` that is no longer than `bytes` and begins between characters.
 pub(super) fn tail(text: &str, bytes: usize) -> &str {
-    let mut at = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    &text[at..]
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }
 
 /// The text, or its beginning and how much is missing.

@@ -19,6 +19,7 @@ use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use ground::error::{Error, ErrorCode};
+use ground::hex::hex;
 use ground::os::{on_disk, read_piece};
 use ground::random;
 use sha2::{Digest, Sha256};
@@ -467,8 +468,7 @@ fn broken(name: &str, error: &Error) -> Error {
 /// The store says `SHA-256=` and base64url.
 fn hexadecimal(digest: &str) -> String {
     let encoded = digest.split_once('=').map_or("", |(_, encoded)| encoded);
-    let bytes = URL_SAFE.decode(encoded).unwrap_or_default();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&URL_SAFE.decode(encoded).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The folders of repositories: their names, their locks, their removal.
 
 use ground::error::{Error, ErrorCode};
+use ground::hex::hex;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
@@ -18,7 +19,7 @@ pub(super) fn name_of(job: &str, copy: u32) -> String {
 }
 
 pub(super) fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(10).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes())[..10])
 }
 
 pub(super) fn make_private(folder: &Path) -> io::Result<()> {
