@@ -13,6 +13,7 @@ use agents::acp::{
 };
 use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
 use napi_derive::napi;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc::unbounded_channel;
 
 /// Checked options of a session; what is absent has the core's default.
@@ -148,7 +149,7 @@ impl NativeSession {
         env: &'env Env,
         delivery: &Delivery,
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
-        let begin = self.begin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let begin = lock(&self.begin).take();
         let (place, switch, sessions) = (self.session.clone(), self.switch.clone(), self.sessions.clone());
         let mut channel = delivery.multiplexer.open();
         let number = channel.id();
@@ -180,7 +181,7 @@ impl NativeSession {
                     "channel": number,
                     "record": session.record(),
                 });
-                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+                *lock(&place) = Some(session);
                 Ok(facts.to_string())
             };
             opened.await.into()
@@ -210,7 +211,7 @@ impl NativeSession {
         let id = channel.id();
         if let Ok(session) = self.opened() {
             let is_left = Arc::new(AtomicBool::new(false));
-            self.listeners.lock().unwrap_or_else(PoisonError::into_inner).insert(id, is_left.clone());
+            lock(&self.listeners).insert(id, is_left.clone());
             session.listen(Box::new(EventLines::new(channel).until(is_left)));
         }
         id
@@ -219,7 +220,7 @@ impl NativeSession {
     /// Nobody reads this channel of events any more.
     #[napi]
     pub fn leave(&self, channel: u32) {
-        let is_left = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel);
+        let is_left = lock(&self.listeners).remove(&channel);
         if let Some(is_left) = is_left {
             is_left.store(true, Ordering::Relaxed);
         }
@@ -313,7 +314,7 @@ impl NativeSession {
     }
 
     fn opened(&self) -> Result<Session, Error> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(closed)
+        lock(&self.session).clone().ok_or_else(closed)
     }
 }
 

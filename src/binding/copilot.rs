@@ -14,6 +14,7 @@ use copilot::{
     wait_for_turn,
 };
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString};
@@ -22,13 +23,9 @@ use process::{Environment, EnvironmentBase, ProcessSpec};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use wires::jsonrpc::{Completion, Refusal, quote};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Where the runtime is, and how to start; what is absent has the core's default.
 #[napi(object, object_to_js = false)]

@@ -5,12 +5,13 @@ use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::promise::{Settled, settle};
 use agents::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
 use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
+use ground::lock::lock;
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 use serde_json::{Map, Value};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use tokio::sync::{oneshot, watch};
 
 pub(super) struct JsHost {
@@ -173,7 +174,7 @@ impl NativeJob {
     }
 
     fn settle(&self, answer: JobAnswer) {
-        if let Some(sender) = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(sender) = lock(&self.answer).take() {
             // Fails when the job is over: a late answer.
             let _ = sender.send(answer);
         }

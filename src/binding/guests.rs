@@ -1,7 +1,8 @@
 //! What ends with a JavaScript environment: runs, turns, servers, clients. The one home of that.
 
+use ground::lock::lock;
 use napi::Env;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Something that was begun in an environment. Holding it keeps nothing alive.
 pub(super) trait Guest: Send + 'static {
@@ -28,7 +29,7 @@ impl<G: Guest> Guests<G> {
     }
 
     pub(super) fn add(&self, guest: G) {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        match lock(&self.0).as_mut() {
             Some(guests) => {
                 if guests.len() == guests.capacity() {
                     guests.retain(|guest| !guest.is_over());
@@ -41,7 +42,7 @@ impl<G: Guest> Guests<G> {
     }
 
     fn end(&self) {
-        let guests = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let guests = lock(&self.0).take();
         guests.into_iter().flatten().for_each(|guest| guest.end());
     }
 }

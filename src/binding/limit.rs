@@ -3,10 +3,11 @@
 use super::promise::{Settled, settle};
 use agents::harness::ConcurrencyLimit;
 use agents::harness::scheduler::{Slot, Waiting};
+use ground::lock::lock;
 use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// So many at once.
 #[napi]
@@ -60,7 +61,7 @@ impl NativePlace {
         settle(env, async move {
             let Some(waiting) = waiting else { return Settled::Value(false) };
             let slot = waiting.end().await;
-            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = lock(&held);
             if matches!(*held, Held::Nothing) {
                 *held = Held::Slot(slot);
             }
@@ -72,6 +73,6 @@ impl NativePlace {
     #[napi]
     pub fn release(&mut self) {
         self.waiting = None;
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Held::GivenUp;
+        *lock(&self.slot) = Held::GivenUp;
     }
 }

@@ -9,6 +9,7 @@ use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeGuest, RuntimeHost};
 use agents::harness::Turn;
 use ground::error::Error;
+use ground::lock::lock;
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -23,7 +24,7 @@ use runtime::onlooker::OnTurn;
 use runtime::server::{self, RuntimeServer, ServerOptions};
 use runtime::wire::json;
 use serde_json::{Map, Value};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -368,7 +369,7 @@ impl NativeInvocation {
     }
 
     fn settle(&self, answer: HandlerAnswer) {
-        if let Some(sender) = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(sender) = lock(&self.answer).take() {
             // Fails when the request is over: a late answer.
             let _ = sender.send(answer);
         }

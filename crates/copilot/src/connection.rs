@@ -6,11 +6,12 @@ use super::receiver::{Receiver, close_after_exit};
 use super::runtime_process::RuntimeProcess;
 use super::session::Sessions;
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -202,7 +203,7 @@ impl Connection {
 
     /// Which notifications beside `session.event` go to the host; `*` is all.
     pub fn want_notifications(&self, methods: impl IntoIterator<Item = String>) {
-        let mut wanted = self.0.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = lock(&self.0.notifications);
         *wanted = methods.into_iter().collect();
     }
 

@@ -20,10 +20,11 @@
 //! | `[6, line]` | a line of the process's stderr |
 
 use ground::error::Error;
+use ground::lock::lock;
 use serde_json::{Map, Value};
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use wires::jsonrpc::quote;
 
@@ -48,7 +49,7 @@ impl Filter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Wanted> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -105,7 +106,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn push(&self, item: Item) {

@@ -5,9 +5,10 @@ use super::runtime_process::{Exit, ExitWatch, WeakRuntimeProcess};
 use super::session::Sessions;
 use super::session_event::parse_session_event;
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::timeout;
 use wires::jsonrpc::{Client, Handler, Noise};
@@ -78,7 +79,7 @@ impl Handler for Receiver {
             self.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
             return;
         }
-        let wanted = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = lock(&self.notifications);
         if wanted.contains(method) || wanted.contains("*") {
             self.outbox.push_notification(method, params);
         }

@@ -5,10 +5,11 @@ use super::outbox::Outbox;
 use super::stderr_tail::StderrTail;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use process::{self, ChunkReader, Input, Process, ProcessSpec, StdinWriter, StopReason, Strays, Stream};
 use serde_json::{Value, json};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -55,7 +56,7 @@ pub(crate) struct Stderr {
 
 impl Stderr {
     fn lock(&self) -> MutexGuard<'_, StderrTail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tail)
     }
 
     fn push(&self, bytes: &[u8]) {
@@ -171,7 +172,7 @@ impl RuntimeProcess {
 
     /// Given once.
     pub(crate) fn take_stdout(&self) -> Option<StdoutSource> {
-        self.0.stdout.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0.stdout).take()
     }
 
     pub(crate) fn stdin(&self) -> Option<StdinSink> {

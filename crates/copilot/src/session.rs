@@ -10,14 +10,11 @@ use super::tracked_turn::TurnEnd;
 use super::turn_handle::{TurnHandle, TurnKind};
 use super::turn_state::{Turns, shut_down};
 use ground::error::Error;
+use ground::lock::lock;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use wires::jsonrpc::{Client, Completion};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The sessions by their ids.
 #[derive(Default)]

@@ -2,7 +2,8 @@
 
 use super::tracked_turn::{TurnEnd, TurnId};
 use ground::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ground::lock::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use wires::jsonrpc::CallId;
 
@@ -62,7 +63,7 @@ impl TurnHandle {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HandleState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The caller gives the turn up and wants its work stopped.

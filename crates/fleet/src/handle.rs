@@ -11,8 +11,9 @@ use super::subject::{DEFAULT_PREFIX, Names};
 use super::worker::{Gate, Worker, WorkerOptions};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -185,7 +186,7 @@ impl Fleet {
 
     pub async fn work(&self, options: WorkerOptions) -> Result<Worker, Error> {
         let worker = Worker::start(self.engine()?.clone(), options, self.0.gate.clone()).await?;
-        let mut workers = self.0.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workers = lock(&self.0.workers);
         workers.retain(|worker| !worker.is_closed());
         workers.push(worker.clone());
         Ok(worker)
@@ -205,8 +206,7 @@ impl Fleet {
         self.0
             .closed
             .get_or_init(async || {
-                let workers: Vec<Worker> =
-                    self.0.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let workers: Vec<Worker> = lock(&self.0.workers).clone();
                 for worker in &workers {
                     worker.close().await;
                 }
@@ -220,7 +220,7 @@ impl Fleet {
 
     /// The JavaScript environment is gone: nobody waits for anything.
     pub fn abandon(&self) {
-        let workers = self.0.workers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let workers = lock(&self.0.workers).clone();
         let fleet = self.clone();
         tokio::spawn(async move {
             for worker in workers {

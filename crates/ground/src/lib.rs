@@ -4,6 +4,7 @@
 pub mod error;
 pub mod hex;
 pub mod line;
+pub mod lock;
 pub mod percent;
 pub mod random;
 pub mod redaction;

@@ -10,11 +10,12 @@ use super::spec::{Input, Outcome, ProcessSpec, StopReason};
 use super::start::Admission;
 use super::stdin::StdinWriter;
 use ground::error::{Error, ErrorCode, Result};
+use ground::lock::lock;
 use ground::os::{TerminalSize, TreeUsage};
 use ground::trace;
 use nix::sys::signal::Signal;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 
 /// A run. Cloneable; when the last handle is dropped before the end, the tree is killed.
@@ -123,7 +124,7 @@ impl Process {
 
     /// The writer of an `Input::Pipe`; once.
     pub fn take_stdin(&self) -> Option<StdinWriter> {
-        self.stdin.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.stdin).take()
     }
 
     pub fn downgrade(&self) -> WeakProcess {

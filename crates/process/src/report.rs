@@ -5,8 +5,9 @@ use super::keep::Keep;
 use super::launch::sandbox_report;
 use super::spec::{ContainmentLevel, Encoding, Outcome, ProcessSpec, RunResult, StopReason};
 use super::stop::stop_error;
+use ground::lock::lock;
 use ground::os::blocking;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// More text than this is decoded on another thread: the owner tasks of all runs share this one.
@@ -94,8 +95,7 @@ async fn texts_of(kept: [Keep; 2], encoding: Encoding) -> [Text; 2] {
         return kept.map(Keep::into_text);
     }
     let kept = Arc::new(Mutex::new(Some(kept)));
-    let take =
-        move |kept: &Mutex<Option<[Keep; 2]>>| kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let take = move |kept: &Mutex<Option<[Keep; 2]>>| lock(kept).take();
     let lent = kept.clone();
     let texts = blocking(move || take(&lent).map(|kept| kept.map(Keep::into_text))).await;
     match texts {

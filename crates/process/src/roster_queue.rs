@@ -1,9 +1,10 @@
 //! What is to be written in the list of trees, one thing after the other: a burst of runs must not be a burst of threads that
 //! fight for one folder, and a folder on a dead disk holds one thread and no more.
 
+use ground::lock::lock;
 use ground::os::blocking;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// More can only wait behind a dead disk: then names are lost, and nothing else.
 const MOST_WAITING: usize = 10_000;
@@ -27,7 +28,7 @@ pub(super) fn enqueue(work: impl FnOnce() + Send + 'static) {
 
 impl RosterQueue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn enqueue(&'static self, work: Work) {

@@ -4,10 +4,11 @@ use super::spec::Stream;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use ground::line::LineTooLong;
+use ground::lock::lock;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 /// A consumer of a run's output. `push` never blocks and never refuses: the owner asks [`Sink::poll_room`] first.
@@ -102,7 +103,7 @@ pub(super) fn chunk_channel() -> (ChunkSink, ChunkReader) {
 
 impl Chunks {
     fn state(&self) -> std::sync::MutexGuard<'_, ChunkState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

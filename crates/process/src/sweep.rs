@@ -11,12 +11,13 @@
 //! while it looks are served together by the next look.
 
 use super::command::MARK;
+use ground::lock::lock;
 use ground::os::{
     ProcessEntry, ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, variables_of,
 };
 use nix::sys::signal::Signal;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -84,7 +85,7 @@ pub(crate) async fn sweep(request: SweepRequest) -> Swept {
 }
 
 fn queue() -> MutexGuard<'static, Queue> {
-    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&QUEUE)
 }
 
 /// Whoever has it is at work: gone in whatever way, the next request makes another one.

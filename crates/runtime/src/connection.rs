@@ -13,7 +13,8 @@ use super::wire::client_message::{ClientMessage, Hello};
 use super::wire::frame::{Body, parse_client_frame};
 use super::wire::reply;
 use futures_util::{SinkExt, StreamExt};
-use std::sync::{Arc, Mutex, PoisonError};
+use ground::lock::lock;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -407,12 +408,12 @@ impl<'a> Pulse<'a> {
     }
 
     fn heard(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).heard = Instant::now();
+        lock(&self.state).heard = Instant::now();
     }
 
     /// The writer waits for the client to read, or does not any more.
     fn blocked(&self, blocked: bool) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).blocked = blocked.then(Instant::now);
+        lock(&self.state).blocked = blocked.then(Instant::now);
     }
 
     /// Ends when the client was not heard of for three pings, or has not read for too long.
@@ -423,7 +424,7 @@ impl<'a> Pulse<'a> {
                 self.heard();
             }
             let now = Instant::now();
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = lock(&self.state);
             let is_dead = match state.blocked {
                 // A client that does not read can't answer a ping that stands behind what it should read.
                 Some(since) => now - since >= STALL_TIMEOUT,

@@ -9,8 +9,9 @@
 
 use super::request_state::{RequestNumber, RequestState};
 use super::wire::frame::Body;
+use ground::lock::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -104,7 +105,7 @@ impl State {
 
 impl Outbox {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// A message of the protocol's own. Never waits.

@@ -2,8 +2,9 @@
 
 use super::service::Service;
 use super::session::{Session, SessionHandle};
+use ground::lock::lock;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Clones are the same registry.
@@ -26,7 +27,7 @@ impl SessionRegistry {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, SessionHandle>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sessions)
     }
 
     /// The session of this id; begun when there is none. `None` when there are too many.

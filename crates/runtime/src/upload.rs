@@ -2,6 +2,7 @@
 
 use super::artifact::{Upload, UploadFailure, Uploaded};
 use ground::hex::hex;
+use ground::lock::lock;
 use ground::os::open_in_place;
 use ground::random;
 use ground::retry::RetryPolicy;
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions};
 use wires::watch::Stamp;
@@ -104,7 +105,7 @@ async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> 
             file: file.clone(),
             len,
             witness: Some(Arc::new(move |piece: &[u8]| {
-                let mut seen = sees.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut seen = lock(&sees);
                 seen.0.update(piece);
                 seen.1 += piece.len() as u64;
             })),
@@ -124,7 +125,7 @@ async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> 
             status @ 300..400 => return Err(Problem::Elsewhere(status)),
             _ => return Err(response.success().await.err().map_or(Problem::Early, Problem::Http)),
         }
-        let (hasher, seen) = witness.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (hasher, seen) = lock(&witness).clone();
         return if seen == len { Ok(hex(&hasher.finalize())) } else { Err(Problem::Early) };
     }
     Err(Problem::Http(HttpError::Redirect { problem: format!("more than {MAX_REDIRECTS} redirects") }))

@@ -7,10 +7,11 @@
 
 use super::pace::Pace;
 use super::text::Text;
+use ground::lock::lock;
 use process::{Stream, Window};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -92,7 +93,7 @@ const IDLE_PAUSE: Duration = Duration::from_secs(5);
 
 impl MultiplexerState {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }
 

@@ -11,10 +11,11 @@ use super::verdict::{Evidence, Stop, verdict};
 use crate::harness::audience::Audience;
 use crate::harness::clock::{Due, Sample};
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use ground::trace::{SESSION, debug};
 use serde_json::json;
 use std::ops::ControlFlow;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Instant;
 
 impl Owner {
@@ -203,7 +204,7 @@ impl Owner {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shown)
     }
 
     pub(super) fn show(&self) {

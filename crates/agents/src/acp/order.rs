@@ -5,9 +5,10 @@ use super::request::PromptRequest;
 use crate::harness::audience::Audience;
 use crate::harness::{EventSink, TurnOutcome};
 use ground::error::Error;
+use ground::lock::lock;
 use process::Strays;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
 
@@ -77,7 +78,7 @@ pub(crate) struct Ears {
 
 impl Driver {
     pub(crate) fn ears(&self) -> MutexGuard<'_, Ears> {
-        self.ears.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ears)
     }
 
     /// The turn is over: nothing more is told.

@@ -14,11 +14,12 @@ use crate::harness::turn_record::TurnRecord;
 use crate::harness::usage_limit::HeldAccount;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
+use ground::lock::lock;
 use ground::redaction::{Redactor, Secret};
 use process::Strays;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -124,13 +125,13 @@ impl Session {
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.facts.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.facts.shown)
     }
 
     /// Sends a prompt, after those that were sent before; returns at once. Call it within tokio.
     pub fn start(&self, request: PromptRequest) -> Turn {
         let number = {
-            let mut numbers = self.facts.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut numbers = lock(&self.facts.numbers);
             *numbers += 1;
             *numbers
         };
@@ -268,7 +269,7 @@ async fn forward(
     loop {
         match words.recv().await {
             Some(TurnOrder::Listen(sink)) => {
-                let mut ears = ears.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ears = lock(&ears);
                 ears.audience.listen(sink);
                 if ears.is_over {
                     ears.audience.end();
@@ -277,7 +278,7 @@ async fn forward(
                 tell(false);
             }
             Some(TurnOrder::Leave) => {
-                ears.lock().unwrap_or_else(PoisonError::into_inner).audience.leave();
+                lock(&ears).audience.leave();
                 tell(false);
             }
             Some(TurnOrder::Abort) => tell(true),

@@ -6,7 +6,8 @@
 
 use super::event::Usage;
 use super::spending::{Accounting, Cap, Caps, Prices, Spent};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ground::lock::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// How much may be used, and how much was.
@@ -56,7 +57,7 @@ impl Budget {
     }
 
     fn lock(&self) -> MutexGuard<'_, Spent> {
-        self.0.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.spent)
     }
 }
 

@@ -7,9 +7,10 @@
 use super::provider::Provider;
 use super::transcript::Transcript;
 use futures_util::task::AtomicWaker;
+use ground::lock::lock;
 use process::{LineTooLong, Sink, Stream};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 const WINDOW_BYTES: usize = 256 << 10;
@@ -48,7 +49,7 @@ struct EarState {
 
 impl EarState {
     fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.heard)
     }
 }
 

@@ -5,8 +5,9 @@
 
 use super::event::AgentEvent;
 use futures_util::task::AtomicWaker;
+use ground::lock::lock;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 /// A consumer of a turn's events. `tell` never blocks and never refuses: the turn asks [`EventSink::poll_room`] first.
@@ -55,7 +56,7 @@ struct Events {
 
 impl EventQueue {
     fn waiting(&self) -> MutexGuard<'_, Events> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 }
 

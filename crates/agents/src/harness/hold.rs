@@ -2,9 +2,10 @@
 
 use super::agent_request::AgentRequest;
 use super::provider::Provider;
+use ground::lock::lock;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 /// A sleep is measured on a clock that stands still while the machine sleeps: so often the clock on the wall is looked at.
@@ -34,14 +35,14 @@ pub(crate) struct Holds(Mutex<HashMap<AccountKey, SystemTime>>);
 impl Holds {
     /// The account is at its limit until then.
     pub(crate) fn add(&self, account: AccountKey, until: SystemTime) {
-        let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holds = lock(&self.0);
         let held = holds.entry(account).or_insert(until);
         *held = until.max(*held);
     }
 
     /// Until when it is at its limit, if it is.
     pub(crate) fn until(&self, account: AccountKey, now: SystemTime) -> Option<SystemTime> {
-        let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holds = lock(&self.0);
         holds.retain(|_, until| *until > now);
         holds.get(&account).copied()
     }

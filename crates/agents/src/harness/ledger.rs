@@ -5,8 +5,9 @@ use super::agent_request::AgentRequest;
 use super::event::Usage;
 use super::provider::Provider;
 use super::session_log;
+use ground::lock::lock;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 const MAX_SESSIONS: usize = 10_000;
 
@@ -18,7 +19,7 @@ struct Ledger {
 
 fn ledger() -> MutexGuard<'static, Ledger> {
     static LEDGER: OnceLock<Mutex<Ledger>> = OnceLock::new();
-    LEDGER.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+    lock(LEDGER.get_or_init(Mutex::default))
 }
 
 /// What the session had used, where it is known.

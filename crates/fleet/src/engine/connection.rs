@@ -7,10 +7,11 @@ use super::trust::{distrust, trusting};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -81,14 +82,14 @@ impl Denied {
     fn note(&self, said: &str) {
         let said = said.to_ascii_lowercase();
         let Some((_, rest)) = said.split_once("permissions violation for publish to \"") else { return };
-        let mut subjects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subjects = lock(&self.0);
         if subjects.len() < Self::MOST {
             subjects.extend(rest.split('"').next().map(str::to_owned));
         }
     }
 
     fn has(&self, subject: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&subject.to_ascii_lowercase())
+        lock(&self.0).remove(&subject.to_ascii_lowercase())
     }
 }
 

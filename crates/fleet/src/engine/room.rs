@@ -4,6 +4,7 @@ use super::connection::Engine;
 use super::store::{Asked, RetryFor};
 use agents::harness::json_object::put;
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -75,7 +76,7 @@ impl Engine {
 
     /// Whether the records have no room for jobs that have none yet. A moment old.
     pub(crate) async fn is_full_of_records(&self) -> bool {
-        let known = *self.0.records_room.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = *lock(&self.0.records_room);
         if let Some((until, is_full)) = known
             && Instant::now() < until
         {
@@ -90,14 +91,13 @@ impl Engine {
         });
         let good_for = Duration::from_millis((left / (FASTEST / 1000)).min(1000));
         let until = Instant::now() + good_for.clamp(GOOD_FOR_LITTLE, GOOD_FOR);
-        *self.0.records_room.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-            Some((until, is_full));
+        *lock(&self.0.records_room) = Some((until, is_full));
         is_full
     }
 
     /// The records' room is looked at anew.
     pub(crate) fn forget_room(&self) {
-        *self.0.records_room.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        *lock(&self.0.records_room) = None;
     }
 
     /// Removes what the filter names, before this sequence (`None`: all of it). Returns how many messages that were.

@@ -12,11 +12,12 @@ use crate::subject::Names;
 use agents::harness::Usage;
 use bytes::Bytes;
 use ground::error::Error;
+use ground::lock::lock;
 use serde_json::Value;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::watch;
 
 /// What comes of a job's work.
@@ -113,7 +114,7 @@ impl JobRun {
     pub async fn artifact(&self, path: &str) -> Result<(), Error> {
         let relative = artifacts::relative(&self.cwd(), Path::new(path))?;
         let kept = artifacts::keep(&self.engine, &self.id, self.attempt, &self.cwd(), &relative).await?;
-        let mut artifacts = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut artifacts = lock(&self.artifacts);
         artifacts.retain(|artifact| artifact.path != kept.path);
         artifacts.push(kept);
         Ok(())
@@ -121,7 +122,7 @@ impl JobRun {
 
     /// Artifacts that were kept so far, by path.
     pub(super) fn kept_artifacts(&self) -> Vec<Artifact> {
-        let mut kept = self.artifacts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut kept = lock(&self.artifacts).clone();
         kept.sort_by(|left, right| left.path.cmp(&right.path));
         kept
     }

@@ -4,8 +4,9 @@
 //! with its host was not silent for that long. No system tells a process how long it was stopped; so while anyone asks for the
 //! clock, a task beats every [`BEAT`], and a beat that comes much too late says that the time since the one before was not ours.
 
+use crate::lock::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
@@ -60,7 +61,7 @@ impl Awake {
 
     /// How long this process was stopped in all, since it began to look. Only differences mean anything.
     pub fn lost(&self) -> Duration {
-        let mut heart = HEART.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heart = lock(&HEART);
         if heart.task.as_ref().is_none_or(JoinHandle::is_finished) {
             // Nobody beat: the time since then says nothing.
             heart.rest.last_beat = None;
@@ -80,7 +81,7 @@ impl Drop for Awake {
 async fn beat() {
     loop {
         tokio::time::sleep(BEAT).await;
-        let mut heart = HEART.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heart = lock(&HEART);
         if LISTENERS.load(Ordering::Acquire) == 0 {
             heart.task = None;
             return;

@@ -5,6 +5,7 @@
 //! those that run; when none of them comes free within [`STARVED_AFTER`] (all hang on a dead network folder), it is taken back
 //! and refused. The caller's clocks go on meanwhile: it awaits a future and holds nothing.
 
+use crate::lock::lock;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,7 +53,7 @@ struct Job(Mutex<Option<Work>>);
 
 impl Job {
     fn take(&self) -> Option<Work> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 }
 
@@ -72,7 +73,7 @@ impl Pool {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     async fn run<T: Send + 'static>(

@@ -98,7 +98,7 @@ fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
 fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
     // The name is in memory that the next caller overwrites.
     static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _held = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _held = crate::lock::lock(&ONE_AT_A_TIME);
     // SAFETY: the descriptor lives; what is returned is null, or text that stays as it is until the lock is given back.
     let found = unsafe { libc::ptsname(master) };
     if found.is_null() {

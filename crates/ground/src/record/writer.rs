@@ -5,13 +5,14 @@ use super::files::Files;
 use super::folder;
 use super::spec::{RecordFacts, RecordSpec};
 use crate::error::Error;
+use crate::lock::lock;
 use crate::os::{HeldFolder, blocking};
 use crate::redaction::Redactor;
 use futures_util::task::AtomicWaker;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
@@ -59,7 +60,7 @@ struct State {
 
 impl WriterState {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The outer guard as the host's child: a pidfd to wait with, the promise that no zombie stays, and a way to wake it when somebody
 //! has stopped it.
 
+use ground::lock::lock;
 use ground::os::pidfd;
 use nix::errno::Errno;
 use nix::libc;
@@ -9,7 +10,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -185,10 +186,10 @@ impl Drop for Unattended {
 }
 
 fn leave(guard: Arc<Guard>) {
-    UNATTENDED.lock().unwrap_or_else(PoisonError::into_inner).push(guard);
+    lock(&UNATTENDED).push(guard);
 }
 
 /// Waits for those that ended since.
 pub(super) fn reap_unattended() {
-    UNATTENDED.lock().unwrap_or_else(PoisonError::into_inner).retain(|guard| !guard.reap());
+    lock(&UNATTENDED).retain(|guard| !guard.reap());
 }

@@ -5,13 +5,14 @@ use super::request::{Body, Request, file_stream};
 use super::response::Response;
 use super::{proxy, trust};
 use futures_util::StreamExt;
+use ground::lock::lock;
 use ground::os::addresses_of;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -109,7 +110,7 @@ impl HttpClient {
         match sent {
             Ok(response) => Ok(Response::new(response, request.idle_timeout)),
             Err(error) => {
-                let noted = file_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let noted = lock(&file_failure).take();
                 Err(noted.unwrap_or_else(|| HttpError::from_reqwest(error, self.options.connect_timeout)))
             }
         }
@@ -124,7 +125,7 @@ impl HttpClient {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<reqwest::Client>> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pool)
     }
 }
 
@@ -235,7 +236,7 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
 
 fn note(failure: &Mutex<Option<HttpError>>, error: &io::Error) {
     let noted = HttpError::File { problem: error.to_string() };
-    *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(noted);
+    *lock(failure) = Some(noted);
 }
 
 /// Awaits the response as long as there is progress with the request's body.

@@ -5,8 +5,9 @@ use super::message::Refusal;
 use super::wire::Wire;
 use bytes::{Bytes, BytesMut};
 use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -100,7 +101,7 @@ impl Connected {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn insert(

@@ -3,11 +3,12 @@
 //! One thread reads; it begins with the first watch and ends with the last (taking a watch away wakes it up). Two
 //! watchers of the same directory share the kernel's watch.
 
+use ground::lock::lock;
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 /// What happened to an entry of a watched directory.
@@ -50,7 +51,7 @@ static INSTANCE: Mutex<Option<Instance>> = Mutex::new(None);
 
 fn instance() -> MutexGuard<'static, Option<Instance>> {
     // What is inside stays consistent: no user code runs under the lock.
-    INSTANCE.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&INSTANCE)
 }
 
 /// A watched directory; dropping it ends the watch.

@@ -23,13 +23,14 @@ use git::Git;
 use ground::error::Error;
 #[cfg(test)]
 use ground::error::ErrorCode;
+use ground::lock::lock;
 use ground::os::on_disk;
 use mirror::Mirror;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// A lost attempt's checkout waits so long for the one that goes on in it.
@@ -151,7 +152,7 @@ impl Checkout {
 
     /// The attempt is over; resolves when what is to go is gone. The lock goes with the checkout's last word.
     pub(super) async fn leave(&self, leaving: Leaving) {
-        let Some(lock) = self.lock.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(lock) = lock(&self.lock).take() else { return };
         let (path, lock_path, commit) = (self.path.clone(), self.lock_path.clone(), self.commit.clone());
         let _ = on_disk(move || {
             match leaving {
