@@ -88,7 +88,10 @@ describe('sandbox', () => {
       cwd: folder,
       sandbox: { write: ['.'], protect: 'restore' },
     })
-    for await (const line of child.lines()) if (line === 'ready') child.kill()
+    const reading = async () => {
+      for await (const { text } of child.lines()) if (text === 'ready') child.kill().catch(() => {})
+    }
+    await expect(reading()).rejects.toThrow('stopped by kill()')
     await child.result.catch(() => {})
     expect(readFileSync(hook, 'utf8')).toBe('mine')
     rmSync(join(folder, '.git'), { recursive: true })

@@ -23,9 +23,9 @@ const MAX_FILES: usize = 2000;
 const MAX_DEPTH: usize = 8;
 /// Of a longer file its stamp is compared. A file that is to be put back may not be longer.
 const MAX_BYTES: u64 = 8 << 20;
-/// Read in all for one folder of `write`; then stamps are compared.
+/// Limit of the content that is read for one folder of `write`. Beyond it stamps are compared.
 const MAX_BYTES_OF_ALL: u64 = 64 << 20;
-/// Kept in memory to be put back.
+/// Limit of the content that is kept in memory to be put back.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 /// Named at most.
 const MAX_CHANGED: usize = 100;
@@ -40,14 +40,14 @@ pub(super) struct Protected {
     folders: Vec<(HeldFolder, Prints)>,
 }
 
-/// What was made, changed or removed since.
+/// Files that were made, changed or removed since.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
     pub changed: Vec<String>,
     pub restored: Vec<String>,
 }
 
-/// What of the names is in a folder, by paths below it.
+/// Files of the protected names in one folder, by their paths below it.
 #[derive(Default)]
 struct Prints {
     entries: BTreeMap<PathBuf, Entry>,
@@ -63,7 +63,7 @@ struct Entry {
     kept: Option<Kept>,
 }
 
-/// What is put back.
+/// Content that is put back.
 enum Kept {
     File { bytes: Vec<u8>, mode: u32 },
     Link(OsString),
@@ -84,7 +84,7 @@ impl Protected {
         let hasher = RandomState::new();
         let mut folders = Vec::new();
         for path in &sandbox.write {
-            // What can't be held by now is refused by the start.
+            // The start refuses a path that can't be opened, and a file has nothing below it.
             let Ok(folder) = HeldFolder::open(&cwd.join(path), &contained) else { continue };
             let prints = Prints::of(&folder, &protect, &hasher);
             if let Some(path) = prints.first_unkept(&protect) {
@@ -130,7 +130,7 @@ impl Protected {
     }
 }
 
-/// Where a name is, below the folder.
+/// Path of a protected name, below the folder.
 fn path_of(name: &str) -> &Path {
     Path::new(if name == PACKAGE_SCRIPTS { PACKAGE } else { name })
 }
@@ -139,7 +139,7 @@ impl Prints {
     fn of(folder: &HeldFolder, protect: &Protect, hasher: &RandomState) -> Prints {
         let mut prints = Prints::default();
         let told = protect.told.iter().map(|name| (name, false));
-        // Last: what is named twice is kept.
+        // These come last, so that a name of both lists is kept.
         for (name, keeps) in told.chain(protect.restored.iter().map(|name| (name, true))) {
             prints.add_name(folder, name, keeps, hasher);
         }
@@ -155,12 +155,12 @@ impl Prints {
         let mut walk = Walk { hasher, is_package, keeps, name: path, prints: self, left: MAX_FILES };
         match folder.open_below(parent) {
             Ok(parent) => walk.add(&parent, last, path, MAX_DEPTH),
-            // What stands in the way leads elsewhere: a link, or a file ".git" that names another folder.
+            // A link, or a file ".git" that names another folder, leads git elsewhere.
             Err(_) => walk.add_first_that_is_no_folder(folder, parent),
         }
     }
 
-    /// Of what is to be put back, what can't be.
+    /// First path that has to be put back and can't be.
     fn first_unkept(&self, protect: &Protect) -> Option<&Path> {
         let is_restored = |path: &&Path| {
             protect

@@ -146,7 +146,7 @@ impl Question {
         }
     }
 
-    /// Where the command is to run, as the agent names it; `None`: where the session is.
+    /// Folders that the agent names for the command to run in. None of them: the session's own.
     pub(crate) fn command_folders(&self) -> impl Iterator<Item = &str> {
         const NAMES: [&str; 7] =
             ["cwd", "workdir", "working_directory", "workingDirectory", "directory", "dir_path", "dir"];

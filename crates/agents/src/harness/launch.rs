@@ -59,7 +59,7 @@ pub struct Launch {
     /// Removed unless the caller sets the same name.
     pub removed: Vec<&'static str>,
     /// Beginnings of names of files that run later, outside, and that are put back after the run: the CLI's own sandbox would not let
-    /// them be written, and ours can't forbid it. The caller's own wish comes first.
+    /// them be written, and ours can't forbid it. The caller's own `protect` comes first.
     pub restored: &'static [&'static str],
     /// What the kernel holds it in.
     pub sandbox: Option<Sandbox>,

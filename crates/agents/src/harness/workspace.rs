@@ -24,7 +24,7 @@ pub(crate) struct SandboxPlace<'a> {
     pub home: Option<&'a str>,
     /// The run's own folder that it may write.
     pub scratch: &'a Path,
-    /// What a program in a sandbox before this one could write.
+    /// Folders that a program in an earlier sandbox could write.
     pub contained: &'a ContainedFolders,
 }
 
@@ -118,11 +118,11 @@ impl StatePath {
         })
     }
 
-    /// Where it really is.
+    /// Its real path.
     ///
     /// # Errors
-    /// `INVALID_OPTION` where a link leads to it that a program in an earlier sandbox could have made: what the CLI keeps its state in
-    /// lies in the workspace then.
+    /// `INVALID_OPTION` where a link leads to it that a program in an earlier sandbox could have made. The state lies in the workspace
+    /// then.
     pub(crate) fn granted(&self, contained: &ContainedFolders) -> Result<PathBuf, Error> {
         let placed = match self.is_file {
             true => place_below(&self.path, contained),

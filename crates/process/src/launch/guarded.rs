@@ -121,7 +121,7 @@ fn start_guard(
     start(&spawn, wiring)
 }
 
-/// What a sandbox is planned by.
+/// Inputs of a sandbox's plan.
 struct SandboxSpec {
     sandbox: Sandbox,
     cwd: Option<PathBuf>,
@@ -140,11 +140,11 @@ fn plan_of(wanted: &SandboxSpec) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Names by where it really is what lies in a folder that this sandbox, or one before it, lets its program write: no link on the way is
-/// followed then, and none that comes in between.
+/// Replaces each path below a writable folder by its real path. So no link on the way is followed, not even one that a program makes
+/// in between.
 fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
     let writable: Vec<PathBuf> = sandbox.write.iter().map(|path| cwd.join(path)).collect();
-    // Where all of the disk is writable, there is nothing to be led to.
+    // No link leads out of a disk that is writable as a whole.
     if writable.iter().any(|path| path.canonicalize().is_ok_and(|real| real == Path::new("/"))) {
         return Ok(());
     }
@@ -153,7 +153,7 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
             Err(Error::invalid_option(option, error.to_string()))
         }
-        // What can't be opened is told by the start.
+        // The start reports a path that can't be opened.
         place => Ok(place.ok().flatten()),
     };
     let base = placed("cwd", place_of_folder(cwd, &contained))?;
