@@ -5217,7 +5217,7 @@ declare class CopilotSession {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** What the runtime asks a session says which. */
+/** A question of the runtime to a session, which names the session. */
 type OfSession<T> = T & {
   sessionId: string
 }

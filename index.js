@@ -1,3 +1,3 @@
 'use strict'
-// The public face: everything that API.md of the package promises, typed in index.d.ts. Made by `npm run build`.
+// The CommonJS entry point; index.d.ts has its types. `npm run build` makes dist from lib/.
 module.exports = require('./dist/lib/index.js')
