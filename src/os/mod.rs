@@ -46,8 +46,8 @@ pub(crate) use host::{Host, HostState};
 pub(crate) use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
 pub(crate) use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
-    ticks_now, variables_of, walk_descendants, was_alive_for,
+    ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, rss_bytes, signal_process,
+    start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
 };
 pub(crate) use regular_file::{open_in_place, open_regular, read_short_text};
 pub(crate) use terminal::Terminal;
