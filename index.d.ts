@@ -1287,10 +1287,13 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
    * Writes the output to files as it arrives. Native code writes it; the output never passes through
    * JavaScript. Use it instead of an iterator. `result` keeps its part of the output as usual.
    *
-   * The files are opened at once, and emptied unless `append` is set. A disk that is slower than the
+   * The files are opened when the program has started, and emptied unless `append` is set. A disk that is slower than the
    * program slows the program down. Resolves when the program has ended and everything is written.
    *
-   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on.
+   * Call it right after `spawn()`: of output that was read earlier there is only what `result` keeps.
+   *
+   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on. Also
+   *   when a part of the output was dropped before the call.
    *   Otherwise the error of `result`; the files then hold what was read.
    */
   saveOutput(files: OutputFiles): Promise<SavedOutput>
