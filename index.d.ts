@@ -2391,7 +2391,7 @@ interface ErrorFacts {
     file?: string
     errno?: number
   } & Stopped
-  /** `saveOutput()` could not open or write its file. The program goes on. */
+  /** `saveOutput()` could not open or write its file, or came too late. The program goes on. */
   PROCESS_OUTPUT_FAILED: {
     file?: string
     errno?: number
