@@ -1296,10 +1296,13 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
    * Writes the output to files as it arrives. Native code writes it; the output never passes through
    * JavaScript. Use it instead of an iterator. `result` keeps its part of the output as usual.
    *
-   * The files are opened at once, and emptied unless `append` is set. A disk that is slower than the
+   * The files are opened when the program has started, and emptied unless `append` is set. A disk that is slower than the
    * program slows the program down. Resolves when the program has ended and everything is written.
    *
-   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on.
+   * Call it right after `spawn()`: of output that was read earlier there is only what `result` keeps.
+   *
+   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on. Also
+   *   when a part of the output was dropped before the call.
    *   Otherwise the error of `result`; the files then hold what was read.
    */
   saveOutput(files: OutputFiles): Promise<SavedOutput>
@@ -2397,7 +2400,7 @@ interface ErrorFacts {
     file?: string
     errno?: number
   } & Stopped
-  /** `saveOutput()` could not open or write its file. The program goes on. */
+  /** `saveOutput()` could not open or write its file, or came too late. The program goes on. */
   PROCESS_OUTPUT_FAILED: {
     file?: string
     errno?: number

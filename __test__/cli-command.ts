@@ -51,6 +51,12 @@ export function started(args: string[]) {
       }
       return printed
     },
+    /** Resolves with all that was printed, at the end. */
+    async rest(): Promise<string> {
+      child.stdout.setEncoding('utf8')
+      for await (const chunk of child.stdout) printed += chunk
+      return printed
+    },
   }
 }
 

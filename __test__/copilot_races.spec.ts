@@ -66,7 +66,7 @@ describe('stop() and start()', () => {
     const began = performance.now()
     await client.forceStop()
     await stopped
-    expect(performance.now() - began).toBeLessThan(1500)
+    expect(performance.now() - began).toBeLessThan(5000)
     expect(isAlive(pid)).toBe(false)
   })
 

@@ -265,7 +265,7 @@ describe('the process', () => {
     const began = performance.now()
     process.kill(pid, 'SIGKILL')
     expect(await turn).toMatchObject({ code: 'CONNECTION_LOST', signal: 'SIGKILL' })
-    expect(performance.now() - began).toBeLessThan(3000)
+    expect(performance.now() - began, 'long before the turn times out').toBeLessThan(20_000)
     await expect.poll(() => running(command), { timeout: 3000 }).toEqual([])
     await client.start()
     expect((await client.ping('alive')).message).toBe('pong: alive')

@@ -88,7 +88,7 @@ describe('the clocks', () => {
       })(),
     ])
     expect(silent.code).toBe('AGENT_TIMED_OUT')
-    expect(performance.now() - started).toBeLessThan(5000)
+    expect(performance.now() - started).toBeLessThan(20_000)
   })
 })
 

@@ -49,7 +49,7 @@ test('a run is told from its start to its end, in order', async () => {
   expect(stdout).toBe('hello\n\n')
   inOrder(
     lines,
-    /^run 1: runs pid=\d+ ps=[0-9a-f]{8} containment=\w+$/,
+    /^run 1: runs pid=\d+ ps=[0-9a-f]{16} containment=\w+$/,
     /^run 1: heard that its command exited$/,
     /^run 1: decided step=EndDrain reason=None silent_ms=\d+$/,
     /^run 1: heard that its tree is gone code=0 signal=None strays_killed=0 strays_left=0$/,

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -332,8 +332,30 @@ describe('saveOutput', () => {
     expect(() => running.lines()).toThrow('already being read')
     expect((await running.result).stdout).toBe('words\n')
     const missing = spawn('no-such-program')
-    await expect(
-      missing.saveOutput({ stdout: join(mkdtempSync(join(tmpdir(), 'save-')), 'x') }),
-    ).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    const kept = join(mkdtempSync(join(tmpdir(), 'save-')), 'x')
+    writeFileSync(kept, 'of an earlier run')
+    await expect(missing.saveOutput({ stdout: kept })).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    expect(readFileSync(kept, 'utf8')).toBe('of an earlier run')
+  })
+
+  it('that comes too late for the whole output says so', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'save-'))
+    const printed = 'head -c 100000 /dev/zero | tr "\\\\0" x'
+    const late = spawn('sh', ['-c', printed], { maxOutputBytes: 1000 })
+    await late.result
+    const stdout = join(folder, 'late')
+    await expect(late.saveOutput({ stdout })).rejects.toMatchObject({
+      code: 'PROCESS_OUTPUT_FAILED',
+      file: stdout,
+      message: expect.stringContaining('right after spawn()'),
+    })
+    const kept = spawn('sh', ['-c', printed])
+    await kept.result
+    await expect(kept.saveOutput({ stdout })).resolves.toEqual({ stdoutBytes: 100_000, stderrBytes: 0 })
+    const detached = spawn('sh', ['-c', 'echo one; read -r go; echo two'], { stdin: 'pipe' })
+    const saved = detached.saveOutput({ stdout })
+    detached.detachOutput()
+    await detached.stdin.end()
+    await expect(saved).resolves.toBeTruthy()
   })
 })

@@ -5,10 +5,27 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { pathToFileURL } from 'node:url'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ConcurrencyLimit, run, spawn } from '../index.js'
 
 const sh = (script: string) => ['-c', script]
+
+describe('a call that is refused', () => {
+  const refused: [string, (input: Readable) => Promise<unknown>][] = [
+    ['an option', (input) => run('cat', [], { input, timeoutMs: 'x' as never })],
+    ['an option, without arguments', (input) => run('cat', { input, idleTimeoutMs: 'x' as never })],
+    ['the program', (input) => run('', [], { input })],
+    ['an argument', (input) => run('cat', ['a\0b'], { input })],
+    ['a variable', (input) => spawn('cat', [], { input, env: { 'A=B': '' } }).result],
+    ['two inputs', (input) => spawn('cat', [], { input, stdin: 'pipe' } as never).result],
+    ['a record', (input) => run('cat', [], { input, record: '/proc/no/such' })],
+  ]
+  it.each(refused)('closes the stream that it was given: %s', async (_, call) => {
+    const input = new Readable({ read: () => {} })
+    await expect(call(input)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await vi.waitFor(() => expect(input.destroyed).toBe(true))
+  })
+})
 
 describe('a writable stdin', () => {
   it('takes text and bytes, is ended, and refuses what comes then', async () => {
@@ -325,4 +342,17 @@ describe('input', () => {
     const running = spawn('cat', { stdin: 'pipe', input: 'x' })
     await expect(running.result).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
+})
+
+it('takes many small chunks together, of every kind of source', async () => {
+  const count = 20_000
+  function* lines() {
+    for (let number = 0; number < count; number++)
+      yield number % 2 ? `${number}\n` : Buffer.from(`${number}\n`)
+  }
+  const expected = [...lines()].join('')
+  const late = { [Symbol.iterator]: () => ({ next: () => undefined as never }) }
+  for (const input of [lines(), Readable.from(lines()), ReadableStream.from(lines()), [...lines()]])
+    expect((await run('cat', { input: input as Iterable<string> })).stdout).toBe(expected)
+  await expect(run('cat', { input: late })).rejects.toMatchObject({ code: 'PROCESS_INPUT_FAILED' })
 })

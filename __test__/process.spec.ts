@@ -153,7 +153,8 @@ describe('the host', () => {
     const seen = JSON.parse(stdout)
     expect(seen).toMatchObject({ code: 'PROCESS_IDLE', lines: 10 })
     expect(seen.durationMs).toBeGreaterThan(690)
-    expect(seen.durationMs).toBeLessThan(2000)
+    // The thread is blocked for 3000 ms.
+    expect(seen.durationMs).toBeLessThan(2900)
   })
 
   it('ends by itself when all is done', async () => {

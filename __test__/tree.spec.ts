@@ -99,6 +99,27 @@ describe('a tree', () => {
     )
   })
 
+  it('is stopped by its id, not processes whose mark begins alike', async () => {
+    await using child = spawn('sh', ['-c', 'echo "$SHEEPDOG_RUN"; exec sleep 60'], { name: 'the real one' })
+    const { pid } = await child.started
+    const mark = (await child.lines().next()).value!.text as string
+    // Before and after it in the order of marks.
+    const forged = ['0', 'f'].map((digit) => {
+      const SHEEPDOG_RUN = mark.slice(0, 16) + digit.repeat(16) + mark.slice(32)
+      return spawnChild('sleep', ['60'], { env: { ...process.env, SHEEPDOG_RUN } })
+    })
+    try {
+      const [tree] = await until(async () => (await mine('the real one'))[0] && (await mine('the real one')))
+      expect(tree!.id).toBe(mark.slice(0, 16))
+      await until(async () => (await listTrees()).filter(({ id }) => id === tree!.id).length === 3)
+      expect(await stopTree(tree!.id)).toMatchObject({ tree: { pid }, killed: 1 })
+      expect((await child.result).signal).toBe('SIGTERM')
+      expect(forged.map((one) => isAlive(one.pid!))).toEqual([true, true])
+    } finally {
+      for (const one of forged) one.kill('SIGKILL')
+    }
+  })
+
   it('can be stopped from outside, and its host tells of the signal', async () => {
     await using child = spawn('sleep', ['60'], { name: 'stopped from outside' })
     await child.started

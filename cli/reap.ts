@@ -22,7 +22,7 @@ export const options = {
 export const notes = `
 Exit status: 0, or 1 if a tree could not be ended.`
 
-export const examples = ['sheepdog reap', 'sheepdog reap b07de5c2']
+export const examples = ['sheepdog reap', 'sheepdog reap b07de5c2913f6a4e']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)

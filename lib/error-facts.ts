@@ -95,7 +95,7 @@ export interface ErrorFacts {
   PROCESS_LOST: Stopped
   /** The source of the input failed; its error is the `cause`. */
   PROCESS_INPUT_FAILED: { file?: string; errno?: number } & Stopped
-  /** `saveOutput()` could not open or write its file. The program goes on. */
+  /** `saveOutput()` could not open or write its file, or came too late. The program goes on. */
   PROCESS_OUTPUT_FAILED: { file?: string; errno?: number }
   /** Something was written to stdin after its end. */
   PROCESS_STDIN_CLOSED: None

@@ -6,7 +6,7 @@ import { nativeLimit } from './limit'
 import { native } from './native'
 import { watchRun } from './observability/channel'
 import { pump } from './process/input'
-import { callOf, toSpec, type Call, type RunOptions } from './process/request'
+import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
 import type { RunResult } from './process/result'
 import { RunningProcess, type Started } from './process/running_process'
 import { ProcessStdin } from './process/stdin'
@@ -50,7 +50,7 @@ export async function run(command: string, args?: string[], options?: RunOptions
 /** Runs a program without arguments to its end. */
 export async function run(command: string, options?: RunOptions): Promise<RunResult>
 export async function run(command: string, args?: unknown, options?: unknown): Promise<unknown> {
-  return start(callOf(command, args, options), false).result
+  return start(prepared(command, args, options, false)).result
 }
 
 /** As below; stdin can be written to, and the output is bytes. */
@@ -79,7 +79,7 @@ export function spawn(command: string, options?: RunOptions): RunningProcess
 export function spawn(command: string, args?: unknown, options?: unknown): unknown {
   let started: Started
   try {
-    started = start(callOf(command, args, options), true)
+    started = start(prepared(command, args, options, true))
   } catch (error) {
     const result = Promise.reject<RunResult>(error)
     result.catch(() => {})
@@ -88,10 +88,19 @@ export function spawn(command: string, args?: unknown, options?: unknown): unkno
   return new RunningProcess(started)
 }
 
-function start(call: Call, canBeWritten: boolean): Started {
-  const { command, options } = call
+/** The call, checked. One that is refused closes its input, as every other end does: the caller may have no name for it. */
+function prepared(command: unknown, args: unknown, options: unknown, canBeWritten: boolean) {
+  try {
+    const call = callOf(command, args, options)
+    return { ...call, ...toSpec(call, canBeWritten) }
+  } catch (error) {
+    closeInput(args, options)
+    throw error
+  }
+}
+
+function start({ command, options, spec, source }: ReturnType<typeof prepared>): Started {
   const { signal, limit } = options
-  const { spec, source } = toSpec(call, canBeWritten)
   source?.take()
   if (signal?.aborted) source?.close()
   throwIfAborted(

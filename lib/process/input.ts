@@ -4,11 +4,16 @@ import { SheepdogError, invalidOption } from '../error'
 import { show } from '../option'
 import type { StdinQueue } from './stdin_queue'
 
+interface Next {
+  done?: boolean
+  value?: unknown
+}
+
 /** Chunks as they come. Nothing is asked of it before `next()`. */
 export interface Source {
   /** It is ours from now on: what it fails with before it is asked is told by `next()`, and to nobody else. */
   take(): void
-  next(): Promise<{ done?: boolean; value?: unknown }>
+  next(): Next | Promise<Next>
   /** Nobody wants more. */
   close(): void
 }
@@ -72,7 +77,7 @@ function ofIterable(
   return {
     // Without a listener its error would be the host's end.
     take: () => void stream?.on('error', () => {}),
-    next: async () => (iterator ??= open()).next(),
+    next: () => (iterator ??= open()).next(),
     close() {
       // Its failure to end is no failure of the run's.
       const end = async () => (stream ? stream.destroy() : iterator?.return?.())
@@ -83,6 +88,10 @@ function ofIterable(
 
 /** Asked for ahead of what the program has taken. */
 const AHEAD_BYTES = 256 << 10
+
+function isThenable(next: Next | Promise<Next>): next is Promise<Next> {
+  return typeof (next as { then?: unknown } | null)?.then === 'function'
+}
 
 /** How long chunks may come one after the other without a turn of the event loop. */
 const TURN_MS = 10
@@ -106,9 +115,12 @@ export async function pump(source: Source, stdin: StdinQueue, over: Promise<unkn
       await new Promise((resolve) => setImmediate(resolve))
       turnedMs = performance.now()
     }
-    let next: { done?: boolean; value?: unknown }
+    let next: Next | Promise<Next>
     try {
-      next = await source.next()
+      next = source.next()
+      // What is there is not waited for: a promise for each small chunk takes longer than the chunk.
+      if (isThenable(next)) next = await next
+      if (typeof next !== 'object' || next === null) throw new TypeError(`an iterator gave ${show(next)}`)
     } catch (error) {
       if (!isWanted) return
       isWanted = false
@@ -124,9 +136,9 @@ export async function pump(source: Source, stdin: StdinQueue, over: Promise<unkn
         `input: expected chunks that are strings or Uint8Arrays, got ${show(value)}`,
       )
     }
-    const taken = stdin.write(value)
-    if (stdin.waitingBytes >= AHEAD_BYTES && !(await taken)) return close()
     if (!stdin.isOpen) return close()
+    stdin.add(value)
+    if (stdin.waitingBytes >= AHEAD_BYTES && !(await stdin.taken())) return close()
   }
   isWanted = false
   await stdin.end()

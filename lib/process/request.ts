@@ -299,10 +299,25 @@ export interface Call {
   options: RunOptions
 }
 
+/** An array, and what is none of both, is checked as arguments. */
+function isOptions(args: unknown, options: unknown): boolean {
+  return options === undefined && typeof args === 'object' && args !== null && !Array.isArray(args)
+}
+
+/** Closes the stream that a refused call was given. */
+export function closeInput(args: unknown, options: unknown): void {
+  try {
+    const { input } = ((isOptions(args, options) ? args : options) ?? {}) as RunOptions
+    const source = sourceOf('input', input)
+    source?.take()
+    source?.close()
+  } catch {
+    // It is being read elsewhere, or can't even be looked at.
+  }
+}
+
 export function callOf(command: unknown, args: unknown, options: unknown): Call {
-  // An array, and what is none of both, is checked as arguments.
-  const onlyOptions =
-    options === undefined && typeof args === 'object' && args !== null && !Array.isArray(args)
+  const onlyOptions = isOptions(args, options)
   const given = onlyOptions ? args : options
   const list = onlyOptions ? undefined : args
   checkOptions(given, processOptionChecks)

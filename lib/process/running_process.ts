@@ -38,6 +38,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   #stdout: ReadableStream<Uint8Array> | undefined
   #stdoutNode: Readable | undefined
   #isWatched = false
+  #isDetached = false
 
   /** @internal */
   constructor({ process, result, stdin, hasTerminal, site }: Started<Output>) {
@@ -156,10 +157,13 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * Writes the output to files as it arrives. Native code writes it; the output never passes through
    * JavaScript. Use it instead of an iterator. `result` keeps its part of the output as usual.
    *
-   * The files are opened at once, and emptied unless `append` is set. A disk that is slower than the
+   * The files are opened when the program has started, and emptied unless `append` is set. A disk that is slower than the
    * program slows the program down. Resolves when the program has ended and everything is written.
    *
-   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on.
+   * Call it right after `spawn()`: of output that was read earlier there is only what `result` keeps.
+   *
+   * @throws PROCESS_OUTPUT_FAILED when a file cannot be opened or written; the program goes on. Also
+   *   when a part of the output was dropped before the call.
    *   Otherwise the error of `result`; the files then hold what was read.
    */
   async saveOutput(files: OutputFiles): Promise<SavedOutput> {
@@ -169,8 +173,21 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     this.#iterator = { close: () => process?.detachOutput() }
     this.#isWatched = true
     const saved = process ? await settle(process.saveOutput(stdout, stderr, append)) : undefined
-    await this.#result
-    return saved ?? { stdoutBytes: 0, stderrBytes: 0 }
+    const result = await this.#result
+    if (!saved) return { stdoutBytes: 0, stderrBytes: 0 }
+    // Bytes that were read before the call are there only as far as `result` keeps them.
+    for (const [file, written, read] of [
+      [stdout, saved.stdoutBytes, result.stdoutBytes],
+      [stderr, saved.stderrBytes, result.stderrBytes],
+    ] as const)
+      if (file !== undefined && written !== read && !this.#isDetached)
+        throw new SheepdogError(
+          'PROCESS_OUTPUT_FAILED',
+          `${show(file)} does not have the whole output: a part was dropped before saveOutput() was called. ` +
+            'Call it right after spawn(), or raise `maxOutputBytes`',
+          { file },
+        )
+    return saved
   }
 
   /** Same as `lines()`. */
@@ -180,6 +197,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
 
   /** Stops the delivery to the iterator or stream. The output is still read and kept for `result`. */
   detachOutput(): void {
+    this.#isDetached = true
     if (this.#iterator) this.#iterator.close()
     else this.#process?.detachOutput()
   }

@@ -7,8 +7,10 @@ const BATCH_BYTES = 256 << 10
 
 interface Waiting {
   bytes: Uint8Array
-  resolve(taken: boolean): void
+  resolve?(taken: boolean): void
 }
+
+const nothing = new Uint8Array()
 
 // As it is now: a test runner's fake timers must not stop it.
 const { setImmediate } = globalThis
@@ -41,10 +43,23 @@ export class StdinQueue {
       await new Promise<void>((resolve) => setImmediate(resolve))
       return false
     }
+    if (chunk.length === 0) return true
+    this.add(chunk)
+    return this.taken()
+  }
+
+  /** As `write`, for who does not wait for each chunk: a promise for each costs more than the chunk. */
+  add(chunk: string | Uint8Array): void {
+    if (chunk.length === 0) return
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    if (bytes.length === 0) return true
     this.#waitingBytes += bytes.length
-    const taken = new Promise<boolean>((resolve) => this.#waiting.push({ bytes, resolve }))
+    this.#waiting.push({ bytes })
+    this.#flushing ??= this.#flush()
+  }
+
+  /** Whether the pipe took all that was given so far; false when the program takes no more. */
+  taken(): Promise<boolean> {
+    const taken = new Promise<boolean>((resolve) => this.#waiting.push({ bytes: nothing, resolve }))
     this.#flushing ??= this.#flush()
     return taken
   }
@@ -62,7 +77,7 @@ export class StdinQueue {
       const taken = await this.#send(batch.map(({ bytes }) => bytes))
       for (const { bytes, resolve } of batch) {
         this.#waitingBytes -= bytes.length
-        resolve(taken)
+        resolve?.(taken)
       }
     }
     this.#flushing = undefined

@@ -3,12 +3,13 @@
 //! was killed leaves them, and some runtimes then refuse the session for ever.
 
 use super::event_log::{is_plain_id, log_path};
-use ground::os::was_alive_for;
+use ground::os::{command_names, was_alive_for};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// One lock. `is_stale`: its process is gone, or its number is that of a process which began after the lock was written.
+/// One lock. `is_stale`: its process is gone, or its number is that of a process which began after the lock was written and is
+/// no Copilot CLI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SessionLock {
     pub pid: i32,
@@ -32,7 +33,9 @@ fn lock_at(path: PathBuf) -> Option<SessionLock> {
     let facts = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
     let written = facts.modified().ok()?;
     let age = SystemTime::now().duration_since(written).unwrap_or(Duration::ZERO);
-    (pid > 0).then(|| SessionLock { pid, is_stale: !was_alive_for(pid, age), path })
+    // A clock that was set after the lock was written makes its owner look younger than the lock.
+    let is_owned = || was_alive_for(pid, age) || command_names(pid, "copilot");
+    (pid > 0).then(|| SessionLock { pid, is_stale: !is_owned(), path })
 }
 
 /// Removes the locks if all of them are stale, each looked at once more right before. Says whose they were; `None` when a
@@ -95,13 +98,20 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_process_that_began_after_the_lock_was_written_is_not_its_owner() {
-        let own = std::process::id().cast_signed();
-        let home = home_with(&[own]);
-        let lock = home.path().join("session-state/s").join(format!("inuse.{own}.lock"));
-        let old = SystemTime::now() - Duration::from_secs(7 * 24 * 3600);
-        fs::File::options().write(true).open(lock).unwrap().set_modified(old).unwrap();
-        assert!(locks_of(home.path(), "s")[0].is_stale);
+    fn a_process_that_began_after_the_lock_was_written_is_its_owner_only_as_a_copilot() {
+        use std::os::unix::process::CommandExt;
+        for (name, is_stale) in [("sleep", true), ("copilot", false)] {
+            let mut child = std::process::Command::new("sleep").arg0(name).arg("60").spawn().unwrap();
+            let pid = child.id().cast_signed();
+            let home = home_with(&[pid]);
+            let lock = home.path().join("session-state/s").join(format!("inuse.{pid}.lock"));
+            let old = SystemTime::now() - Duration::from_secs(7 * 24 * 3600);
+            fs::File::options().write(true).open(lock).unwrap().set_modified(old).unwrap();
+            let locks = locks_of(home.path(), "s");
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(locks[0].is_stale, is_stale, "{name}");
+        }
     }
 
     #[test]

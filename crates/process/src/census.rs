@@ -12,7 +12,7 @@
 //! host is known to be gone: of hosts in another container or boot nothing is known.
 
 use super::command::GUARD;
-use super::roster::{Entry, cross_out, entries};
+use super::roster::{Entry, cross_out, entries, tree_id};
 use super::sweep::{SweepRequest, marks_of, sweep};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{
@@ -166,6 +166,8 @@ struct Found {
     mark: String,
     members: Vec<ProcessIdentity>,
     guards: Vec<ProcessIdentity>,
+    /// The list has it, and its guard or its command says so too.
+    is_proven: bool,
     facts: TreeFacts,
 }
 
@@ -184,7 +186,9 @@ async fn find() -> Result<Look> {
 }
 
 async fn find_one(id: &str) -> Result<Option<Found>> {
-    Ok(find().await?.found.into_iter().find(|found| found.facts.id == id))
+    // A program may give processes of its own a mark with the same beginning: it does not take the place of a run.
+    let same = find().await?.found.into_iter().filter(|found| found.facts.id == id);
+    Ok(same.max_by_key(|found| found.is_proven))
 }
 
 /// One look at everything. Blocks.
@@ -212,7 +216,9 @@ fn look() -> Look {
         let entry = listed.get(mark);
         let mut pids = members.get(mark).cloned().unwrap_or_default();
         let mut guards = Vec::new();
+        let mut is_proven = false;
         if let Some(root) = entry.and_then(|(entry, _)| entry.root()).filter(|root| proves(root.pid, mark)) {
+            is_proven = true;
             for identity in table.descendants(root.pid).into_iter().chain([root]) {
                 // A tree in this tree has a mark of its own.
                 let is_another =
@@ -226,7 +232,9 @@ fn look() -> Look {
         }
         let own: Vec<&ProcessEntry> = pids.iter().filter_map(|pid| processes.get(pid).copied()).collect();
         match Host::parse_mark(mark) {
-            Some(host) if !own.is_empty() => found.push(describe(mark, host, entry, &own, guards)),
+            Some(host) if !own.is_empty() => {
+                found.push(Found { is_proven, ..describe(mark, host, entry, &own, guards) })
+            }
             Some(host) if host.state() == HostState::Gone => {
                 idle.append(&mut guards);
                 cross_out(mark);
@@ -267,7 +275,7 @@ fn describe(
     let processes: Vec<TreeMember> = own.iter().map(|entry| member(entry)).collect();
     let first = own.iter().min_by_key(|entry| (entry.identity.start_time, entry.identity.pid));
     let facts = TreeFacts {
-        id: mark.chars().take(8).collect(),
+        id: tree_id(mark).to_owned(),
         name: named.and_then(|entry| entry.name.clone()),
         state,
         host_pid: host.pid,
@@ -288,7 +296,7 @@ fn describe(
         record: named.and_then(|entry| entry.record.as_ref()).map(|path| path.to_string_lossy().into_owned()),
     };
     let members = own.iter().map(|entry| entry.identity).collect();
-    Found { mark: mark.to_owned(), members, guards, facts }
+    Found { mark: mark.to_owned(), members, guards, is_proven: false, facts }
 }
 
 fn member(entry: &ProcessEntry) -> TreeMember {

@@ -49,7 +49,7 @@ pub(super) async fn run(
     };
     publisher.set_started(Ok(launched.pid));
     let containment = launched.level;
-    debug!(target: RUN, id = number, pid = launched.pid, ps = opened.short_mark(), ?containment, "runs");
+    debug!(target: RUN, id = number, pid = launched.pid, ps = opened.tree_id(), ?containment, "runs");
     let protected = opened.protected.take();
     let mut runner = Runner::new(number, spec, written, launched, opened);
     let watched = AssertUnwindSafe(async {

@@ -28,6 +28,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 const MAX_ENTRY_BYTES: u64 = 64 << 10;
 const MAX_NAME_BYTES: usize = 200;
 
+/// Digits of a mark that name its tree: so many that two trees of a machine never share them by chance.
+const ID_DIGITS: usize = 16;
+
+/// What `sheepdog ps` calls the tree of this mark.
+pub(super) fn tree_id(mark: &str) -> &str {
+    mark.get(..ID_DIGITS).unwrap_or_default()
+}
+
 /// What is written down of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -50,7 +50,13 @@ impl Process {
                 tokio::time::sleep(GIVE_UP).await;
             };
             tokio::select! {
-                saved = write_all(chunks, plan, contained) => saved,
+                saved = async {
+                    // Files are for the output of a program: where none was started, they stay as they are.
+                    match process.started().await {
+                        Ok(_) => write_all(chunks, plan, contained).await,
+                        Err(_) => Ok(Saved::default()),
+                    }
+                } => saved,
                 () = disk_hangs => {
                     let waited = GIVE_UP.as_secs();
                     let message = format!("the output was not written within {waited} s after the end of the run: the disk is too slow");

@@ -14,6 +14,7 @@ use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
 use super::on_record;
 use super::order::{Order, WantedEnd};
 use super::protected::Protected;
+use super::roster::tree_id;
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use ground::error::Error;
@@ -111,9 +112,9 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// What `sheepdog ps` calls it.
-    pub(super) fn short_mark(&self) -> &str {
-        self.mark.get(..8).unwrap_or_default()
+    /// What `sheepdog ps` calls its tree.
+    pub(super) fn tree_id(&self) -> &str {
+        tree_id(&self.mark)
     }
 }
 

@@ -9,6 +9,7 @@ use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Fault, Stop, verdict};
 use crate::harness::TurnRequest;
 use crate::harness::clock::{Clock, ClockLimits, Heard};
+use crate::harness::hold::Rest;
 use crate::harness::patience::{Patience, Wait};
 use crate::harness::replay::TurnResult;
 use crate::harness::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
@@ -43,7 +44,7 @@ pub(crate) struct Active {
     /// As births of processes are compared with.
     pub begun_at: Moment,
     /// Until then nothing is sent: a usage limit.
-    pub resting: Option<SystemTime>,
+    pub resting: Option<Rest>,
     /// What was sent last, or is to be.
     sent: String,
     /// What had been done when it was sent.
@@ -204,7 +205,7 @@ impl Active {
 
     /// Nothing is sent until then.
     pub(crate) fn rest(&mut self, until: SystemTime) {
-        self.resting = Some(until);
+        self.resting = Some(Rest::until(until));
         self.state.rest();
     }
 

@@ -4,7 +4,6 @@
 use super::active::Active;
 use super::owner::Owner;
 use super::verdict::Fault;
-use crate::harness::hold::next_look;
 use crate::harness::usage_limit::{UsageLimit, waiting};
 use ground::error::Error;
 use ground::trace::{SESSION, debug};
@@ -43,8 +42,8 @@ impl Owner {
 
     /// The clock that a resting turn waits for may show its time.
     pub(super) fn on_rested(&mut self, now: Instant) {
-        let until = self.active.as_ref().and_then(|active| active.resting);
-        if until.is_some_and(|until| next_look(until).is_none()) {
+        let rest = self.active.as_ref().and_then(|active| active.resting);
+        if rest.is_some_and(|rest| rest.left(SystemTime::now(), now).is_none()) {
             self.ask_again(now);
         }
     }
@@ -62,7 +61,7 @@ impl Owner {
 impl Active {
     /// When a resting turn looks at the clock again.
     pub(super) fn looks_again(&self, now: Instant) -> Option<Instant> {
-        let left = self.resting.and_then(next_look).unwrap_or_default();
+        let left = self.resting.and_then(|rest| rest.left(SystemTime::now(), now)).unwrap_or_default();
         now.checked_add(left)
     }
 }

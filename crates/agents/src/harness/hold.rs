@@ -5,8 +5,13 @@ use super::provider::Provider;
 use ground::lock::lock;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+<<<<<<< HEAD
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
+=======
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+>>>>>>> 3a11e059789d9803905f5d282990ee08efb42e41
 
 /// A sleep is measured on a clock that stands still while the machine sleeps: so often the clock on the wall is looked at.
 const LOOK: Duration = Duration::from_secs(15);
@@ -48,17 +53,39 @@ impl Holds {
     }
 }
 
-/// Sleeps until the clock on the wall shows this, however the machine slept meanwhile and whoever set it.
+/// Sleeps until the clock on the wall shows this, however the machine slept meanwhile. A clock that is set back does not make it
+/// longer.
 pub(crate) async fn wall_clock(until: SystemTime) {
-    while let Some(left) = next_look(until) {
+    let rest = Rest::until(until);
+    while let Some(left) = rest.left(SystemTime::now(), Instant::now()) {
         tokio::time::sleep(left).await;
     }
 }
 
-/// When the clock on the wall is looked at again; `None`: it shows this, or later.
-pub(crate) fn next_look(until: SystemTime) -> Option<Duration> {
-    let left = from_now(until);
-    (!left.is_zero()).then(|| left.min(LOOK))
+/// A wait for a time of the clock on the wall. PURE.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    until: SystemTime,
+    /// It lasts no longer than the clock said at its beginning.
+    latest: Option<Instant>,
+}
+
+impl Rest {
+    pub(crate) fn until(until: SystemTime) -> Rest {
+        Rest::begun(until, SystemTime::now(), Instant::now())
+    }
+
+    fn begun(until: SystemTime, wall: SystemTime, now: Instant) -> Rest {
+        Rest { until, latest: now.checked_add(until.duration_since(wall).unwrap_or_default()) }
+    }
+
+    /// After how long the clocks are looked at again; `None`: it is over.
+    pub(crate) fn left(&self, wall: SystemTime, now: Instant) -> Option<Duration> {
+        let by_wall = self.until.duration_since(wall).unwrap_or_default();
+        let at_most = self.latest.map_or(by_wall, |latest| latest.saturating_duration_since(now));
+        let left = by_wall.min(at_most);
+        (!left.is_zero()).then(|| left.min(LOOK))
+    }
 }
 
 /// No time when that has passed.
@@ -94,6 +121,23 @@ mod tests {
         assert_eq!((holds.until(two, now), holds.until(other, now)), (None, None));
         assert_eq!(holds.until(one, after(10)), None);
         assert_eq!(holds.until(one, now), None, "what is over is forgotten");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_shortens_a_rest_and_never_makes_it_longer() {
+        let (wall, now) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Instant::now());
+        let second = Duration::from_secs(1);
+        let rest = Rest::begun(wall + 10 * second, wall, now);
+        assert_eq!(rest.left(wall, now), Some(10 * second));
+        assert_eq!(
+            rest.left(wall + 10 * second, now + second),
+            None,
+            "the machine slept, or the clock was set"
+        );
+        assert_eq!(rest.left(wall - 36_000 * second, now + 4 * second), Some(6 * second));
+        assert_eq!(rest.left(wall - 36_000 * second, now + 10 * second), None);
+        assert_eq!(Rest::begun(wall + 100 * second, wall, now).left(wall, now), Some(LOOK));
+        assert_eq!(Rest::begun(wall - second, wall, now).left(wall, now), None);
     }
 
     #[tokio::test]

@@ -47,9 +47,15 @@ pub use held_folder::{
 pub use host::{Host, HostState};
 pub use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
+<<<<<<< HEAD
 pub use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
     ticks_now, variables_of, walk_descendants, was_alive_for,
+=======
+pub(crate) use process_table::{
+    ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, rss_bytes, signal_process,
+    start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
+>>>>>>> 3a11e059789d9803905f5d282990ee08efb42e41
 };
 pub use regular_file::{open_in_place, open_regular, read_short_text};
 pub use terminal::Terminal;

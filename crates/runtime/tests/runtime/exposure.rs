@@ -316,7 +316,7 @@ async fn rule_15_a_server_without_work_closes_at_once() {
     let _silent = Peer::connect(&server).await;
     let started = Instant::now();
     tokio::join!(server.close(), async { assert_eq!(idle.next().await, None) });
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
     tokio_tungstenite::connect_async(server.url()).await.unwrap_err();
 }
 
@@ -351,7 +351,7 @@ async fn too_many_sessions_are_refused() {
     drop(second);
     let started = Instant::now();
     while upgrade(&server, "/", None).await != 101 {
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(30));
     }
 }
 

@@ -14,6 +14,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Programs here sleep for a minute: what is not ended takes that long. A busy machine never does.
+const LONG_BEFORE_IT_ENDS: Duration = Duration::from_secs(30);
+
 fn strings<'a>(arguments: &[&'a str]) -> Vec<&'a OsStr> {
     arguments.iter().copied().map(OsStr::new).collect()
 }
@@ -302,7 +305,7 @@ async fn kill_ends_the_whole_tree_at_once() {
     assert_eq!(count.left, 0);
     assert!(count.strays_killed >= 2, "{count:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)));
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < LONG_BEFORE_IT_ENDS, "{:?}", began.elapsed());
     // Once more is the same.
     process.lifeline.kill();
     assert_eq!(process.lifeline.next().await, GuardEvent::Gone(count));
@@ -349,7 +352,7 @@ async fn lost_when(kills: impl FnOnce(i32, i32)) {
         event = process.lifeline.next().await;
     }
     assert!(matches!(event, GuardEvent::Lost(Some(_))), "{event:?}");
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < LONG_BEFORE_IT_ENDS, "{:?}", began.elapsed());
     assert!(!is_alive(stray) && !is_alive(program));
 }
 
@@ -387,7 +390,7 @@ async fn guards_that_were_stopped_are_woken_by_a_kill() {
     let (_, count) = end(&mut process).await;
     assert_eq!((count.strays_killed, count.left), (1, 0));
     assert!(!is_alive(pids[0]));
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(began.elapsed() < LONG_BEFORE_IT_ENDS, "{:?}", began.elapsed());
 }
 
 #[test]
