@@ -3,6 +3,7 @@
 
 use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::promise::{Settled, settle};
+use crate::error::Error;
 use crate::fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
 use crate::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
 use napi::Env;
@@ -164,11 +165,20 @@ impl NativeJob {
     /// `value`: JSON.
     #[napi]
     pub fn finish(&self, value: String) {
-        self.settle(JobAnswer::Done(serde_json::from_str(&value).unwrap_or_default()));
+        self.settle(match serde_json::from_str(&value) {
+            Ok(value) => JobAnswer::Done(value),
+            // Nested too deep, or half a character. To run it again would come to the same.
+            Err(error) => {
+                let error = Error::invalid_option("result", format!("cannot be stored as JSON: {error}"));
+                JobAnswer::Failed(JobFault::from(&error))
+            }
+        });
     }
 
+    /// `facts`: JSON. What can't be read of it is left out.
     #[napi]
-    pub fn fail(&self, code: String, message: String, facts: Map<String, Value>) {
+    pub fn fail(&self, code: String, message: String, facts: String) {
+        let facts: Map<String, Value> = serde_json::from_str(&facts).unwrap_or_default();
         self.settle(JobAnswer::Failed(JobFault { code, message, facts }));
     }
 
