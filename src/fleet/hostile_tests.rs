@@ -276,6 +276,7 @@ fn a_job_has_one_message_until_it_is_tried_again() {
     let spec = JobSpec { id: "a".into(), handler: Some("h".into()), ..JobSpec::new() };
     let record = super::record::JobRecord::queued(&spec).of_message(7).unwrap();
     assert!(record.clone().of_message(7).is_some() && record.clone().of_message(8).is_none());
+    assert!(record.clone().of_message(0).unwrap().of_message(7).is_some(), "unknown is no other one");
     let over = record.after(&JobEvent::CancelForced { now: 1 }).unwrap();
     assert!(over.after(&JobEvent::Retried).unwrap().of_message(8).is_some());
 }

@@ -104,7 +104,11 @@ impl<'a> Mirror<'a> {
             Err(fault) => {
                 // On a full disk nothing else would make room.
                 let path = self.path.clone();
-                let _ = on_disk(move || Ok(remove_halves(&path))).await;
+                let _ = on_disk(move || {
+                    remove_halves(&path);
+                    Ok(())
+                })
+                .await;
                 Err(match fault {
                     GitFault::MissingRef => no_commit(self.address, source.wanted()),
                     fault => fault.into_error(self.address),
