@@ -199,7 +199,12 @@ describe.runIf(hasServer)('the users of the example', () => {
     // A log that is delivered into the records: the server makes the consumer, and delivers nothing there.
     const evil = JSON.stringify({
       stream_name: 'SD_LOG',
-      config: { name: 'evil', deliver_subject: '$KV.SD_RUN.victim', filter_subject: 'sd.log.>', ack_policy: 'none' },
+      config: {
+        name: 'evil',
+        deliver_subject: '$KV.SD_RUN.victim',
+        filter_subject: 'sd.log.>',
+        ack_policy: 'none',
+      },
     })
     await submitter.say(
       `PUB sd.api.CONSUMER.CREATE.SD_LOG.evil.sd.log.> _INBOX.submitter.x ${evil.length}\r\n${evil}\r\n`,

@@ -361,4 +361,46 @@ describe.runIf(hasServer)('a fleet', () => {
     expect(missing.code).toBe('FLEET_SERVER_MISSING')
     expect(missing).toBeInstanceOf(SheepdogError)
   })
+
+  it('ends a job whatever its handler returns or throws', async () => {
+    const queue = newQueue()
+    let deep: unknown = 1
+    for (let depth = 0; depth < 3000; depth++) deep = [deep]
+    const handlers = {
+      deep: () => deep,
+      half: () => '\ud800',
+      throwsDeep() {
+        throw Object.assign(new Error('no'), { deep, kind: 'mine' })
+      },
+      throwsGetter() {
+        throw Object.defineProperty(new Error('no'), 'message', {
+          get() {
+            throw new Error('inner')
+          },
+        })
+      },
+      throwsProxy() {
+        throw new Proxy(
+          {},
+          {
+            get() {
+              throw new Error('inner')
+            },
+          },
+        )
+      },
+    }
+    const worker = await fleet.work({ queues: [queue], handlers })
+    const ended = async (handler: string) =>
+      failure((await fleet.submit({ handler, queue, attempts: 1 })).result)
+    for (const handler of ['deep', 'half'])
+      expect(await ended(handler)).toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining('cannot be stored as JSON'),
+      })
+    expect(await ended('throwsDeep')).toMatchObject({ code: 'JOB_FAILED', message: 'no' })
+    for (const handler of ['throwsGetter', 'throwsProxy'])
+      expect(await ended(handler)).toMatchObject({ message: 'the handler threw a value that cannot be read' })
+    await worker.close()
+  })
 })

@@ -154,7 +154,7 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     id,
     key,
     keyLimit,
-    at: at?.getTime(),
+    at: at && Math.max(0, at.getTime()),
     attempts,
     artifacts,
     data: plain(data),

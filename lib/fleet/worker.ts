@@ -237,19 +237,41 @@ async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | u
   })
 }
 
+<<<<<<< HEAD
 /** The part of a thrown value that can be sent to the fleet. */
 function faultOf(error: unknown): { code: string; message: string; facts: Record<string, unknown> } {
   if (!(error instanceof Error)) return { code: 'JOB_FAILED', message: String(error), facts: {} }
+=======
+/** What can travel of whatever was thrown. */
+/** An error as it travels; `facts` is JSON. */
+interface Fault {
+  code: string
+  message: string
+  facts: string
+}
+
+/** Never throws: reading what a handler threw may run the handler's code. */
+function faultOf(error: unknown): Fault {
+  try {
+    return readFault(error)
+  } catch {
+    return { code: 'JOB_FAILED', message: 'the handler threw a value that cannot be read', facts: '{}' }
+  }
+}
+
+function readFault(error: unknown): Fault {
+  if (!(error instanceof Error)) return { code: 'JOB_FAILED', message: String(error), facts: '{}' }
+>>>>>>> 32d1ee15257cf92d133daae3abae898c7518a7bd
   const { code } = error as { code?: unknown }
-  let facts: Record<string, unknown> = {}
+  let facts = '{}'
   try {
     const { code: _, message: __, stack: ___, ...fields } = JSON.parse(JSON.stringify({ ...error }))
-    facts = fields
+    facts = JSON.stringify(fields)
   } catch {
     // Its fields can't travel; its code and its words do.
   }
   const name = typeof code === 'string' && code !== '' ? code : 'JOB_FAILED'
-  return { code: name, message: error.message, facts }
+  return { code: name, message: String(error.message), facts }
 }
 
 /** A worker of a fleet. It keeps this process alive until it is closed. */

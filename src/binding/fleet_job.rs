@@ -5,7 +5,11 @@ use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::promise::{Settled, settle};
 use agents::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
 use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
+<<<<<<< HEAD
 use ground::lock::lock;
+=======
+use ground::error::Error;
+>>>>>>> 32d1ee15257cf92d133daae3abae898c7518a7bd
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -165,11 +169,20 @@ impl NativeJob {
     /// `value`: JSON.
     #[napi]
     pub fn finish(&self, value: String) {
-        self.settle(JobAnswer::Done(serde_json::from_str(&value).unwrap_or_default()));
+        self.settle(match serde_json::from_str(&value) {
+            Ok(value) => JobAnswer::Done(value),
+            // Nested too deep, or half a character. To run it again would come to the same.
+            Err(error) => {
+                let error = Error::invalid_option("result", format!("cannot be stored as JSON: {error}"));
+                JobAnswer::Failed(JobFault::from(&error))
+            }
+        });
     }
 
+    /// `facts`: JSON. What can't be read of it is left out.
     #[napi]
-    pub fn fail(&self, code: String, message: String, facts: Map<String, Value>) {
+    pub fn fail(&self, code: String, message: String, facts: String) {
+        let facts: Map<String, Value> = serde_json::from_str(&facts).unwrap_or_default();
         self.settle(JobAnswer::Failed(JobFault { code, message, facts }));
     }
 

@@ -152,6 +152,19 @@ async fn a_path_of_any_length_is_kept_and_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn an_id_may_have_any_letters() {
+    let Some(server) = TestServer::start().await else { return };
+    let engine = server.engine().await;
+    let worker = worker(&engine, &Texts::new(true)).await;
+    for id in ["a\r\nPUB x 0\r\n", "..", "*", ">", " ", "../../etc", "ä.b", "=0a"] {
+        submit(&engine, json!({ "id": id, "key": id })).await.unwrap();
+        let record = settled(&engine, id).await;
+        assert_eq!((record.id.as_str(), record.state), (id, JobState::Done));
+    }
+    worker.close().await;
+}
+
+#[tokio::test]
 async fn a_queue_of_any_name_has_workers() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
@@ -263,6 +276,7 @@ fn a_job_has_one_message_until_it_is_tried_again() {
     let spec = JobSpec { id: "a".into(), handler: Some("h".into()), ..JobSpec::new() };
     let record = super::record::JobRecord::queued(&spec).of_message(7).unwrap();
     assert!(record.clone().of_message(7).is_some() && record.clone().of_message(8).is_none());
+    assert!(record.clone().of_message(0).unwrap().of_message(7).is_some(), "unknown is no other one");
     let over = record.after(&JobEvent::CancelForced { now: 1 }).unwrap();
     assert!(over.after(&JobEvent::Retried).unwrap().of_message(8).is_some());
 }

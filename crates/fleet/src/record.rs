@@ -276,6 +276,10 @@ impl JobRecord {
 
     /// The record as the message of this sequence may change it; `None`: the job has another message.
     pub fn of_message(mut self, sequence: u64) -> Option<JobRecord> {
+        if sequence == 0 {
+            // The server did not say which one it is.
+            return Some(self);
+        }
         let is_ours = self.message.is_none_or(|message| message == sequence);
         self.message = Some(sequence);
         is_ours.then_some(self)

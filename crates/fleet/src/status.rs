@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Jobs that are told of one by one.
 const MAX_SHOWN: usize = 20;
 /// Records that are looked at for jobs without a message. What nobody writes any more becomes one of the oldest.
-const MAX_RECORDS: usize = 5000;
+const MAX_RECORDS: usize = 2000;
 const LOST_MESSAGE: &str =
     "the server has lost its message, so that no worker gets it: cancel it, then submit it under another id";
 const UNKNOWN_RECORD: &str = "its record can't be read: it was written by a newer version";

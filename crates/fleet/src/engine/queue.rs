@@ -84,7 +84,8 @@ impl Engine {
     pub(crate) async fn put_job(&self, spec: &JobSpec, again: &str) -> Result<bool, Error> {
         let (mut pairs, payload) = self.spec_message(spec).await?;
         let subject = self.names().job(&spec.queue, spec.priority, &spec.id);
-        pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", spec.id)));
+        // As subjects have the id: a header takes no end of a line.
+        pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", Names::token(&spec.id))));
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         match self.store(&subject, headers(&pairs), payload, RetryFor::ASKED).await {
