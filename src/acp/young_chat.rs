@@ -4,7 +4,7 @@
 use crate::os::{blocking, open_regular};
 use crate::record::stamp::{epoch_ms, utc};
 use std::fs::read_dir;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +13,7 @@ const MINUTE_MS: u64 = 60_000;
 const MARGIN: Duration = Duration::from_millis(50);
 /// Of a file, looked at.
 const MAX_LINES: usize = 1000;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// How long it has to be waited until this session can be taken up; `None`: not at all. `variable`: of the agent's environment.
 pub(super) async fn wait(variable: impl Fn(&str) -> Option<String>, session: &str) -> Option<Duration> {
@@ -36,7 +37,7 @@ fn is_young(folder: &Path, session: &str, now_ms: u64) -> bool {
 /// Its first lines are there from the start.
 fn has_words(file: &Path) -> bool {
     let Ok((file, _)) = open_regular(file) else { return false };
-    let lines = BufReader::new(file).lines().map_while(Result::ok).take(MAX_LINES);
+    let lines = BufReader::new(file.take(MAX_BYTES)).lines().map_while(Result::ok).take(MAX_LINES);
     lines.into_iter().any(|line| line.contains("\"type\":\"gemini\""))
 }
 
