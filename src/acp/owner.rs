@@ -23,7 +23,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::scheduler::Slot;
 use crate::harness::usage_limit::HeldAccount;
 use crate::jsonrpc::is_closed_by_peer;
-use crate::os::sleep_until;
+use crate::os::{Claim, sleep_until};
 use crate::trace::{self, SESSION, debug};
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -108,6 +108,7 @@ pub(crate) struct Owner {
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) inbox: Option<super::connection::Inbox>,
     pub(super) folder: Option<RunFolder>,
+    pub(super) claim: Option<Claim>,
     pub(super) can_steer: bool,
     pub(super) preamble: Option<String>,
     pub(super) warnings: Vec<String>,
@@ -169,6 +170,7 @@ impl Owner {
             shown,
             inbox: Some(opened.inbox),
             folder: Some(opened.folder),
+            claim: opened.claim,
             can_steer: opened.can_steer,
             preamble: opened.preamble,
             warnings: opened.warnings,

@@ -8,6 +8,7 @@
 //! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
 //! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | as it is |
+//! | [`Claim`] | a socket's name in the abstract namespace | nobody else is known to hold a name |
 //! | [`Terminal`] | posix_openpt(3) | the same |
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
@@ -19,6 +20,7 @@ mod address;
 mod at_exit;
 mod awake;
 mod blocking;
+mod claim;
 mod deadline;
 mod disk;
 mod exit;
@@ -36,6 +38,7 @@ pub(crate) use address::{addresses_of, connect_to};
 pub(crate) use at_exit::at_exit;
 pub(crate) use awake::Awake;
 pub(crate) use blocking::blocking;
+pub(crate) use claim::Claim;
 pub(crate) use deadline::sleep_until;
 pub(crate) use disk::{on_disk, read_piece, write_piece};
 pub(crate) use exit::wait_for_exit;
