@@ -762,8 +762,8 @@ declare class ConcurrencyLimit {
   use<T>(
     work: () => T | PromiseLike<T>,
     options?: {
-      signal?: AbortSignal
-      timeoutMs?: number
+      signal?: AbortSignal | undefined
+      timeoutMs?: number | undefined
     },
   ): Promise<T>
 }
@@ -787,13 +787,13 @@ interface SandboxOptions {
    *
    * @default [] (nothing, except `/dev/null`)
    */
-  write?: string[]
+  write?: string[] | undefined
   /**
    * Files and folders that the program may read and execute. Everything in `write` may be read too.
    *
    * @default everything
    */
-  read?: string[]
+  read?: string[] | undefined
   /**
    * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
    * ports only (Linux 6.7 or newer); UDP is not limited.
@@ -807,15 +807,18 @@ interface SandboxOptions {
         /** TCP ports that the program may connect to, from 0 to 65535. */
         ports: number[]
       }
+    | undefined
   /** Least versions that the kernel must have. */
-  require?: {
-    /**
-     * Least version of Landlock. With an older one the promise rejects with SANDBOX_UNAVAILABLE and nothing is
-     * started. Version 6 (Linux 6.12) limits signals and abstract sockets. `sandboxSupport()` returns the
-     * version of this machine.
-     */
-    landlock?: number
-  }
+  require?:
+    | {
+        /**
+         * Least version of Landlock. With an older one the promise rejects with SANDBOX_UNAVAILABLE and nothing is
+         * started. Version 6 (Linux 6.12) limits signals and abstract sockets. `sandboxSupport()` returns the
+         * version of this machine.
+         */
+        landlock?: number | undefined
+      }
+    | undefined
   /**
    * Files at the top of each folder of `write` that your own tools execute later, outside of the sandbox. They
    * are compared before and after the run. `result.sandbox.changed` lists those that were made, changed or
@@ -839,6 +842,7 @@ interface SandboxOptions {
         /** `"report"`: list the changes. `"restore"`: undo them as well. */
         how: 'report' | 'restore'
       }
+    | undefined
 }
 /** Limits that the kernel enforced during a run. */
 interface SandboxReport {
@@ -907,18 +911,18 @@ interface RunOptions {
    * @default the working directory of this process
    * @throws PROCESS_CWD_MISSING when it does not exist or is no folder.
    */
-  cwd?: string | URL
+  cwd?: string | URL | undefined
   /**
    * Environment variables that are set on top of the inherited ones. `undefined` removes a variable.
    */
-  env?: Record<string, string | undefined>
+  env?: Record<string, string | undefined> | undefined
   /**
    * Whether the program inherits the environment of this process. An array inherits only the variables
    * with these names.
    *
    * @default true
    */
-  inheritEnv?: boolean | string[]
+  inheritEnv?: boolean | string[] | undefined
   /**
    * Data for the program's stdin, which is closed after it. It is no error when the program does not
    * read all of it.
@@ -930,7 +934,7 @@ interface RunOptions {
    * @default nothing: the program reads end of file at once
    * @throws PROCESS_INPUT_FAILED when the source fails; its error is the `cause`.
    */
-  input?: RunInput
+  input?: RunInput | undefined
   /**
    * Kill the whole process tree immediately when no output has been read and no input accepted for this
    * long, in milliseconds. The clock rests while your code reads more slowly than the program writes.
@@ -938,7 +942,7 @@ interface RunOptions {
    * @default the variable SHEEPDOG_IDLE_SECONDS, else AGENTFIELD_HARNESS_IDLE_SECONDS, else 120_000
    * @throws PROCESS_IDLE, with what was read so far in `result`.
    */
-  idleTimeoutMs?: number
+  idleTimeoutMs?: number | undefined
   /**
    * Longest time from the start of the program, in milliseconds. After that the process group gets
    * SIGTERM, and the tree gets SIGKILL after `killGraceMs`.
@@ -946,21 +950,21 @@ interface RunOptions {
    * @default 1_800_000 (30 minutes)
    * @throws PROCESS_TIMED_OUT, with what was read so far in `result`.
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /**
    * Time between SIGTERM and SIGKILL on a timeout, an abort and `kill()`, in milliseconds. SIGTERM goes
    * to the process group, SIGKILL to the whole tree.
    *
    * @default 2000
    */
-  killGraceMs?: number
+  killGraceMs?: number | undefined
   /**
    * After the program has exited, how long its stdout and stderr are still read when other processes
    * hold them open, in milliseconds. Output of the program itself is always read completely.
    *
    * @default 250
    */
-  drainMs?: number
+  drainMs?: number | undefined
   /**
    * How many bytes of each stream `result` keeps. Of a longer output it keeps the beginning and the
    * end, cut at line breaks, with one line between that says how many bytes are missing; `truncated` is
@@ -968,7 +972,7 @@ interface RunOptions {
    *
    * @default 16_777_216 (16 MiB)
    */
-  maxOutputBytes?: number
+  maxOutputBytes?: number | undefined
   /**
    * Longest line that an iterator yields, in bytes. On a longer line the process tree is killed. At
    * most 511 MiB.
@@ -976,26 +980,26 @@ interface RunOptions {
    * @default 67_108_864 (64 MiB)
    * @throws PROCESS_LINE_TOO_LONG
    */
-  maxLineBytes?: number
+  maxLineBytes?: number | undefined
   /**
    * `"null"`: the program reads end of file at once. `"pipe"` (only for `spawn`): the process has a
    * `stdin` to write to. `"inherit"`: the program reads the stdin of this process.
    *
    * @default "null", or `input` where it is given
    */
-  stdin?: 'null' | 'pipe' | 'inherit'
+  stdin?: 'null' | 'pipe' | 'inherit' | undefined
   /**
    * `"inherit"`: the program uses the stdin, stdout and stderr of this process. Nothing is read or
    * kept, and the idle clock is off.
    */
-  stdio?: 'inherit'
+  stdio?: 'inherit' | undefined
   /**
    * Type of `stdout` and `stderr` in the result. `"utf8"`: strings, in which invalid UTF-8 is replaced
    * by U+FFFD. `"buffer"`: bytes as they were printed.
    *
    * @default "utf8"
    */
-  encoding?: 'utf8' | 'buffer'
+  encoding?: 'utf8' | 'buffer' | undefined
   /**
    * Gives the program a terminal of its own, for programs that buffer their output or refuse to work
    * without one. `stdout` is what the terminal shows, `stderr` is empty. The input is typed into the
@@ -1011,21 +1015,22 @@ interface RunOptions {
          *
          * @default 80
          */
-        columns?: number
+        columns?: number | undefined
         /**
          * Height of the terminal in characters. `resize()` changes it.
          *
          * @default 24
          */
-        rows?: number
+        rows?: number | undefined
       }
+    | undefined
   /**
    * `"kill"`: kill descendants that are still alive after the program has exited. `"keep"`: leave them
    * running.
    *
    * @default "kill"
    */
-  strays?: 'kill' | 'keep'
+  strays?: 'kill' | 'keep' | undefined
   /**
    * How the process tree is held together. `"auto"`: the strongest way that needs no privilege.
    * `"group"`: a process group and marks in the environment only. `"strict"`: a PID namespace.
@@ -1033,28 +1038,28 @@ interface RunOptions {
    * @default "auto"
    * @throws CONTAINMENT_UNAVAILABLE when `"strict"` is not possible on this machine.
    */
-  containment?: 'auto' | 'group' | 'strict'
+  containment?: 'auto' | 'group' | 'strict' | undefined
   /**
    * Memory limit of the whole process tree, in bytes. Needs a writable cgroup.
    *
    * @default no limit
    * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
    */
-  memoryMaxBytes?: number
+  memoryMaxBytes?: number | undefined
   /**
    * Limit on the number of processes in the tree. Needs a writable cgroup.
    *
    * @default no limit
    * @throws CONTAINMENT_UNAVAILABLE without a writable cgroup.
    */
-  maxProcesses?: number
+  maxProcesses?: number | undefined
   /**
    * Files and network that the program and everything it starts may use. The kernel enforces it.
    *
    * @default no sandbox
    * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
    */
-  sandbox?: SandboxOptions
+  sandbox?: SandboxOptions | undefined
   /**
    * Keep a record of the run in a new folder below this one: the command, everything it printed with
    * times, and how it ended. Native code writes it, off the JavaScript thread. When this process is
@@ -1063,34 +1068,34 @@ interface RunOptions {
    * @default no record
    * @throws INVALID_OPTION when the folder cannot be written.
    */
-  record?: string
+  record?: string | undefined
   /**
    * How many bytes of each stream a record keeps. Past that it keeps the last MiB too, with a line
    * between that says how many bytes are missing.
    *
    * @default 268_435_456 (256 MiB)
    */
-  maxRecordBytes?: number
+  maxRecordBytes?: number | undefined
   /**
    * Name of the run in `sheepdog ps` and in its record.
    *
    * @default none
    */
-  name?: string
+  name?: string | undefined
   /**
    * A limit that this run shares with others. The program starts when a slot is free, and frees it when
    * its process tree is gone. The clocks start with the program, not with the wait.
    *
    * @default no limit
    */
-  limit?: ConcurrencyLimit
+  limit?: ConcurrencyLimit | undefined
   /**
    * Ends the run when aborted: SIGTERM to the process group, SIGKILL to the tree after `killGraceMs`.
    * If it is already aborted, nothing is started.
    *
    * @throws PROCESS_ABORTED, with the signal's reason as `cause`.
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /**
@@ -1181,18 +1186,18 @@ interface LineBatch {
  */
 interface OutputFiles {
   /** File for stdout. */
-  stdout?: string | URL
+  stdout?: string | URL | undefined
   /**
    * File for stderr. It may be the file of `stdout`: then both are in it in the order in which they
    * were read.
    */
-  stderr?: string | URL
+  stderr?: string | URL | undefined
   /**
    * Write after the present content of the files instead of emptying them first.
    *
    * @default false
    */
-  append?: boolean
+  append?: boolean | undefined
 }
 /** Result of `saveOutput()`. */
 interface SavedOutput {
@@ -1275,7 +1280,7 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
    *   reach JavaScript.
    * @throws PROCESS_ITERATED when the output is already being read.
    */
-  json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T>
+  json<T = unknown>(options?: { types?: string[] | undefined }): AsyncIterableIterator<T>
   /**
    * Yields stdout in chunks, as it arrives.
    *
@@ -1406,7 +1411,7 @@ interface Prices {
    *
    * @default the price of other input tokens
    */
-  cachedPerMillion?: number
+  cachedPerMillion?: number | undefined
 }
 /** Limits of a `Budget`. */
 interface BudgetOptions {
@@ -1415,16 +1420,16 @@ interface BudgetOptions {
    *
    * @default no limit
    */
-  maxTokens?: number
+  maxTokens?: number | undefined
   /**
    * Largest cost, in US dollars. It is computed from `prices`, or, without prices, reported by the
    * agent CLI.
    *
    * @default no limit
    */
-  maxCostUsd?: number
+  maxCostUsd?: number | undefined
   /** Prices for turns that have no `prices` of their own. */
-  prices?: Prices
+  prices?: Prices | undefined
 }
 /**
  * A limit on tokens or money that several turns and sessions share. A turn that crosses it is ended and
@@ -1470,33 +1475,33 @@ interface TurnOptions extends Pick<
    * @default no record
    * @throws INVALID_OPTION when the folder cannot be written.
    */
-  record?: string
+  record?: string | undefined
   /**
    * Name of the turn in `sheepdog ps` and in its record.
    *
    * @default the head of the prompt
    */
-  name?: string
+  name?: string | undefined
   /**
    * Model to use, by the name that the CLI has for it.
    *
    * @default the CLI's own choice
    */
-  model?: string
+  model?: string | undefined
   /**
    * Instructions that are added to the CLI's own. gemini uses them instead of its own; opencode,
    * copilot and kimi cannot take them and add a warning.
    *
    * @default none
    */
-  systemPrompt?: string
+  systemPrompt?: string | undefined
   /**
    * The only tools that the agent may use, by the names that the CLI has for them. A CLI that cannot be
    * limited (codex, gemini, opencode, kimi) adds a warning.
    *
    * @default all tools of the CLI
    */
-  tools?: string[]
+  tools?: string[] | undefined
   /**
    * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
    * others add a warning.
@@ -1504,7 +1509,7 @@ interface TurnOptions extends Pick<
    * @default no limit
    * @throws AGENT_FAILED with `kind: "max_turns"` when the agent stops there.
    */
-  maxTurns?: number
+  maxTurns?: number | undefined
   /**
    * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
    * warning. Use `maxCostUsd` for a limit that this package enforces.
@@ -1512,7 +1517,7 @@ interface TurnOptions extends Pick<
    * @default no limit
    * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
    */
-  maxBudgetUsd?: number
+  maxBudgetUsd?: number | undefined
   /**
    * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
    * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
@@ -1521,7 +1526,7 @@ interface TurnOptions extends Pick<
    * @default "edit"
    * @throws INVALID_OPTION when the CLI cannot enforce the level.
    */
-  permission?: 'plan' | 'edit' | 'auto'
+  permission?: 'plan' | 'edit' | 'auto' | undefined
   /**
    * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`. In a turn it needs
    * `sandbox`; a session needs none, because Sheepdog itself decides there.
@@ -1529,7 +1534,7 @@ interface TurnOptions extends Pick<
    * @default []
    * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
    */
-  allow?: string[]
+  allow?: string[] | undefined
   /**
    * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
    * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
@@ -1539,14 +1544,14 @@ interface TurnOptions extends Pick<
    * @default no sandbox
    * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
    */
-  sandbox?: 'workspace' | SandboxOptions
+  sandbox?: 'workspace' | SandboxOptions | undefined
   /**
    * Largest number of input and output tokens over all attempts. The agent is ended when it uses more.
    *
    * @default no limit
    * @throws AGENT_BUDGET with the result so far; INVALID_OPTION for a CLI that reports no tokens.
    */
-  maxTokens?: number
+  maxTokens?: number | undefined
   /**
    * Largest cost over all attempts, in US dollars: computed from `prices`, or else as the CLI reports
    * it. The agent is ended when it costs more.
@@ -1555,15 +1560,15 @@ interface TurnOptions extends Pick<
    * @throws AGENT_BUDGET with the result so far; INVALID_OPTION without `prices` for a CLI that reports
    *   no cost.
    */
-  maxCostUsd?: number
+  maxCostUsd?: number | undefined
   /** Prices of the model's tokens, for `maxCostUsd` and `budget`. */
-  prices?: Prices
+  prices?: Prices | undefined
   /**
    * A budget that this turn shares with others.
    *
    * @throws AGENT_BUDGET when it is used up.
    */
-  budget?: Budget
+  budget?: Budget | undefined
   /**
    * Behaviour when the agent has ended its turn while work of it still runs in the background.
    * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
@@ -1571,7 +1576,7 @@ interface TurnOptions extends Pick<
    *
    * @default "wait"
    */
-  background?: 'wait' | 'leave'
+  background?: 'wait' | 'leave' | undefined
   /**
    * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
    * library that can give its JSON Schema (zod, arktype, valibot). The answer is then in `structured`.
@@ -1579,21 +1584,21 @@ interface TurnOptions extends Pick<
    *
    * @throws AGENT_SCHEMA_MISMATCH with the `problems`.
    */
-  schema?: object
+  schema?: object | undefined
   /**
    * Session id of an earlier turn, to continue its conversation. Use the same `cwd` as that turn.
    *
    * @default a new session
    * @throws AGENT_RESUME_FAILED when the CLI does not know the session.
    */
-  resume?: string
+  resume?: string | undefined
   /**
    * Longest time until the first output of the CLI, in milliseconds.
    *
    * @default 60_000
    * @throws AGENT_IDLE
    */
-  startTimeoutMs?: number
+  startTimeoutMs?: number | undefined
   /**
    * Longest silence while no tool runs, in milliseconds. If its processes are busy, the agent gets the
    * same time once more, with a warning.
@@ -1601,73 +1606,75 @@ interface TurnOptions extends Pick<
    * @default 300_000 (5 minutes)
    * @throws AGENT_IDLE
    */
-  idleTimeoutMs?: number
+  idleTimeoutMs?: number | undefined
   /**
    * Longest silence while a tool runs, in milliseconds.
    *
    * @default 900_000 (15 minutes)
    * @throws AGENT_IDLE
    */
-  toolIdleTimeoutMs?: number
+  toolIdleTimeoutMs?: number | undefined
   /**
    * Longest time of one attempt, in milliseconds.
    *
    * @default 1_800_000 (30 minutes)
    * @throws AGENT_TIMED_OUT
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /**
    * Repetition of an attempt that failed for a passing reason: `rate_limit`, `overloaded`, `network` or
    * `server`.
    */
-  retry?: {
-    /**
-     * Largest number of attempts, the first one included.
-     *
-     * @default 3
-     */
-    attempts?: number
-    /**
-     * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
-     * random. A longer pause that the service asks for is respected.
-     *
-     * @default 1000
-     */
-    baseDelayMs?: number
-    /**
-     * Longest pause between two attempts, in milliseconds.
-     *
-     * @default 30_000
-     */
-    maxDelayMs?: number
-    /**
-     * Whether to repeat a turn in which a tool has run. Such a turn may repeat what the tool did.
-     *
-     * @default false
-     */
-    afterTools?: boolean
-    /**
-     * Longest wait for the end of a usage limit, in milliseconds. A limit that ends within this time
-     * (`error.resetAt`) is waited out, and the same session continues. The wait uses up no attempt.
-     * Infinity waits for any limit.
-     *
-     * @default 0 (no wait)
-     */
-    waitForResetMs?: number
-  }
+  retry?:
+    | {
+        /**
+         * Largest number of attempts, the first one included.
+         *
+         * @default 3
+         */
+        attempts?: number | undefined
+        /**
+         * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+         * random. A longer pause that the service asks for is respected.
+         *
+         * @default 1000
+         */
+        baseDelayMs?: number | undefined
+        /**
+         * Longest pause between two attempts, in milliseconds.
+         *
+         * @default 30_000
+         */
+        maxDelayMs?: number | undefined
+        /**
+         * Whether to repeat a turn in which a tool has run. Such a turn may repeat what the tool did.
+         *
+         * @default false
+         */
+        afterTools?: boolean | undefined
+        /**
+         * Longest wait for the end of a usage limit, in milliseconds. A limit that ends within this time
+         * (`error.resetAt`) is waited out, and the same session continues. The wait uses up no attempt.
+         * Infinity waits for any limit.
+         *
+         * @default 0 (no wait)
+         */
+        waitForResetMs?: number | undefined
+      }
+    | undefined
   /**
    * Arguments that are passed to the CLI after those of this package and before the prompt. They may
    * raise the permission level.
    *
    * @default []
    */
-  extraArgs?: string[]
+  extraArgs?: string[] | undefined
   /**
    * Secrets that are removed from events, results, errors and records.
    *
    * @default []
    */
-  redact?: string[]
+  redact?: string[] | undefined
 }
 /**
  * Options of a harness. The options of a turn are defaults here: `run` and `start` can override each of
@@ -1682,20 +1689,20 @@ interface HarnessOptions extends TurnOptions {
    * @default the provider's program on PATH
    * @throws AGENT_NOT_FOUND when it is not installed.
    */
-  binary?: string | string[]
+  binary?: string | string[] | undefined
   /**
    * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
    * free when the process tree of its turn is gone.
    *
    * @default 4
    */
-  maxConcurrent?: number
+  maxConcurrent?: number | undefined
   /**
    * A limit that this harness shares with others, in addition to `maxConcurrent`.
    *
    * @default no limit
    */
-  limit?: ConcurrencyLimit
+  limit?: ConcurrencyLimit | undefined
 }
 
 /**
@@ -1892,17 +1899,17 @@ type Answer =
 /** A rule matches a tool call when all fields that it has match. */
 interface Rule {
   /** Category of the tool. */
-  kind?: ToolKind
+  kind?: ToolKind | undefined
   /** Name of the tool, as a glob. */
-  name?: string
+  name?: string | undefined
   /**
    * Command, as a glob. A star never matches a separator, a redirection, a substitution, a variable before the
    * program, or an option by which git writes a file or runs a program. A rule in `deny` is compared with each
    * part of the command.
    */
-  command?: string
+  command?: string | undefined
   /** Path below the session's folder, as a glob: `*` matches within a folder, `**` across folders. */
-  path?: string
+  path?: string | undefined
 }
 /** Rules that decide on tool calls without asking. `deny` is checked first. */
 interface Policy {
@@ -1911,13 +1918,13 @@ interface Policy {
    *
    * @default []
    */
-  allow?: Rule[]
+  allow?: Rule[] | undefined
   /**
    * Tool calls that are refused.
    *
    * @default []
    */
-  deny?: Rule[]
+  deny?: Rule[] | undefined
 }
 
 /** Something that an agent did or said, in the same shape for all agents. */
@@ -2063,13 +2070,13 @@ interface ChatMessage {
   /** Author of the message. */
   role: 'system' | 'developer' | 'user' | 'assistant' | 'tool' | (string & {})
   /** Text of the message, or its parts. */
-  content?: string | null | readonly Record<string, unknown>[]
+  content?: string | null | readonly Record<string, unknown>[] | undefined
   /** Name of the author. */
-  name?: string
+  name?: string | undefined
   /** Tool calls of an assistant message. */
-  tool_calls?: readonly Record<string, unknown>[]
+  tool_calls?: readonly Record<string, unknown>[] | undefined
   /** Id of the tool call that a message with role `"tool"` answers. */
-  tool_call_id?: string
+  tool_call_id?: string | undefined
   [field: string]: unknown
 }
 /** A tool in the format of OpenAI's chat completions. */
@@ -2077,12 +2084,14 @@ interface ChatTool {
   /** Type of the tool. */
   type: 'function' | (string & {})
   /** The function that the model may call. */
-  function?: {
-    name: string
-    description?: string
-    parameters?: object
-    strict?: boolean | null
-  }
+  function?:
+    | {
+        name: string
+        description?: string | undefined
+        parameters?: object | undefined
+        strict?: boolean | null | undefined
+      }
+    | undefined
   [field: string]: unknown
 }
 /** How often a request is tried, and the pauses between the attempts. */
@@ -2094,21 +2103,21 @@ interface RetryOptions {
    * @default 1 + the variable SHEEPDOG_AI_TIMEOUT_RETRIES, else 1 + AGENTFIELD_AI_TIMEOUT_RETRIES, else
    *   3
    */
-  attempts?: number
+  attempts?: number | undefined
   /**
    * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
    * random.
    *
    * @default 200
    */
-  baseDelayMs?: number
+  baseDelayMs?: number | undefined
   /**
    * Longest pause between two attempts, in milliseconds, also when the server asks for a longer one by
    * `Retry-After`.
    *
    * @default 30_000
    */
-  maxDelayMs?: number
+  maxDelayMs?: number | undefined
 }
 /**
  * Options of a model call.
@@ -2124,7 +2133,7 @@ interface CompleteOptions {
    *
    * @default no key
    */
-  apiKey?: string
+  apiKey?: string | undefined
   /** Name of the model, as the server knows it. */
   model: string
   /** The conversation so far. */
@@ -2134,44 +2143,44 @@ interface CompleteOptions {
    *
    * @default no tools
    */
-  tools?: readonly ChatTool[]
+  tools?: readonly ChatTool[] | undefined
   /**
    * Whether the model may (`"auto"`), must (`"required"`) or must not (`"none"`) call a tool, or a tool
    * by name in the format of the API.
    *
    * @default the server's choice
    */
-  toolChoice?: 'auto' | 'none' | 'required' | object
+  toolChoice?: 'auto' | 'none' | 'required' | object | undefined
   /**
    * Randomness of the answer.
    *
    * @default the server's choice
    */
-  temperature?: number
+  temperature?: number | undefined
   /**
    * Largest length of the answer in tokens, sent as `max_tokens`. For a server that expects another
    * name, use `extraBody`.
    *
    * @default the server's choice
    */
-  maxTokens?: number
+  maxTokens?: number | undefined
   /**
    * Seed for repeatable answers, for servers that support it.
    *
    * @default none
    */
-  seed?: number
+  seed?: number | undefined
   /**
    * Further fields of the request body. They override the fields of this call, except `messages` and
    * `stream`.
    */
-  extraBody?: object
+  extraBody?: object | undefined
   /**
    * Receives the text of the answer as it arrives. A failed attempt is repeated, and its text begins
    * again: `attempt` counts the attempts from 1. An error in this function ends the call and rejects
    * it.
    */
-  onText?(delta: string, attempt: number): void
+  onText?: ((delta: string, attempt: number) => void) | undefined
   /**
    * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
    * library that can give its JSON Schema. The answer is then in `structured`. An answer that does not
@@ -2179,14 +2188,14 @@ interface CompleteOptions {
    *
    * @throws MODEL_BAD_RESPONSE with `problems` and `text`.
    */
-  schema?: object
+  schema?: object | undefined
   /**
    * Longest time of one attempt, from the connection to the end of the answer, in milliseconds.
    *
    * @default 120_000
    * @throws MODEL_TIMED_OUT
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /**
    * Longest silence between two pieces of the answer, in milliseconds. The head of the response is the
    * first piece.
@@ -2194,17 +2203,17 @@ interface CompleteOptions {
    * @default 60_000
    * @throws MODEL_TIMED_OUT
    */
-  idleTimeoutMs?: number
+  idleTimeoutMs?: number | undefined
   /** How often a failed request is repeated. */
-  retry?: RetryOptions
+  retry?: RetryOptions | undefined
   /** Further HTTP headers. They override those of this call. */
-  headers?: Record<string, string | undefined>
+  headers?: Record<string, string | undefined> | undefined
   /**
    * Ends the call and closes its connection when aborted. If it is already aborted, no request is sent.
    *
    * @throws MODEL_ABORTED, with the signal's reason as `cause`.
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /** Answer of a model. */
 interface Completion<Structured = unknown> {
@@ -2247,13 +2256,13 @@ interface ErrorClassification {
 /** Options of `withRetry`. */
 interface RetryPolicy extends RetryOptions {
   /** Ends the wait when aborted; the promise rejects at once with MODEL_ABORTED. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /**
    * Decides whether to try again after this error.
    *
    * @default classify(error).retryable
    */
-  retryable?(error: unknown): boolean
+  retryable?: ((error: unknown) => boolean) | undefined
 }
 /** Sends a chat completion whose answer matches a schema; see below. The answer is in `structured`. */
 declare function complete<Schema extends object>(
@@ -2631,12 +2640,13 @@ type ErrorCode = Code
 type SheepdogErrorOf<C extends ErrorCode> = {
   [Each in C]: ErrorBody & {
     readonly code: Each
-  } & ('result' extends keyof ErrorFacts[Each]
-      ? Readonly<ErrorFacts[Each]>
-      : Readonly<ErrorFacts[Each]> & {
-          readonly result?: undefined
-        })
+  } & Readonly<ErrorFacts[Each]> &
+    Lacking<Exclude<'result' | 'kind', keyof ErrorFacts[Each]>>
 }[C]
+/** Fields that can be asked for before the code is known: `error.kind === 'auth'`. */
+type Lacking<Names extends string> = {
+  readonly [Name in Names]?: undefined
+}
 interface ErrorBody extends Error {
   readonly name: 'SheepdogError'
   readonly cause?: unknown
@@ -2654,8 +2664,8 @@ interface SheepdogErrorConstructor {
 }
 /**
  * Every error of this package. `code` is a stable name (`PROCESS_IDLE`). Facts such as `exitCode` and
- * `idleTimeoutMs` are fields, which are typed once the code is known. If something ran, `result` holds
- * what was read before the failure. The message says what to do next.
+ * `idleTimeoutMs` are fields, which are typed once the code is known. `kind` and `result` can be read
+ * before: `kind` is the reason of a failure, and `result` holds what was read before it. The message says what to do next.
  *
  * @example
  * try {
@@ -2708,7 +2718,7 @@ interface ToolBinaryResult {
   /** Whether the data is an image or a resource. */
   type: 'image' | 'resource'
   /** Description of the data, for the model. */
-  description?: string
+  description?: string | undefined
 }
 /** Telemetry that a tool adds to its result. */
 type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
@@ -2717,17 +2727,17 @@ interface ToolResultObject {
   /** Text for the model. */
   textResultForLlm: string
   /** Binary data for the model. */
-  binaryResultsForLlm?: ToolBinaryResult[]
+  binaryResultsForLlm?: ToolBinaryResult[] | undefined
   /** Outcome of the call. */
   resultType: ToolResultType
   /** Error message of a failed call. */
-  error?: string
+  error?: string | undefined
   /** Text for the session's log. */
-  sessionLog?: string
+  sessionLog?: string | undefined
   /** Telemetry of the call. */
-  toolTelemetry?: ToolTelemetry
+  toolTelemetry?: ToolTelemetry | undefined
   /** Names of tools that a tool-search tool has found. */
-  toolReferences?: string[]
+  toolReferences?: string[] | undefined
 }
 /** Result of a tool: a text, or the complete result. */
 type ToolResult = string | ToolResultObject
@@ -2764,54 +2774,54 @@ interface Tool<TArgs = unknown> {
   /** Name of the tool. */
   name: string
   /** Description of the tool, for the model. */
-  description?: string
+  description?: string | undefined
   /**
    * Schema of the arguments: a zod schema or a JSON Schema. Without one the tool takes no arguments.
    */
-  parameters?: ZodSchema<TArgs> | Record<string, unknown>
+  parameters?: ZodSchema<TArgs> | Record<string, unknown> | undefined
   /**
    * Runs the tool. Without one, calls are only announced as events, and your program answers them by
    * RPC.
    */
-  handler?: ToolHandler<TArgs>
+  handler?: ToolHandler<TArgs> | undefined
   /**
    * Replace the built-in tool with the same name. Without it the runtime refuses such a name.
    *
    * @default false
    */
-  overridesBuiltInTool?: boolean
+  overridesBuiltInTool?: boolean | undefined
   /**
    * Run the tool without a permission request.
    *
    * @default false
    */
-  skipPermission?: boolean
+  skipPermission?: boolean | undefined
   /**
    * `"auto"`: the tool may be left out of the prompt until the model finds it by tool search.
    * `"never"`: the tool is always in the prompt.
    *
    * @default "auto"
    */
-  defer?: 'auto' | 'never'
+  defer?: 'auto' | 'never' | undefined
   /** Data of your own that is kept with the definition. */
-  metadata?: Record<string, unknown>
+  metadata?: Record<string, unknown> | undefined
   /**
    * A successful call of this tool ends the turn.
    *
    * @default false
    */
-  isTerminal?: boolean
+  isTerminal?: boolean | undefined
 }
 /** Settings of the runtime's tool search. */
 interface ToolSearchConfig {
   /** Whether tool search is used. Without it all tools are always in the prompt. */
-  enabled?: boolean
+  enabled?: boolean | undefined
   /**
    * Number of tools above which MCP tools and your own tools are left to tool search.
    *
    * @default 30
    */
-  deferThreshold?: number
+  deferThreshold?: number | undefined
 }
 /**
  * Defines a tool whose arguments have the types of its schema.
@@ -2838,15 +2848,15 @@ type McpContent =
       type: 'resource'
       resource: {
         uri: string
-        mimeType?: string
-        text?: string
-        blob?: string
+        mimeType?: string | undefined
+        text?: string | undefined
+        blob?: string | undefined
       }
     }
 /** Converts the result of an MCP tool into a tool result. */
 declare function convertMcpCallToolResult(callResult: {
   content: McpContent[]
-  isError?: boolean
+  isError?: boolean | undefined
 }): ToolResultObject
 /** A selection of tools by their source. Every method returns the set itself. */
 declare class ToolSet {
@@ -2888,7 +2898,7 @@ type McpServer =
       /** HTTP address of the server. */
       url: string
       /** HTTP headers of each request, for example a token. */
-      headers?: Record<string, string>
+      headers?: Record<string, string> | undefined
     }
   | {
       /** Name of the server, as the agent shows it. */
@@ -2896,9 +2906,9 @@ type McpServer =
       /** Program that the agent starts; it speaks MCP on stdin and stdout. */
       command: string
       /** Arguments of the program. */
-      args?: string[]
+      args?: string[] | undefined
       /** Environment variables of the program. */
-      env?: Record<string, string>
+      env?: Record<string, string> | undefined
     }
 /** Options of a session. The options of the harness are the defaults. */
 interface OpenOptions extends Pick<
@@ -2934,67 +2944,69 @@ interface OpenOptions extends Pick<
    * @default "ask" where `policy` or `onPermission` is given, else "edit"
    * @throws INVALID_OPTION when the agent cannot enforce the level.
    */
-  permission?: 'plan' | 'edit' | 'auto' | 'ask'
+  permission?: 'plan' | 'edit' | 'auto' | 'ask' | undefined
   /**
    * Commands that the agent may run without asking, as globs.
    *
    * @default []
    */
-  allow?: string[]
+  allow?: string[] | undefined
   /**
    * Rules that decide on tool calls before `onPermission` is asked.
    *
    * @default no rules
    */
-  policy?: Policy
+  policy?: Policy | undefined
   /**
    * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call.
    * `context.signal` is aborted when no answer is needed any more.
    *
    * @default every such call is refused
    */
-  onPermission?(
-    request: AgentPermissionRequest,
-    context: {
-      signal: AbortSignal
-    },
-  ): Answer | Promise<Answer>
+  onPermission?:
+    | ((
+        request: AgentPermissionRequest,
+        context: {
+          signal: AbortSignal
+        },
+      ) => Answer | Promise<Answer>)
+    | undefined
   /**
    * How long `onPermission` may take, in milliseconds. After that the tool call is refused.
    *
    * @default 300_000 (5 minutes)
    */
-  permissionTimeoutMs?: number
+  permissionTimeoutMs?: number | undefined
   /**
    * Tools that run in this process, made by `defineTool`. An error in a tool is reported to the agent.
    *
    * @default []
    */
-  tools?: Tool<any>[]
+  tools?: Tool<any>[] | undefined
   /**
    * MCP servers whose tools the agent may use.
    *
    * @default []
    */
-  mcpServers?: McpServer[]
+  mcpServers?: McpServer[] | undefined
   /**
    * A turn with background work is over when nothing has run in the background for this long, in
    * milliseconds.
    *
    * @default 500
    */
-  settleMs?: number
+  settleMs?: number | undefined
   /**
    * Behaviour when a usage limit stops a prompt. Other failures are not repeated in a session: send the
    * prompt again.
    */
-  retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'>
+  retry?: Pick<NonNullable<TurnOptions['retry']>, 'waitForResetMs'> | undefined
   /**
    * Program that speaks the Agent Client Protocol; an array adds leading arguments.
    *
    * @default the agent's program on PATH, or in `node_modules/.bin` of `cwd` and the folders above it
    */
-  binary?: HarnessOptions['binary']
+  binary?: HarnessOptions['binary'] | undefined
 }
 /** Options of a prompt. The clocks of the session are the defaults. */
 interface PromptOptions extends Pick<
@@ -3007,7 +3019,7 @@ interface PromptOptions extends Pick<
    *
    * @default "wait"
    */
-  background?: 'wait' | 'leave'
+  background?: 'wait' | 'leave' | undefined
 }
 
 /** A mode of work that the agent offers. */
@@ -3099,7 +3111,7 @@ declare class AgentSession implements AsyncDisposable {
    * @throws AGENT_IDLE when the background work is silent for `toolIdleTimeoutMs`; AGENT_ABORTED when
    *   `signal` is aborted.
    */
-  idle(options?: { signal?: AbortSignal }): Promise<void>
+  idle(options?: { signal?: AbortSignal | undefined }): Promise<void>
   /**
    * Sends a message to the agent while it works on a turn (claude-code and codex).
    *
@@ -3132,7 +3144,7 @@ declare class AgentSession implements AsyncDisposable {
    * @param options.strays `"kill"` also ends these processes, including those of the turn that was
    *   cancelled before. Default: `"leave"`.
    */
-  cancel(options?: { strays?: 'kill' | 'leave' }): Promise<void>
+  cancel(options?: { strays?: 'kill' | 'leave' | undefined }): Promise<void>
   /** Ends the session. Resolves when its process tree is gone. You can call it more than once. */
   close(): Promise<void>
   /** Same as `close()`. */
@@ -3191,14 +3203,14 @@ interface Recorded {
   /** Recorded stdout. */
   stdout: string | Uint8Array
   /** Recorded stderr. */
-  stderr?: string
+  stderr?: string | undefined
   /**
    * Exit status of the CLI; null when a signal ended it. When `signal` is absent too, the end is
    * unknown, and the verdict follows from the agent's own end of turn.
    */
-  exitCode?: number | null
+  exitCode?: number | null | undefined
   /** Name of the signal that ended the CLI; null when it exited. */
-  signal?: string | null
+  signal?: string | null | undefined
 }
 /** Events and verdict of a recorded run. */
 interface Replay {
@@ -3224,7 +3236,7 @@ interface Replay {
 /** How a run ended whose output was recorded into files. */
 interface RecordedEnd extends Omit<Recorded, 'stdout' | 'stderr'> {
   /** File with the recorded stderr. Its end is read. */
-  stderrFile?: string
+  stderrFile?: string | undefined
 }
 /**
  * Gives events and verdict of a run whose stdout is in a file of any length. The file is read piece by
@@ -3504,23 +3516,25 @@ type MessageAttachment =
       /** Path of the file or folder. */
       path: string
       /** Name to show instead of the path. */
-      displayName?: string
+      displayName?: string | undefined
     }
   | {
       type: 'selection'
       filePath: string
       displayName: string
-      selection?: {
-        start: Position
-        end: Position
-      }
-      text?: string
+      selection?:
+        | {
+            start: Position
+            end: Position
+          }
+        | undefined
+      text?: string | undefined
     }
   | {
       type: 'blob'
       data: string
       mimeType: string
-      displayName?: string
+      displayName?: string | undefined
     }
   | ExtensionContextAttachment
 /** Content of an extension's canvas. Needs runtime 1.0.89 or newer. */
@@ -3534,29 +3548,29 @@ interface MessageOptions {
    *
    * @default the user
    */
-  source?: MessageSource
+  source?: MessageSource | undefined
   /**
    * Files, folders, selections and data that belong to the message.
    *
    * @default []
    */
-  attachments?: MessageAttachment[]
+  attachments?: MessageAttachment[] | undefined
   /**
    * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
    *
    * @default "enqueue"
    */
-  mode?: 'enqueue' | 'immediate'
+  mode?: 'enqueue' | 'immediate' | undefined
   /**
    * Mode in which the agent works on the message.
    *
    * @default the session's present mode
    */
-  agentMode?: 'interactive' | 'plan' | 'autopilot' | 'shell'
+  agentMode?: 'interactive' | 'plan' | 'autopilot' | 'shell' | undefined
   /** HTTP headers for the model requests of this turn. */
-  requestHeaders?: Record<string, string>
+  requestHeaders?: Record<string, string> | undefined
   /** Text that the history shows instead of the prompt. */
-  displayPrompt?: string
+  displayPrompt?: string | undefined
   /**
    * JSON Schema of the answer, or a schema that can give its JSON Schema. Needs runtime 1.0.89 or
    * newer.
@@ -3567,6 +3581,7 @@ interface MessageOptions {
         toJSONSchema(): object
       }
     | Record<string, unknown>
+    | undefined
 }
 /** Options of `sendAndWait`. */
 interface SendAndWaitOptions {
@@ -3577,33 +3592,33 @@ interface SendAndWaitOptions {
    * @default 60_000
    * @throws SESSION_TIMED_OUT
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /**
    * Longest time without an event of the session, in milliseconds.
    *
    * @default no limit
    * @throws SESSION_IDLE
    */
-  idleTimeoutMs?: number
+  idleTimeoutMs?: number | undefined
   /**
    * Wait for detached tasks too (`session.rpc.tasks.list`).
    *
    * @default false
    */
-  waitForTasks?: boolean
+  waitForTasks?: boolean | undefined
   /**
    * Ends the wait and stops the work when aborted.
    *
    * @throws SESSION_ABORTED
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /** W3C trace context. */
 interface TraceContext {
   /** Value of the header `traceparent`. */
-  traceparent?: string
+  traceparent?: string | undefined
   /** Value of the header `tracestate`. */
-  tracestate?: string
+  tracestate?: string | undefined
 }
 /** Gives the present trace context. */
 type TraceContextProvider = () => TraceContext | Promise<TraceContext>
@@ -3623,14 +3638,16 @@ interface ModelCapabilities {
   }
   /** Limits of the model. */
   limits: {
-    max_prompt_tokens?: number
-    max_output_tokens?: number
+    max_prompt_tokens?: number | undefined
+    max_output_tokens?: number | undefined
     max_context_window_tokens: number
-    vision?: {
-      supported_media_types: string[]
-      max_prompt_images: number
-      max_prompt_image_size: number
-    }
+    vision?:
+      | {
+          supported_media_types: string[]
+          max_prompt_images: number
+          max_prompt_image_size: number
+        }
+      | undefined
   }
 }
 type DeepPartial<T> = T extends readonly (infer Item)[]
@@ -3652,9 +3669,9 @@ interface ModelPolicy {
 /** Price of a model. */
 interface ModelBilling {
   /** Factor on the base price. */
-  multiplier?: number
+  multiplier?: number | undefined
   /** Prices of tokens. */
-  tokenPrices?: ModelBillingTokenPrices
+  tokenPrices?: ModelBillingTokenPrices | undefined
 }
 /** A model that the account can use. */
 interface ModelInfo {
@@ -3665,13 +3682,13 @@ interface ModelInfo {
   /** Abilities and limits. */
   capabilities: ModelCapabilities
   /** Policy of the account for this model. */
-  policy?: ModelPolicy
+  policy?: ModelPolicy | undefined
   /** Price of the model. */
-  billing?: ModelBilling
+  billing?: ModelBilling | undefined
   /** Reasoning efforts that the model supports. */
-  supportedReasoningEfforts?: ReasoningEffort[]
+  supportedReasoningEfforts?: ReasoningEffort[] | undefined
   /** Reasoning effort that the model uses by default. */
-  defaultReasoningEffort?: ReasoningEffort
+  defaultReasoningEffort?: ReasoningEffort | undefined
 }
 /** The request of a token. */
 interface ProviderTokenArgs {
@@ -3684,24 +3701,26 @@ interface ProviderTokenArgs {
 type BearerTokenProvider = (args: ProviderTokenArgs) => Promise<string>
 interface ProviderBase {
   /** API that the provider speaks. */
-  type?: 'openai' | 'azure' | 'anthropic'
+  type?: 'openai' | 'azure' | 'anthropic' | undefined
   /** Variant of the OpenAI API. */
-  wireApi?: 'completions' | 'responses'
+  wireApi?: 'completions' | 'responses' | undefined
   /** Address of the API. */
   baseUrl: string
   /** API key. */
-  apiKey?: string
+  apiKey?: string | undefined
   /** Bearer token, instead of an API key. */
-  bearerToken?: string
+  bearerToken?: string | undefined
   /** Gives a bearer token whenever the runtime needs one. */
-  bearerTokenProvider?: BearerTokenProvider
+  bearerTokenProvider?: BearerTokenProvider | undefined
   /** Settings for Azure. */
-  azure?: {
-    /** Version of the Azure API. */
-    apiVersion?: string
-  }
+  azure?:
+    | {
+        /** Version of the Azure API. */
+        apiVersion?: string | undefined
+      }
+    | undefined
   /** HTTP headers of each request. */
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
 }
 /** A model provider of your own for a whole session, instead of the Copilot API. */
 interface ProviderConfig extends ProviderBase {
@@ -3710,31 +3729,31 @@ interface ProviderConfig extends ProviderBase {
    *
    * @default "http"
    */
-  transport?: 'http' | 'websockets'
+  transport?: 'http' | 'websockets' | undefined
   /**
    * Well-known model by which the runtime chooses prompts, tools and limits.
    *
    * @default the session's `model`
    */
-  modelId?: string
+  modelId?: string | undefined
   /**
    * Name of the model that is sent to the provider.
    *
    * @default `modelId`, else the session's `model`
    */
-  wireModel?: string
+  wireModel?: string | undefined
   /**
    * Largest prompt in tokens. The runtime compacts the conversation before a request would exceed it.
    *
    * @default the limit of the model
    */
-  maxPromptTokens?: number
+  maxPromptTokens?: number | undefined
   /**
    * Largest answer in tokens. A longer answer is cut.
    *
    * @default the limit of the model
    */
-  maxOutputTokens?: number
+  maxOutputTokens?: number | undefined
 }
 /**
  * A model provider that `models` refer to by name. Models of the Copilot API stay available beside it.
@@ -3754,39 +3773,39 @@ interface ProviderModelConfig {
    *
    * @default `id`
    */
-  wireModel?: string
+  wireModel?: string | undefined
   /**
    * Well-known model by which the runtime chooses prompts, tools and limits.
    *
    * @default `id`
    */
-  modelId?: string
+  modelId?: string | undefined
   /**
    * Name of the model, for people.
    *
    * @default `provider/id`
    */
-  name?: string
+  name?: string | undefined
   /** Largest prompt in tokens. */
-  maxPromptTokens?: number
+  maxPromptTokens?: number | undefined
   /** Size of the context in tokens. */
-  maxContextWindowTokens?: number
+  maxContextWindowTokens?: number | undefined
   /** Largest answer in tokens. */
-  maxOutputTokens?: number
+  maxOutputTokens?: number | undefined
   /** Changes to the abilities and limits of the model. */
-  capabilities?: ModelCapabilitiesOverride
+  capabilities?: ModelCapabilitiesOverride | undefined
 }
 /** Settings of the Copilot API. */
 interface CapiSessionOptions {
   /** Preference when the model is `"auto"`. */
-  autoTier?: AutoTier
+  autoTier?: AutoTier | undefined
   /**
    * Whether the Responses API may use a WebSocket. Set it to false behind a proxy that breaks
    * WebSockets.
    *
    * @default true where the model supports it
    */
-  enableWebSocketResponses?: boolean
+  enableWebSocketResponses?: boolean | undefined
 }
 
 /** Decides how extensions are launched. */
@@ -3817,13 +3836,13 @@ interface CopilotRequestContext {
   /** Id of the request. */
   readonly requestId: string
   /** Id of the session that the request belongs to. */
-  readonly sessionId?: string
+  readonly sessionId?: string | undefined
   /** Id of the agent that the request belongs to. */
-  readonly agentId?: string
+  readonly agentId?: string | undefined
   /** Id of that agent's parent. */
-  readonly parentAgentId?: string
+  readonly parentAgentId?: string | undefined
   /** Purpose of the request, in the runtime's words. */
-  readonly interactionType?: string
+  readonly interactionType?: string | undefined
   /** Transport of the request. */
   readonly transport: 'http' | 'websocket'
   /** Address of the request. You may change it. */
@@ -3898,19 +3917,19 @@ interface ChildProcessRuntimeConnection {
    *
    * @default the variable COPILOT_CLI_PATH, else the installed platform package
    */
-  readonly path?: string
+  readonly path?: string | undefined
   /**
    * Arguments before those of the client.
    *
    * @default []
    */
-  readonly args?: readonly string[]
+  readonly args?: readonly string[] | undefined
   /**
    * The whole environment of the process.
    *
    * @default the client's `env`
    */
-  readonly env?: Record<string, string>
+  readonly env?: Record<string, string> | undefined
 }
 /** A runtime process that is reached through its stdin and stdout. */
 interface StdioRuntimeConnection extends ChildProcessRuntimeConnection {
@@ -3926,13 +3945,13 @@ interface TcpRuntimeConnection extends ChildProcessRuntimeConnection {
    *
    * @default a free port
    */
-  readonly port?: number
+  readonly port?: number | undefined
   /**
    * Secret that protects the port.
    *
    * @default a random one
    */
-  readonly connectionToken?: string
+  readonly connectionToken?: string | undefined
 }
 /** A runtime that is running already. */
 interface UriRuntimeConnection {
@@ -3941,7 +3960,7 @@ interface UriRuntimeConnection {
   /** Address of the runtime. */
   readonly url: string
   /** Secret of the runtime. */
-  readonly connectionToken?: string
+  readonly connectionToken?: string | undefined
 }
 /** Not supported by this package; see docs/copilot.md. */
 interface InProcessRuntimeConnection {
@@ -3954,23 +3973,23 @@ type RuntimeConnection =
 declare const RuntimeConnection: {
   /** A process of ours, over its stdin and stdout. The default. */
   readonly forStdio: (options?: {
-    path?: string
-    args?: readonly string[]
-    env?: Record<string, string>
+    path?: string | undefined
+    args?: readonly string[] | undefined
+    env?: Record<string, string> | undefined
   }) => StdioRuntimeConnection
   /** A process of ours that listens on a TCP port. */
   readonly forTcp: (options?: {
-    port?: number
-    connectionToken?: string
-    path?: string
-    args?: readonly string[]
-    env?: Record<string, string>
+    port?: number | undefined
+    connectionToken?: string | undefined
+    path?: string | undefined
+    args?: readonly string[] | undefined
+    env?: Record<string, string> | undefined
   }) => TcpRuntimeConnection
   /** A runtime that runs already: "host:port", "[ipv6]:port", "http(s)://host:port" or "port". */
   readonly forUri: (
     url: string,
     options?: {
-      connectionToken?: string
+      connectionToken?: string | undefined
     },
   ) => UriRuntimeConnection
   /** Only there so that programs load: a client of this kind can't be made. */
@@ -3979,17 +3998,17 @@ declare const RuntimeConnection: {
 /** OpenTelemetry settings of the runtime's process. */
 interface TelemetryConfig {
   /** Address of the OTLP collector (OTEL_EXPORTER_OTLP_ENDPOINT). */
-  otlpEndpoint?: string
+  otlpEndpoint?: string | undefined
   /** Protocol of the collector (OTEL_EXPORTER_OTLP_PROTOCOL). */
-  otlpProtocol?: 'http/json' | 'http/protobuf'
+  otlpProtocol?: 'http/json' | 'http/protobuf' | undefined
   /** File for traces, one JSON object a line (COPILOT_OTEL_FILE_EXPORTER_PATH). */
-  filePath?: string
+  filePath?: string | undefined
   /** `"otlp-http"` or `"file"` (COPILOT_OTEL_EXPORTER_TYPE). */
-  exporterType?: string
+  exporterType?: string | undefined
   /** Name of the instrumentation scope (COPILOT_OTEL_SOURCE_NAME). */
-  sourceName?: string
+  sourceName?: string | undefined
   /** Whether traces hold prompts and answers (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT). */
-  captureContent?: boolean
+  captureContent?: boolean | undefined
 }
 
 /** Settings for sessions whose files your program stores. */
@@ -4001,10 +4020,12 @@ interface SessionFsConfig {
   /** Form of paths. */
   conventions: 'windows' | 'posix'
   /** Abilities of the provider. */
-  capabilities?: {
-    /** Whether the provider implements `sqlite`. */
-    sqlite?: boolean
-  }
+  capabilities?:
+    | {
+        /** Whether the provider implements `sqlite`. */
+        sqlite?: boolean | undefined
+      }
+    | undefined
 }
 /** Facts about a file. */
 type SessionFsFileInfo = Omit<SessionFsStatResult, 'error'>
@@ -4034,7 +4055,8 @@ interface SessionFsSqliteProvider {
    * Runs all statements or none. An error that is worth a retry is a
    * `SessionFsSqliteTransactionFailure`.
    */
-  transaction?(statements: SessionFsSqliteStatement[]): Promise<SessionFsSqliteQueryResult[]>
+  transaction?:
+    ((statements: SessionFsSqliteStatement[]) => Promise<SessionFsSqliteQueryResult[]>) | undefined
   /** Tells whether the database exists, without creating it. */
   exists(): Promise<boolean>
 }
@@ -4061,7 +4083,7 @@ interface SessionFsProvider {
   /** Renames or moves a file or folder. */
   rename(src: string, dest: string): Promise<void>
   /** SQLite database of the session, where the provider supports one. */
-  sqlite?: SessionFsSqliteProvider
+  sqlite?: SessionFsSqliteProvider | undefined
 }
 /** A failed transaction. `errorClass` tells the runtime whether to try again. */
 declare class SessionFsSqliteTransactionFailure extends Error {
@@ -4114,13 +4136,13 @@ type CopilotClientMode = 'empty' | 'copilot-cli'
 /** Names of the application, for the telemetry that the runtime sends to GitHub. */
 interface CopilotClientInfo {
   /** Name of the application. */
-  applicationName?: string
+  applicationName?: string | undefined
   /** Version of the application. */
-  applicationVersion?: string
+  applicationVersion?: string | undefined
   /** Name of an extension or plugin in the application. */
-  integrationName?: string
+  integrationName?: string | undefined
   /** Version of that integration. */
-  integrationVersion?: string
+  integrationVersion?: string | undefined
 }
 /** Options of a client of the Copilot CLI's runtime. */
 interface CopilotClientOptions {
@@ -4129,102 +4151,102 @@ interface CopilotClientOptions {
    *
    * @default RuntimeConnection.forStdio()
    */
-  connection?: RuntimeConnection
+  connection?: RuntimeConnection | undefined
   /**
    * Defaults of sessions. In mode `"empty"` every session needs `availableTools`.
    *
    * @default "copilot-cli"
    */
-  mode?: CopilotClientMode
+  mode?: CopilotClientMode | undefined
   /**
    * Working directory of the runtime.
    *
    * @default process.cwd()
    */
-  workingDirectory?: string
+  workingDirectory?: string | undefined
   /**
    * Home folder of the runtime (COPILOT_HOME), with its settings and all session histories.
    *
    * @default the runtime's own choice
    */
-  baseDirectory?: string
+  baseDirectory?: string | undefined
   /**
    * Absolute paths of trusted plugin folders. They are registered before any session is opened.
    *
    * @default []
    */
-  builtinPluginDirectories?: readonly string[]
+  builtinPluginDirectories?: readonly string[] | undefined
   /**
    * Log level of the runtime.
    *
    * @default the runtime's own choice
    */
-  logLevel?: 'none' | 'error' | 'warning' | 'info' | 'debug' | 'all'
+  logLevel?: 'none' | 'error' | 'warning' | 'info' | 'debug' | 'all' | undefined
   /**
    * The whole environment of the runtime.
    *
    * @default process.env
    */
-  env?: Record<string, string | undefined>
+  env?: Record<string, string | undefined> | undefined
   /**
    * GitHub token to sign in with.
    *
    * @default none
    */
-  gitHubToken?: string
+  gitHubToken?: string | undefined
   /**
    * Whether to use the account that is signed in on this machine.
    *
    * @default true, or false with a `gitHubToken`
    */
-  useLoggedInUser?: boolean
+  useLoggedInUser?: boolean | undefined
   /** Gives the list of models instead of the runtime. */
-  onListModels?: () => Promise<ModelInfo[]> | ModelInfo[]
+  onListModels?: (() => Promise<ModelInfo[]> | ModelInfo[]) | undefined
   /** OpenTelemetry settings of the runtime's process. */
-  telemetry?: TelemetryConfig
+  telemetry?: TelemetryConfig | undefined
   /** Gives the W3C trace context of your own spans, so that the runtime's spans belong to them. */
-  onGetTraceContext?: TraceContextProvider
+  onGetTraceContext?: TraceContextProvider | undefined
   /**
    * Your program stores the sessions' files instead of the runtime. Every session then needs a
    * `createSessionFsProvider`.
    */
-  sessionFs?: SessionFsConfig
+  sessionFs?: SessionFsConfig | undefined
   /** Sends the runtime's model requests instead of the runtime. */
-  requestHandler?: CopilotRequestHandler
+  requestHandler?: CopilotRequestHandler | undefined
   /** Receives the telemetry events that the runtime forwards. */
-  onGitHubTelemetry?: (notification: GitHubTelemetryNotification) => void | Promise<void>
+  onGitHubTelemetry?: ((notification: GitHubTelemetryNotification) => void | Promise<void>) | undefined
   /**
    * The runtime ends a session that has been idle for this long, in seconds. 0 means never.
    *
    * @default 0
    */
-  sessionIdleTimeoutSeconds?: number
+  sessionIdleTimeoutSeconds?: number | undefined
   /**
    * Make sessions in a GitHub repository available on GitHub's web and mobile pages. No effect with
    * `RuntimeConnection.forUri`.
    *
    * @default false
    */
-  enableRemoteSessions?: boolean
+  enableRemoteSessions?: boolean | undefined
   /** Names of the application, for telemetry. */
-  clientInfo?: CopilotClientInfo
+  clientInfo?: CopilotClientInfo | undefined
   /** Decides how extensions that the runtime has found are launched. Needs runtime 1.0.89 or newer. */
-  extensionLaunchProvider?: ExtensionLaunchProvider
+  extensionLaunchProvider?: ExtensionLaunchProvider | undefined
   /** Asks a person whether something may be installed. Needs runtime 1.0.89 or newer. */
-  installationConfirmationHandler?: InstallationConfirmationHandler
+  installationConfirmationHandler?: InstallationConfirmationHandler | undefined
   /**
    * Longest time from the start of the process to the end of the handshake, in milliseconds.
    *
    * @default 30_000
    * @throws CONNECTION_TIMED_OUT
    */
-  startTimeoutMs?: number
+  startTimeoutMs?: number | undefined
   /**
    * Called for each line that the runtime writes to stderr.
    *
    * @default the lines are not printed; their end is in errors
    */
-  onStderr?: (line: string) => void
+  onStderr?: ((line: string) => void) | undefined
   /**
    * Behaviour after a crash of the runtime. `"never"`: calls reject until `start()` is called.
    * `"on-demand"`: the next call starts the runtime again, and sessions that had no turn running are
@@ -4232,7 +4254,7 @@ interface CopilotClientOptions {
    *
    * @default "never"
    */
-  restart?: 'never' | 'on-demand'
+  restart?: 'never' | 'on-demand' | undefined
 }
 
 /** End of the runtime's process. */
@@ -4250,7 +4272,7 @@ type ConnectionState = 'disconnected' | 'connecting' | 'connected' | 'error'
 
 /** A tool call for which the agent asks permission. */
 type PermissionRequest = PermissionRequest$2 & {
-  readonly managedApprovalRequired?: boolean
+  readonly managedApprovalRequired?: boolean | undefined
 }
 /** Decision on a permission request. `"no-result"` leaves the question open for another client. */
 type PermissionRequestResult =
@@ -4403,26 +4425,26 @@ interface ResumeOptions {
    *
    * @default 0
    */
-  knownTurns?: number
+  knownTurns?: number | undefined
   /**
    * Condition for opening an empty session under the same id instead.
    *
    * @default "evidence"
    */
-  fallback?: ResumeFallback
+  fallback?: ResumeFallback | undefined
   /**
    * `"stale"`: when the runtime says that the session is in use, remove the locks of processes that are
    * gone and resume again. The lock of a living process is never removed: RESUME_IN_USE with its `pid`.
    *
    * @default nothing is taken over
    */
-  takeOver?: 'stale'
+  takeOver?: 'stale' | undefined
   /**
    * Ends the wait when aborted. A session that opens after that is closed again.
    *
    * @throws SESSION_ABORTED
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /** Facts about a session that could not be resumed, beside its error. */
 interface ResumeEvidence {
@@ -4432,11 +4454,11 @@ interface ResumeEvidence {
    */
   log: SessionLogState
   /** Number of turns that you know the session to have. */
-  knownTurns?: number
+  knownTurns?: number | undefined
   /** Condition for opening an empty session instead. */
-  fallback?: ResumeFallback
+  fallback?: ResumeFallback | undefined
   /** True when the request named a custom agent. */
-  agent?: boolean
+  agent?: boolean | undefined
 }
 /** Meaning of a failed resume. */
 interface ResumeJudgement {
@@ -4490,13 +4512,13 @@ type FactoryJsonSchema = {
 /** Limits of a run. */
 interface FactoryLimits {
   /** Largest number of sub-agents at once. */
-  maxConcurrentSubagents?: number
+  maxConcurrentSubagents?: number | undefined
   /** Largest number of sub-agents in all. */
-  maxTotalSubagents?: number
+  maxTotalSubagents?: number | undefined
   /** Largest number of AI credits. */
-  maxAiCredits?: number
+  maxAiCredits?: number | undefined
   /** Longest time of the run, in seconds. */
-  timeoutSeconds?: number
+  timeoutSeconds?: number | undefined
 }
 /** Limits of one run instead of those of its factory. `null` means no limit. */
 type FactoryLimitOverrides = {
@@ -4511,12 +4533,12 @@ interface FactoryMeta {
   /** Phases of a run. */
   phases: {
     title: string
-    detail?: string
+    detail?: string | undefined
   }[]
   /** JSON Schema of the arguments. */
-  argsSchema?: FactoryJsonSchema
+  argsSchema?: FactoryJsonSchema | undefined
   /** Limits of a run. */
-  limits?: FactoryLimits
+  limits?: FactoryLimits | undefined
 }
 /** Options of a sub-agent. */
 interface FactoryAgentOptions {
@@ -4791,7 +4813,7 @@ interface ElicitationResult {
   /** Whether the user accepted, declined or closed the form. */
   action: 'accept' | 'decline' | 'cancel'
   /** Values of the fields. Only with `"accept"`. */
-  content?: Record<string, ElicitationFieldValue>
+  content?: Record<string, ElicitationFieldValue> | undefined
 }
 /** A form to show. */
 interface ElicitationParams {
@@ -4862,9 +4884,9 @@ interface ExitPlanModeResult {
   /** Whether the plan is approved. */
   approved: boolean
   /** The action that was chosen. */
-  selectedAction?: string
+  selectedAction?: string | undefined
   /** Feedback for the agent. */
-  feedback?: string
+  feedback?: string | undefined
 }
 /** Decides on plans. Without a handler they are approved. */
 type ExitPlanModeHandler = (
@@ -4926,9 +4948,9 @@ interface McpAuthToken {
    *
    * @default "Bearer"
    */
-  tokenType?: string
+  tokenType?: string | undefined
   /** Seconds until the token expires. */
-  expiresIn?: number
+  expiresIn?: number | undefined
 }
 /** A token, or the refusal to give one. */
 type McpAuthResult =
@@ -5188,11 +5210,11 @@ declare class CopilotSession {
   setModel(
     model: string,
     options?: {
-      reasoningEffort?: ReasoningEffort
-      reasoningSummary?: ReasoningSummary
-      contextTier?: ContextTier
-      modelCapabilities?: ModelCapabilitiesOverride
-      autoTier?: AutoTier | null
+      reasoningEffort?: ReasoningEffort | undefined
+      reasoningSummary?: ReasoningSummary | undefined
+      contextTier?: ContextTier | undefined
+      modelCapabilities?: ModelCapabilitiesOverride | undefined
+      autoTier?: AutoTier | null | undefined
     },
   ): Promise<void>
   /** Asks for another tier of the model "auto". It takes effect in a later turn. */
@@ -5201,8 +5223,8 @@ declare class CopilotSession {
   log(
     message: string,
     options?: {
-      level?: 'info' | 'warning' | 'error'
-      ephemeral?: boolean
+      level?: 'info' | 'warning' | 'error' | undefined
+      ephemeral?: boolean | undefined
     },
   ): Promise<void>
   /**
@@ -5229,9 +5251,9 @@ interface CanvasAction {
   /** Name of the action, unique within the canvas. */
   name: string
   /** Description for the model. */
-  description?: string
+  description?: string | undefined
   /** JSON Schema of the input. */
-  inputSchema?: CanvasJsonSchema
+  inputSchema?: CanvasJsonSchema | undefined
   /** Runs the action. */
   handler: (context: OfSession<CanvasProviderInvokeActionRequest>) => Promise<unknown> | unknown
 }
@@ -5257,19 +5279,19 @@ interface CanvasOptions {
   /** Description for the agent, in one sentence. */
   description: string
   /** JSON Schema of the input. */
-  inputSchema?: CanvasJsonSchema
+  inputSchema?: CanvasJsonSchema | undefined
   /**
    * Actions that the agent can call.
    *
    * @default []
    */
-  actions?: CanvasAction[]
+  actions?: CanvasAction[] | undefined
   /** Opens an instance of the canvas. */
   open: (
     context: OfSession<CanvasProviderOpenRequest>,
   ) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
   /** Called when an instance is closed. Errors are not reported to the runtime. */
-  onClose?: (context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void
+  onClose?: ((context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void) | undefined
 }
 /** An error with a code that the agent is told. */
 declare class CanvasError extends Error {
@@ -5318,22 +5340,22 @@ interface PreToolUseHookInput extends BaseHookInput {
 /** Decision on a tool call. */
 interface PreToolUseHookOutput {
   /** Whether the call is allowed, denied or asked about. */
-  permissionDecision?: 'allow' | 'deny' | 'ask'
+  permissionDecision?: 'allow' | 'deny' | 'ask' | undefined
   /** Reason of the decision. */
-  permissionDecisionReason?: string
+  permissionDecisionReason?: string | undefined
   /** Arguments to use instead. */
   modifiedArgs?: unknown
   /** Text that is added for the model. */
-  additionalContext?: string
+  additionalContext?: string | undefined
   /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
+  suppressOutput?: boolean | undefined
 }
 /** Called before a tool runs. */
 type PreToolUseHandler = Hook<PreToolUseHookInput, PreToolUseHookOutput>
 /** A tool of an MCP server is about to run. */
 interface PreMcpToolCallHookInput extends BaseHookInput {
   /** Id of the call. */
-  toolCallId?: string
+  toolCallId?: string | undefined
   /** Name of the MCP server. */
   serverName: string
   /** Name of the tool. */
@@ -5341,12 +5363,12 @@ interface PreMcpToolCallHookInput extends BaseHookInput {
   /** Arguments of the call. */
   arguments: unknown
   /** Metadata of the call. */
-  _meta?: Record<string, unknown>
+  _meta?: Record<string, unknown> | undefined
 }
 /** Changes to a call of an MCP tool. */
 interface PreMcpToolCallHookOutput {
   /** Metadata to send instead; null sends none. */
-  metaToUse?: Record<string, unknown> | null
+  metaToUse?: Record<string, unknown> | null | undefined
 }
 /** Called before a tool of an MCP server runs. */
 type PreMcpToolCallHandler = Hook<PreMcpToolCallHookInput, PreMcpToolCallHookOutput>
@@ -5362,11 +5384,11 @@ interface PostToolUseHookInput extends BaseHookInput {
 /** Changes to a tool's result. */
 interface PostToolUseHookOutput {
   /** Result to use instead. */
-  modifiedResult?: ToolResultObject
+  modifiedResult?: ToolResultObject | undefined
   /** Text that is added for the model. */
-  additionalContext?: string
+  additionalContext?: string | undefined
   /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
+  suppressOutput?: boolean | undefined
 }
 /** Called after a tool has succeeded. */
 type PostToolUseHandler = Hook<PostToolUseHookInput, PostToolUseHookOutput>
@@ -5382,7 +5404,7 @@ interface PostToolUseFailureHookInput extends BaseHookInput {
 /** Text for the model after a failed call. */
 interface PostToolUseFailureHookOutput {
   /** Text that is added for the model. */
-  additionalContext?: string
+  additionalContext?: string | undefined
 }
 /** Called after a tool has failed. */
 type PostToolUseFailureHandler = Hook<PostToolUseFailureHookInput, PostToolUseFailureHookOutput>
@@ -5394,11 +5416,11 @@ interface UserPromptSubmittedHookInput extends BaseHookInput {
 /** Changes to a prompt. */
 interface UserPromptSubmittedHookOutput {
   /** Prompt to use instead. */
-  modifiedPrompt?: string
+  modifiedPrompt?: string | undefined
   /** Text that is added for the model. */
-  additionalContext?: string
+  additionalContext?: string | undefined
   /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
+  suppressOutput?: boolean | undefined
 }
 /** Called when a prompt is submitted. */
 type UserPromptSubmittedHandler = Hook<UserPromptSubmittedHookInput, UserPromptSubmittedHookOutput>
@@ -5412,7 +5434,7 @@ interface UserPromptTransformedHookInput extends BaseHookInput {
 /** Changes to the prompt. */
 interface UserPromptTransformedHookOutput {
   /** Prompt to use instead. */
-  modifiedTransformedPrompt?: string
+  modifiedTransformedPrompt?: string | undefined
 }
 /** Called after the runtime has added its text to a prompt, and before it is stored. */
 type UserPromptTransformedHandler = Hook<UserPromptTransformedHookInput, UserPromptTransformedHookOutput>
@@ -5421,14 +5443,14 @@ interface SessionStartHookInput extends BaseHookInput {
   /** How it was started. */
   source: 'startup' | 'resume' | 'new'
   /** Its first prompt. */
-  initialPrompt?: string
+  initialPrompt?: string | undefined
 }
 /** Changes to a session at its start. */
 interface SessionStartHookOutput {
   /** Text that is added for the model. */
-  additionalContext?: string
+  additionalContext?: string | undefined
   /** Settings to use instead. */
-  modifiedConfig?: Record<string, unknown>
+  modifiedConfig?: Record<string, unknown> | undefined
 }
 /** Called when a session starts. */
 type SessionStartHandler = Hook<SessionStartHookInput, SessionStartHookOutput>
@@ -5437,18 +5459,18 @@ interface SessionEndHookInput extends BaseHookInput {
   /** Reason of the end. */
   reason: 'complete' | 'error' | 'abort' | 'timeout' | 'user_exit'
   /** Last message of the session. */
-  finalMessage?: string
+  finalMessage?: string | undefined
   /** Error that ended the session. */
-  error?: string
+  error?: string | undefined
 }
 /** Steps after the end of a session. */
 interface SessionEndHookOutput {
   /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
+  suppressOutput?: boolean | undefined
   /** Actions for cleaning up. */
-  cleanupActions?: string[]
+  cleanupActions?: string[] | undefined
   /** Summary of the session. */
-  sessionSummary?: string
+  sessionSummary?: string | undefined
 }
 /** Called when a session ends. */
 type SessionEndHandler = Hook<SessionEndHookInput, SessionEndHookOutput>
@@ -5464,58 +5486,58 @@ interface ErrorOccurredHookInput extends BaseHookInput {
 /** Decision after an error. */
 interface ErrorOccurredHookOutput {
   /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
+  suppressOutput?: boolean | undefined
   /** Try again, skip the step or abort. */
-  errorHandling?: 'retry' | 'skip' | 'abort'
+  errorHandling?: 'retry' | 'skip' | 'abort' | undefined
   /** How often to try again. */
-  retryCount?: number
+  retryCount?: number | undefined
   /** Text for the user. */
-  userNotification?: string
+  userNotification?: string | undefined
 }
 /** Called when an error occurs. */
 type ErrorOccurredHandler = Hook<ErrorOccurredHookInput, ErrorOccurredHookOutput>
 /** The main agent has stopped: nothing is pending, and it was not aborted. */
 interface AgentStopHookInput extends BaseHookInput {
   /** Reason of the stop, for example `"end_turn"`. */
-  stopReason?: string
+  stopReason?: string | undefined
   /** Path of the session's transcript. */
-  transcriptPath?: string
+  transcriptPath?: string | undefined
   /**
    * True when an earlier `"block"` of this hook has caused this stop. Use it to avoid an endless loop.
    */
-  stopHookActive?: boolean
+  stopHookActive?: boolean | undefined
 }
 /** Whether the agent may stop. */
 interface AgentStopHookOutput {
   /** `"block"` keeps the agent working. */
-  decision?: 'block'
+  decision?: 'block' | undefined
   /** Message that the agent then continues with. */
-  reason?: string
+  reason?: string | undefined
 }
 /** Called when the main agent stops. */
 type AgentStopHandler = Hook<AgentStopHookInput, AgentStopHookOutput>
 /** Functions that are called at certain moments of a session. */
 interface SessionHooks {
   /** Called before a tool runs. */
-  onPreToolUse?: PreToolUseHandler
+  onPreToolUse?: PreToolUseHandler | undefined
   /** Called before a tool of an MCP server runs. */
-  onPreMcpToolCall?: PreMcpToolCallHandler
+  onPreMcpToolCall?: PreMcpToolCallHandler | undefined
   /** Called after a tool has succeeded. */
-  onPostToolUse?: PostToolUseHandler
+  onPostToolUse?: PostToolUseHandler | undefined
   /** Called after a tool has failed. */
-  onPostToolUseFailure?: PostToolUseFailureHandler
+  onPostToolUseFailure?: PostToolUseFailureHandler | undefined
   /** Called when a prompt is submitted. */
-  onUserPromptSubmitted?: UserPromptSubmittedHandler
+  onUserPromptSubmitted?: UserPromptSubmittedHandler | undefined
   /** Called after the runtime has added its text to a prompt, and before it is stored. */
-  onUserPromptTransformed?: UserPromptTransformedHandler
+  onUserPromptTransformed?: UserPromptTransformedHandler | undefined
   /** Called when the session starts. */
-  onSessionStart?: SessionStartHandler
+  onSessionStart?: SessionStartHandler | undefined
   /** Called when the session ends. */
-  onSessionEnd?: SessionEndHandler
+  onSessionEnd?: SessionEndHandler | undefined
   /** Called when an error occurs. */
-  onErrorOccurred?: ErrorOccurredHandler
+  onErrorOccurred?: ErrorOccurredHandler | undefined
   /** Called when the main agent stops; it can keep the agent working. */
-  onAgentStop?: AgentStopHandler
+  onAgentStop?: AgentStopHandler | undefined
 }
 
 /** Section of the runtime's system message. */
@@ -5548,7 +5570,7 @@ interface SectionOverride {
   /** The change. */
   action: SectionOverrideAction
   /** Text for the change. Ignored for `"remove"`. */
-  content?: string
+  content?: string | undefined
 }
 /** Keeps the runtime's system message and adds a text. */
 interface SystemMessageAppendConfig {
@@ -5557,9 +5579,9 @@ interface SystemMessageAppendConfig {
    *
    * @default "append"
    */
-  mode?: 'append'
+  mode?: 'append' | undefined
   /** Text that is added at the end. */
-  content?: string
+  content?: string | undefined
 }
 /** Replaces the whole system message, including the runtime's safety rules. */
 interface SystemMessageReplaceConfig {
@@ -5573,9 +5595,9 @@ interface SystemMessageCustomizeConfig {
   /** Mode of the system message. */
   mode: 'customize'
   /** Changes by section. Text for an unknown section is added at the end. */
-  sections?: Partial<Record<SystemMessageSection, SectionOverride>>
+  sections?: Partial<Record<SystemMessageSection, SectionOverride>> | undefined
   /** Text that is added at the end. */
-  content?: string
+  content?: string | undefined
 }
 /** How the system message is made. */
 type SystemMessageConfig =
@@ -5601,7 +5623,7 @@ interface CommandDefinition {
   /** Name of the command without the slash. */
   name: string
   /** Description for people. */
-  description?: string
+  description?: string | undefined
   /** Runs the command. */
   handler: CommandHandler
 }
@@ -5611,11 +5633,11 @@ interface MCPServerConfigBase {
    *
    * @default all tools of the server
    */
-  tools?: string[]
+  tools?: string[] | undefined
   /** Kind of the server. */
-  type?: string
+  type?: string | undefined
   /** Longest time of a tool call, in milliseconds. */
-  timeout?: number
+  timeout?: number | undefined
 }
 /** An MCP server that the runtime starts as a program. */
 interface MCPStdioServerConfig extends MCPServerConfigBase {
@@ -5624,7 +5646,7 @@ interface MCPStdioServerConfig extends MCPServerConfigBase {
    *
    * @default "stdio"
    */
-  type?: 'local' | 'stdio'
+  type?: 'local' | 'stdio' | undefined
   /** Program of the server. */
   command: string
   /**
@@ -5632,11 +5654,11 @@ interface MCPStdioServerConfig extends MCPServerConfigBase {
    *
    * @default []
    */
-  args?: string[]
+  args?: string[] | undefined
   /** Environment variables of the program. */
-  env?: Record<string, string>
+  env?: Record<string, string> | undefined
   /** Working directory of the program. */
-  workingDirectory?: string
+  workingDirectory?: string | undefined
 }
 /** An MCP server with an HTTP address. */
 interface MCPHTTPServerConfig extends MCPServerConfigBase {
@@ -5645,7 +5667,7 @@ interface MCPHTTPServerConfig extends MCPServerConfigBase {
   /** Address of the server. */
   url: string
   /** HTTP headers of each request. */
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
 }
 /** An MCP server. */
 type MCPServerConfig = MCPStdioServerConfig | MCPHTTPServerConfig
@@ -5654,35 +5676,35 @@ interface CustomAgentConfig {
   /** Name of the agent, unique in the session. */
   name: string
   /** Name of the agent, for people. */
-  displayName?: string
+  displayName?: string | undefined
   /** Description of the agent's work. */
-  description?: string
+  description?: string | undefined
   /**
    * Names of the tools that the agent may use; null means all.
    *
    * @default all tools
    */
-  tools?: string[] | null
+  tools?: string[] | null | undefined
   /** Instructions of the agent. */
   prompt: string
   /** MCP servers of this agent, by name. */
-  mcpServers?: Record<string, MCPServerConfig>
+  mcpServers?: Record<string, MCPServerConfig> | undefined
   /**
    * Whether the model may choose this agent by itself.
    *
    * @default true
    */
-  infer?: boolean
+  infer?: boolean | undefined
   /**
    * Names of skills whose text is in the agent's context from the start.
    *
    * @default none
    */
-  skills?: string[]
+  skills?: string[] | undefined
   /** Model of the agent. The session's model is used when it is not available. */
-  model?: string
+  model?: string | undefined
   /** Reasoning effort of that model. */
-  reasoningEffort?: ReasoningEffort
+  reasoningEffort?: ReasoningEffort | undefined
 }
 /** Settings of the built-in agent, which works when no custom agent is selected. */
 interface DefaultAgentConfig {
@@ -5691,7 +5713,7 @@ interface DefaultAgentConfig {
    *
    * @default []
    */
-  excludedTools?: string[]
+  excludedTools?: string[] | undefined
 }
 /** Settings for sessions that compact their context and keep their state in a folder. */
 interface InfiniteSessionConfig {
@@ -5700,19 +5722,19 @@ interface InfiniteSessionConfig {
    *
    * @default true
    */
-  enabled?: boolean
+  enabled?: boolean | undefined
   /**
    * Share of the context, from 0 to 1, at which compaction starts in the background.
    *
    * @default 0.80
    */
-  backgroundCompactionThreshold?: number
+  backgroundCompactionThreshold?: number | undefined
   /**
    * Share of the context, from 0 to 1, at which the session waits for the compaction.
    *
    * @default 0.95
    */
-  bufferExhaustionThreshold?: number
+  bufferExhaustionThreshold?: number | undefined
 }
 /** Settings of the agent's memory. */
 interface MemoryConfiguration {
@@ -5726,19 +5748,19 @@ interface LargeToolOutputConfig {
    *
    * @default true
    */
-  enabled?: boolean
+  enabled?: boolean | undefined
   /**
    * Size above which a result is written to a file, in bytes.
    *
    * @default 51_200
    */
-  maxSizeBytes?: number
+  maxSizeBytes?: number | undefined
   /**
    * Folder for these files.
    *
    * @default the system's temporary folder
    */
-  outputDirectory?: string
+  outputDirectory?: string | undefined
 }
 /** Identity of a program that provides canvases. */
 interface ExtensionInfo {
@@ -5752,36 +5774,36 @@ interface CanvasProviderIdentity {
   /** Stable id of the program. */
   id: string
   /** Name of the program, for people. */
-  name?: string
+  name?: string | undefined
 }
 /** Settings of the built-in GitHub MCP server. */
 interface GitHubMcpToolConfig {
   /** Enable all its tools. */
-  enableAllTools?: boolean
+  enableAllTools?: boolean | undefined
   /** Further groups of tools to enable. */
-  additionalToolsets?: string[]
+  additionalToolsets?: string[] | undefined
   /** Further tools to enable. */
-  additionalTools?: string[]
+  additionalTools?: string[] | undefined
   /** Enable tools that are not released yet. */
-  enableInsidersMode?: boolean
+  enableInsidersMode?: boolean | undefined
   /** Do not defer tools with forms. Only with MCP Apps. */
-  disableFormDeferral?: boolean
+  disableFormDeferral?: boolean | undefined
 }
 /** Permission policy of an organization. A malformed rule is refused by the runtime. */
 interface ManagedSettingsPermissions {
   /** Limits the mode that bypasses permission requests; see `DisableBypassPermissionsModes`. */
-  disableBypassPermissionsMode?: string
+  disableBypassPermissionsMode?: string | undefined
   /** Operations that are always denied, for example `"Shell(git push *)"`. */
-  deny?: string[]
+  deny?: string[] | undefined
   /** Operations that always need a confirmation. */
-  ask?: string[]
+  ask?: string[] | undefined
   /** Operations that need no confirmation. */
-  allow?: string[]
+  allow?: string[] | undefined
 }
 /** Settings of an organization. */
 interface ManagedSettings {
   /** Permission policy. */
-  permissions?: ManagedSettingsPermissions
+  permissions?: ManagedSettingsPermissions | undefined
 }
 /** Form of the built-in tool `ask_user`: a question, or a form. */
 type AskUserVariant = 'legacy' | 'elicitation'
@@ -5805,9 +5827,9 @@ interface CopilotExpAssignmentResponse {
   /** Groups of parameters, passed on unchanged. */
   ParameterGroups?: unknown
   /** Version of the assignment. */
-  FlightingVersion?: number
+  FlightingVersion?: number | undefined
   /** Id of the assignment. */
-  ImpressionId?: string
+  ImpressionId?: string | undefined
   /** Text that is sent to the Copilot API and with telemetry. */
   AssignmentContext: string
 }
@@ -5818,12 +5840,12 @@ interface CloudSessionRepository {
   /** Name of the repository. */
   name: string
   /** Branch of the repository. */
-  branch?: string
+  branch?: string | undefined
 }
 /** Options of a session that runs in the cloud. */
 interface CloudSessionOptions {
   /** Repository of the session. */
-  repository?: CloudSessionRepository
+  repository?: CloudSessionRepository | undefined
 }
 /** The request of a GitHub token. */
 type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
@@ -5836,330 +5858,330 @@ type GitHubTokenProvider = (
 /** Options of new and resumed sessions. */
 interface SessionConfigBase {
   /** Name of your program, in the `User-Agent` header of API requests. */
-  clientName?: string
+  clientName?: string | undefined
   /**
    * Model of the session.
    *
    * @default the runtime's choice
    */
-  model?: string
+  model?: string | undefined
   /** How much the model thinks. Only for models that support it (`listModels()`). */
-  reasoningEffort?: ReasoningEffort
+  reasoningEffort?: ReasoningEffort | undefined
   /** Form of the summary of the model's reasoning; `"none"` for no summary. */
-  reasoningSummary?: ReasoningSummary
+  reasoningSummary?: ReasoningSummary | undefined
   /**
    * Enable experimental features.
    *
    * @default the runtime's choice; false in mode "empty"
    */
-  enableExperimentalMode?: boolean
+  enableExperimentalMode?: boolean | undefined
   /**
    * Size of the model's context.
    *
    * @default "default"
    */
-  contextTier?: ContextTier
+  contextTier?: ContextTier | undefined
   /** Changes to the abilities and limits of the model. */
-  modelCapabilities?: ModelCapabilitiesOverride
+  modelCapabilities?: ModelCapabilitiesOverride | undefined
   /** Diagnostics of MCP servers that the session keeps. Needs runtime 1.0.89 or newer. */
-  diagnostics?: DiagnosticsConfiguration
+  diagnostics?: DiagnosticsConfiguration | undefined
   /** Settings for large results of tools. */
-  largeOutput?: LargeToolOutputConfig
+  largeOutput?: LargeToolOutputConfig | undefined
   /**
    * Folder for the session's settings and state.
    *
    * @default the runtime's home folder
    */
-  configDirectory?: string
+  configDirectory?: string | undefined
   /**
    * Let the runtime look for settings, such as MCP servers, by itself.
    *
    * @default false
    */
-  enableConfigDiscovery?: boolean
+  enableConfigDiscovery?: boolean | undefined
   /**
    * Tools that run in this process.
    *
    * @default []
    */
-  tools?: Tool<any>[]
+  tools?: Tool<any>[] | undefined
   /**
    * Canvases that this program provides.
    *
    * @default []
    */
-  canvases?: Canvas[]
+  canvases?: Canvas[] | undefined
   /**
    * Give the model tools to open canvases, because this program can show them.
    *
    * @default false
    */
-  requestCanvasRenderer?: boolean
+  requestCanvasRenderer?: boolean | undefined
   /**
    * Give the model tools of extensions.
    *
    * @default false
    */
-  requestExtensions?: boolean
+  requestExtensions?: boolean | undefined
   /**
    * Folder of the SDK that extensions use.
    *
    * @default the bundled SDK
    */
-  extensionSdkPath?: string
+  extensionSdkPath?: string | undefined
   /** Identity of this program as a provider of canvases. */
-  extensionInfo?: ExtensionInfo
+  extensionInfo?: ExtensionInfo | undefined
   /**
    * Identity of this program as a provider of built-in canvases. It stays the same over reconnections.
    */
-  canvasProvider?: CanvasProviderIdentity
+  canvasProvider?: CanvasProviderIdentity | undefined
   /**
    * Slash commands that a user of a terminal interface can call.
    *
    * @default []
    */
-  commands?: CommandDefinition[]
+  commands?: CommandDefinition[] | undefined
   /**
    * How the system message is made.
    *
    * @default the runtime's own system message
    */
-  systemMessage?: SystemMessageConfig
+  systemMessage?: SystemMessageConfig | undefined
   /** Settings of the runtime's tool search. */
-  toolSearch?: ToolSearchConfig
+  toolSearch?: ToolSearchConfig | undefined
   /**
    * The only tools that the session may use, by name or by pattern (`builtin:*`, `mcp:NAME`,
    * `custom:NAME`). Required in mode "empty".
    *
    * @default all tools
    */
-  availableTools?: string[] | ToolSet
+  availableTools?: string[] | ToolSet | undefined
   /**
    * Tools that the session may not use, also when they are in `availableTools`.
    *
    * @default []
    */
-  excludedTools?: string[] | ToolSet
+  excludedTools?: string[] | ToolSet | undefined
   /**
    * Names of built-in agents that the session may not use.
    *
    * @default []
    */
-  excludedBuiltinAgents?: string[]
+  excludedBuiltinAgents?: string[] | undefined
   /**
    * Names of built-in skills to include.
    *
    * @default all built-in skills; none in mode "empty"
    */
-  includedBuiltinSkills?: string[]
+  includedBuiltinSkills?: string[] | undefined
   /** A model provider of your own, instead of the Copilot API. */
-  provider?: ProviderConfig
+  provider?: ProviderConfig | undefined
   /** Settings of the Copilot API. */
-  capi?: CapiSessionOptions
+  capi?: CapiSessionOptions | undefined
   /**
    * Model providers of your own, beside the Copilot API.
    *
    * @default []
    */
-  providers?: NamedProviderConfig[]
+  providers?: NamedProviderConfig[] | undefined
   /**
    * Models of these providers.
    *
    * @default []
    */
-  models?: ProviderModelConfig[]
+  models?: ProviderModelConfig[] | undefined
   /**
    * Whether the runtime sends telemetry of this session. Always off with a `provider`.
    *
    * @default true
    */
-  enableSessionTelemetry?: boolean
+  enableSessionTelemetry?: boolean | undefined
   /** Whether models add citations, where the provider supports it. */
-  enableCitations?: boolean
+  enableCitations?: boolean | undefined
   /** Record changes to files, so that a session can be rewound. */
-  enableFileChangeTracking?: boolean
+  enableFileChangeTracking?: boolean | undefined
   /** Limits on what the session may use. */
-  sessionLimits?: SessionLimitsConfig
+  sessionLimits?: SessionLimitsConfig | undefined
   /**
    * Do not read the repository's instruction files for agents.
    *
    * @default false; true in mode "empty"
    */
-  skipCustomInstructions?: boolean
+  skipCustomInstructions?: boolean | undefined
   /**
    * Run custom agents only on this machine.
    *
    * @default false; true in mode "empty"
    */
-  customAgentsLocalOnly?: boolean
+  customAgentsLocalOnly?: boolean | undefined
   /**
    * Tell the agent to add a `Co-authored-by` line to commit messages.
    *
    * @default true; false in mode "empty"
    */
-  coauthorEnabled?: boolean
+  coauthorEnabled?: boolean | undefined
   /**
    * Give the agent the tool `manage_schedule`.
    *
    * @default the runtime's choice; false in mode "empty"
    */
-  manageScheduleEnabled?: boolean
+  manageScheduleEnabled?: boolean | undefined
   /**
    * Decides on permission requests.
    *
    * @default requests stay open for another client, or for your program to answer by RPC
    */
-  onPermissionRequest?: PermissionHandler
+  onPermissionRequest?: PermissionHandler | undefined
   /** Gives tokens for MCP servers. */
-  onMcpAuthRequest?: McpAuthHandler
+  onMcpAuthRequest?: McpAuthHandler | undefined
   /** Answers questions of the agent. */
-  onUserInputRequest?: UserInputHandler
+  onUserInputRequest?: UserInputHandler | undefined
   /**
    * Form of the tool `ask_user`. `"elicitation"` needs `onElicitationRequest`.
    *
    * @default "legacy"
    */
-  askUserVariant?: AskUserVariant
+  askUserVariant?: AskUserVariant | undefined
   /** Fills in forms for the agent and for MCP servers. */
-  onElicitationRequest?: ElicitationHandler
+  onElicitationRequest?: ElicitationHandler | undefined
   /** Pass the user interfaces of MCP servers (MCP Apps) on to this program. */
-  enableMcpApps?: boolean
+  enableMcpApps?: boolean | undefined
   /** Settings of the built-in GitHub MCP server. */
-  githubMcpToolConfig?: GitHubMcpToolConfig
+  githubMcpToolConfig?: GitHubMcpToolConfig | undefined
   /**
    * Decides on plans.
    *
    * @default plans are approved
    */
-  onExitPlanModeRequest?: ExitPlanModeHandler
+  onExitPlanModeRequest?: ExitPlanModeHandler | undefined
   /**
    * Decides whether to switch to the model "auto" after a rate limit.
    *
    * @default "no"
    */
-  onAutoModeSwitchRequest?: AutoModeSwitchHandler
+  onAutoModeSwitchRequest?: AutoModeSwitchHandler | undefined
   /** Functions that are called at certain moments of the session. */
-  hooks?: SessionHooks
+  hooks?: SessionHooks | undefined
   /** Working directory of the session. */
-  workingDirectory?: string
+  workingDirectory?: string | undefined
   /**
    * Further folders that the agent may access. Give them again when you resume the session.
    *
    * @default []
    */
-  additionalDirectories?: string[]
+  additionalDirectories?: string[] | undefined
   /**
    * Send events for each piece of an answer (`assistant.message_delta`, `assistant.reasoning_delta`).
    *
    * @default false
    */
-  streaming?: boolean
+  streaming?: boolean | undefined
   /**
    * Send such events of sub-agents too.
    *
    * @default true
    */
-  includeSubAgentStreamingEvents?: boolean
+  includeSubAgentStreamingEvents?: boolean | undefined
   /**
    * Storage for tokens of MCP servers: the system's keychain, or memory until the session ends.
    *
    * @default "in-memory"
    */
-  mcpOAuthTokenStorage?: 'persistent' | 'in-memory'
+  mcpOAuthTokenStorage?: 'persistent' | 'in-memory' | undefined
   /** Address of the OAuth client ID metadata document of your program. */
-  authClientIdMetadataUrl?: string
+  authClientIdMetadataUrl?: string | undefined
   /** MCP servers of the session, by name. */
-  mcpServers?: Record<string, MCPServerConfig>
+  mcpServers?: Record<string, MCPServerConfig> | undefined
   /**
    * Custom agents of the session.
    *
    * @default []
    */
-  customAgents?: CustomAgentConfig[]
+  customAgents?: CustomAgentConfig[] | undefined
   /** Settings of the built-in agent. */
-  defaultAgent?: DefaultAgentConfig
+  defaultAgent?: DefaultAgentConfig | undefined
   /**
    * Name of the custom agent to start with.
    *
    * @default the built-in agent
    */
-  agent?: string
+  agent?: string | undefined
   /** Folders to load skills from. */
-  skillDirectories?: string[]
+  skillDirectories?: string[] | undefined
   /** Folders of plugins to load. Invalid ones are skipped. */
-  pluginDirectories?: string[]
+  pluginDirectories?: string[] | undefined
   /** Further folders with instruction files. */
-  instructionDirectories?: string[]
+  instructionDirectories?: string[] | undefined
   /**
    * Names of skills that are not used.
    *
    * @default []
    */
-  disabledSkills?: string[]
+  disabledSkills?: string[] | undefined
   /**
    * Names of MCP servers that are not started.
    *
    * @default []
    */
-  disabledMcpServers?: string[]
+  disabledMcpServers?: string[] | undefined
   /** Settings of automatic compaction. */
-  infiniteSessions?: InfiniteSessionConfig
+  infiniteSessions?: InfiniteSessionConfig | undefined
   /**
    * Settings of the agent's memory.
    *
    * @default the runtime's choice
    */
-  memory?: MemoryConfiguration
+  memory?: MemoryConfiguration | undefined
   /**
    * GitHub token of this session, instead of the client's.
    *
    * @throws INVALID_OPTION together with `gitHubTokenProvider`.
    */
-  gitHubToken?: string
+  gitHubToken?: string | undefined
   /** Gives a GitHub token whenever the session needs one. */
-  gitHubTokenProvider?: GitHubTokenProvider
+  gitHubTokenProvider?: GitHubTokenProvider | undefined
   /** Let the runtime read the organization's settings. Needs `gitHubToken`. */
-  enableManagedSettings?: boolean
+  enableManagedSettings?: boolean | undefined
   /** Settings of the organization, given by your program. */
-  managedSettings?: ManagedSettings
+  managedSettings?: ManagedSettings | undefined
   /** Do not search by embeddings. Use it where sessions of several users share a runtime. */
-  skipEmbeddingRetrieval?: boolean
+  skipEmbeddingRetrieval?: boolean | undefined
   /** Storage for embeddings: on disk for all sessions, or in memory until the session ends. */
-  embeddingCacheStorage?: 'persistent' | 'in-memory'
+  embeddingCacheStorage?: 'persistent' | 'in-memory' | undefined
   /** Instructions of your organization for the system message. */
-  organizationCustomInstructions?: string
+  organizationCustomInstructions?: string | undefined
   /** Look for instruction files when the agent has read a file near them. */
-  enableOnDemandInstructionDiscovery?: boolean
+  enableOnDemandInstructionDiscovery?: boolean | undefined
   /** Load hooks from `.github/hooks/`. */
-  enableFileHooks?: boolean
+  enableFileHooks?: boolean | undefined
   /** Run git on the host, so that the system message describes the repository. */
-  enableHostGitOperations?: boolean
+  enableHostGitOperations?: boolean | undefined
   /** Store the session for searches over all sessions. */
-  enableSessionStore?: boolean
+  enableSessionStore?: boolean | undefined
   /** Load skills. */
-  enableSkills?: boolean
+  enableSkills?: boolean | undefined
   /**
    * `"off"`: only on this machine. `"export"`: send events to GitHub. `"on"`: send events and accept
    * control from GitHub.
    */
-  remoteSession?: RemoteSessionMode
+  remoteSession?: RemoteSessionMode | undefined
   /**
    * Receives all events, from the first one on. Same as `session.on(handler)`, but without missing
    * early events.
    */
-  onEvent?: SessionEventHandler
+  onEvent?: SessionEventHandler | undefined
   /** Gives the file operations of the session. Required when the client has `sessionFs`. */
-  createSessionFsProvider?: (session: CopilotSession) => SessionFsProvider
+  createSessionFsProvider?: ((session: CopilotSession) => SessionFsProvider) | undefined
   /** Feature flags of the session. Give them again when you resume it. */
-  featureFlags?: Record<string, boolean>
+  featureFlags?: Record<string, boolean> | undefined
   /** Experiments that the session takes part in. */
-  expAssignments?: CopilotExpAssignmentResponse
+  expAssignments?: CopilotExpAssignmentResponse | undefined
   /**
    * Ends the wait for the session when aborted. A session that opens after that is closed again.
    *
    * @throws SESSION_ABORTED
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /** Options of a new session. */
 interface SessionConfig extends SessionConfigBase {
@@ -6169,11 +6191,11 @@ interface SessionConfig extends SessionConfigBase {
    * @default a random UUID
    * @throws SESSION_EXISTS when the session with this id has a history.
    */
-  sessionId?: string
+  sessionId?: string | undefined
   /** Run the session in the cloud. */
-  cloud?: CloudSessionOptions
+  cloud?: CloudSessionOptions | undefined
   /** Read the instruction files again before each turn. Needs runtime 1.0.89 or newer. */
-  refreshCustomInstructions?: boolean
+  refreshCustomInstructions?: boolean | undefined
 }
 /** Options of a resumed session. */
 interface ResumeSessionConfig extends SessionConfigBase {
@@ -6182,17 +6204,17 @@ interface ResumeSessionConfig extends SessionConfigBase {
    *
    * @default false
    */
-  suppressResumeEvent?: boolean
+  suppressResumeEvent?: boolean | undefined
   /**
    * Continue tool calls and permission requests that were open. Otherwise they count as interrupted.
    *
    * @default false
    */
-  continuePendingWork?: boolean
+  continuePendingWork?: boolean | undefined
   /** Canvases that were open, so that the runtime can open them again. */
-  openCanvases?: OpenCanvasInstance[]
+  openCanvases?: OpenCanvasInstance[] | undefined
   /** Same as `takeOver` of `ResumeOptions`. */
-  takeOver?: 'stale'
+  takeOver?: 'stale' | undefined
 }
 
 /** Folder in which a session was created. */
@@ -6209,13 +6231,13 @@ interface SessionContext {
 /** Selects sessions. */
 interface SessionListFilter {
   /** Exact working directory. */
-  workingDirectory?: string
+  workingDirectory?: string | undefined
   /** Root of the git repository. */
-  gitRoot?: string
+  gitRoot?: string | undefined
   /** GitHub repository as `owner/name`. */
-  repository?: string
+  repository?: string | undefined
   /** Git branch. */
-  branch?: string
+  branch?: string | undefined
 }
 /** Facts about a session. */
 interface SessionMetadata {
@@ -6296,7 +6318,7 @@ declare class CopilotClient {
    *   CONNECTION_TIMED_OUT, PROTOCOL_MISMATCH, SESSION_CLOSED (stopped meanwhile), SESSION_ABORTED.
    *   Nothing is left running then.
    */
-  start(options?: { signal?: AbortSignal }): Promise<void>
+  start(options?: { signal?: AbortSignal | undefined }): Promise<void>
   /**
    * Closes the sessions and ends the runtime, first by request and then by force. No process of the
    * runtime's tree is left. Never rejects: it resolves with the errors on the way.
@@ -6438,12 +6460,12 @@ type AgentResult =
   | {
       type: 'text'
       text: string
-      metadata?: Record<string, unknown>
+      metadata?: Record<string, unknown> | undefined
     }
   | {
       type: 'structured_output'
       structuredOutput: Record<string, unknown>
-      metadata?: Record<string, unknown>
+      metadata?: Record<string, unknown> | undefined
     }
 /** Answers prompts; several may run at once. An error is sent to the client without its stack. */
 interface AgentHandler {
@@ -6454,15 +6476,15 @@ interface AgentHandler {
 /** Options of `serveRuntime`. */
 interface ServeRuntimeOptions {
   /** Answers prompts. Without `handler` and `provider` the runtime only runs commands. */
-  handler?: AgentHandler
+  handler?: AgentHandler | undefined
   /**
    * Coding-agent CLI of this machine that answers prompts.
    *
    * @throws INVALID_OPTION together with `handler`.
    */
-  provider?: ProviderName
+  provider?: ProviderName | undefined
   /** Options of the harness for `provider`. Options that the client sends override them. */
-  harness?: Partial<HarnessOptions>
+  harness?: Partial<HarnessOptions> | undefined
   /**
    * `true`: one agent process answers all prompts of a client, over the Agent Client Protocol, so that
    * it knows the conversation. It uses one slot of `maxConcurrent` until the client's session ends.
@@ -6470,56 +6492,56 @@ interface ServeRuntimeOptions {
    *
    * @default false
    */
-  keepSession?: boolean
+  keepSession?: boolean | undefined
   /**
    * Address to listen on. Any address that other machines can reach needs a `token`.
    *
    * @default "127.0.0.1"
    */
-  host?: string
+  host?: string | undefined
   /**
    * Port to listen on; 0 takes any free port.
    *
    * @default 8080
    * @throws RUNTIME_PORT_IN_USE
    */
-  port?: number
+  port?: number | undefined
   /**
    * Secret that each client must send, as a bearer token or as the query parameter `token`.
    *
    * @default none; allowed on loopback only
    */
-  token?: string
+  token?: string | undefined
   /**
    * Origins from which browsers may connect. A browser from another origin gets status 403.
    *
    * @default []
    */
-  allowedOrigins?: string[]
+  allowedOrigins?: string[] | undefined
   /**
    * Time between two heartbeat messages while a request runs, in milliseconds.
    *
    * @default 15_000
    */
-  heartbeatIntervalMs?: number
+  heartbeatIntervalMs?: number | undefined
   /**
    * How long the end of a session waits for artifacts, in milliseconds. At most 55_000.
    *
    * @default 50_000
    */
-  drainTimeoutMs?: number
+  drainTimeoutMs?: number | undefined
   /**
    * Largest number of sessions at once. A further client gets status 503.
    *
    * @default 1000
    */
-  maxSessions?: number
+  maxSessions?: number | undefined
   /**
    * Closes the server when aborted.
    *
    * @throws RUNTIME_ABORTED when it is aborted before the server listens.
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /**
  * Serves agents and commands over a WebSocket. Resolves when the server accepts connections.
@@ -6556,9 +6578,9 @@ interface RuntimeCommand {
   /** The command, for example `"npm ci"`. */
   command: string
   /** Working directory in the runtime. It is created when it does not exist. */
-  cwd?: string
+  cwd?: string | undefined
   /** Environment variables of the command. */
-  env?: Record<string, string>
+  env?: Record<string, string> | undefined
 }
 /** Options of `RuntimeClient.connect`. */
 interface ConnectOptions {
@@ -6568,20 +6590,20 @@ interface ConnectOptions {
    * @default none
    * @throws RUNTIME_UNAUTHORIZED when it is missing or wrong.
    */
-  token?: string
+  token?: string | undefined
   /**
    * Longest wait for the connection and the first answer, in milliseconds.
    *
    * @default 60_000
    * @throws RUNTIME_TIMED_OUT
    */
-  connectTimeoutMs?: number
+  connectTimeoutMs?: number | undefined
   /**
    * Gives the connection attempt up when aborted.
    *
    * @throws RUNTIME_ABORTED
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /** Options of a request to a runtime. */
 interface ExecuteOptions {
@@ -6590,30 +6612,32 @@ interface ExecuteOptions {
    *
    * @default []
    */
-  secrets?: string[]
+  secrets?: string[] | undefined
   /**
    * Directories in the runtime whose finished files are uploaded. `onArtifactUploadRequest` gives an
    * address for each file.
    *
    * @default []
    */
-  artifactsDirs?: string[]
+  artifactsDirs?: string[] | undefined
   /**
    * Rules in gitignore syntax for files that are not uploaded. They override the `.artifactignore`
    * files in the directories.
    */
-  artifactsIgnore?: string
+  artifactsIgnore?: string | undefined
   /**
    * Files that the runtime downloads before anything runs. A `.zip` file is unpacked.
    *
    * @default []
    */
-  downloads?: {
-    /** Address of the file. */
-    downloadUrl: string
-    /** Directory in the runtime for the file. */
-    workingDir: string
-  }[]
+  downloads?:
+    | {
+        /** Address of the file. */
+        downloadUrl: string
+        /** Directory in the runtime for the file. */
+        workingDir: string
+      }[]
+    | undefined
   /**
    * Called for each message of the agent. An error, thrown or as a rejected promise, stops the request
    * and rejects it.
@@ -6621,46 +6645,45 @@ interface ExecuteOptions {
    * Return a promise to slow the runtime down: no more is read while promises for more than 1 MiB of
    * text are pending. The result of the request does not wait for them.
    */
-  onAssistantMessage?(textBlocks: string[]): unknown
+  onAssistantMessage?: ((textBlocks: string[]) => unknown) | undefined
   /**
    * Called for each piece of a command's output. Errors and promises have the same effect as with
    * `onAssistantMessage`.
    */
-  onCommandOutput?(output: { stream: 'stdout' | 'stderr'; text: string; command: string }): unknown
+  onCommandOutput?:
+    ((output: { stream: 'stdout' | 'stderr'; text: string; command: string }) => unknown) | undefined
   /**
    * Gives the address to upload a file to. It may also be called after the request, until the session
    * has ended.
    */
-  onArtifactUploadRequest?(artifact: {
-    filename: string
-    filepath: string
-  }): UploadTarget | Promise<UploadTarget>
+  onArtifactUploadRequest?:
+    ((artifact: { filename: string; filepath: string }) => UploadTarget | Promise<UploadTarget>) | undefined
   /**
    * Called with the outcome of each upload. It may also be called after the request, until the session
    * has ended. An error while the request runs stops the request. Other implementations of the runtime
    * do not report uploads.
    */
-  onArtifactUploaded?(artifact: ArtifactUpload): void
+  onArtifactUploaded?: ((artifact: ArtifactUpload) => void) | undefined
   /**
    * Longest time of the whole request, in milliseconds.
    *
    * @default no limit
    * @throws RUNTIME_TIMED_OUT
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /**
    * Longest time without a message from the runtime, in milliseconds.
    *
    * @default no limit
    * @throws RUNTIME_IDLE
    */
-  idleTimeoutMs?: number
+  idleTimeoutMs?: number | undefined
   /**
    * Cancels the request in the runtime when aborted.
    *
    * @throws RUNTIME_ABORTED
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /** Destination of an upload. */
 interface UploadTarget {
@@ -6689,30 +6712,38 @@ interface ArtifactUpload {
 }
 /** Options of a prompt. */
 interface QueryOptions extends ExecuteOptions {
-  /** Instructions for the agent. */
-  systemPrompt: string
-  /** Model for the agent; an empty string leaves the choice to the runtime. */
-  model: string
+  /**
+   * Instructions for the agent.
+   *
+   * @default none
+   */
+  systemPrompt?: string | undefined
+  /**
+   * Model for the agent.
+   *
+   * @default the runtime chooses
+   */
+  model?: string | undefined
   /**
    * JSON Schema that the answer must match.
    *
    * @default none: the answer is a text
    */
-  outputSchema?: object
+  outputSchema?: object | undefined
   /** Environment variables of the agent. */
-  agentEnv?: Record<string, string>
+  agentEnv?: Record<string, string> | undefined
   /**
    * Commands that run before the agent.
    *
    * @default []
    */
-  preCommands?: RuntimeCommand[]
+  preCommands?: RuntimeCommand[] | undefined
   /**
    * Commands that run after the agent.
    *
    * @default []
    */
-  postCommands?: RuntimeCommand[]
+  postCommands?: RuntimeCommand[] | undefined
 }
 /** Result of a prompt. */
 interface QueryResult {
@@ -6790,7 +6821,7 @@ declare class RuntimeClient implements AsyncDisposable {
    * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
    *   request runs.
    */
-  query(prompt: string, options: QueryOptions): Promise<QueryResult>
+  query(prompt: string, options?: QueryOptions): Promise<QueryResult>
   /**
    * Runs commands one after the other, until one fails.
    *
@@ -6921,7 +6952,10 @@ declare class Job {
    * @param options.from The `cursor` of an event; begin after it. Default: the first event.
    * @param options.live `false`: stop at the end of the stored events. Default: true.
    */
-  events(options?: { from?: string; live?: boolean }): AsyncGenerator<JobEvent, void, undefined>
+  events(options?: {
+    from?: string | undefined
+    live?: boolean | undefined
+  }): AsyncGenerator<JobEvent, void, undefined>
   /**
    * Cancels the job. A job that waits never runs; of a job that runs the process tree is killed.
    * Resolves with the record when the job is over. A job that is over stays as it is.
@@ -6929,7 +6963,7 @@ declare class Job {
    * @param options.force Cancel at once, without waiting for the worker. The worker's result no longer
    *   counts.
    */
-  cancel(options?: { force?: boolean }): Promise<JobRecord>
+  cancel(options?: { force?: boolean | undefined }): Promise<JobRecord>
   /** Gives a job that failed, died or was cancelled new attempts. The numbers of its attempts go on. */
   retry(): Promise<void>
   /** Lists the files of the attempt that counts. */
@@ -6951,68 +6985,68 @@ interface JobSource {
    *
    * @default the remote's HEAD
    */
-  ref?: string
+  ref?: string | undefined
   /**
    * Keep the checkout of a failed job on its worker's disk; `checkout` of the error is its path.
    *
    * @default false
    */
-  keepOnFailure?: boolean
+  keepOnFailure?: boolean | undefined
 }
 interface JobPlace {
   /** The prompt. With a `handler` its meaning is up to the handler. */
-  prompt?: string
+  prompt?: string | undefined
   /**
    * Queue of the job. A worker names the queues that it takes jobs from.
    *
    * @default "default"
    */
-  queue?: string
+  queue?: string | undefined
   /**
    * Priority from 0 to 9; 9 goes first.
    *
    * @default 4
    */
-  priority?: number
+  priority?: number | undefined
   /**
    * Id of the job. Submitting the same id again gives the same job.
    *
    * @default a new id that sorts by time
    */
-  id?: string
+  id?: string | undefined
   /** Jobs with the same key share a limit: at most `keyLimit` of them run at once. */
-  key?: string
+  key?: string | undefined
   /**
    * How many jobs with the same `key` run at once.
    *
    * @default 1
    */
-  keyLimit?: number
+  keyLimit?: number | undefined
   /**
    * Earliest start of the job, by the worker's clock.
    *
    * @default now
    */
-  at?: Date
+  at?: Date | undefined
   /**
    * How often the job is attempted.
    *
    * @default 3
    * @throws JOB_DEAD when its workers were lost that often.
    */
-  attempts?: number
+  attempts?: number | undefined
   /**
    * Repository for the job: each attempt gets a checkout of its own, on the machine of its worker,
    * instead of `cwd`.
    */
-  git?: JobSource
+  git?: JobSource | undefined
   /**
    * Globs below the working directory, in gitignore syntax. Files that match when the attempt ends are
    * kept.
    *
    * @default []
    */
-  artifacts?: string[]
+  artifacts?: string[] | undefined
   /** Data for the handler; it must be representable as JSON. */
   data?: unknown
 }
@@ -7066,52 +7100,54 @@ interface WorkOptions {
    *
    * @default ["default"]
    */
-  queues?: string[]
+  queues?: string[] | undefined
   /**
    * Number of jobs that the worker runs at once.
    *
    * @default 4
    */
-  concurrency?: number
+  concurrency?: number | undefined
   /**
    * Name of the worker in records.
    *
    * @default a generated name
    */
-  name?: string
+  name?: string | undefined
   /** Default options for the turns of agents. With `provider` they apply only to that agent. */
-  harness?: Partial<HarnessOptions>
+  harness?: Partial<HarnessOptions> | undefined
   /**
    * Your own code for jobs with a `handler`, by name.
    *
    * @default none
    */
-  handlers?: Record<string, JobHandler>
+  handlers?: Record<string, JobHandler> | undefined
   /**
    * How long running jobs may go on when the worker closes, in milliseconds. After that they are given
    * to other workers. Infinity waits for their end.
    *
    * @default 60_000
    */
-  drainTimeoutMs?: number
+  drainTimeoutMs?: number | undefined
   /** Checkouts for jobs with `git`. */
-  git?: {
-    /**
-     * Folder for the mirrors of the repositories and for the checkouts. Workers with the same folder
-     * share it.
-     *
-     * @default "~/.cache/sheepdog/git"
-     */
-    dir?: string
-    /**
-     * Longest silence of a git command, in milliseconds. After that the command is ended.
-     *
-     * @default 60_000
-     */
-    idleTimeoutMs?: number
-  }
+  git?:
+    | {
+        /**
+         * Folder for the mirrors of the repositories and for the checkouts. Workers with the same folder
+         * share it.
+         *
+         * @default "~/.cache/sheepdog/git"
+         */
+        dir?: string | undefined
+        /**
+         * Longest silence of a git command, in milliseconds. After that the command is ended.
+         *
+         * @default 60_000
+         */
+        idleTimeoutMs?: number | undefined
+      }
+    | undefined
   /** Closes the worker when aborted. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 /** A worker of a fleet. It keeps this process alive until it is closed. */
 declare class Worker implements AsyncDisposable {
@@ -7139,46 +7175,46 @@ interface FleetOptions {
    *   `dir`; all processes with the same `dir` share it
    * @throws FLEET_UNREACHABLE, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING
    */
-  servers?: string | string[]
+  servers?: string | string[] | undefined
   /**
    * Folder for the store of a server that is started here.
    *
    * @default ".sheepdog/fleet"
    */
-  dir?: string
+  dir?: string | undefined
   /** Path of a NATS credentials file. */
-  credentials?: string
+  credentials?: string | undefined
   /**
    * Token for the server.
    *
    * @throws FLEET_UNAUTHORIZED when the server refuses it.
    */
-  token?: string
+  token?: string | undefined
   /**
    * File with the certificates (PEM) that the server's certificate must be signed by, for `tls://`.
    *
    * @default the certificates that the system trusts, and NODE_EXTRA_CA_CERTS
    */
-  ca?: string
+  ca?: string | undefined
   /**
    * Name that separates several fleets on one server: lower-case letters, digits and "-".
    *
    * @default "sd"
    */
-  prefix?: string
+  prefix?: string | undefined
   /**
    * A job whose worker has been silent for this long is given to another worker, in milliseconds. The
    * value is stored with the fleet at its first connection.
    *
    * @default 30_000
    */
-  leaseMs?: number
+  leaseMs?: number | undefined
   /**
    * Number of copies of everything in a cluster of servers, when the fleet is created.
    *
    * @default 1
    */
-  replicas?: number
+  replicas?: number | undefined
 }
 /** Present state of a fleet. */
 interface FleetStatus {
@@ -7240,11 +7276,11 @@ interface PruneOptions {
   /** Jobs that ended at least this many milliseconds ago. */
   olderThanMs: number
   /** Only jobs in these states. Default: every state in which a job is over. */
-  state?: JobState | JobState[]
+  state?: JobState | JobState[] | undefined
   /** Only jobs of this queue. Default: all queues. */
-  queue?: string
+  queue?: string | undefined
   /** Count what would be removed, and remove nothing. Default: false. */
-  dryRun?: boolean
+  dryRun?: boolean | undefined
 }
 /** Numbers of what `fleet.prune()` removed. */
 interface Pruned {
@@ -7289,7 +7325,10 @@ declare class Fleet implements AsyncDisposable {
    */
   job(id: string): Promise<Job>
   /** Yields the records of all jobs that the fleet has, in the order of submission. */
-  jobs(filter?: { queue?: string; state?: JobState }): AsyncGenerator<JobRecord, void, undefined>
+  jobs(filter?: {
+    queue?: string | undefined
+    state?: JobState | undefined
+  }): AsyncGenerator<JobRecord, void, undefined>
   /** Starts a worker, which runs jobs in this process. */
   work(options?: WorkOptions): Promise<Worker>
   /**

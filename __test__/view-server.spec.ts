@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RecordSource } from '../dist/cli/view/record_source'
 import { serveView } from '../dist/cli/view/server'
+import { Harness } from '..'
 import { writeTurn } from './view-records'
 
 type View = Awaited<ReturnType<typeof serveView>>
@@ -142,5 +143,26 @@ describe('the server of the page', () => {
     expect(runs.map(({ id }: { id: string }) => id)).toEqual(['r1', 'odd'])
     expect((await ask(`${base()}api/runs/link`)).status).toBe(404)
     expect(await json('runs/odd/rows?from=0&count=9')).toMatchObject([{ label: '?' }, { label: 'new' }])
+  })
+})
+
+it('a session with a failed prompt has failed', async () => {
+  const parent = join(folder, 'sessions')
+  const agent = join(__dirname, '../fixtures/acp/agent.mjs')
+  const harness = new Harness({ provider: 'gemini', binary: ['node', agent], record: parent })
+  const ends: [name: string, prompts: string[]][] = [
+    ['fine', ['hello']],
+    ['failed', ['error 401', 'hello']],
+  ]
+  for (const [name, prompts] of ends) {
+    await using session = await harness.open({ name })
+    for (const prompt of prompts) await session.prompt(prompt).catch(() => {})
+  }
+  const source = await RecordSource.open(parent)
+  const summaries = (await source.list()).map(({ name, kind, state, ending }) => [name, kind, state, ending])
+  expect(summaries).toHaveLength(2)
+  expect(Object.fromEntries(summaries.map(([name, ...rest]) => [name, rest]))).toEqual({
+    failed: ['session', 'failed', '1 failed prompt'],
+    fine: ['session', 'done', null],
   })
 })

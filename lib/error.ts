@@ -17,10 +17,12 @@ export type ErrorCode = Code
 
 /** An error with this code. Its fields hold the facts of the failure. */
 export type SheepdogErrorOf<C extends ErrorCode> = {
-  [Each in C]: ErrorBody & { readonly code: Each } & ('result' extends keyof ErrorFacts[Each]
-      ? Readonly<ErrorFacts[Each]>
-      : Readonly<ErrorFacts[Each]> & { readonly result?: undefined })
+  [Each in C]: ErrorBody & { readonly code: Each } & Readonly<ErrorFacts[Each]> &
+    Lacking<Exclude<'result' | 'kind', keyof ErrorFacts[Each]>>
 }[C]
+
+/** Fields that can be asked for before the code is known: `error.kind === 'auth'`. */
+type Lacking<Names extends string> = { readonly [Name in Names]?: undefined }
 
 interface ErrorBody extends Error {
   readonly name: 'SheepdogError'
@@ -31,8 +33,8 @@ interface ErrorBody extends Error {
 
 /**
  * Every error of this package. `code` is a stable name (`PROCESS_IDLE`). Facts such as `exitCode` and
- * `idleTimeoutMs` are fields, which are typed once the code is known. If something ran, `result` holds
- * what was read before the failure. The message says what to do next.
+ * `idleTimeoutMs` are fields, which are typed once the code is known. `kind` and `result` can be read
+ * before: `kind` is the reason of a failure, and `result` holds what was read before it. The message says what to do next.
  *
  * @example
  * try {

@@ -9,6 +9,7 @@ step('formatting of everything else', bin('prettier'), ['--check', '--log-level=
 step('lints of TypeScript', bin('oxlint'), ['--type-aware', '--quiet', '.'])
 step('clippy', 'cargo', ['clippy', '--quiet', '--workspace', '--all-targets', '--', '-D', 'warnings'])
 step('types of tests and examples', bin('tsc'), ['-p', 'tsconfig.check.json'])
+step('types under exactOptionalPropertyTypes', bin('tsc'), ['-p', '__test__/types'])
 checkCrates()
 checkPackage()
 const { findNewTypes } = await import('./types.mjs')

@@ -1,6 +1,7 @@
 // Rolls the declarations of lib/ and of the addon into index.d.ts, what users see, and copilot-protocol.d.ts, which it names.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { takingUndefined } from './optional.mjs'
 import { fingerprint, stamp } from './stamp.mjs'
 import { root } from './step.mjs'
 
@@ -14,6 +15,7 @@ const sources = [
   'lib',
   'native/native.d.ts',
   'scripts/types.mjs',
+  'scripts/optional.mjs',
   'package-lock.json',
   'tsconfig.json',
   '.prettierrc.json',
@@ -38,12 +40,13 @@ export async function renderTypes() {
   })
   await bundle.close()
   const config = await prettier.resolveConfig(join(root, files[0]))
-  const texts = output.map(({ code, isEntry }) =>
-    prettier.format(banner + typesOnly(withoutConstructors(underTheirNames(code)), isEntry), {
+  const texts = output.map(({ code, isEntry }) => {
+    const text = typesOnly(withoutConstructors(underTheirNames(code)), isEntry)
+    return prettier.format(banner + (isEntry ? takingUndefined(text) : text), {
       ...config,
       parser: 'typescript',
-    }),
-  )
+    })
+  })
   return Object.fromEntries((await Promise.all(texts)).map((text, at) => [files[at], text]))
 }
 

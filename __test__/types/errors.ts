@@ -9,6 +9,8 @@ export async function narrowed(): Promise<void> {
     const code: ErrorCode = error.code
     // Whatever the code, the result may be there.
     const result: RunResult | TurnResult | undefined = error.result
+    // And its kind, where it has one.
+    const isAuth: boolean = error.kind === 'auth'
     // @ts-expect-error: what other fields there are depends on the code
     void error.idleTimeoutMs
     // @ts-expect-error: no such code
@@ -41,7 +43,7 @@ export async function narrowed(): Promise<void> {
         break
       }
     }
-    void [code, result, error.stack, error.cause, error.toJSON()]
+    void [code, result, isAuth, error.stack, error.cause, error.toJSON()]
   }
 }
 

@@ -31,6 +31,8 @@ interface End {
   endedAtMs?: number
   durationMs?: number
   ok?: boolean
+  /** Of a session. */
+  failedPrompts?: number
   exitCode?: number | null
   signal?: string | null
   error?: { code: string; message: string } | null
@@ -205,15 +207,14 @@ async function readJson<T>(path: string): Promise<T | undefined> {
   }
 }
 
-/** A session has events, as a turn has. */
-function kindOf({ kind }: Start): 'turn' | 'run' {
-  return kind === 'turn' || kind === 'session' ? 'turn' : 'run'
+function kindOf({ kind }: Start): RunSummary['kind'] {
+  return kind === 'turn' || kind === 'session' ? kind : 'run'
 }
 
 function stateOf({ start, end }: Known): RunState {
   if (!end) return unfinishedOf(start) === 'running' ? 'running' : 'lost'
   if (end.error) return killed.test(end.error.code) ? 'killed' : 'failed'
-  if (kindOf(start) === 'turn') return end.ok ? 'done' : 'failed'
+  if (kindOf(start) !== 'run') return end.ok && !end.failedPrompts ? 'done' : 'failed'
   if (end.signal) return 'killed'
   return end.exitCode === 0 ? 'done' : 'failed'
 }
@@ -233,8 +234,12 @@ function summaryOf(id: string, known: Known): RunSummary {
     state,
     startedAtMs,
     durationMs: until === undefined ? null : Math.max(0, until - startedAtMs),
-    ending: end?.error?.code ?? exit,
+    ending: end?.error?.code ?? failedPrompts(end) ?? exit,
   }
+}
+
+function failedPrompts({ failedPrompts: count }: End = {}): string | undefined {
+  return count ? `${count} failed ${count === 1 ? 'prompt' : 'prompts'}` : undefined
 }
 
 /** Why it is over, where no event says so. */
@@ -250,7 +255,7 @@ function factsOf(start: Start, end: End | undefined): [string, string][] {
     ['model', end?.result?.model ?? start.model],
     [
       'command',
-      kindOf(start) === 'turn' ? undefined : [start.command, ...(start.args ?? [])].join(' ').slice(0, 500),
+      kindOf(start) !== 'run' ? undefined : [start.command, ...(start.args ?? [])].join(' ').slice(0, 500),
     ],
     ['cwd', start.cwd],
     ['resumed', start.resume],

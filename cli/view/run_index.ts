@@ -1,7 +1,7 @@
 // One run's rows: where each one stands in the files, found once and followed while the run goes on. The text stays on the disk.
 import { join } from 'node:path'
 import { foldedLines, lookOf, outputLook, type EventLine } from './row'
-import type { Row } from './source'
+import type { Row, RunSummary } from './source'
 import { readRange, Tail } from './tail'
 import { TimelineBuilder } from './timeline'
 
@@ -35,9 +35,9 @@ export class RunIndex {
 
   constructor(
     readonly folder: string,
-    readonly kind: 'run' | 'turn',
+    readonly kind: RunSummary['kind'],
   ) {
-    this.#tail = new Tail(join(folder, kind === 'turn' ? 'events.jsonl' : 'times'))
+    this.#tail = new Tail(join(folder, kind === 'run' ? 'times' : 'events.jsonl'))
   }
 
   get length(): number {
@@ -57,7 +57,7 @@ export class RunIndex {
       if (lines.length === 0) return hasNews
       hasNews = true
       for (const { text, offset, bytes } of lines) {
-        if (this.kind === 'turn') this.#onEvent(text, offset, bytes)
+        if (this.kind !== 'run') this.#onEvent(text, offset, bytes)
         else this.#onPiece(text)
       }
     }

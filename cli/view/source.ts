@@ -6,7 +6,7 @@ export type RunState = 'waiting' | 'running' | 'done' | 'failed' | 'killed' | 'l
 /** One run in the list. Times are milliseconds. */
 export interface RunSummary {
   id: string
-  kind: 'run' | 'turn'
+  kind: 'run' | 'turn' | 'session'
   name: string
   /** The provider of a turn, the program of a run. */
   what: string

@@ -150,10 +150,18 @@ export interface ArtifactUpload {
 
 /** Options of a prompt. */
 export interface QueryOptions extends ExecuteOptions {
-  /** Instructions for the agent. */
-  systemPrompt: string
-  /** Model for the agent; an empty string leaves the choice to the runtime. */
-  model: string
+  /**
+   * Instructions for the agent.
+   *
+   * @default none
+   */
+  systemPrompt?: string
+  /**
+   * Model for the agent.
+   *
+   * @default the runtime chooses
+   */
+  model?: string
   /**
    * JSON Schema that the answer must match.
    *
@@ -356,12 +364,12 @@ export class RuntimeClient implements AsyncDisposable {
    * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
    *   request runs.
    */
-  async query(prompt: string, options: QueryOptions): Promise<QueryResult> {
+  async query(prompt: string, options: QueryOptions = {}): Promise<QueryResult> {
     check.string('prompt', prompt)
     checkOptions(options, queryChecks)
-    check.string('systemPrompt', options?.systemPrompt)
-    check.string('model', options?.model)
-    const { systemPrompt, model, outputSchema, agentEnv, preCommands, postCommands } = options
+    // Both are strings on the wire, also for other implementations of the runtime; an empty one says nothing.
+    const { systemPrompt = '', model = '' } = options
+    const { outputSchema, agentEnv, preCommands, postCommands } = options
     const end = await this.#request(options, {
       prompt: {
         systemPrompt,

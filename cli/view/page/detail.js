@@ -110,7 +110,7 @@ export class Detail {
     byId('message').hidden = byId('message').textContent === ''
     const silence = run.state === 'running' && durationMs - run.timeline.heardMs
     const figures = [
-      [run.kind === 'turn' ? 'agent' : 'program', run.what],
+      [run.kind === 'run' ? 'program' : 'agent', run.what],
       ['started', time(run.startedAtMs)],
       ['took', duration(durationMs)],
       ['ended', run.state === 'running' ? null : run.ending],
@@ -129,7 +129,7 @@ export class Detail {
       }),
     )
     byId('count').textContent =
-      run.kind === 'turn' ? `${count(run.rows)} rows` : `${count(run.rows)} pieces of output`
+      run.kind === 'run' ? `${count(run.rows)} pieces of output` : `${count(run.rows)} rows`
     this.#line.show(
       run.timeline,
       run.state === 'running' ? durationMs : run.timeline.heardMs,

@@ -9,7 +9,6 @@
 
 mod words;
 
-use crate::error::Error;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -137,23 +136,6 @@ impl Redactor {
             }
             self.redact_json(&mut value);
             fields.insert(name, value);
-        }
-    }
-
-    /// An error without the secrets: in its message, in its facts, and in the errors underneath.
-    pub fn redact_error(&self, error: &Error) -> Error {
-        if self.is_empty() {
-            return error.clone();
-        }
-        let mut clean = Error::new(error.code(), self.redact(error.message()));
-        for (name, value) in error.facts() {
-            let mut value = value.clone();
-            self.redact_json(&mut value);
-            clean = clean.with(name, value);
-        }
-        match error.cause() {
-            Some(cause) => clean.caused_by(self.redact_error(cause)),
-            None => clean,
         }
     }
 

@@ -42,7 +42,11 @@ pub(crate) const PI_LOG: AgentLog = AgentLog {
 
 pub(crate) const COPILOT_LOG: AgentLog = AgentLog {
     places: &[("COPILOT_HOME", "session-state"), ("HOME", ".copilot/session-state")],
-    file: |folder, session| Some(folder.join(session).join("events.jsonl")),
+    file: |folder, session| {
+        // The agent names the session: no name leads out of the folder.
+        let is_name = Path::new(session).file_name().is_some_and(|name| name == session);
+        is_name.then(|| folder.join(session).join("events.jsonl"))
+    },
     told: copilot,
 };
 
@@ -145,5 +149,9 @@ mod tests {
         assert_eq!(told(&PI_LOG, variable, "01a2-t").await, None);
         assert_eq!(told(&PI_LOG, |_: &str| None, "01a2-s").await, None);
         assert_eq!(told(&COPILOT_LOG, variable, "01a2-s").await, None);
+        for odd in ["", "..", "../x", "/etc", "a/b", "."] {
+            assert_eq!((COPILOT_LOG.file)(Path::new("/folder"), odd), None, "{odd}");
+        }
+        assert!((COPILOT_LOG.file)(Path::new("/folder"), "0-a").is_some());
     }
 }

@@ -192,6 +192,8 @@ impl Owner {
         if let Some(folder) = self.folder.take() {
             folder.remove().await;
         }
+        // Before those who closed it are told: they may resume it at once.
+        self.claim = None;
     }
 
     /// An error as its user may see it.

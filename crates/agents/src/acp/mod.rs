@@ -16,7 +16,7 @@
 //! kill, which must hit nobody else. Prompts are sent one at a time, in their order; each is a `harness::Turn`.
 //!
 //! What arrives waits in one bounded queue, in the order of the wire, answers too. A listener that is behind holds it up, and
-//! with it the agent's pipe; silence is not counted then, nor while a question is open.
+//! with it the agent's pipe; silence is not counted then, nor while a question is open or a tool of the host's own runs.
 //!
 //! A turn is over when the agent says so and nothing goes on behind it (`turn_state`); what it came to is weighed (`verdict`).
 //! It is ended by us through a ladder: `session/cancel`, open questions answered as void, `kill_grace`, SIGKILL to the tree, with

@@ -22,7 +22,11 @@ use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};
 use ground::error::{Error, ErrorCode};
+<<<<<<< HEAD
 use ground::os::{ContainedFolders, blocking};
+=======
+use ground::os::{Claim, blocking};
+>>>>>>> eee320dc8eeb73ac19f451ea7b9ace6ba4ae6688
 use process::Sandbox;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -45,6 +49,8 @@ pub(crate) struct Opened {
     pub preamble: Option<String>,
     pub warnings: Vec<String>,
     pub record: Option<TurnRecord>,
+    /// The session's id, for as long as it is open here.
+    pub claim: Option<Claim>,
 }
 
 /// The program runs, and was asked nothing yet.
@@ -134,21 +140,32 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
         () = given_up => Err(Fault::Other(aborted())),
     };
     match shaken {
-        Ok(shaken) => Ok(Opened {
-            agent,
-            session: shaken.session,
-            version: shaken.version,
-            can_steer: shaken.can_steer,
-            settings: shaken.settings,
-            history: shaken.history,
-            preamble: shaken.preamble,
-            warnings: shaken.warnings,
-            connection: hall.connection,
-            inbox: hall.inbox,
-            folder,
-            cwd,
-            record,
-        }),
+        Ok(mut shaken) => {
+            let claim = Claim::take(&format!("session/{}/{}", agent.name(), shaken.session)).ok();
+            if claim.is_none() && request.agent.resume.is_some() {
+                shaken.warnings.push(format!(
+                    "resume: session {} is open in another process, or a second time in this one: the answers of one can \
+                     appear in the other. Close one of the two",
+                    shaken.session
+                ));
+            }
+            Ok(Opened {
+                agent,
+                session: shaken.session,
+                version: shaken.version,
+                can_steer: shaken.can_steer,
+                settings: shaken.settings,
+                history: shaken.history,
+                preamble: shaken.preamble,
+                warnings: shaken.warnings,
+                connection: hall.connection,
+                inbox: hall.inbox,
+                folder,
+                cwd,
+                record,
+                claim,
+            })
+        }
         Err(fault) => {
             if !hall.has_ended {
                 hall.connection.kill();

@@ -23,7 +23,7 @@ use crate::harness::scheduler::Slot;
 use crate::harness::usage_limit::HeldAccount;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
-use ground::os::sleep_until;
+use ground::os::{Claim, sleep_until};
 use ground::trace::{self, SESSION, debug};
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
@@ -108,6 +108,7 @@ pub(crate) struct Owner {
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) inbox: Option<super::connection::Inbox>,
     pub(super) folder: Option<RunFolder>,
+    pub(super) claim: Option<Claim>,
     pub(super) can_steer: bool,
     pub(super) preamble: Option<String>,
     pub(super) warnings: Vec<String>,
@@ -169,6 +170,7 @@ impl Owner {
             shown,
             inbox: Some(opened.inbox),
             folder: Some(opened.folder),
+            claim: opened.claim,
             can_steer: opened.can_steer,
             preamble: opened.preamble,
             warnings: opened.warnings,

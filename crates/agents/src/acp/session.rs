@@ -7,7 +7,7 @@ use super::question::{Answer, HostRequest};
 use super::request::{OpenRequest, PromptRequest};
 use super::settings::{Mode, SessionOption};
 use super::turn_state::Version;
-use crate::harness::audience::Audience;
+use crate::harness::audience::{Audience, redact_error};
 use crate::harness::scheduler::Waiting;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn_record::TurnRecord;
@@ -226,13 +226,13 @@ impl Session {
                 return Err(session.gone());
             }
             let answer = answer.await.unwrap_or_else(|_| Err(session.gone()));
-            answer.map_err(|error| session.facts.clean.redact_error(&error))
+            answer.map_err(|error| redact_error(&session.facts.clean, &error))
         }
     }
 
     fn gone(&self) -> Error {
         let gone = self.shown().gone.clone().unwrap_or_else(closed);
-        self.facts.clean.redact_error(&gone)
+        redact_error(&self.facts.clean, &gone)
     }
 }
 

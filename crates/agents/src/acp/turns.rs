@@ -152,6 +152,12 @@ impl Owner {
         }
         let code = error.as_ref().map_or("none", |error| error.code().as_str());
         debug!(target: SESSION, id = self.number, turn = self.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
+        let has_failed = error.as_ref().is_some_and(|error| error.code() != ErrorCode::AgentAborted);
+        if let Some(record) =
+            self.listeners.first_mut().filter(|_| has_failed).and_then(|all| all.record().as_mut())
+        {
+            record.count_failed_prompt();
+        }
         self.tell(AgentEvent::End { ok: error.is_none() });
         if let Some(active) = &self.active {
             self.for_all.push(AgentEvent::TurnEnd { turn: active.turn });

@@ -454,4 +454,11 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn copilot_says_in_words_of_its_own_that_a_prompt_is_too_long() {
+        let words = "The provider rejected the prompt as too long, but automatic recovery could not reduce it. \
+                     Reduce context before retrying.";
+        assert_eq!(kind_in(Agent::of(Provider::Copilot), None, words), AgentErrorKind::ContextLength);
+    }
 }

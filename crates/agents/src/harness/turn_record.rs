@@ -2,6 +2,7 @@
 //! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
 
 use super::event::{AgentEvent, Usage};
+use super::json_object::put;
 use super::provider::Provider;
 use super::replay::TurnResult;
 use super::request::TurnRequest;
@@ -49,6 +50,8 @@ pub(crate) struct TurnRecord {
     record: Record,
     attempt: u32,
     attempts: RecordSpec,
+    /// Prompts of a session that failed, other than by an abort.
+    failed_prompts: u32,
 }
 
 impl TurnRecord {
@@ -69,7 +72,12 @@ impl TurnRecord {
         })?;
         let mut record = made?;
         record.begin(Instant::now());
-        Ok(TurnRecord { record, attempt: 0, attempts: spec })
+        Ok(TurnRecord { record, attempt: 0, attempts: spec, failed_prompts: 0 })
+    }
+
+    /// A prompt of the session failed; the session may go on.
+    pub(crate) fn count_failed_prompt(&mut self) {
+        self.failed_prompts += 1;
     }
 
     /// The record of the next attempt's process.
@@ -125,7 +133,7 @@ impl TurnRecord {
             }
             told
         });
-        let end = json!({
+        let mut end = json!({
             "endedAt": utc(now),
             "endedAtMs": now,
             "ok": error.is_none(),
@@ -133,6 +141,9 @@ impl TurnRecord {
             "isJudged": is_judged,
             "result": result,
         });
+        if self.failed_prompts > 0 {
+            put(&mut end, "failedPrompts", self.failed_prompts);
+        }
         let facts = self.record.finish(end).await;
         let Some(result) = result else { return };
         result.facts.process = process;

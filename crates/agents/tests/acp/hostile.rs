@@ -280,7 +280,9 @@ async fn a_warning_names_a_few_of_the_tools_that_were_left_behind() {
 
 #[tokio::test]
 async fn a_reader_that_has_left_costs_nothing() {
-    struct Left(Arc<()>);
+    struct Left {
+        _held: Arc<()>,
+    }
     impl EventSink for Left {
         fn tell(&mut self, _: Vec<AgentEvent>) {
             panic!("nobody reads here");
@@ -296,7 +298,7 @@ async fn a_reader_that_has_left_costs_nothing() {
     let agent = opened(request(Provider::Gemini, 1, "")).await;
     let held = Arc::new(());
     for _ in 0..100 {
-        agent.session.listen(Box::new(Left(Arc::clone(&held))));
+        agent.session.listen(Box::new(Left { _held: Arc::clone(&held) }));
     }
     drop(agent.session.events());
     assert_eq!(code(&agent.prompt("hello").await), "ok");

@@ -1,4 +1,4 @@
-use crate::support::{code, error_code, millis, opened, request, text, try_open, until};
+use crate::support::{Opened, code, error_code, millis, opened, request, text, try_open, until};
 use agents::acp::{Level, PromptRequest};
 use agents::harness::{AgentEvent, Provider};
 use agents::model::Schema;
@@ -316,4 +316,26 @@ async fn secrets_end_here() {
     assert!(!serde_json::to_string(&seen).unwrap().contains("hunter2"));
     let failed = agent.prompt("errortext Error: hunter2").await;
     assert!(!format!("{:?}", failed.error()).contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_session_that_is_open_twice_is_told() {
+    let id = format!("twice-{}", std::process::id());
+    let resumed = async || {
+        let mut open = request(Provider::Gemini, 1, "");
+        open.agent.resume = Some(id.clone());
+        opened(open).await
+    };
+    let warns = async |agent: &Opened| {
+        let outcome = agent.prompt("hello").await;
+        let warnings = &outcome.result().unwrap().facts.warnings;
+        warnings.iter().any(|warning| warning.contains("is open in another process"))
+    };
+    let first = resumed().await;
+    assert!(!warns(&first).await);
+    let second = resumed().await;
+    assert!(warns(&second).await);
+    second.session.close().await;
+    first.session.close().await;
+    assert!(!warns(&resumed().await).await, "it was given free");
 }

@@ -8,6 +8,7 @@
 //! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
 //! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | as it is |
+//! | [`Claim`] | a socket's name in the abstract namespace | nobody else is known to hold a name |
 //! | [`Terminal`] | posix_openpt(3) | the same |
 //!
 //! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
@@ -18,7 +19,12 @@
 mod address;
 mod at_exit;
 mod awake;
+<<<<<<< HEAD
 pub mod blocking;
+=======
+mod blocking;
+mod claim;
+>>>>>>> eee320dc8eeb73ac19f451ea7b9ace6ba4ae6688
 mod deadline;
 mod disk;
 mod exit;
@@ -34,12 +40,22 @@ mod terminal;
 
 pub use address::{addresses_of, connect_to};
 pub(crate) use at_exit::at_exit;
+<<<<<<< HEAD
 pub use awake::Awake;
 pub use blocking::blocking;
 pub use deadline::sleep_until;
 pub use disk::{on_disk, read_piece, write_piece};
 pub use exit::wait_for_exit;
 pub use group::{group_exists, signal_group};
+=======
+pub(crate) use awake::Awake;
+pub(crate) use blocking::blocking;
+pub(crate) use claim::Claim;
+pub(crate) use deadline::sleep_until;
+pub(crate) use disk::{on_disk, read_piece, write_piece};
+pub(crate) use exit::wait_for_exit;
+pub(crate) use group::{group_exists, signal_group};
+>>>>>>> eee320dc8eeb73ac19f451ea7b9ace6ba4ae6688
 pub use held_folder::HeldFolder;
 pub use held_folder::{
     ContainedFolders, EntryKind, FileIdentity, open_input, open_output, place_below, place_of_folder,

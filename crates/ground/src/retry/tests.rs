@@ -128,6 +128,8 @@ fn words_are_the_last_resort() {
         ("You exceeded your current quota, check your plan; rate limits apply", Quota, false),
         ("Incorrect API key provided", Auth, false),
         ("maximum context length is 8192 tokens", ContextLength, false),
+        ("400 prompt token count of 93854 exceeds the limit of 90000", ContextLength, false),
+        ("400 model_max_prompt_tokens_exceeded", ContextLength, false),
         ("The model `x` does not exist", InvalidRequest, false),
         ("Permission denied", Permission, false),
         ("The user aborted a request.", Aborted, false),

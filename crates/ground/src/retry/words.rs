@@ -15,6 +15,9 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "input is too long",
             "too many tokens",
             "maximum number of tokens",
+            "maximum prompt length",
+            "prompt token count",
+            "max_prompt_tokens",
         ],
     ),
     (

@@ -64,7 +64,11 @@ const FILES: SessionFiles = SessionFiles {
 };
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[(AgentErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"])],
+    kinds: &[
+        (AgentErrorKind::Quota, &["no quota", "premium request", "quota_exceeded"]),
+        // In its own words, after it has tried to shorten the conversation.
+        (AgentErrorKind::ContextLength, &["rejected the prompt as too long"]),
+    ],
     unknown_session: &["no session, task, or name matched"],
     misshapen: &[],
     refused: &["permission to run this tool was denied", "command blocked"],
