@@ -237,13 +237,7 @@ async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | u
   })
 }
 
-<<<<<<< HEAD
-/** The part of a thrown value that can be sent to the fleet. */
-function faultOf(error: unknown): { code: string; message: string; facts: Record<string, unknown> } {
-  if (!(error instanceof Error)) return { code: 'JOB_FAILED', message: String(error), facts: {} }
-=======
-/** What can travel of whatever was thrown. */
-/** An error as it travels; `facts` is JSON. */
+/** The part of a thrown value that can be sent to the fleet; `facts` is JSON. */
 interface Fault {
   code: string
   message: string
@@ -261,7 +255,6 @@ function faultOf(error: unknown): Fault {
 
 function readFault(error: unknown): Fault {
   if (!(error instanceof Error)) return { code: 'JOB_FAILED', message: String(error), facts: '{}' }
->>>>>>> 32d1ee15257cf92d133daae3abae898c7518a7bd
   const { code } = error as { code?: unknown }
   let facts = '{}'
   try {

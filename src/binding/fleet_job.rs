@@ -5,11 +5,8 @@ use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::promise::{Settled, settle};
 use agents::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
 use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
-<<<<<<< HEAD
-use ground::lock::lock;
-=======
 use ground::error::Error;
->>>>>>> 32d1ee15257cf92d133daae3abae898c7518a7bd
+use ground::lock::lock;
 use napi::Env;
 use napi::bindgen_prelude::{Function, PromiseRaw};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};

@@ -22,11 +22,7 @@ use crate::harness::restraint::check_switches;
 use crate::harness::turn_record::TurnRecord;
 use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};
 use ground::error::{Error, ErrorCode};
-<<<<<<< HEAD
-use ground::os::{ContainedFolders, blocking};
-=======
-use ground::os::{Claim, blocking};
->>>>>>> eee320dc8eeb73ac19f451ea7b9ace6ba4ae6688
+use ground::os::{Claim, ContainedFolders, blocking};
 use process::Sandbox;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

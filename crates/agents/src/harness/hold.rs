@@ -5,13 +5,8 @@ use super::provider::Provider;
 use ground::lock::lock;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-<<<<<<< HEAD
 use std::sync::Mutex;
-use std::time::{Duration, SystemTime};
-=======
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
->>>>>>> 3a11e059789d9803905f5d282990ee08efb42e41
 
 /// A sleep is measured on a clock that stands still while the machine sleeps: so often the clock on the wall is looked at.
 const LOOK: Duration = Duration::from_secs(15);

@@ -10,19 +10,19 @@ const MAX_NAME_BYTES: usize = 107;
 
 /// A name, until it is dropped. Processes of one network namespace share their names.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub struct Claim {
     #[cfg(target_os = "linux")]
     _socket: Option<net::UnixListener>,
 }
 
 /// Another holder has the name.
 #[derive(Debug)]
-pub(crate) struct Claimed;
+pub struct Claimed;
 
 impl Claim {
     /// Takes the name. Where the system has no such names, nobody else is known to hold it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn take(name: &str) -> Result<Claim, Claimed> {
+    pub fn take(name: &str) -> Result<Claim, Claimed> {
         let name = format!("sheepdog/{}/{name}", nix::unistd::geteuid());
         // The beginning and the end: identifiers that are long differ in their ends.
         let bytes = match name.len().checked_sub(MAX_NAME_BYTES) {

@@ -92,15 +92,9 @@ pub fn open_input(path: &Path, contained: &ContainedFolders) -> io::Result<File>
     }
 }
 
-<<<<<<< HEAD
-/// Where a path really is, if a contained program can write the folder that it lies in. Fails where the way leads through a link that
-/// such a program can have made; what has the path's own name may be one. Blocks.
-pub fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
-=======
 /// Real path of a path whose folder a contained program can write; `None` for others. Fails where the way leads through a link that
 /// such a program can have made. The path itself may be a link. Blocks.
-pub(crate) fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
->>>>>>> 1cfae03695c90bf2b840e459505813b4e5e0fea5
+pub fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
     match held_by(path, contained)? {
         Some((folder, name)) => Ok(Some(folder.real_path()?.join(name))),
         None if path.file_name().is_none() => place_of_folder(path, contained),
@@ -378,19 +372,10 @@ impl HeldFolder {
         Some(EntryKind::of(&self.facts_of(name.as_ref())?))
     }
 
-<<<<<<< HEAD
-    /// Who may read, write and execute it.
-    pub fn mode_of(&self, name: &str) -> Option<u32> {
-        let mode = self.facts_of(OsStr::new(name))?.st_mode;
-        #[cfg(not(target_os = "linux"))]
-        let mode = u32::from(mode);
-        Some(mode & 0o7777)
-=======
     /// Permission bits of an entry.
     #[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "macOS has other types"))]
-    pub(crate) fn mode_of(&self, name: &str) -> Option<u32> {
+    pub fn mode_of(&self, name: &str) -> Option<u32> {
         Some(u32::from(self.facts_of(OsStr::new(name))?.st_mode & 0o7777))
->>>>>>> 1cfae03695c90bf2b840e459505813b4e5e0fea5
     }
 
     /// Numbers that change whenever the file does: its owner can set all its times but that of its last change.

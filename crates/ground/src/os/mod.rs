@@ -19,12 +19,8 @@
 mod address;
 mod at_exit;
 mod awake;
-<<<<<<< HEAD
 pub mod blocking;
-=======
-mod blocking;
 mod claim;
->>>>>>> eee320dc8eeb73ac19f451ea7b9ace6ba4ae6688
 mod deadline;
 mod disk;
 mod exit;
@@ -40,22 +36,13 @@ mod terminal;
 
 pub use address::{addresses_of, connect_to};
 pub(crate) use at_exit::at_exit;
-<<<<<<< HEAD
 pub use awake::Awake;
 pub use blocking::blocking;
+pub use claim::Claim;
 pub use deadline::sleep_until;
 pub use disk::{on_disk, read_piece, write_piece};
 pub use exit::wait_for_exit;
 pub use group::{group_exists, signal_group};
-=======
-pub(crate) use awake::Awake;
-pub(crate) use blocking::blocking;
-pub(crate) use claim::Claim;
-pub(crate) use deadline::sleep_until;
-pub(crate) use disk::{on_disk, read_piece, write_piece};
-pub(crate) use exit::wait_for_exit;
-pub(crate) use group::{group_exists, signal_group};
->>>>>>> eee320dc8eeb73ac19f451ea7b9ace6ba4ae6688
 pub use held_folder::HeldFolder;
 pub use held_folder::{
     ContainedFolders, EntryKind, FileIdentity, open_input, open_output, place_below, place_of_folder,
@@ -63,15 +50,9 @@ pub use held_folder::{
 pub use host::{Host, HostState};
 pub use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
-<<<<<<< HEAD
 pub use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, kill_process, rss_bytes, signal_process, start_time,
-    ticks_now, variables_of, walk_descendants, was_alive_for,
-=======
-pub(crate) use process_table::{
     ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, rss_bytes, signal_process,
     start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
->>>>>>> 3a11e059789d9803905f5d282990ee08efb42e41
 };
 pub use regular_file::{open_in_place, open_regular, read_short_text};
 pub use terminal::Terminal;

@@ -181,7 +181,7 @@ pub fn was_alive_for(pid: i32, age: Duration) -> bool {
 }
 
 /// Whether a process's command line has this word; false where it can't be read.
-pub(crate) fn command_names(pid: i32, word: &str) -> bool {
+pub fn command_names(pid: i32, word: &str) -> bool {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     words.windows(word.len()).any(|part| part == word.as_bytes())
 }

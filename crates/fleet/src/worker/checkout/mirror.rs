@@ -104,19 +104,11 @@ impl<'a> Mirror<'a> {
             Err(fault) => {
                 // On a full disk nothing else would make room.
                 let path = self.path.clone();
-<<<<<<< HEAD
-                let removal = move || {
-                    remove_halves(&path);
-                    Ok(())
-                };
-                let _ = on_disk(removal).await;
-=======
                 let _ = on_disk(move || {
                     remove_halves(&path);
                     Ok(())
                 })
                 .await;
->>>>>>> 32d1ee15257cf92d133daae3abae898c7518a7bd
                 Err(match fault {
                     GitFault::MissingRef => no_commit(self.address, source.wanted()),
                     fault => fault.into_error(self.address),
