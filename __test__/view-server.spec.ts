@@ -132,6 +132,8 @@ describe('the server of the page', () => {
     mkdirSync(join(folder, 'linked'))
     symlinkSync(join(folder, 'secret'), join(folder, 'linked/run.json'))
     symlinkSync(join(folder, 'r1'), join(folder, 'link'))
+    // As a host leaves it that is killed while it makes a record.
+    mkdirSync(join(folder, 'empty'))
     mkdirSync(join(folder, 'broken'))
     writeFileSync(join(folder, 'broken/run.json'), '{"kind":')
     const odd = writeTurn(folder, { id: 'odd', name: 'odd', events: 2 })
