@@ -31,7 +31,7 @@ interface End {
   endedAtMs?: number
   durationMs?: number
   ok?: boolean
-  /** Of a session. */
+  /** Prompts of a session that failed. */
   failedPrompts?: number
   exitCode?: number | null
   signal?: string | null

@@ -118,7 +118,7 @@ export async function pump(source: Source, stdin: StdinQueue, over: Promise<unkn
     let next: Next | Promise<Next>
     try {
       next = source.next()
-      // What is there is not waited for: a promise for each small chunk takes longer than the chunk.
+      // A chunk that is there already needs no `await`: a promise for each small chunk takes longer than the chunk.
       if (isThenable(next)) next = await next
       if (typeof next !== 'object' || next === null) throw new TypeError(`an iterator gave ${show(next)}`)
     } catch (error) {

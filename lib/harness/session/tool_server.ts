@@ -179,7 +179,7 @@ export class ToolServer {
   }
 }
 
-/** What is wrong with the arguments of a call, by the schema of its tool. */
+/** The ways in which the arguments of a call break the schema of its tool. */
 function problemsOf(tool: Tool, input: unknown): string[] {
   const schema = toJsonSchema(tool.parameters)
   return schema === undefined ? [] : native.schemaProblems(JSON.stringify(schema), JSON.stringify(input))
