@@ -11,7 +11,7 @@ pub(crate) const LEFT_OUT: &str = "the answer is longer than 16 MiB: the rest of
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     text: String,
-    /// The message that `text` is of.
+    /// The message that `text` belongs to.
     key: Option<String>,
     /// The message that is being streamed.
     partial: String,
@@ -19,7 +19,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// What was streamed of a message that never ended is no part of the next one.
+    /// Discards the streamed text of a message that never ended, so that it does not become part of the next message.
     pub(super) fn message_begins(&mut self) {
         self.partial.clear();
     }

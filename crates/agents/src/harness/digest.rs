@@ -82,7 +82,7 @@ impl Digest {
         }
     }
 
-    // What the readers report.
+    // Setters: the providers' readers report here.
 
     /// The id of the session; told once, and again when it changes.
     pub fn session(&mut self, id: &str) {
@@ -340,7 +340,7 @@ impl Digest {
         }
     }
 
-    // What the verdict and the result ask.
+    // Getters: the verdict and the result read here.
 
     pub fn session_id(&self) -> Option<&str> {
         self.session.as_deref()
@@ -410,7 +410,7 @@ impl Digest {
         self.terminal.as_ref()
     }
 
-    /// What runs behind, for as long as the turn waits for it.
+    /// Names of the background work that the turn waits for.
     pub fn background(&self) -> impl Iterator<Item = &str> {
         self.background.names()
     }

@@ -20,7 +20,7 @@ const KILL_GRACE: Duration = Duration::from_millis(200);
 /// Starts at a time: each is a runtime of its own.
 const AT_ONCE: usize = 2;
 
-/// What was found of one agent.
+/// The state of one agent's installation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     pub provider: &'static str,

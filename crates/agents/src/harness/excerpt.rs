@@ -4,12 +4,12 @@
 use super::event::AgentEvent;
 use std::collections::VecDeque;
 
-/// Of the events of a replay: half of it at the beginning, half at the end. An event counts by its text.
+/// Most bytes of the events of a replay: half at the beginning, half at the end. An event counts by its text.
 const MAX_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(super) struct Excerpt {
-    /// Of each half.
+    /// Most bytes of each half.
     max_bytes: usize,
     head: Vec<AgentEvent>,
     head_bytes: usize,

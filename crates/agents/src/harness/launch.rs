@@ -17,11 +17,11 @@ pub struct Wanted {
     pub permission: Level,
     /// Globs of commands that "edit" may run, checked.
     pub allow: Vec<String>,
-    /// The kernel holds what it may write.
+    /// Whether the kernel restricts the folders that the CLI may write.
     pub is_sandboxed: bool,
-    /// Where it works, links followed.
+    /// The working directory, with links resolved.
     pub cwd: PathBuf,
-    /// What the run's environment has under the names that the provider reads.
+    /// Values from the run's environment of the variables that the provider reads.
     pub variables: Vec<(&'static str, String)>,
     /// For CLIs that take a schema by a flag: the schema, and a file that holds it.
     pub schema: Option<Value>,
@@ -61,7 +61,7 @@ pub struct Launch {
     /// Beginnings of names of files that run later, outside, and that are put back after the run: the CLI's own sandbox would not let
     /// them be written, and ours can't forbid it. The caller's own wish comes first.
     pub restored: &'static [&'static str],
-    /// What the kernel holds it in.
+    /// The sandbox that the kernel enforces on the CLI.
     pub sandbox: Option<Sandbox>,
     pub warnings: Vec<String>,
     /// The id that a new session was given.

@@ -18,7 +18,7 @@ use ground::retry::RetryPolicy;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What follows an attempt.
+/// The step that follows an attempt.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     Done {
@@ -63,11 +63,11 @@ pub(super) struct Ended<'a, Read: FnOnce() -> Option<Reading>> {
     pub reset_in: Option<Duration>,
     /// A model answered, or a tool ran.
     pub has_worked: bool,
-    /// What the schema makes of the answer; `None` without a schema. Asked for only where it decides.
+    /// Result of checking the answer against the schema; `None` without a schema. Computed only where it decides.
     pub reading: Read,
 }
 
-/// What the turn has come to with this attempt, and what it may do.
+/// State of the turn including this attempt, and the options that bound it.
 pub(super) struct Past {
     pub attempts: u32,
     pub tool_calls: u64,
@@ -117,7 +117,7 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
     let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
     let may_repeat = past.after_tools || past.tool_calls == 0;
     let reset_in = ended.reset_in.filter(|_| is_the_agents && !ended.is_aborted);
-    // What was begun goes on in its session; without one it would be done once more.
+    // A session that has begun its work can continue it; without a session the work would be done again.
     let can_go_on = ended.session.is_some() || may_repeat;
     let patience = Patience {
         longest: past.wait_for_reset,

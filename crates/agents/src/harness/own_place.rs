@@ -131,7 +131,7 @@ mod tests {
         );
         let again = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap().unwrap();
         assert_ne!(again.variable().1, place.variable().1, "an attempt finds nothing of the one before");
-        // Where the state lies in the workspace, an earlier run may have planted a link.
+        // An earlier run may have planted a link there if the state lies in the workspace.
         std::fs::remove_dir_all(real.join("sessions")).unwrap();
         std::os::unix::fs::symlink("/", real.join("sessions")).unwrap();
         let error = again.make(&ContainedFolders::of([home.as_path()])).unwrap_err();

@@ -38,7 +38,7 @@ pub(super) fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a
     })
 }
 
-/// Where npm puts the platform's package: beside the launcher's, or inside it.
+/// Folders in which npm may put the platform's package: beside the launcher's, or inside it.
 pub(super) fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
     let beside = root.parent().map(|scope| scope.join(name));
     let inside = root.join("node_modules").join(scope).join(name);

@@ -14,14 +14,14 @@ use std::time::Duration;
 /// The shortest wait for a limit that stood once more after its end.
 const STILL_STANDS: Duration = Duration::from_secs(3);
 
-/// What may be waited for.
+/// State and limits that decide whether to wait.
 pub(crate) struct Patience {
-    /// For the end of one limit; zero: none is waited for.
+    /// The longest wait for the end of one limit; zero means no waiting.
     pub longest: Duration,
     pub policy: RetryPolicy,
-    /// So far, the one that met the limit among them.
+    /// Attempts so far, including the one that met the limit.
     pub attempts: u32,
-    /// How many waits there were since anything was done.
+    /// Waits since the agent last did any work.
     pub waits: u32,
     /// From 0 to 1, to scatter the waits.
     pub random: f64,

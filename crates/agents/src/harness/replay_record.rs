@@ -1,8 +1,8 @@
-//! What a record says: events and verdict, read again from what was printed, on a thread where reading may block.
+//! Events and verdict of a record, read again from the recorded output, on a thread where reading may block.
 //!
-//! The verdict is made anew, by the same rules and of the same evidence as when it happened; what the harness knew without an attempt
-//! (a turn that was aborted in the queue, a program that is not there) is told as it was written down. A record without an end is
-//! unfinished: it says what is known up to the last flush, and is never called a success.
+//! The verdict is made again, by the same rules and from the same evidence as in the live turn. Ends that the harness knew
+//! without an attempt are taken from the record: a turn that was aborted in the queue, or a program that is missing. A record
+//! without an end is unfinished: it shows the state at the last flush, and is never called a success.
 
 use super::digest::Digest;
 use super::event::AgentEvent;

@@ -1,5 +1,5 @@
-//! Who may run: first come, first served. A slot is held from before the start of a turn's first process until the tree of
-//! its last one is gone.
+//! Slots for turns, given out in the order of the requests. A turn holds its slot from before the start of its first process
+//! until the tree of its last process is gone.
 
 use super::hold::Holds;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// So many turns at once, shared by whoever holds a clone.
+/// A limit on the turns that run at once. All clones share it.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
     slots: Arc<Semaphore>,
@@ -16,7 +16,7 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    /// Of a harness, when nothing else is said.
+    /// A harness's default number of turns at once.
     pub const DEFAULT: usize = 4;
 
     pub fn new(max: usize) -> Self {

@@ -37,10 +37,10 @@ pub(crate) fn parts(command: &str) -> Vec<String> {
 #[derive(Default)]
 struct Reading {
     borders: Vec<bool>,
-    /// The quote that is open, and where it was opened.
+    /// The open quote, and its position.
     quote: Option<(char, usize)>,
     word: Option<Word>,
-    /// Of the simple command that is being read.
+    /// Words so far of the simple command that is being read.
     words: Vec<Word>,
 }
 

@@ -7,7 +7,7 @@
 use super::event::Usage;
 use ground::error::Error;
 
-/// What a million tokens cost, in dollars.
+/// Prices of a million tokens, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     pub input_per_million: f64,
@@ -24,12 +24,12 @@ pub enum CachedInput {
     Beside,
 }
 
-/// What a CLI tells of what its turns use.
+/// The usage figures that a CLI reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
     Nothing,
     Tokens(CachedInput),
-    /// Money as well.
+    /// Tokens and money.
     TokensAndMoney(CachedInput),
 }
 
@@ -136,14 +136,15 @@ impl Caps {
         tokens.or_else(|| self.max_nano_usd().filter(|max| money(*max)).map(|_| Cap::Cost))
     }
 
-    /// What is left, never less than nothing.
+    /// The remaining tokens and dollars, never below zero.
     pub fn left(&self, spent: Spent) -> (Option<u64>, Option<f64>) {
         let tokens = self.max_tokens.map(|max| max.saturating_sub(spent.tokens));
         let cost = self.max_nano_usd().map(|max| max.saturating_sub(spent.nano_usd) as f64 / NANO);
         (tokens, cost)
     }
 
-    /// `INVALID_OPTION` for caps that could not be held: nobody would tell that they are crossed. `place`: before the caps' names.
+    /// `INVALID_OPTION` for caps that could not be held, because the CLI would not report that they are crossed. `place`: text
+    /// before the caps' names in the message.
     pub fn check(
         &self,
         place: &str,

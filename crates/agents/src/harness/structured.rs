@@ -32,17 +32,17 @@ pub fn prompt_with_problems(problems: &[String], schema: &Value, by_flag: bool) 
     )
 }
 
-/// What may hold the answer, the surest first.
+/// Sources of the answer, the most reliable first.
 pub struct Candidates<'a> {
     /// From the CLI's own flag.
     pub given: Option<&'a Value>,
-    /// What the agent wrote to its file.
+    /// Text of the file that the agent wrote.
     pub file: Option<&'a str>,
     /// Its final answer.
     pub text: &'a str,
 }
 
-/// The first candidate that fits; else the likeliest one's problems.
+/// The first source that fits the schema, or the problems of the likeliest one.
 pub fn read_answer(schema: &Schema, candidates: &Candidates) -> Reading {
     let mut misfit = Reading::NoJson;
     if let Some(given) = candidates.given {

@@ -46,7 +46,7 @@ fn scan(
     carry.in_string == 0
 }
 
-/// What one block tells the next.
+/// State that passes from one block to the next.
 #[derive(Default)]
 struct Carry {
     /// All ones inside of a string.

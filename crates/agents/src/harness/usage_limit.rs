@@ -1,4 +1,4 @@
-//! A usage limit that a turn or a prompt ran into: when it ends, what is said of it, and whom it holds back.
+//! A usage limit that a turn or a prompt ran into: its end, the messages about it, and the turns that it holds back.
 
 use super::agent_request::AgentRequest;
 use super::event::{AgentErrorKind, AgentEvent};
@@ -73,7 +73,7 @@ impl HeldAccount {
     }
 }
 
-/// What is told of a wait for the end of a limit. `is_met`: by the turn itself, rather than by others.
+/// The event for a wait until a usage limit ends. `is_met`: the turn itself met the limit, rather than another one.
 pub(crate) fn waiting(provider: Provider, is_met: bool, until: SystemTime) -> AgentEvent {
     let what = if is_met { "continues when the limit ends" } else { "is held back" };
     let message = format!("{} is at its usage limit: the turn {what}", provider.as_str());

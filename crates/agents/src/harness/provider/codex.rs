@@ -109,7 +109,7 @@ pub(super) const WORDS: Words = Words {
             &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
         ),
         (AgentErrorKind::ContextLength, &["max_output_tokens"]),
-        // What it says of any failure of its service.
+        // Codex uses this phrase for any failure of its service.
         (AgentErrorKind::Overloaded, &["experiencing high demand"]),
     ],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
@@ -119,7 +119,8 @@ pub(super) const WORDS: Words = Words {
     exit_code: no_exit_code,
 };
 
-/// Of a setting that goes by argument. The system takes 128 KiB of one, its name and its end included.
+/// Longest value of a setting that is passed as an argument. The system allows 128 KiB for one argument with its name and its
+/// end.
 const MAX_VALUE_BYTES: usize = 131_000;
 
 struct Codex {
@@ -222,7 +223,7 @@ fn item_completed(item: Json, digest: &mut Digest) {
     }
 }
 
-/// What the item is; older versions called the field by a name of its own.
+/// The item's type. Older versions put it into the field `item_type`.
 fn kind_of<'a>(item: Json<'a>, kind: Json<'a>) -> Json<'a> {
     if kind.is_text() { kind } else { item.field("item_type") }
 }

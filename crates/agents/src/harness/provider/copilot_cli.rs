@@ -75,9 +75,9 @@ pub(super) const WORDS: Words = Words {
 #[derive(Default)]
 struct Copilot {
     is_aborted: bool,
-    /// Of the last model call that failed.
+    /// Failure of the last model call that failed.
     call: Option<Failure>,
-    /// What the session said went wrong.
+    /// Failure that the last session error reported.
     session_error: Option<Failure>,
     is_reasoning_told: bool,
 }
@@ -250,8 +250,8 @@ const MODES: [Option<Mode>; 4] = {
     ]
 };
 
-/// What is not allowed is refused in a run without a terminal; a denial weighs more than any allowance. Files it keeps to its
-/// folder and the temporary one by itself.
+/// The CLI refuses tools that are not allowed when it runs without a terminal. A denial outweighs any allowance. The CLI itself
+/// keeps file access to its folder and the temporary one.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     match wanted.permission {

@@ -176,7 +176,7 @@ fn result(line: Line, digest: &mut Digest) {
     }
     let [name, message, code] = error.fields(["type", "message", "code"]);
     let words = message.text().or(error.text()).unwrap_or_else(|| {
-        // What it said before, where its last line says nothing.
+        // An earlier failure gives the reason if the last line has none.
         digest.last_failure().map_or("the turn failed".into(), |failure| failure.message.clone().into())
     });
     let mut failure = WORDS.failure(code.whole(), words);

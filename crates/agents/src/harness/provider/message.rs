@@ -16,11 +16,11 @@ pub(crate) struct Messages {
     words: &'static Words,
     message: String,
     usage: MessageUsage,
-    /// The thinking of the message that is being read came in pieces.
+    /// Whether the thinking of the current message was streamed.
     is_thinking_told: bool,
-    /// The CLI retried and kept the words that it had already given.
+    /// The CLI retried a call, and kept the text that it had streamed before.
     kept_words: bool,
-    /// Of this run's results so far: there is one more when a task in the background has ended.
+    /// Turns of this run's results so far. Another result follows when a background task has ended.
     turns: u64,
 }
 
@@ -285,7 +285,7 @@ fn task_started(line: Line, digest: &mut Digest) {
     }
 }
 
-/// Of a subscription; what is allowed is not worth a word.
+/// Handles the rate limit of a subscription. Only a rejection is reported.
 fn rate_limit(line: Line, digest: &mut Digest) {
     let [info] = line.fields(["rate_limit_info"]);
     let [status, kind, resets_at] = info.fields(["status", "rateLimitType", "resetsAt"]);

@@ -265,7 +265,7 @@ const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     if wanted.permission == Level::Auto {
-        // What would ask is refused in a run without a terminal.
+        // Without a terminal opencode refuses an action that it would have to ask about.
         launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);
         return Ok(());
     }
@@ -277,7 +277,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         for glob in &wanted.allow {
             put(&mut commands, glob, "allow");
         }
-        // Where the output goes is not looked at otherwise.
+        // Deny redirection, because opencode does not check the target of the output otherwise.
         put(&mut commands, "*>*", "deny");
         put(&mut rules, "bash", commands);
     }

@@ -208,7 +208,7 @@ impl Pi {
         });
     }
 
-    /// What was said of the end of the turn before counts again, unless the turn goes on.
+    /// After compaction the previous end of turn counts again, unless the turn continues.
     fn compaction_end(&mut self, line: Line, digest: &mut Digest) {
         let [will_retry, error] = line.fields(["willRetry", "errorMessage"]);
         if let Some(words) = error.text().filter(|words| !words.is_empty()) {
