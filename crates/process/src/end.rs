@@ -1,4 +1,4 @@
-//! PURE. What becomes of a run by what its tree tells.
+//! PURE. Decides the stage of a run's end by the events of its process tree.
 //!
 //! | the tree tells | the command has exited | then |
 //! |---|---|---|
@@ -37,9 +37,9 @@ pub(super) enum EndStage {
     Dying,
     Over {
         end: End,
-        /// What held the tree was killed.
+        /// The guard that held the tree was killed.
         is_lost: bool,
-        /// Nothing more is to be waited for.
+        /// The runner stops waiting for anything else.
         gives_up: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! The cloneable handle of a run. All state is the owner task's; a handle only gives orders and awaits the shared end.
+//! The cloneable handle of a run. The owner task holds all state; a handle sends orders and awaits the shared end.
 
 use super::life;
 use super::newcomer::{Moment, Newcomer};
@@ -64,7 +64,7 @@ impl Process {
         self.contained.clone()
     }
 
-    /// What the log calls it by.
+    /// Number of the run in the log.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -130,14 +130,14 @@ impl Process {
         WeakProcess { orders: self.orders.downgrade() }
     }
 
-    /// What the tree has used so far, and how many processes it has right now; zeros after the end.
+    /// Resources that the tree has used so far, and its current number of processes; zeros after the end.
     pub async fn tree_usage(&self) -> TreeUsage {
         let (reply, usage) = oneshot::channel();
         let _ = self.orders.send(Order::TreeUsage(reply));
         usage.await.unwrap_or_default()
     }
 
-    /// Who was born into the tree between these two, and lives; nobody after the end.
+    /// Living processes of the tree that were born between the two moments; empty after the end.
     pub async fn newcomers(&self, since: Moment, until: Moment) -> Vec<Newcomer> {
         let (reply, found) = oneshot::channel();
         let _ = self.orders.send(Order::Newcomers { since, until, reply });

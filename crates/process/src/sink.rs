@@ -1,4 +1,4 @@
-//! Where the owner task of a run puts what it reads, and how it learns that the reader is too slow.
+//! The interface through which a run's owner task passes on output, and learns that the reader is too slow.
 
 use super::spec::Stream;
 use bytes::Bytes;

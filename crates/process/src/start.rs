@@ -1,4 +1,4 @@
-//! Everything before the program runs: its turn, its resolution, its launch, and the orders that arrive meanwhile.
+//! The part of a run before its program runs: admission, resolution, launch, and the orders that arrive meanwhile.
 //!
 //! | when a stop comes | what is true |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | before the launch | nothing was started, and nothing will be: told at once |
 //! | during it | it may run by now: the launch is waited for, cut short when it takes long, and its truth is told |
 //!
-//! Nothing here is held by what hangs (a dead network folder): a turn is given back after a moment, the clock and the orders of the
-//! handles are heard at every step.
+//! A start that hangs (on a dead network folder) holds nothing up: it gives its turn back after a moment, and the time limits and
+//! orders of the handles are honoured at every step.
 
 use super::command::resolve;
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
@@ -43,13 +43,13 @@ async fn start_turn() -> Option<SemaphorePermit<'static>> {
     START_TURNS.get_or_init(start_turns).acquire().await.ok()
 }
 
-/// What a run waits for before its start, and holds until its tree is gone: a slot among others.
+/// A slot that a run waits for before its start, and holds until its tree is gone.
 pub struct Admission(Pin<Box<dyn Future<Output = Held> + Send>>);
 
 pub(super) type Held = Box<dyn Send>;
 
 impl Admission {
-    /// What the future gives is held.
+    /// Waits for the future, and holds its value.
     pub fn after<T: Send + 'static>(place: impl Future<Output = T> + Send + 'static) -> Self {
         Admission(Box::pin(async move { Box::new(place.await) as Held }))
     }
@@ -64,11 +64,11 @@ pub(super) enum Begun {
     Launched(Box<Launched>),
     /// No byte of the program ran.
     Not(Error),
-    /// It was stopped while the system was starting it, and nobody can say whether it ran.
+    /// The run was stopped while the system was starting the program. It is unknown whether the program ran.
     Unknown(StopReason),
 }
 
-/// What the handles say before the program runs. A stop is the reason; all else is kept in `early`.
+/// Orders that arrive before the program runs. A stop ends the start; all others are kept in `early`.
 struct EarlyOrders<'a> {
     orders: &'a mut UnboundedReceiver<Order>,
     early: &'a mut Vec<Order>,
@@ -90,7 +90,7 @@ impl EarlyOrders<'_> {
         }
     }
 
-    /// What was said or has passed by now.
+    /// The reason to stop, if a stop was ordered or the deadline has passed by now.
     fn stop_now(&mut self) -> Option<StopReason> {
         while let Ok(order) = self.orders.try_recv() {
             match order {
@@ -102,7 +102,7 @@ impl EarlyOrders<'_> {
     }
 }
 
-/// What a run has before its program runs, and keeps whatever becomes of the start.
+/// State that a run has before its program runs, and keeps even if the start fails.
 #[derive(Default)]
 pub(super) struct Opened {
     pub mark: String,
@@ -111,14 +111,14 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// What `sheepdog ps` calls it.
+    /// The short name of the run in `sheepdog ps`.
     pub(super) fn short_mark(&self) -> &str {
         self.mark.get(..8).unwrap_or_default()
     }
 }
 
-/// Orders that arrive before the program runs are kept in `early`.
-/// With what is started comes what it was admitted by, to be held until its tree is gone.
+/// Starts the run. Orders that arrive before the program runs are kept in `early`.
+/// The returned [`Held`] is the run's slot, to be held until its tree is gone.
 pub(super) async fn start(
     spec: &ProcessSpec,
     admission: Admission,

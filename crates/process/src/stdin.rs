@@ -1,4 +1,4 @@
-//! What the program's stdin is fed with. A program that closes it early is no error: EPIPE is data.
+//! Feeds the program's stdin. A program may close it early: EPIPE is not an error.
 
 use bytes::{Buf, Bytes};
 use ground::error::{Error, ErrorCode, Result};
@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// What a step of the feed did.
+/// The result of one step of the feed.
 pub(super) enum Fed {
     /// The program took bytes.
     Wrote,
-    /// A terminal was told once more that the input has ended.
+    /// The end of input was sent to a terminal once more.
     Reminded,
-    /// Everything is written, or the program takes no more: the pipe is to be closed.
+    /// Everything is written, or the program takes no more: the pipe has to be closed.
     Closed,
 }
 

@@ -94,7 +94,7 @@ pub(super) struct Leash {
 }
 
 impl Leash {
-    /// Of a child that has not been waited for.
+    /// Takes over a child that has not been waited for.
     pub(super) fn new(pid: i32) -> Result<Leash, Errno> {
         let guard = Arc::new(Guard { pid, pidfd: pidfd::open(pid)?, inner: AtomicI32::new(0) });
         Ok(Leash { pid, guard: Some(guard) })

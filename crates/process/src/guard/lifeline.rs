@@ -54,12 +54,12 @@ impl Launch {
     }
 }
 
-/// What happens to a run, in this order: at most one `Exited`, then `Gone` or `Lost`.
+/// The events of a run, in this order: at most one `Exited`, then `Gone` or `Lost`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardEvent {
     /// The program ended; what it left behind lives until `kill` or `release` is called. When it left nothing, `Gone` follows by itself.
     Exited(Exit),
-    /// Everything that was to end has ended, the guards too.
+    /// Every process that had to end has ended, and so have the guards.
     Gone(StrayCount),
     /// A guard was killed. `Some`: the other one has killed the tree; the program is counted among the strays when the
     /// inner guard is the one that died. `None`: nobody could say so, both were killed.

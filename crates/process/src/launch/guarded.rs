@@ -23,10 +23,10 @@ use std::time::Instant;
 use tokio::sync::{Notify, SemaphorePermit};
 use tokio::task::JoinHandle;
 
-/// What became of the attempt.
+/// The result of a launch under guard.
 pub(super) enum Attempt {
     Launched(Launched<Box<GuardedTree>>),
-    /// No guard can be executed on this system: the command comes back for the group launcher.
+    /// No guard can be executed on this system: the command is returned for the launcher without a guard.
     Unavailable(ResolvedCommand),
 }
 
@@ -121,14 +121,14 @@ fn start_guard(
     start(&spawn, wiring)
 }
 
-/// What a sandbox is planned by.
+/// The inputs of a sandbox plan.
 struct SandboxSpec {
     sandbox: Sandbox,
     cwd: Option<PathBuf>,
     has_terminal: bool,
 }
 
-/// For the kernel at hand. Blocks.
+/// The sandbox plan for this kernel. Blocks.
 fn plan_of(wanted: &SandboxSpec) -> Result<Plan> {
     let cwd = wanted.cwd.as_deref();
     let plan = Plan::new(&wanted.sandbox.within(cwd), landlock_abi());
@@ -140,11 +140,11 @@ fn plan_of(wanted: &SandboxSpec) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Names by where it really is what lies in a folder that this sandbox, or one before it, lets its program write: no link on the way is
-/// followed then, and none that comes in between.
+/// Replaces paths that lie in a folder that this sandbox, or an earlier one, lets its program write by their real paths. Then
+/// no link on the way is followed, including one that is made meanwhile.
 fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
     let writable: Vec<PathBuf> = sandbox.write.iter().map(|path| cwd.join(path)).collect();
-    // Where all of the disk is writable, there is nothing to be led to.
+    // If the whole disk is writable, a link can't lead to anything more.
     if writable.iter().any(|path| path.canonicalize().is_ok_and(|real| real == Path::new("/"))) {
         return Ok(());
     }
@@ -153,7 +153,7 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
             Err(Error::invalid_option(option, error.to_string()))
         }
-        // What can't be opened is told by the start.
+        // The start reports paths that can't be opened.
         place => Ok(place.ok().flatten()),
     };
     let base = placed("cwd", place_of_folder(cwd, &contained))?;
@@ -169,7 +169,7 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What only a sandbox can be the cause of.
+/// The error of a failure that only a sandbox can cause; `None` for other failures.
 fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) -> Option<Error> {
     let reason = std::io::Error::from_raw_os_error(failure.errno);
     match failure.stage {

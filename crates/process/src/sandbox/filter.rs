@@ -219,7 +219,7 @@ impl Program {
         self.push(RETURN, 0, 0, ERRNO | errno);
     }
 
-    /// What is done about the calls by which a process acts on another one. `number`: of a call on this architecture.
+    /// Adds the rules for calls by which a process acts on another one. `number` gives a call's number on this architecture.
     fn rules(&mut self, number: fn(&Call) -> u32) {
         for call in CALLS.iter().filter(|call| number(call) != 0) {
             let mut block = Program::default();

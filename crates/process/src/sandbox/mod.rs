@@ -1,9 +1,9 @@
-//! What a program in a sandbox may do, and how the kernel is told. PURE.
+//! The rights of a sandboxed program, and their translation for the kernel. PURE.
 //!
-//! A [`Sandbox`] is what the user asks for; [`Plan::new`] makes of it, for the kernel at hand, the rules that the guard puts
-//! on the program's process just before it becomes the program (`crates/guard/src/sandbox.rs`): Landlock's, inherited by everything
-//! that the program starts, and a seccomp [`filter`] for the ways around them. Whatever a kernel can't hold is a refusal
-//! ([`Shortfall`]), never a weaker sandbox.
+//! A [`Sandbox`] is the user's request. [`Plan::new`] translates it, for the kernel at hand, to rules that the guard applies to
+//! the program's process just before it becomes the program (`crates/guard/src/sandbox.rs`): Landlock's, inherited by
+//! everything that the program starts, and a seccomp [`filter`] for the ways around them. A request that the kernel can't
+//! enforce is an error ([`Shortfall`]), never a weaker sandbox.
 //!
 //! | asked for | held by | from |
 //! | --- | --- | --- |
@@ -26,17 +26,17 @@ pub(crate) mod report;
 use filter::Reach;
 use std::path::{Path, PathBuf};
 
-/// What a program and all it starts may do. Paths are relative to the run's working directory; they must exist.
+/// The rights of a program and everything it starts. Paths are relative to the run's working directory; they must exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// What may be changed: files, or folders with all below.
+    /// Files that may be changed, and folders with everything below that may.
     pub write: Vec<PathBuf>,
-    /// What may be read and executed; `None`: everything. What may be written may be read.
+    /// Files and folders that may be read and executed; `None` means all. Those of `write` may be read as well.
     pub read: Option<Vec<PathBuf>>,
     pub network: Network,
-    /// The oldest version of Landlock that is enough.
+    /// The oldest version of Landlock that is accepted.
     pub require_landlock: Option<u32>,
-    /// `None`: changes of the usual names are told.
+    /// Files whose changes are reported or undone; `None` reports changes of the usual names.
     pub protect: Option<Protect>,
 }
 
@@ -161,12 +161,12 @@ pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortfall {
     Landlock,
-    /// An older one than is required.
+    /// Landlock is older than required.
     TooOld {
         required: u32,
         found: u32,
     },
-    /// Of ports.
+    /// Landlock can't limit the network to ports.
     Network,
     /// This processor's system calls are not known here.
     Filter,
@@ -195,13 +195,13 @@ impl Shortfall {
 pub(crate) enum Links {
     /// All: the path is the system's.
     Free,
-    /// The path itself is none.
+    /// The path itself must not be a link.
     NotAtEnd,
-    /// None below the working directory.
+    /// There must be no link below the working directory.
     Nowhere,
 }
 
-/// What the guard is given.
+/// The sandbox rules that the guard gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Every right that is not granted below is refused.

@@ -1,4 +1,4 @@
-//! What becomes of a run whose own owner fails: its promises settle, and its tree is gone.
+//! A run whose own owner task fails: its promises settle, and its tree is gone.
 
 use super::{assert_all_dead, assert_within, is_alive, pids_in, shell};
 use process::{LineTooLong, ProcessSpec, Sink, StopReason, Stream, spawn};

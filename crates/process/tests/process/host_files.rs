@@ -154,7 +154,7 @@ async fn a_sandbox_grants_nothing_behind_a_link_that_a_program_could_have_made()
         assert!(error.message().starts_with(&format!("sandbox.{option}[0]: ")), "{}", error.message());
         assert!(error.message().contains("symbolic link"), "{}", error.message());
     }
-    // What lies elsewhere is reached by the user's own links, but is none itself.
+    // A path elsewhere may lead through the user's own links, but must not be a link itself.
     let way = ground.outside.with_file_name("way");
     symlink(&ground.outside, &way).expect("a link");
     for (path, is_granted) in [(way.join("folder"), true), (way.clone(), false)] {

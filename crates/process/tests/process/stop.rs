@@ -136,7 +136,7 @@ async fn stopping_after_the_end_changes_nothing() {
     assert!(process.outcome().await.error.is_none());
 }
 
-/// What it prints first.
+/// The pids in the first line that the program prints.
 async fn first_pids(process: &Process) -> Vec<i32> {
     let (_, line) = process.chunks().next().await.expect("pids");
     pids_in(&String::from_utf8_lossy(&line))

@@ -14,7 +14,7 @@ fn in_terminal(script: &str) -> ProcessSpec {
     }
 }
 
-/// What is shown next. Of stderr, which is none, there is only its end.
+/// The next output on the screen. stderr is no pipe in a terminal; only its end is reported.
 async fn shown(chunks: &mut ChunkReader) -> String {
     loop {
         let (stream, bytes) = chunks.next().await.expect("something to see");

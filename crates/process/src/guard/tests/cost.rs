@@ -1,4 +1,5 @@
-//! What a guard costs: time per run against a bare posix_spawn, memory, and how long the last process of a tree lives on.
+//! Measures the cost of a guard: time per run against a bare posix_spawn, memory, and the delay until a tree's last process is
+//! gone.
 //! Run by hand: `cargo test --lib guard::tests::cost -- --ignored --nocapture --test-threads 1`.
 
 use super::survival::{alive, grow, last_event};

@@ -110,7 +110,7 @@ async fn the_end_of_a_program_is_seen_although_both_guards_were_stopped() {
 #[test]
 fn nobody_of_the_same_user_may_debug_a_guard() {
     if !nix::unistd::getuid().is_root() {
-        // What can't be debugged belongs to root in /proc: told apart from an ordinary user's only.
+        // A process that can't be debugged belongs to root in /proc, which is a difference for ordinary users only.
         return;
     }
     let (mut host, token) = host("plain", "auto");

@@ -232,7 +232,7 @@ async fn the_program_keeps_the_hosts_niceness_and_its_turns() {
     let text = output(process);
     let (stat, sched) = text.split_once('\n').unwrap();
     assert_eq!(nice(stat), nice(&own));
-    // Where the kernel tells the length of turns, the program's is the common one.
+    // Some kernels report the length of a scheduler slice. Then the program's is the common one.
     let turn = |sched: &str| {
         sched
             .lines()
