@@ -13,12 +13,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Wire};
 
-/// Messages that wait to be looked at before the agent's pipe is held back.
+/// Most unprocessed messages; at the limit the agent's pipe is not read.
 const MAX_WAITING: usize = 512;
-/// Bytes of messages that wait to be looked at before the agent's pipe is held back. One message may go beyond it.
+/// Most bytes of unprocessed messages; at the limit the agent's pipe is not read. One message may exceed it.
 const MAX_WAITING_BYTES: usize = 16 << 20;
 
-/// What the agent said.
+/// A message from the agent.
 #[expect(clippy::large_enum_variant, reason = "nearly all that is said is of the large one")]
 pub(crate) enum Said {
     Update {
@@ -264,7 +264,7 @@ impl Handler for Listener {
     }
 }
 
-/// What the process prints; its stderr is kept by the process itself.
+/// The process's stdout; its stderr is kept by the process itself.
 struct Stdout(ChunkReader);
 
 impl ByteSource for Stdout {

@@ -1,4 +1,4 @@
-//! The handle of a session. All state is the owner task's; a handle only gives orders and awaits what they come to.
+//! The handle of a session. The owner task holds all state; a handle sends orders and awaits their results.
 
 use super::opening::{aborted as was_aborted, open as open_session};
 use super::order::{Driver, Ears, Order, Prompt, Reply};
@@ -102,7 +102,7 @@ impl Session {
         self.facts.version
     }
 
-    /// What a resumed agent repeated.
+    /// The events that a resumed agent repeated.
     pub fn history(&self) -> &[AgentEvent] {
         &self.facts.history
     }

@@ -1,5 +1,5 @@
-//! What a turn that was cancelled left running: the processes that were born in it and live on. An agent that obeyed is
-//! not killed, and some leave their tools alive then.
+//! Finds the processes that a cancelled turn left running: those that were born in it and are alive. An agent that obeyed the
+//! cancel is not killed, and some agents leave their tools alive then.
 
 use super::owner::Owner;
 use super::search::{CancelledTurn, Search};
@@ -8,7 +8,7 @@ use process::{Moment, end_newcomers};
 use serde_json::{Value, json};
 
 impl Owner {
-    /// A turn that was to end has ended. What the next one starts is not meant.
+    /// A cancelled turn ended. Records its time window so that processes of the next turn are not counted as its leftovers.
     pub(super) fn on_cancelled(&mut self, number: u32, begun: Moment) {
         self.cancelled = Some(CancelledTurn { number, since: begun, until: Moment::now() });
         self.search_strays();

@@ -1,4 +1,4 @@
-//! PURE: what a turn came to. Neither `end_turn` nor its absence is believed alone.
+//! PURE: whether a turn succeeded. Neither `end_turn` nor its absence is believed alone.
 //!
 //! | the agent's word | what else is known | verdict |
 //! |---|---|---|
@@ -35,32 +35,32 @@ pub(crate) enum Stop {
     },
     /// The session is being closed.
     Closed,
-    /// More was used than is allowed; what that was, the owner says.
+    /// More was used than is allowed; the owner adds the figures.
     OverBudget,
 }
 
-/// What is weighed.
+/// The evidence for a verdict.
 pub(crate) struct Evidence<'a> {
     pub agent: &'a Agent,
     pub ending: &'a Ending,
     pub stop: Option<Stop>,
-    /// What the agent said after its last tool call.
+    /// The agent's text after its last tool call.
     pub text: &'a str,
-    /// The last piece of it that came.
+    /// The last piece of that text.
     pub last_piece: &'a str,
     pub tool_calls: u64,
     pub has_usage: bool,
-    /// The name of a tool that is open.
+    /// The name of an open tool.
     pub open_tool: Option<&'a str>,
     /// The last tool of the turn that was refused.
     pub refused: Option<&'a str>,
-    /// What its log says of the end.
+    /// The result of the turn in the agent's log.
     pub logged: Option<&'a Logged>,
-    /// When the limit of its account ends, as it said in passing.
+    /// End of the account's usage limit, as the agent reported it during the turn.
     pub reset: Option<&'a Reset>,
 }
 
-/// Why a turn did not succeed.
+/// The reason why a turn did not succeed.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub error: Error,
@@ -83,7 +83,7 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Fault> {
     if !fault.kind.is_some_and(is_limit) {
         fault.reset = None;
     } else if let Some(reset) = evidence.reset {
-        // What a machine said is exact; words are for people.
+        // A reset time in a field of a message is exact; one in an error's text is rounded for people.
         fault.reset = Some(reset.clone());
     }
     Some(fault)
