@@ -1,5 +1,5 @@
-//! What a fleet promises, against each stream that is full, each consumer that is gone and each answer that is lost. Slow links
-//! stand in `engine/blob_tests`, places of keys in `engine/leases`, full records, objects and logs in `prune_tests`.
+//! The guarantees of a fleet when a stream is full, a consumer is gone, or an answer is lost. Slow links are tested in
+//! `engine/blob_tests`, places of keys in `engine/leases`, full records, objects and logs in `prune_tests`.
 
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
 use super::record::JobState;

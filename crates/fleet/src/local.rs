@@ -1,12 +1,12 @@
-//! The server of a fleet that has none: a child under our guard, on loopback, its store in a folder.
+//! The server of a fleet without one of its own: a child under our guard, on loopback, with its store in a folder.
 //!
-//! Whoever has the lock of the folder runs the server and is its owner; all others read `fleet.json` and join. The lock goes
-//! with its process, however that ends, and the guard kills the server with its host. Everybody else then tries for the lock
-//! while the server is away, and the one who gets it starts the server again: same port, same token, same store, so that
-//! the others' connections just come back. A server that dies by itself is started again by its owner.
+//! The process that has the lock of the folder owns and runs the server; all others read `fleet.json` and connect. The lock
+//! ends with its process, in any way, and the guard kills the server with its host. While the server is away, all other
+//! processes try to take the lock. The one that gets it starts the server again with the same port, token and store, so the
+//! connections of the others recover by themselves. A server that dies by itself is started again by its owner.
 //!
-//! Members look for the server where they found it. So it may move to another port only while the folder has no member: each
-//! has a share in the lock of the members, and who wants to move takes the whole of it.
+//! Members look for the server at the address where they found it, so it may move to another port only while the folder has no
+//! member. Each member has a shared lock on the lock file of the members, and a move needs that lock exclusively.
 
 use agents::harness::install;
 use ground::error::{Error, ErrorCode};
@@ -30,28 +30,28 @@ const LOG_FILE: &str = "nats-server.log";
 /// A store of millions of messages is read before the server answers.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Between two looks at the lock while the server is away.
+/// Pause between two tries for the lock while the server is away.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(5);
 
-/// Where to look for the program.
+/// Places in which the server's program is looked for.
 #[derive(Clone, Debug, Default)]
 pub struct ServerPlaces {
-    /// What SHEEPDOG_NATS_SERVER says.
+    /// Value of SHEEPDOG_NATS_SERVER.
     pub named: Option<PathBuf>,
     /// The PATH of the environment.
     pub path: String,
-    /// Of the optional package for this platform.
+    /// Path in the optional npm package for this platform.
     pub package: Option<PathBuf>,
 }
 
-/// What members of one folder share.
+/// The content of `fleet.json`, for all members of one folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Facts {
     url: String,
     port: u16,
     token: String,
-    /// Of the server, so that the next owner waits until it is gone.
+    /// Pid of the server, so that the next owner waits until that process is gone.
     #[serde(default)]
     pid: u32,
     #[serde(default)]

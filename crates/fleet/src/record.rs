@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// From so many lost workers in a row on a job is taken for what killed them: it runs alone. The first loss is everyday life, a
-/// machine that goes away; all jobs that were on it run again at once.
+/// A job with so many lost workers in a row is suspected of killing them, and runs alone. A single loss is normal: a machine goes
+/// away, and all jobs that were on it run again at once.
 const SUSPECT_FROM: u32 = 2;
 
-/// Where a job stands.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
@@ -64,7 +64,7 @@ pub struct Artifact {
     pub sha256: String,
 }
 
-/// Where the log of an attempt ends.
+/// End of the log of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEnd {
     /// Sequence of its last message in the stream; 0 when there is none.
@@ -75,7 +75,7 @@ pub struct LogEnd {
     pub lost: u64,
 }
 
-/// What is known of a job.
+/// The state of a job on the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {
@@ -104,18 +104,18 @@ pub struct JobRecord {
     pub after_tools: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// Of the claim; whoever has it holds the job.
+    /// Token of the claim; the worker that has it holds the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Sequence of the job's message, from its first claim on. Another message that names this job is not the job's: whoever
-    /// may submit may write one.
+    /// Sequence of the job's message, from its first claim on. Another message that names this job is ignored: any submitter
+    /// may write one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_asked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// What the agent wrote for its session is kept as an object of this name.
+    /// Name of the object with the files that the agent wrote for its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_object: Option<String>,
     /// Whether a tool ran in any attempt of this budget.
@@ -124,7 +124,7 @@ pub struct JobRecord {
     /// Usage of all attempts, the present one included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Usage before the last `retry()`: the budget begins anew there.
+    /// Usage before the last `retry()`, which resets the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,7 +161,7 @@ fn is_none_lost(number: &u64) -> bool {
     *number == 0
 }
 
-/// What a worker that was given the job's message is to do.
+/// The actions of a worker that received the job's message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
     /// Write this record; once it is written, run the job.
@@ -182,7 +182,7 @@ pub enum JobEvent {
         token: String,
         session_id: Option<String>,
         tools_ran: bool,
-        /// Where the session's files are.
+        /// Name of the object with the session's files.
         session_object: Option<String>,
         /// Usage of all attempts so far.
         usage: Option<Usage>,
@@ -236,7 +236,7 @@ pub enum Refusal {
 }
 
 impl JobRecord {
-    /// Of a job that nobody has claimed yet.
+    /// The record of a job that no worker has claimed yet.
     pub fn queued(spec: &JobSpec) -> Self {
         JobRecord {
             id: spec.id.clone(),
@@ -287,8 +287,9 @@ impl JobRecord {
         self.losses + lost_now >= SUSPECT_FROM
     }
 
-    /// What a worker does with the job's message. A record that says "running" is one whose worker was lost: the server
-    /// gives a message out again only when its holder was silent for a whole lease. `is_alone`: the worker runs nothing besides.
+    /// Decides the action of a worker that received the job's message. A record in state "running" belongs to a lost worker:
+    /// the server redelivers a message only when its holder was silent for a whole lease. `is_alone`: the worker runs no other
+    /// job.
     pub fn claim(&self, worker: &str, token: &str, is_alone: bool, now: u64) -> Claim {
         if self.state.is_over() {
             return Claim::Over;
@@ -402,9 +403,9 @@ impl JobRecord {
                     next.losses = 0;
                     next.cancel_asked = false;
                     next.ended_at = None;
-                    // It gets another one.
+                    // The retried job gets another message.
                     next.message = None;
-                    // Who retries has seen what happened, and wants it done anew.
+                    // A retry is a user's decision after the failure, and starts the work from the beginning.
                     next.tools_ran = false;
                     next.session_id = None;
                     next.session_object = None;
@@ -536,7 +537,7 @@ impl Listed {
         }
         let mut fields: Map<String, Value> = serde_json::from_slice(payload).unwrap_or_default();
         fields.insert("id".to_owned(), id.into());
-        // What lists are sorted and shown by.
+        // Lists are sorted by these fields and show them.
         for (name, otherwise) in [
             ("state", json!("unknown")),
             ("queue", json!("")),

@@ -1,4 +1,4 @@
-//! PURE: what follows when an attempt failed, by the reason it failed for.
+//! PURE: decides the consequence of a failed attempt, by the reason of the failure.
 //!
 //! | reason | what follows | costs an attempt |
 //! |---|---|---|
@@ -6,28 +6,28 @@
 //! | `auth`, `invalid_request`, `permission`, `context_length`, a schema, a wrong option, a ref that is not there | failed at once | |
 //! | anything else | another attempt, later and later | yes |
 //!
-//! A limit that never ends ends the job all the same: after [`MAX_WAITS`] waits it counts as any other failure.
+//! A limit that never ends still ends the job: after [`MAX_WAITS`] waits it counts as any other failure.
 
 use super::fault::JobFault;
 use std::time::Duration;
 
-/// Waits for a limit that cost no attempt.
+/// Most waits for a limit that cost no attempt.
 pub const MAX_WAITS: u32 = 100;
 
 const BASE_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(60);
-/// Of a limit that does not say when it ends.
+/// Delay for a limit whose end is unknown.
 const LIMIT_DELAY: Duration = Duration::from_secs(15);
 const MAX_LIMIT_DELAY: Duration = Duration::from_secs(15 * 60);
 
-/// What follows a failure.
+/// The consequence of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
-    /// No attempt would end better.
+    /// The job fails, because another attempt would fail as well.
     Final,
-    /// Another attempt after so long.
+    /// Another attempt starts after this delay.
     Again(Duration),
-    /// The provider is at its limit: nobody asks it for so long.
+    /// The provider is at its limit: no worker uses it for this long.
     Wait(Duration),
 }
 

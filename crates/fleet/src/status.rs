@@ -1,5 +1,5 @@
-//! What a fleet looks like right now: its queues, its workers, what waits for long and why. Counted by the names of messages, so
-//! that a long queue costs little; looked at one by one are the oldest jobs alone.
+//! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
+//! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
 use super::engine::{Engine, RetryFor, Room, Waiting};
 use super::record::{JobRecord, JobState, Listed};

@@ -1,4 +1,4 @@
-//! Finding the server, and knowing whether it is one that a fleet can stand on.
+//! Connects to the server, and checks that it meets the needs of a fleet.
 
 use super::super::login::part;
 use super::super::subject::Names;
@@ -156,7 +156,7 @@ impl Engine {
         let mut api = "$JS.API".to_owned();
         let found = streams::ensure(&context, &names, access.lease, access.replicas).await;
         let lease = match found {
-            // Who may only ask has an account of its own, which knows the fleet's JetStream by this name.
+            // A member that may only submit has an account of its own, in which the fleet's JetStream has this name.
             Err(_) if streams::is_without_jetstream(&context, &names).await => {
                 api = names.api();
                 context = jetstream::with_prefix(client.clone(), &api);
@@ -226,7 +226,7 @@ impl Engine {
         self.0.client.server_info().version
     }
 
-    /// What was sent goes out before it ends.
+    /// Closes the connection after the pending messages were sent.
     pub(crate) async fn close(&self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.flush()).await;
         let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.drain()).await;

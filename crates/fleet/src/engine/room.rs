@@ -1,4 +1,4 @@
-//! What room the streams have left, and what takes it away again.
+//! The free space of the streams, and the removal of messages that take it.
 
 use super::connection::Engine;
 use super::store::{Asked, RetryFor};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A look at the records' room is good for so long.
+/// Time for which a measurement of the records' free space is reused.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 const GOOD_FOR_LITTLE: Duration = Duration::from_millis(20);
 /// Nobody fills a stream faster, in bytes a second: a look is good as long as what it found can't have been used up since.

@@ -1,4 +1,4 @@
-//! One message into a stream: said again until the server has it, or says why not.
+//! Stores one message in a stream: repeats it until the server has it, or refuses it.
 
 use super::connection::{Engine, REQUEST_TIMEOUT, answer_within};
 use async_nats::jetstream;
@@ -37,15 +37,15 @@ pub(crate) fn is_too_long(error: &Error) -> bool {
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub sequence: u64,
-    /// It had the message already.
+    /// Whether the server had the message already.
     pub is_duplicate: bool,
 }
 
-/// Why a message was not stored.
+/// The reason why a message was not stored.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The revision is not the last one any more.

@@ -198,7 +198,7 @@ async fn carry(client: TcpStream, server: TcpStream, text: &[u8], state: watch::
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {
-        // What is held back is not let go on a road that is broken.
+        // The broken connection is checked first, so that bytes that were held back are not passed on after it.
         biased;
         _ = broken.wait_for(|state| state.cuts > before) => {}
         () = up(from_client, to_server, text, &state) => {}

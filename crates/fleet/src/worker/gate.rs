@@ -1,4 +1,4 @@
-//! Who runs beside whom: jobs share a worker's process, except for a job that has to be alone in it.
+//! Admits jobs to a worker's process: jobs share it, except for a job that has to be alone in it.
 
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 struct Inside {
     workers: usize,
     jobs: usize,
-    /// A job is alone, or waits until it is.
+    /// A job runs alone, or waits until it can.
     is_taken: bool,
 }
 

@@ -1,7 +1,8 @@
-//! Runs git so that it asks nobody, runs nothing of the repository's, and tells no secret.
+//! Runs git without prompts, without programs of the repository, and without revealing secrets.
 //!
-//! What the user of this worker has set up for git holds (keys, proxies, certificates), but for hooks and monitors: a path that is
-//! relative would be the repository's. A login goes by the environment to a helper that answers for its own host alone.
+//! The git configuration of the worker's user applies (keys, proxies, certificates), except for hooks and monitors: a relative
+//! path in it would lead into the repository. A login is passed in the environment to a helper that answers for its own host
+//! only.
 
 use crate::source::{Address, SiteLogin};
 use ground::error::{Error, ErrorCode};
@@ -10,7 +11,7 @@ use process::{ProcessSpec, spawn};
 use std::path::Path;
 use std::time::Duration;
 
-/// The whole of one command; what is silent ends far earlier.
+/// Time limit of a whole command; a silent one ends far earlier.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 const KILL_GRACE: Duration = Duration::from_millis(500);
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
@@ -56,12 +57,12 @@ const HELPER: &str = r#"!f() { test "$1" = get && printf 'username=%s\npassword=
 /// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GitFault {
-    /// The remote has no such ref, or does not give it.
+    /// The remote does not have this ref, or refuses it.
     MissingRef,
-    /// There is none on this machine.
+    /// git is not installed on this machine.
     NoGit(String),
     Idle(Duration),
-    /// What it said, without secrets.
+    /// Another error; `told` is git's output, without secrets.
     Other {
         kind: &'static str,
         told: String,
@@ -80,13 +81,13 @@ impl Git {
         Git { idle_timeout, address: address.clone(), redactor: Redactor::new(secrets) }
     }
 
-    /// What it printed.
+    /// Runs a command and returns its output.
     pub(super) async fn run(&self, at: Option<&Path>, args: &[&str]) -> Result<String, Error> {
         let printed = self.spawn(at, args, environment(None)).await;
         printed.map_err(|fault| fault.into_error(&self.address))
     }
 
-    /// The one command that gets to know the login.
+    /// Fetches. This is the only command that gets the login.
     pub(super) async fn fetch(&self, at: &Path, args: &[&str]) -> Result<(), GitFault> {
         self.spawn(Some(at), args, environment(self.address.login.as_ref())).await.map(drop)
     }

@@ -32,16 +32,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A lost attempt's checkout waits so long for the one that goes on in it.
+/// Time for which the checkout of a lost attempt is kept for the attempt that continues in it.
 const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
-/// Copies of one job on one machine: more than one only while a worker that is fenced has not noticed yet, or when one was kept.
+/// Most copies of one job on one machine. There is more than one only until a fenced worker has noticed, or when one was kept.
 const MAX_COPIES: u32 = 100;
 
-/// Where and how a worker keeps repositories.
+/// Options for the repositories of a worker.
 #[derive(Clone, Debug)]
 pub struct GitPlace {
     pub folder: PathBuf,
-    /// A git that says nothing for so long is ended.
+    /// A git command without output for this long is ended.
     pub idle_timeout: Duration,
 }
 
@@ -57,14 +57,14 @@ impl GitPlace {
     }
 }
 
-/// What became of the attempt that worked in a checkout.
+/// The further use of a checkout after its attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
-    /// Nobody needs it any more.
+    /// The checkout is not needed any more.
     Over,
-    /// The next attempt may go on in it.
+    /// The next attempt may continue in the checkout.
     GoesOn,
-    /// Its user wants to look at it.
+    /// The user wants to look at the checkout.
     Kept,
 }
 
@@ -73,13 +73,13 @@ pub(super) struct Checkout {
     path: PathBuf,
     lock_path: PathBuf,
     commit: String,
-    /// It has the files that the attempt before left.
+    /// Whether the checkout has the files of the previous attempt.
     goes_on: bool,
-    /// Until it was left.
+    /// The lock, until the attempt has left the checkout.
     lock: Mutex<Option<File>>,
 }
 
-/// What a lock file says of its checkout, once that is whole.
+/// Content of the lock file of a complete checkout.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Note {
     source: String,
@@ -223,7 +223,7 @@ async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::
                 .map(|note| note.commit);
             if left.is_none() {
                 remove(&path)?;
-                // What was left there is noted no longer.
+                // Clear the note, because the checkout that it describes was removed.
                 lock.set_len(0)?;
             }
             return Ok(Claimed { path, lock_path, lock, left });

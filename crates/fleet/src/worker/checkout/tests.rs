@@ -76,7 +76,7 @@ async fn a_branch_a_tag_and_a_commit_are_checked_out_and_gone_afterwards() {
     assert_eq!(git(head.path(), &["rev-parse", "origin/main"]), head.commit());
     let tag = scene.make("b", Some("v1")).await.unwrap();
     assert_eq!(text(&tag), "one");
-    // What is here already needs no remote.
+    // A commit that was fetched before needs no remote.
     std::fs::rename(scene.origin(), scene.root.path().join("away")).unwrap();
     let commit = scene.make("c", Some(tag.commit())).await.unwrap();
     assert_eq!(text(&commit), "one");
