@@ -33,7 +33,7 @@ const KEPT_OUTPUT_BYTES: usize = 1 << 20;
 /// For CLIs that exit before what they printed is read. A user that may not have so much is given 1 MiB.
 const WIDE_PIPE_BYTES: usize = 8 << 20;
 
-/// How one attempt ended.
+/// The end of one attempt.
 pub(crate) struct Attempted {
     pub transcript: Transcript,
     pub verdict: Verdict,
@@ -43,7 +43,7 @@ pub(crate) struct Attempted {
     pub is_aborted: bool,
     /// Usage of the session before this attempt.
     pub before: Option<Usage>,
-    /// Why it was stopped.
+    /// The reason why the attempt was stopped.
     pub stop: Option<Stop>,
 }
 
@@ -144,7 +144,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Until both streams have ended.
+    /// Watches the attempt until both streams have ended.
     async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) {
         loop {
             let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
@@ -164,7 +164,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Until the tree is gone.
+    /// Watches the attempt until the process tree is gone.
     async fn outcome(
         &mut self,
         orders: &mut UnboundedReceiver<Order>,
@@ -333,7 +333,7 @@ impl Watch<'_> {
         self.stop = Some(stop);
         debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
         self.left = left_behind(self.listening.heard().transcript.digest());
-        // From here on it is read to its end, whoever is behind.
+        // From here on the output is read to its end, even if a listener is slow.
         self.hold(false);
         self.process.stop(match stop {
             Stop::Aborted => StopReason::Aborted,
@@ -347,7 +347,7 @@ impl Watch<'_> {
         let events = self.listening.heard().transcript.take_events();
         audience.tell(events);
         self.listening.heard().transcript.digest_mut().set_detail(audience.wants_events());
-        // Once it is being stopped it is read to its end, whoever is behind.
+        // Once the attempt is being stopped, its output is read to its end, even if a listener is slow.
         self.hold(self.stop.is_none() && audience.is_full());
         if self.is_held {
             self.clock.on_held(true, Instant::now());

@@ -121,7 +121,7 @@ impl Audience {
         }
     }
 
-    /// As [`Audience::room`], for who waits for several.
+    /// Poll form of [`Audience::room`], for a caller that waits for several things.
     pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.listener {
             Listener::Sink(sink) => sink.poll_room(context),
@@ -140,7 +140,7 @@ impl Audience {
         }
     }
 
-    /// As [`Audience::room`], but never when there is room already.
+    /// Like [`Audience::room`], but never resolves unless `is_held`.
     pub(crate) async fn room_again(&mut self, is_held: bool) {
         if is_held {
             self.room().await;

@@ -199,7 +199,7 @@ impl Clock {
         }
     }
 
-    /// How long before the end of a silence the tree is first looked at.
+    /// Time between the first look at the tree and the end of a silence limit.
     fn look(limit: Duration) -> Duration {
         (limit / 4).min(Duration::from_secs(10))
     }

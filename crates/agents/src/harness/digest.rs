@@ -31,7 +31,7 @@ pub struct Digest {
     answer: Answer,
     structured: Option<Value>,
     usage: Option<Usage>,
-    /// Told in passing since `usage` was, of which no total has come yet.
+    /// Usage reported during the turn since `usage` was set, which is in no total yet.
     usage_in_passing: Option<Usage>,
     turns: u64,
     /// The model answered in what was read, whatever count of turns the CLI reports: its own words about a failed call are none.
@@ -355,7 +355,7 @@ impl Digest {
         self.answer.text()
     }
 
-    /// As [`Digest::final_text`], which is empty then: it may be long, and nobody else asks any more.
+    /// Takes [`Digest::final_text`], which may be long; afterwards it is empty.
     pub fn take_final_text(&mut self) -> String {
         self.answer.take_text()
     }

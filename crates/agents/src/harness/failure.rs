@@ -75,7 +75,7 @@ impl Words {
         })
     }
 
-    /// The same for what stands on stderr alone; a few of them.
+    /// The warnings about refused tools that stderr alone reports; a few of them.
     pub fn refusals_in(&self, stderr: &str) -> Vec<String> {
         if self.refused_aside.is_empty() {
             return Vec::new();

@@ -158,7 +158,7 @@ impl<'a> Json<'a> {
 
     /// A count: a number that is not negative.
     pub fn count(self) -> Option<u64> {
-        // As most are; no float is made.
+        // Fast path for most counts, without a float.
         if self.text.len() <= 15 && !self.text.is_empty() && self.text.iter().all(u8::is_ascii_digit) {
             return Some(self.text.iter().fold(0, |count, digit| count * 10 + u64::from(digit - b'0')));
         }

@@ -50,9 +50,9 @@ pub struct Launch {
     pub args: Vec<String>,
     /// Written and closed; without it stdin is null.
     pub stdin: Option<String>,
-    /// Set unless the caller sets or removes the same name.
+    /// Environment variables that are set unless the caller sets or removes the same name.
     pub set: Vec<(String, String)>,
-    /// Set whatever the caller sets: a level is held by these.
+    /// Environment variables that override the caller's, because they hold the permission level.
     pub held: Vec<(String, String)>,
     /// Written before the start.
     pub files: Vec<(PathBuf, String)>,
@@ -71,8 +71,8 @@ pub struct Launch {
     folder: PathBuf,
 }
 
-/// Set by the agents for what they start, and by the host for its children: an agent that inherits them refuses to start,
-/// joins a session that is not its own, or talks into a pipe of the host's.
+/// Environment variables that agents set for what they start, and the host for its children. An agent that inherits them
+/// refuses to start, joins a session that is not its own, or writes to a pipe of the host.
 const NESTING: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",

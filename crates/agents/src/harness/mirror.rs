@@ -24,7 +24,7 @@ impl Mirror {
         Mirror::hiding(&[])
     }
 
-    /// The same; these secrets are taken out of what it is told.
+    /// Like [`Mirror::new`], but removes these secrets from the events.
     pub fn hiding(secrets: &[String]) -> (Mirror, Turn) {
         let (turn, words, publish) = Turn::run_elsewhere();
         (Mirror { audience: Audience::new(true, secrets), words, publish }, turn)
@@ -87,7 +87,7 @@ impl Mirror {
         match word {
             Order::Listen(sink) => self.audience.listen(sink),
             Order::Leave => self.audience.leave(),
-            // Whose turn it is, ends it.
+            // Only the code that runs the turn can end it.
             Order::Abort => {}
         }
     }

@@ -59,7 +59,7 @@ pub(super) struct Ended<'a, Read: FnOnce() -> Option<Reading>> {
     /// The session to ask once more in.
     pub session: Option<&'a str>,
     pub is_aborted: bool,
-    /// From now to the end of the limit that it ran into.
+    /// Time until the end of the usage limit that the attempt ran into.
     pub reset_in: Option<Duration>,
     /// A model answered, or a tool ran.
     pub has_worked: bool,
@@ -77,11 +77,11 @@ pub(super) struct Past {
     pub after_tools: bool,
     /// The longest wait for the end of a limit.
     pub wait_for_reset: Duration,
-    /// The session is one that a limit was met in, and the caller knows nothing of it.
+    /// The session met a usage limit in this turn, and the caller does not know the session.
     pub may_begin_anew: bool,
-    /// How many such waits there were since anything was done.
+    /// Waits for a usage limit since the agent last did any work.
     pub waits: u32,
-    /// From 0 to 1, to scatter the waits.
+    /// Random number from 0 to 1, which spreads the delays.
     pub random: f64,
 }
 

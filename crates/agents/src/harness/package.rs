@@ -45,7 +45,7 @@ pub(super) fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
     beside.into_iter().chain([inside]).collect()
 }
 
-/// As npm calls this system and this machine.
+/// npm's names for this system and this processor.
 pub(super) fn npm_platform() -> (&'static str, &'static str) {
     let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };

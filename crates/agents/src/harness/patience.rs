@@ -23,7 +23,7 @@ pub(crate) struct Patience {
     pub attempts: u32,
     /// Waits since the agent last did any work.
     pub waits: u32,
-    /// From 0 to 1, to scatter the waits.
+    /// Random number from 0 to 1, which spreads the delays.
     pub random: f64,
 }
 
@@ -40,7 +40,8 @@ impl Patience {
     pub(crate) fn wait(&self, kind: Option<AgentErrorKind>, reset_in: Option<Duration>) -> Option<Wait> {
         let is_limit = matches!(kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit));
         let reset_in = reset_in.filter(|left| is_limit && *left <= self.longest)?;
-        // Once a limit may stand again after its end, which was rounded, or another one may. Then it may do so for ever.
+        // Hitting the limit once more is expected: the reset time was rounded, or it is another limit. From the second time on
+        // each wait uses up an attempt.
         let counts = self.waits > 1;
         if self.longest.is_zero() || counts && self.attempts >= self.policy.attempts {
             return None;

@@ -52,7 +52,7 @@ fn read(provider: Provider, recorded: &RecordedFiles) -> Result<Replay, Error> {
 }
 
 fn open(path: &Path) -> std::io::Result<File> {
-    // By its name it can't be opened when it is a socket, as Node's pipes are.
+    // A socket can't be opened by its path, and Node's pipes are sockets.
     if path == Path::new("/dev/stdin") {
         return Ok(stdin().as_fd().try_clone_to_owned()?.into());
     }

@@ -154,7 +154,7 @@ impl TurnRequest {
     }
 }
 
-/// Asked of the system by making a file that has no name, so that nobody sees it.
+/// Asks the system by creating a file without a name, which no other process can see.
 #[cfg(target_os = "linux")]
 fn can_write(folder: &std::path::Path) -> bool {
     use std::io::ErrorKind;

@@ -137,7 +137,7 @@ impl Reset {
     }
 }
 
-/// How long these words ask to wait, if it is so long from now: "retry-after: 5", "Please retry in 32.5s".
+/// The wait that a message asks for, if it is a span of time: "retry-after: 5", "Please retry in 32.5s".
 pub fn retry_after_in(words: &str) -> Option<Duration> {
     match Reset::parse(words)? {
         Reset::After(wait) => Some(wait),
@@ -207,7 +207,7 @@ impl<'a> Words<'a> {
         (digits.len() >= 10).then(|| Reset::at_epoch(digits.parse().ok()?)).flatten()
     }
 
-    /// As machines write it.
+    /// A timestamp in machine format.
     fn instant(mut self) -> Option<Reset> {
         let text = self.take(|letter| letter.is_ascii_alphanumeric() || "-:.+".contains(letter));
         text.trim_end_matches('.').to_ascii_uppercase().parse().ok().map(Reset::At)

@@ -36,8 +36,8 @@ pub struct Slot {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
-/// Waits for a slot of every limit, in their order: always the harness's own before a shared one, so that nobody who waits
-/// for the shared one keeps another harness from it.
+/// Waits for a slot of every limit, in their order. The harness's own limit comes before a shared one, so that a turn that
+/// waits for its own limit does not occupy a shared slot.
 pub async fn acquire(limits: &[ConcurrencyLimit]) -> Slot {
     let mut permits = Vec::with_capacity(limits.len());
     for limit in limits {
@@ -66,7 +66,7 @@ impl Waiting {
         Waiting { slot, ready }
     }
 
-    /// Until it is this one's turn. Dropping it gives the place up.
+    /// Waits for the slot. Dropping the future gives the place in the queue up.
     pub async fn end(self) -> Slot {
         match self.ready {
             Some(slot) => slot,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const MAX_ENTRIES: usize = 50_000;
 /// Most levels of folders that are searched.
 const MAX_DEPTH: usize = 4;
-/// Longer logs are not read.
+/// Longest log that is read.
 const MAX_BYTES: u64 = 1 << 30;
 /// Longest line that is read; longer ones hold no usage. The limit keeps a sandboxed program from filling the memory with one
 /// line.

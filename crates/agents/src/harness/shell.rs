@@ -139,7 +139,7 @@ impl Reading {
         while let Some(word) = words.next_if(|word| !word.is_quoted && is_assignment(&word.text)) {
             self.mark(word.place);
         }
-        // Behind `env`, `time` and their like too.
+        // git may also come after `env`, `time` and the like.
         let mut words = words.skip_while(|word| word.text.rsplit('/').next() != Some("git")).skip(1);
         let mut subcommand = None;
         for word in &mut words {

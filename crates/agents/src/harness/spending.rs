@@ -15,12 +15,12 @@ pub struct Prices {
     pub cached_per_million: Option<f64>,
 }
 
-/// How a CLI counts the tokens that were read from a cache.
+/// The way in which a CLI counts the tokens that were read from a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CachedInput {
-    /// Among its input tokens.
+    /// They are part of its input tokens.
     Within,
-    /// Beside them.
+    /// They are counted separately from its input tokens.
     Beside,
 }
 
@@ -89,7 +89,7 @@ impl Prices {
     }
 }
 
-/// How much may be used. `None`: as much as one likes.
+/// Limits on tokens and cost. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Caps {
     pub max_tokens: Option<u64>,
@@ -202,7 +202,7 @@ mod tests {
             (usage(1000, 200, 100), WITHIN, Some(0.0), 1100, 0.0039),
             (usage(1000, 200, 100), BESIDE, None, 1100, 0.0051),
             (usage(1000, 200, 100), BESIDE, Some(0.3), 1100, 0.00456),
-            // More from the cache than there was: the CLI's business, but no debt of ours.
+            // More tokens from the cache than there were must not make the cost negative.
             (usage(100, 200, 0), WITHIN, Some(0.0), 100, 0.0),
         ];
         for (usage, accounting, cached, tokens, cost) in cases {

@@ -101,7 +101,7 @@ fn before_and_at(mut bits: u64) -> u64 {
     bits
 }
 
-/// How many are written at a step, needed or not: a block has few tokens or many.
+/// Positions that are written at a step, whether needed or not: a block has few tokens or many.
 const STRIDE: usize = 8;
 
 #[inline(always)]

@@ -38,7 +38,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// Starts a turn under these limits and returns at once. Call it within tokio.
 pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
     let (turn, received, publish) = Turn::run_elsewhere();
-    // Asked for here, not by the task: who starts first is first in the queue.
+    // The place is taken here and not in the task, so that turns queue in the order of their starts.
     let place = Waiting::begin(limits.clone());
     tokio::spawn(async move {
         let mut owner = Owner::new(request, limits, received);
@@ -290,7 +290,8 @@ impl Owner {
             Next::Anew => Some("its session was not kept".to_owned()),
             Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
         };
-        // Until the next one is judged; and what a budget has come to, no attempt can say.
+        // Set until the next attempt is judged. Also set for a budget, because the sum over several attempts is not in one
+        // attempt.
         let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
         self.is_told = retry.is_some() || is_budget;
         let is_uncounted = !next.counts();

@@ -25,7 +25,7 @@ impl UsageLimit {
         Some(UsageLimit { ends: ends.into(), try_at: reset.try_at(ends, now).into() })
     }
 
-    /// From now to when it is worth another try.
+    /// Time until another try is worthwhile.
     pub(crate) fn left(self) -> Duration {
         from_now(self.try_at)
     }
@@ -65,7 +65,7 @@ impl HeldAccount {
         }
     }
 
-    /// Until when others have met a limit of it; `None` too where so long is not waited for.
+    /// The end of a usage limit of the account that other turns have met; `None` if it is further away than the longest wait.
     pub(crate) fn held_until(&self) -> Option<SystemTime> {
         let now = SystemTime::now();
         let holds = self.limits.iter().filter_map(|limit| limit.holds().until(self.key, now));

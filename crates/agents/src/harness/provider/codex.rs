@@ -262,10 +262,10 @@ fn tool_input(item: Json, kind: Json) -> Value {
     }
 }
 
-/// By its own sandbox, in which it runs any command: what its user's settings and rules would let out of it counts not. Its
-/// sandbox for files can't be put up inside of another, and ours holds them then. Its filter for the network can, so that its
-/// commands have none, whatever ours leaves the CLI itself. What its sandbox leaves read-only in the working directory is put back after
-/// the turn.
+/// Holds the turn by the CLI's own sandbox for commands; the user's settings and rules that would loosen it are ignored. Its file
+/// sandbox can't be nested in another one, so in our sandbox ours restricts the files. Its network filter can be nested, so its
+/// commands have no network, even if our sandbox grants it to the CLI itself. Files in the working directory that its sandbox
+/// leaves read-only are restored after the turn.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
         &wanted.allow,

@@ -193,7 +193,7 @@ impl Copilot {
         if self.is_aborted {
             return digest.end(false, Some(Failure::new(AgentErrorKind::Unknown, "the turn was aborted")));
         }
-        // Whole: it tells an exit code. What went wrong after its last answer weighs more than a good one.
+        // A complete result line has an exit code. A failure after the last answer outweighs a good one.
         let Some(exit_code) = exit_code else { return };
         if exit_code == 0 && self.session_error.is_none() {
             return digest.end(true, None);

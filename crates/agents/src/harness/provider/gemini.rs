@@ -136,7 +136,7 @@ impl Reader for Gemini {
     }
 }
 
-/// It is no launcher: it is run so that its output is whole.
+/// The CLI's script is not a launcher. It is run in a way that keeps its output whole.
 fn behind_launcher(file: &Path) -> Option<Program> {
     package(file, "@google", "gemini-cli")?;
     Some(whole_script(file))
@@ -191,8 +191,8 @@ fn result(line: Line, digest: &mut Digest) {
     digest.end(false, Some(failure));
 }
 
-/// By its modes, and by a policy over all others: without it the model leaves "plan" by a tool that nobody has to approve, and
-/// its user's own policies count.
+/// Holds the turn by the CLI's modes, and by a policy above all others. Without the policy the model leaves "plan" by a tool that
+/// needs no approval, and the user's own policies count.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     let (mode, policy) = match wanted.permission {

@@ -223,7 +223,7 @@ impl Messages {
         if structured.is_present() {
             digest.structured(structured.build());
         }
-        // Whole: it says what it is and whether it is an error, and holds the answer.
+        // A complete result has a subtype, a flag for errors, and the answer.
         let is_success = subtype.is("success")
             && is_error.flag() == Some(false)
             && (result.is_text() || structured.is_present());

@@ -87,13 +87,13 @@ pub struct Descriptor {
     pub program: &'static str,
     /// The command that installs it.
     pub install: &'static str,
-    /// How it is started for a turn.
+    /// Makes the launch of a turn.
     pub launch: fn(&Wanted) -> Result<Launch, Error>,
     /// Holds a turn to its level by the CLI's own means, or says why it can't be held.
     pub hold: fn(&Wanted, &mut Launch) -> Result<(), Error>,
-    /// The same for a session over the Agent Client Protocol.
+    /// Modes that hold a session over the Agent Client Protocol to its level.
     pub modes: Modes,
-    /// The same in our sandbox, where its own means fail in there.
+    /// Modes in our sandbox, if the CLI's own means fail inside of it.
     pub modes_in_sandbox: Option<Modes>,
     /// Variables that would let the CLI do more than a level below "auto" allows.
     pub switches: &'static [&'static str],
@@ -124,13 +124,13 @@ pub struct Descriptor {
     pub words: &'static Words,
 }
 
-/// How a CLI names its sessions.
+/// The origin of session ids.
 pub enum SessionPolicy {
     /// The CLI reports the id of a new session at its start.
     Told,
     /// The CLI reports the id only at its end, and accepts an id that is chosen for it.
     Chosen,
-    /// As [`SessionPolicy::Told`]; the beginning of an id finds the session.
+    /// Like [`SessionPolicy::Told`], but the beginning of an id is enough to find the session.
     ByPrefix,
 }
 

@@ -61,9 +61,9 @@ const MAX_CONTINUED: u32 = 5;
 
 #[derive(Default)]
 struct Opencode {
-    /// Whether the step that runs brought anything.
+    /// Whether the current step produced anything.
     is_fruitful: bool,
-    /// How often it told itself to go on since it last did anything.
+    /// How often the CLI has told itself to continue since it last did any work.
     continued: u32,
 }
 
@@ -260,8 +260,9 @@ fn asking(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'st
 
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
-/// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
+/// Holds the turn by an agent of our own, in the configuration that the CLI reads last; the user's part of it is kept. The
+/// agent's rules come after all others, and the last rule counts. Its name is that of the run's folder, so no earlier
+/// configuration can have rules for it.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     if wanted.permission == Level::Auto {
