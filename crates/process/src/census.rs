@@ -26,13 +26,13 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, SystemTime};
 
-/// Between SIGTERM and SIGKILL of a tree that is stopped from outside.
+/// Time between SIGTERM and SIGKILL of a tree that is stopped from outside.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The arguments of a process are shown this far.
 const MAX_COMMAND_BYTES: usize = 500;
 
-/// How a tree stands to its host.
+/// The relation of a tree to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TreeState {
@@ -61,7 +61,7 @@ pub struct TreeFacts {
     pub pid: Option<i32>,
     pub started_at_ms: Option<u64>,
     pub duration_ms: u64,
-    /// Since the last output, to a second.
+    /// Time since the last output, to a second.
     pub silent_ms: Option<u64>,
     pub rss_bytes: u64,
     pub processes: Vec<TreeMember>,
@@ -106,7 +106,7 @@ pub async fn reap(ids: Option<Vec<String>>) -> Result<Vec<Reaped>> {
     }
     let is_wanted = |found: &Found| ids.as_ref().is_none_or(|ids| ids.contains(&found.facts.id));
     for found in found.into_iter().filter(is_wanted) {
-        // Looked at again: nobody is killed for what was true a moment ago.
+        // The state is checked again, so that no tree is killed by outdated facts.
         if found.facts.state == TreeState::Left
             && Host::parse_mark(&found.mark).is_some_and(|host| host.state() == HostState::Gone)
         {

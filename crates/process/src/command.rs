@@ -275,7 +275,8 @@ fn not_executable(command: &str, program: &Path) -> Error {
         .with("command", command)
 }
 
-/// As the shell finds it: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on PATH.
+/// Finds a program like a shell: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on
+/// PATH.
 fn find_program(command: &str, path: Option<&OsStr>, cwd: Option<&Path>) -> Result<PathBuf> {
     let in_cwd = |relative: &Path| match cwd {
         Some(cwd) => cwd.join(relative),

@@ -11,7 +11,7 @@
 use super::launch::{ExitStatus, TreeEvent};
 use super::spec::ProcessUsage;
 
-/// How a tree ended, as far as anybody can say.
+/// The end of a tree, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct End {
     pub status: Option<ExitStatus>,
@@ -21,7 +21,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Nobody answers any more: it may live.
+    /// The end of a tree that nothing reports on any more; it may be alive.
     pub(super) const UNKNOWN: End = End {
         status: None,
         usage: ProcessUsage { user_ms: 0.0, system_ms: 0.0, max_rss_bytes: 0 },
@@ -30,7 +30,7 @@ impl End {
     };
 }
 
-/// How far a run has come on its way to the end.
+/// The stage of a run's end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum EndStage {
     Exited,

@@ -34,7 +34,7 @@ pub fn spawn(spec: ProcessSpec) -> Process {
     spawn_after(spec, Admission::free())
 }
 
-/// As [`spawn`], when it is admitted. Its clocks start with the program; a stop while it waits is told at once.
+/// Like [`spawn`], but waits for admission first. The clocks start with the program. A stop during the wait is reported at once.
 pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
     let (orders, received) = mpsc::unbounded_channel();
     let (publisher, published) = Publisher::new(spec.command.clone());
@@ -69,7 +69,7 @@ impl Process {
         self.number
     }
 
-    /// How the run ended; resolves when the tree is gone. May be awaited many times.
+    /// The end of the run; resolves when the tree is gone. May be awaited many times.
     pub async fn outcome(&self) -> Arc<Outcome> {
         let mut outcome = self.published.outcome.clone();
         let value = outcome.wait_for(Option::is_some).await.map(|value| value.clone());
@@ -82,15 +82,15 @@ impl Process {
         let _ = self.orders.send(Order::Stop(WantedEnd::because(reason)));
     }
 
-    /// As [`Process::stop`] with `Killed`, but what the group is sent is the signal of this number, now; by SIGKILL the whole tree is
-    /// ended at once. A number that is no signal's is SIGTERM.
+    /// Like [`Process::stop`] with `Killed`, but sends the group the signal of this number at once. SIGKILL ends the whole tree
+    /// at once. An unknown number means SIGTERM.
     pub fn kill(&self, signal: i32) {
         let signal = Signal::try_from(signal).unwrap_or(Signal::SIGTERM);
         let stop = WantedEnd { reason: StopReason::Killed, signal: Some(signal) };
         let _ = self.orders.send(Order::Stop(stop));
     }
 
-    /// Another size for the program's terminal (`Stdio::Terminal`); nothing happens where there is none.
+    /// Resizes the program's terminal (`Stdio::Terminal`); does nothing without one.
     pub fn resize(&self, size: TerminalSize) {
         let _ = self.orders.send(Order::Resize(size));
     }
@@ -152,7 +152,7 @@ pub struct WeakProcess {
 }
 
 impl WeakProcess {
-    /// As [`Process::stop`]; false when the run's handles are all gone.
+    /// Like [`Process::stop`]; false when all handles of the run are gone.
     pub fn stop(&self, reason: StopReason) -> bool {
         let stop = Order::Stop(WantedEnd::because(reason));
         self.orders.upgrade().is_some_and(|orders| orders.send(stop).is_ok())

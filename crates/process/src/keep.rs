@@ -66,7 +66,7 @@ impl Keep {
         }
     }
 
-    /// The same, undecoded: what follows may complete its last character.
+    /// The kept output, undecoded: later output may complete its last character.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         let truncated = self.truncated();
         let Keep { head: mut bytes, tail, total, .. } = self;

@@ -49,7 +49,7 @@ impl Tree {
         }
     }
 
-    /// To the process group.
+    /// Signals the process group.
     pub(crate) fn signal(&mut self, signal: Signal) {
         match self {
             Tree::Direct(tree) => tree.signal(signal),

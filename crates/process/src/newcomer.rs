@@ -26,8 +26,8 @@ pub struct Newcomer {
     pub command: String,
 }
 
-/// Those below `root` that were born between these two, each included: births are known to ten milliseconds. None where there is no
-/// process table.
+/// Living descendants of `root` that started between the two moments, both included: start times are known to ten milliseconds.
+/// Empty where there is no process table.
 pub(super) async fn newcomers(root: i32, since: Moment, until: Moment) -> Vec<Newcomer> {
     let look = move || {
         let born = ProcessTable::read().unwrap_or_default().descendants(root);

@@ -84,7 +84,7 @@ impl Outlet {
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Both are asked: each has to know whom to wake.
+        // Both are polled, because each has to register the waker.
         let in_sink = self.sink.as_mut().map_or(Poll::Ready(()), |sink| sink.poll_room(context));
         let in_record = self.record.as_mut().map_or(Poll::Ready(()), |record| record.poll_room(context));
         if in_sink.is_ready() { in_record } else { Poll::Pending }

@@ -260,7 +260,7 @@ impl Walk<'_> {
 enum Scripts {
     Are(String),
     Absent,
-    /// It is no JSON to us; others may read it.
+    /// The file is no JSON for our parser; other programs may read it.
     Unread,
 }
 
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn no_trick_hides_a_change() {
-        // The same length and times.
+        // The change keeps the length and the times.
         let kept_times = |top: &Path| {
             let config = top.join(".git/config");
             let times = fs::metadata(&config).unwrap().modified().unwrap();
@@ -456,7 +456,7 @@ mod tests {
             fs::write(top.join("package.json"), "\u{feff}{\"scripts\":{\"test\":\"false\"}}").unwrap();
         };
         assert_eq!(told(marked), ["package.json"]);
-        // Longer than what is read, its length and times as they were.
+        // A file beyond the size limit, with its length and times unchanged.
         let folder = tempfile::tempdir().unwrap();
         let long = folder.path().join(".envrc");
         fs::File::create(&long).unwrap().set_len(MAX_BYTES + 1).unwrap();

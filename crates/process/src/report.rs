@@ -9,7 +9,7 @@ use ground::os::blocking;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// More text than this is decoded on another thread: the owner tasks of all runs share this one.
+/// More text than this is decoded on another thread, because the owner tasks of all runs share this one.
 const MUCH_TEXT: u64 = 1 << 20;
 
 /// Everything that an outcome is made of.

@@ -144,7 +144,7 @@ impl Enrolled {
                 cross_out_ended(&folder, &entry);
             }
         };
-        // To look for who was kept takes a while, in which nobody else's line should wait.
+        // The search for kept processes takes a while, and must not hold up the lines of other runs.
         if self.entry.keeps_strays {
             tokio::spawn(blocking(cross_out));
         } else {

@@ -46,7 +46,7 @@ pub(super) struct Runner {
     outputs: Outputs,
     outlet: Outlet,
     feed: Option<Feed>,
-    /// Held to the end: without it the program's terminal would hang up.
+    /// Held to the end: dropping it would hang up the program's terminal.
     terminal: Option<Arc<Terminal>>,
     tree: Tree,
     enrolled: Enrolled,
@@ -159,13 +159,13 @@ impl Runner {
         outcome
     }
 
-    /// It is over: out of the list, and its record to be closed.
+    /// Removes the ended run from the list, and returns its record to be closed.
     pub(super) fn leave(mut self) -> Option<Record> {
         self.enrolled.end();
         self.outlet.take_record()
     }
 
-    /// How long this process was stopped since the start of the run, as far as it was told.
+    /// Known time for which this process was stopped since the start of the run.
     fn stopped_for(&self) -> Duration {
         self.lost[1] - self.lost[0]
     }
@@ -419,7 +419,7 @@ impl Runner {
         let (id, reason) = (self.number, self.watchdog.reason());
         match step {
             Step::Nothing => {}
-            // Asked for again and again, until it is gone.
+            // This step repeats until the group is gone, so it is logged at trace level.
             Step::LookAtGroup => trace!(target: RUN, id, ?step, ?reason, "decided"),
             _ => {
                 let silent_ms = self.outputs.last.unwrap_or(self.started).elapsed().as_secs_f64() * 1e3;

@@ -32,7 +32,7 @@ pub struct ProcessSpec {
     pub kill_grace: Duration,
     /// Time after the exit in which pipes that other processes hold open are still read.
     pub drain: Duration,
-    /// Kept of each stream, head and tail.
+    /// Bytes of each stream that are kept, at its head and its tail.
     pub max_output_bytes: usize,
     /// Longest line that an iterator is given.
     pub max_line_bytes: usize,
@@ -128,12 +128,12 @@ pub enum Stdio {
     Terminal(TerminalSize),
 }
 
-/// How the kept output is given.
+/// The form of the kept output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Invalid UTF-8 is replaced.
     Text,
-    /// As it came: [`RunResult::raw`].
+    /// Unchanged bytes: [`RunResult::raw`].
     Bytes,
 }
 
@@ -152,7 +152,7 @@ pub enum EnvironmentBase {
     Inherit,
     /// Nothing.
     Empty,
-    /// These variables: a worker thread's own copy of the environment.
+    /// Exactly these variables: a worker thread's own copy of the environment.
     Variables(Vec<(OsString, OsString)>),
 }
 
@@ -173,7 +173,7 @@ pub enum Strays {
     Keep,
 }
 
-/// How strongly the tree is held together.
+/// The requested means that hold the tree together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
     /// The strongest that needs no privilege.
@@ -209,10 +209,10 @@ impl Stream {
     pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 }
 
-/// Why a run ended. The first reason wins.
+/// The reason why a run ended. The first reason wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// By itself.
+    /// The program ended by itself.
     Exited,
     Idle,
     TimedOut,
@@ -227,7 +227,7 @@ pub enum StopReason {
     HostClosing,
 }
 
-/// How a run ended, any way it ended.
+/// The end of a run, of any kind.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Output and measurements; `None` when nothing was started.
@@ -237,7 +237,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Why there is neither a result nor an error: it can't be, but a caller need not panic over it.
+    /// The error for an outcome with neither a result nor an error. That can't happen, but a caller need not panic over it.
     pub fn nothing_started() -> Error {
         Error::new(ErrorCode::ProcessSpawnFailed, "nothing was started")
     }
@@ -271,7 +271,7 @@ pub struct RunResult {
     pub stderr_bytes: u64,
     /// Whether bytes were left out of `stdout` or `stderr`.
     pub truncated: bool,
-    /// Until the exit.
+    /// Time from the start to the exit.
     pub duration_ms: f64,
     pub first_output_ms: Option<f64>,
     pub last_output_ms: Option<f64>,

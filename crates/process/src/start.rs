@@ -59,7 +59,7 @@ impl Admission {
     }
 }
 
-/// How a start ended.
+/// The result of a start.
 pub(super) enum Begun {
     Launched(Box<Launched>),
     /// No byte of the program ran.
@@ -203,6 +203,6 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
 }
 
 fn new_mark() -> String {
-    // Whoever finds it knows whose it is.
+    // The mark names its host, so that any finder knows whose process it is.
     format!("{}-{}", random::name::<16>(), Host::own())
 }

@@ -87,7 +87,7 @@ fn queue() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whoever has it is at work: gone in whatever way, the next request makes another one.
+/// Held by the sweeper at work. When it is dropped for any reason, the next request makes another one.
 struct Sweeper;
 
 impl Drop for Sweeper {

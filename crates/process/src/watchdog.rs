@@ -81,7 +81,7 @@ impl Watchdog {
         }
     }
 
-    /// Why the run was stopped; `None` as long as it was not.
+    /// The reason why the run was stopped; `None` if it was not.
     pub(crate) fn reason(&self) -> Option<StopReason> {
         self.reason
     }
@@ -204,8 +204,8 @@ impl Watchdog {
         self.stop(reason, gentle, now)
     }
 
-    /// As [`Watchdog::on_stop`], by a signal of the user's choice: it goes out also to those who were told to end before. SIGKILL has no
-    /// grace.
+    /// Like [`Watchdog::on_stop`], with a signal of the user's choice, which is sent even if another stop came before. SIGKILL
+    /// has no grace period.
     pub(crate) fn on_signal(&mut self, reason: StopReason, signal: Signal, now: Instant) -> Step {
         if signal == Signal::SIGKILL {
             return self.stop(reason, false, now);
@@ -224,7 +224,7 @@ impl Watchdog {
 
     fn stop(&mut self, reason: StopReason, gentle: bool, now: Instant) -> Step {
         if matches!(reason, StopReason::LineTooLong(_)) {
-            // It is said of the output, whenever that is read: also after the exit.
+            // The reason is about the output, which may also be read after the exit.
             self.reason.get_or_insert(reason);
         }
         match self.phase {

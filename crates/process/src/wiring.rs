@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, pipe};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Both sides.
+/// The program's ends and the host's ends of the descriptors.
 #[derive(Debug)]
 pub(crate) struct Wiring {
     /// stdin, stdout, stderr: the program's.

@@ -113,7 +113,7 @@ fn places(limits: &ResourceLimits) -> impl Iterator<Item = &'static Path> {
     })
 }
 
-/// To put a process there, its way's upper end must be writable as well as the new directory.
+/// Whether a process can be put there: `cgroup.procs` of the common ancestor must be writable as well as the new directory.
 fn is_writable(place: &Path) -> bool {
     access(place, AccessFlags::W_OK).is_ok() && access(&place.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
 }

@@ -66,7 +66,8 @@ impl Guard {
         }
     }
 
-    /// Whoever may signal a guard may stop it; a program of the same user may. The inner one is woken by the outer, while that lives.
+    /// Wakes a guard that was stopped: any program of the same user may stop one. The outer guard wakes the inner one while it
+    /// lives.
     fn wake_if_stopped(&self) {
         match self.ask(WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
             Ok(WaitStatus::Stopped(..)) => self.signal(libc::SIGCONT),
@@ -77,7 +78,7 @@ impl Guard {
 
     fn wake_inner(&self) {
         let inner = self.inner.load(Ordering::Acquire);
-        // It is no child of ours: by now the pid may be another's, who is let alone.
+        // The inner guard is not our child, so its pid may have been reused by a process that must not be signalled.
         let name = std::fs::read(format!("/proc/{inner}/comm")).unwrap_or_default();
         if inner > 0 && name == b"sheepdog-guard\n" {
             let _ = kill(Pid::from_raw(inner), Signal::SIGCONT);
@@ -125,14 +126,14 @@ impl Leash {
         }
     }
 
-    /// To the guard itself, not its tree. A guard that is gone is no error.
+    /// Sends the signal to the guard itself, not to its tree. A guard that is gone is no error.
     pub(super) fn signal(&self, signal: i32) {
         if let Some(guard) = &self.guard {
             guard.signal(signal);
         }
     }
 
-    /// Waits for its end. May be dropped half way and called again.
+    /// Waits for the guard's end. The future may be dropped and the call repeated.
     pub(super) async fn ended(&mut self) {
         let mut pause = FIRST_PAUSE;
         while let Some(guard) = &self.guard {
@@ -188,7 +189,7 @@ fn leave(guard: Arc<Guard>) {
     UNATTENDED.lock().unwrap_or_else(PoisonError::into_inner).push(guard);
 }
 
-/// Waits for those that ended since.
+/// Reaps unattended guards that have ended since.
 pub(super) fn reap_unattended() {
     UNATTENDED.lock().unwrap_or_else(PoisonError::into_inner).retain(|guard| !guard.reap());
 }

@@ -31,7 +31,7 @@ pub(super) struct Request<'a> {
     pub host_pid: u32,
 }
 
-/// Why a request can't be written down.
+/// The reason why a request can't be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unencodable {
     /// A string has a NUL in it, which no system call could pass on.
@@ -126,7 +126,7 @@ pub(super) enum Report {
     Dying,
 }
 
-/// How the program ended.
+/// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
     /// The wait status of wait(2).

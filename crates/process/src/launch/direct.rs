@@ -112,7 +112,7 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>
 pub(crate) struct DirectTree {
     pid: i32,
     mark: String,
-    /// Nobody of the tree is older.
+    /// Start of the run; no process of the tree is older.
     since: u64,
     state: TreeLife,
     /// Descendants that were alive when the tree was killed.

@@ -243,9 +243,9 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
 pub(crate) struct GuardedTree {
     lifeline: Lifeline,
     mark: String,
-    /// Nobody of the tree is older.
+    /// Start of the run; no process of the tree is older.
     since: u64,
-    /// The command's, and so its group's.
+    /// Pid of the command, and so the id of its group.
     pid: i32,
     end: Option<(ExitStatus, ProcessUsage)>,
     /// The last sweep of a lost run.
@@ -289,7 +289,7 @@ impl GuardedTree {
                 TreeEvent::Lost { strays_killed: count.strays_killed, strays_left: count.left }
             }
             GuardEvent::Lost(None) => {
-                // Both guards were killed: marks are all that is left to find the tree by.
+                // Both guards were killed: only marks are left to find the tree by.
                 let (mark, since) = (self.mark.clone(), self.since);
                 let swept = self.lost.get_or_insert_with(|| {
                     tokio::spawn(sweep(SweepRequest { leader: 0, mark, since, known: Vec::new() }))

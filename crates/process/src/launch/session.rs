@@ -67,7 +67,7 @@ fn execute(
             actions.add_dup2(0, 1)?;
             actions.add_dup2(0, 2)?;
         }
-        // None of them is among the targets: a descriptor that is copied is 3 at least.
+        // No source is among the targets: a copied descriptor is 3 or higher.
         Wires::Descriptors(descriptors) => {
             for (target, source) in (0..).zip(descriptors) {
                 actions.add_dup2(source.as_raw_fd(), target)?;

@@ -3,7 +3,7 @@
 use super::super::spec::ProcessUsage;
 use nix::sys::signal::Signal;
 
-/// How the command itself ended.
+/// The end of the command itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExitStatus {
     pub code: Option<i32>,
@@ -11,7 +11,7 @@ pub(crate) struct ExitStatus {
 }
 
 impl ExitStatus {
-    /// From the status word of wait(2).
+    /// Reads the status word of wait(2).
     pub(crate) fn from_wait_status(status: i32) -> Self {
         if nix::libc::WIFSIGNALED(status) {
             ExitStatus { code: None, signal: Some(nix::libc::WTERMSIG(status)) }

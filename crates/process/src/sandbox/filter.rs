@@ -23,7 +23,7 @@ impl Instruction {
     }
 }
 
-/// Which sockets there may be.
+/// The sockets that a program may create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     All,
@@ -152,7 +152,7 @@ pub(crate) fn build(reach: Reach, no_truncate: bool) -> Option<Vec<Instruction>>
             let mut block = Program::default();
             block.load(argument(flags));
             block.push(JUMP_ANY_BIT, 0, 1, MSG_FASTOPEN);
-            // As a kernel says whose Fast Open is switched off: programs then connect.
+            // A kernel with Fast Open switched off gives this errno; programs then connect normally.
             block.refuse(EOPNOTSUPP);
             block.allow();
             program.when(number, &block);

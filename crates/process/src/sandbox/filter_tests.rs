@@ -48,7 +48,7 @@ fn of(reach: Reach) -> impl Fn(u32, [u32; 4]) -> u32 {
 /// A column of the list.
 type Number = fn(&Call) -> u32;
 
-/// Another architecture's of the same kernel.
+/// The code of another architecture of the same kernel.
 const FOREIGN: u32 = 0x4000_0003;
 
 #[test]

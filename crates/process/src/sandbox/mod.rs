@@ -45,7 +45,7 @@ pub struct Sandbox {
 pub struct Protect {
     /// Changes of these are told.
     pub told: Vec<String>,
-    /// These are put back as they were, and that is told.
+    /// Names whose changes are undone and reported.
     pub restored: Vec<String>,
 }
 
@@ -154,10 +154,10 @@ const SCOPES: u64 = 3;
 
 /// Always writable: programs throw away into it.
 const NULL_DEVICE: &str = "/dev/null";
-/// By this name each program has its own terminal, and no other.
+/// The path of each program's own terminal, and of no other.
 pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 
-/// Why this kernel can't hold the sandbox.
+/// The reason why this kernel can't hold the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortfall {
     Landlock,
@@ -189,8 +189,8 @@ impl Shortfall {
     }
 }
 
-/// Which symbolic links may be on the way to a path that is granted. Others were perhaps made by a program in an earlier sandbox, and
-/// would give the next one whatever they lead to.
+/// The symbolic links that are accepted on the way to a granted path. Another link may have been made by a program in an earlier
+/// sandbox, and would grant the next program whatever it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Links {
     /// All: the path is the system's.

@@ -122,7 +122,7 @@ impl HungFolder {
 #[cfg(target_os = "linux")]
 impl Drop for HungFolder {
     fn drop(&mut self) {
-        // Whoever hangs is let go with an error.
+        // Ending the daemon fails the requests of processes that hang.
         self.daemon = None;
         // SAFETY: the path lives for the call.
         unsafe { nix::libc::umount2(self.folder.as_ptr(), nix::libc::MNT_DETACH) };

@@ -119,7 +119,7 @@ async fn output_is_saved_through_no_link_that_a_program_could_have_made() {
         assert_eq!(outcome.result.as_ref().map(|result| result.stdout.as_str()), Some("printed\n"), "{case}");
         ground.is_untouched(case);
     }
-    // Nobody contained may write there: what the user names is what is meant.
+    // No contained program may write there, so the user's link is followed.
     let ground = Ground::new();
     let way = ground.outside.join("folder/way");
     symlink(ground.outside.join("folder/log"), &way).expect("a link");

@@ -159,7 +159,7 @@ async fn a_run_dropped_during_its_drain_leaves_no_strays() {
     let script = "setsid sleep 60 & echo $!; exit 0";
     let process = spawn(ProcessSpec { drain: Duration::from_secs(20), ..shell(script) });
     let pids = first_pids(&process).await;
-    // Nobody tells that the drain has begun.
+    // The start of the drain can't be observed.
     tokio::time::sleep(Duration::from_millis(100)).await;
     drop(process);
     let begun = Instant::now();

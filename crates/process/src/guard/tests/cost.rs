@@ -15,7 +15,7 @@ fn median(mut values: Vec<Duration>) -> Duration {
     values[values.len() / 2]
 }
 
-/// The same without a guard: spawn, wait.
+/// The baseline without a guard: spawn, wait.
 fn bare() {
     let environment: [&CStr; 0] = [];
     let actions = PosixSpawnFileActions::init().unwrap();

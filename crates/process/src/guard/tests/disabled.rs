@@ -32,7 +32,7 @@ impl Attack {
             Attack::None => {}
             Attack::NoFiles => {
                 let mut command = Command::new("prlimit");
-                // As whom the guard runs: a superuser without all privileges may not do it to others.
+                // Run as the guard's user: a superuser without all privileges may not do it to other users.
                 let owner = fs::metadata(format!("/proc/{pid}")).unwrap().uid();
                 command.uid(owner).gid(owner).args(["--nofile=0:0", "--pid"]).arg(pid.to_string());
                 assert!(command.status().unwrap().success());

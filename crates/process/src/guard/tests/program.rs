@@ -64,7 +64,7 @@ fn is_alive(pid: i32) -> bool {
     }
 }
 
-/// Waits for what happens in another process; the bound is for a machine under load.
+/// Waits for an event in another process; the time limit is for a machine under load.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -249,7 +249,7 @@ async fn strays_are_killed_and_counted_when_the_program_ends() {
     let (exit, count) = end(&mut process).await;
     assert_eq!(exit.status, 0);
     assert_eq!((count.strays_killed, count.left), (3, 0));
-    // Nobody holds the pipe: it ends.
+    // No process holds the pipe, so it ends.
     assert_eq!(output(process).lines().count(), 1);
 }
 
@@ -303,7 +303,7 @@ async fn kill_ends_the_whole_tree_at_once() {
     assert!(count.strays_killed >= 2, "{count:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)));
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    // Once more is the same.
+    // A second kill changes nothing.
     process.lifeline.kill();
     assert_eq!(process.lifeline.next().await, GuardEvent::Gone(count));
 }

@@ -99,7 +99,7 @@ pub(super) fn alive(token: &str) -> Vec<i32> {
     pids.filter(with_token).collect()
 }
 
-/// Waits for all to be gone; returns how long that took, or who is left.
+/// Waits until all processes are gone; returns the time taken, or the pids that are left.
 pub(super) fn until_gone(token: &str) -> Result<Duration, Vec<i32>> {
     let began = Instant::now();
     loop {
@@ -153,7 +153,7 @@ fn assert_gone(behaviour: &str, end: &str, token: &str, lived: usize) {
     }
 }
 
-/// So that a failed test leaves nobody behind either.
+/// Kills the survivors, so that a failed test leaves no processes behind.
 pub(super) fn kill_all_of(pids: &[i32]) {
     for pid in pids {
         let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
