@@ -169,7 +169,7 @@ impl Active {
         }
     }
 
-    /// How long is waited for a limit of this kind that ends in so long; `None`: not at all.
+    /// How long to wait for a limit of this kind that ends after `reset_in`; `None`: do not wait.
     pub(crate) fn wait(
         &self,
         kind: Option<AgentErrorKind>,

@@ -33,7 +33,7 @@ pub(crate) struct Agent {
     pub model_flag: Option<&'static str>,
     /// The npm package, with its version.
     pub package: &'static str,
-    /// Set unless the caller sets the same name.
+    /// Environment variables that are set unless the caller sets the same name.
     pub set: &'static [(&'static str, &'static str)],
     /// A good end always reports its tokens, so one without them hides an error.
     pub tells_usage: bool,
@@ -178,7 +178,7 @@ impl Agent {
         self.asides.iter().find(is_it)
     }
 
-    /// Why it can't be held to this level, and the ways out.
+    /// The error of an agent that can't be held to this level, with the ways out.
     pub(crate) fn unheld(&self, level: Level, is_sandboxed: bool) -> Error {
         let held = self.mode(level, false).is_some();
         let (place, why) = match is_sandboxed && held {
@@ -204,7 +204,7 @@ impl Agent {
         Error::invalid_option("permission", problem)
     }
 
-    /// How it is held to this level; `None`: it can't be.
+    /// The mode that holds the agent to this level; `None` if it can't be held to it.
     pub(crate) fn mode(&self, level: Level, is_sandboxed: bool) -> Option<&'static Mode> {
         mode_of(self.provider, level, is_sandboxed)
     }

@@ -188,7 +188,7 @@ async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Opti
     made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
 }
 
-/// How the session is held to its mode; in a sandbox with a state folder of its own, where its CLI has one.
+/// Prepares the means that hold the session to its mode, including a state folder of its own in a sandbox, if its CLI has one.
 async fn hold(
     agent: &'static Agent,
     mode: &Mode,
@@ -233,7 +233,7 @@ struct Hall<'a> {
     heard: Vec<Update>,
     heard_bytes: usize,
     has_ended: bool,
-    /// Why the stream ended, where that was not the program's exit.
+    /// The reason why the stream ended, if that was not the program's exit.
     cause: Option<Error>,
 }
 

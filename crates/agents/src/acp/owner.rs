@@ -41,9 +41,9 @@ pub(super) const DEAF: Duration = Duration::from_secs(60);
 /// Messages that are looked at before their events are told.
 const TOGETHER: usize = 256;
 
-/// Why the session is over.
+/// The reason why the session is over.
 pub(super) enum Over {
-    /// Somebody asked for it, or nobody holds it any more.
+    /// A handle closed the session, or the last handle was dropped.
     Closed,
     /// The process is gone, or was killed for not obeying. The error is set if its stream ended for another reason than its exit.
     Gone(Exit, Option<Error>),
@@ -116,9 +116,9 @@ pub(crate) struct Owner {
     pub(super) tags: u64,
     pub(super) pending: HashMap<u64, Wish>,
     pub(super) listeners: Vec<Audience>,
-    /// Since when one of the listeners has had no room.
+    /// Start of the time in which one of the listeners has no room.
     pub(super) held_since: Option<Instant>,
-    /// Told when the batch is done: to the turn under way, and to all.
+    /// Events that are sent when the batch is done: to the prompt under way, and (`for_all`) to the session's listeners.
     pub(super) for_turn: Vec<AgentEvent>,
     pub(super) for_all: Vec<AgentEvent>,
     pub(super) idle_waiters: Vec<Reply<()>>,
@@ -195,7 +195,7 @@ impl Owner {
 
     pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let mut closers = Vec::new();
-        // Whoever waits is answered, whatever happens in here: a panic ends the session, it does not leave it hanging.
+        // A panic ends the session with an error, so that no caller waits for ever.
         let served = AssertUnwindSafe(self.serve(&mut orders, &mut closers)).catch_unwind().await;
         let over = served.unwrap_or_else(|panic| Over::Faulted(Error::of_panic(&*panic)));
         if let Over::Faulted(error) = &over {
@@ -221,7 +221,7 @@ impl Owner {
         }
     }
 
-    /// Until the session is over.
+    /// Serves the session until it is over.
     async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>, closers: &mut Vec<Reply<()>>) -> Over {
         let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
             return Over::Closed;
@@ -338,9 +338,9 @@ impl Owner {
         self.for_all.push(event);
     }
 
-    /// To the record alone.
+    /// Sends the event to the record only.
     pub(super) fn tell_record(&mut self, event: AgentEvent) {
-        // The first that was there; the others were let in by those who listen.
+        // The recorder is always the first listener; later ones were added by callers.
         if let Some(recorder) = self.listeners.first_mut() {
             recorder.tell(vec![event]);
         }

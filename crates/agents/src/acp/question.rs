@@ -83,7 +83,8 @@ pub(super) struct OpenQuestion {
 }
 
 impl Question {
-    /// From the params of `session/request_permission`. `known`: what was told of the tool before; requests may be sparse.
+    /// Reads the params of `session/request_permission`. `known`: the facts about a tool call so far, because requests may be
+    /// sparse.
     pub(crate) fn read(id: &str, params: &Value, known: impl FnOnce(&str) -> Option<ToolUpdate>) -> Question {
         let subject = &params["subject"];
         let call = [&params["toolCall"], &subject["toolCall"]].into_iter().find(|call| call.is_object());

@@ -171,7 +171,7 @@ impl Session {
         let _ = self.orders.send(Order::OwnTool { begins });
     }
 
-    /// Says something to the agent while it works.
+    /// Sends a message to the agent while it works.
     pub fn steer(&self, text: String) -> impl Answered + use<> {
         self.ask(|reply| Order::Steer { text, reply })
     }

@@ -14,7 +14,7 @@ impl Owner {
         self.search_strays();
     }
 
-    /// Those who wait are told after a look at what the last turn that was cancelled has left.
+    /// Searches for processes that the last cancelled turn left, and then answers the callers that wait.
     pub(super) fn search_strays(&mut self) {
         let Some(turn) = self.cancelled else { return self.tell_cancelled() };
         let mut waiters = Vec::new();
@@ -33,7 +33,7 @@ impl Owner {
                 end_newcomers(&newcomers).await;
                 newcomers.clear();
             }
-            // Nobody to be told: the session is over.
+            // Sending fails when the session is over; dropping the search answers the callers.
             let _ = found.send(Search { turn: turn.number, strays: newcomers, waiters });
         });
     }

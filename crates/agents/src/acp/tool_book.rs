@@ -5,9 +5,9 @@ use crate::harness::AgentEvent;
 use crate::harness::clip::clip_to;
 use serde_json::{Value, json};
 
-/// So many calls are remembered; the oldest that has ended goes first.
+/// Most calls that are remembered; the oldest ended one is forgotten first.
 const MAX_KNOWN: usize = 4096;
-/// Kept of what a terminal prints; its end is worth more than its beginning.
+/// Bytes of a terminal's output that are kept. The end is kept, because it is worth more than the beginning.
 const MAX_TERMINAL_BYTES: usize = 256 << 10;
 /// Longest output that an event tells.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;

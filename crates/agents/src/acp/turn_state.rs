@@ -29,7 +29,7 @@ impl Version {
     }
 }
 
-/// How a turn ended by the agent's word.
+/// The agent's own end of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
     Said(StopReason),
@@ -50,9 +50,9 @@ pub(crate) struct TurnState {
     is_running: bool,
     is_cancelling: bool,
     ending: Option<Ending>,
-    /// Something was seen to go on behind an end.
+    /// Background work was seen after an end of turn.
     seen_behind: bool,
-    /// Since when nothing goes on, in front or behind.
+    /// Start of the time without any work of the turn, background work included.
     quiet_since: Option<Instant>,
 }
 
@@ -130,7 +130,7 @@ impl TurnState {
         self.quiet_since = None;
     }
 
-    /// From here on any end is the end.
+    /// After a cancel, any end of turn counts.
     pub(crate) fn on_cancel(&mut self) {
         self.is_cancelling = true;
     }

@@ -198,7 +198,7 @@ fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
     }
 }
 
-/// Tools that a warning names.
+/// Most tools that a warning names.
 const MAX_NAMED: usize = 8;
 /// Longest name in a warning.
 const MAX_NAME_BYTES: usize = 200;

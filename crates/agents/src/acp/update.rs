@@ -131,7 +131,7 @@ pub(crate) struct AgentFault {
 }
 
 impl Update {
-    /// From `params.update` of a `session/update`.
+    /// Reads `params.update` of a `session/update`.
     pub(crate) fn read(update: &Value) -> Update {
         match text_of(&update["sessionUpdate"]).unwrap_or_default() {
             "agent_message_chunk" => Update::Text {
@@ -186,7 +186,7 @@ impl Update {
 }
 
 impl ToolUpdate {
-    /// From a tool call, wherever it stands: an update, or the subject of a question.
+    /// Reads a tool call of an update, or of a question's subject.
     pub(crate) fn read(call: &Value) -> Option<ToolUpdate> {
         let meta = &call["_meta"];
         let raw = &call["rawOutput"];
@@ -252,7 +252,7 @@ impl StateUpdate {
 }
 
 impl TurnEnd {
-    /// From what answers a prompt (version 1), or from the state after it (version 2).
+    /// Reads the answer to a prompt (version 1), or the state after it (version 2).
     pub(crate) fn read(end: &Value) -> Option<TurnEnd> {
         let reason = match text_of(&end["stopReason"])? {
             "end_turn" => StopReason::EndTurn,
@@ -269,7 +269,7 @@ impl TurnEnd {
 }
 
 impl AgentFault {
-    /// From a JSON-RPC error object.
+    /// Reads a JSON-RPC error object.
     pub(crate) fn read(error: &Value) -> AgentFault {
         AgentFault {
             code: error["code"].as_i64().unwrap_or_default(),

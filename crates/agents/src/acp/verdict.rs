@@ -22,7 +22,7 @@ use crate::harness::reset::Reset;
 use ground::error::{Error, ErrorCode};
 use std::time::Duration;
 
-/// Why we ended a turn.
+/// The reason why we ended a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stop {
     Aborted,
@@ -165,12 +165,12 @@ fn failure(kind: AgentErrorKind, message: String) -> Fault {
     Fault { error, kind: Some(kind), reset }
 }
 
-/// By what the agent itself says in such words, then as those of any service.
+/// The kind by the agent's own phrases, then by those of any service.
 fn kind_in(agent: &Agent, status: Option<i64>, words: &str) -> AgentErrorKind {
     agent.provider.descriptor().words.failure(status, words).kind
 }
 
-/// By its own word, by its code, by its text.
+/// The kind of a fault by its `kind` field, its code, and its text, in this order.
 pub(crate) fn kind(agent: &Agent, fault: &AgentFault) -> AgentErrorKind {
     const WORDS: [(&str, AgentErrorKind); 10] = [
         ("auth", AgentErrorKind::Auth),
