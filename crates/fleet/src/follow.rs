@@ -228,7 +228,7 @@ impl Follow {
         }
     }
 
-    /// Once: what the record says of the log's end, when the log does not have it.
+    /// Reports a gap, once, if the log lacks the end that the record names.
     fn missing_end(&mut self) -> Option<FollowedBatch> {
         let (attempt, end) = self.end.take().filter(|_| self.is_over)?;
         let is_cut = end.sequence > self.after.sequence || (end.lost > 0 && !self.told_of_gap);

@@ -165,7 +165,7 @@ async fn a_queue_of_any_name_has_workers() {
     worker.close().await;
 }
 
-/// Whoever retries late has seen the record before the first one did.
+/// The second of two concurrent retries has read the record before the first one wrote it.
 #[tokio::test]
 async fn a_job_that_is_tried_again_by_two_at_once_keeps_its_message() {
     let Some(server) = TestServer::start().await else { return };

@@ -123,7 +123,7 @@ impl Local {
         Ok(Local { url: facts.url, token: facts.token, close, closed, away })
     }
 
-    /// From now on the server is looked after: `is_connected` says when it is away.
+    /// Watches the server from now on: `is_connected` reports when it is away.
     pub(crate) async fn watch_over(&self, is_connected: watch::Receiver<bool>) {
         let _ = self.away.send(is_connected).await;
     }
@@ -144,7 +144,7 @@ struct Home {
 struct Owned {
     process: Process,
     facts: Facts,
-    /// Held as long as the server runs.
+    /// The lock of the folder, held while the server runs.
     _lock: File,
 }
 
@@ -209,7 +209,7 @@ impl Owner {
     }
 }
 
-/// Until the server goes away; when it is away already, for a moment.
+/// Waits until the server goes away, or for a moment if it is away already.
 async fn wait_away(is_connected: Option<watch::Receiver<bool>>, is_away: bool) {
     if is_away {
         return tokio::time::sleep(TRY_EVERY).await;
@@ -251,7 +251,7 @@ impl Home {
     /// A member of a fleet whose server answers; `None` when it does not. From here on the server stays where it is.
     fn enter(&self) -> Result<Option<(File, Facts)>, Error> {
         let member = self.private(MEMBERS_FILE)?;
-        // Taken before the look: what is read then does not change.
+        // The lock is taken before the facts are read, so that they can't change afterwards.
         if member.try_lock_shared().is_err() {
             return Ok(None);
         }
@@ -357,7 +357,7 @@ fn answers(port: u16) -> bool {
 fn is_free(port: u16) -> bool {
     let bind = || {
         let socket = tokio::net::TcpSocket::new_v4()?;
-        // As servers do: connections of the last one don't matter, somebody who listens does.
+        // Servers set this option too: old connections on the port don't matter, another listener does.
         socket.set_reuseaddr(true)?;
         socket.bind(loopback(port))
     };

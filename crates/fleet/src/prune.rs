@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 /// Jobs that are removed at once.
 const AT_ONCE: usize = 16;
 
-/// Which jobs are to go.
+/// The jobs to remove.
 #[derive(Clone, Debug)]
 pub struct Prune {
     /// They ended at least so long ago.

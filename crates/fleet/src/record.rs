@@ -132,14 +132,14 @@ pub struct JobRecord {
     /// A result too long for the record is kept as an object of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_object: Option<String>,
-    /// Why the last attempt failed; of a job that waits for its next one, too.
+    /// The failure of the last attempt, also while the job waits for its next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<JobFault>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogEnd>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// Why some artifacts of a job that is done are not there.
+    /// The reason why some artifacts of a finished job are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts_error: Option<JobFault>,
     /// Epoch milliseconds, as are the others.
@@ -217,19 +217,19 @@ pub enum JobEvent {
     CancelAsked {
         now: u64,
     },
-    /// Nobody waits for the holder.
+    /// Cancel without waiting for the holder.
     CancelForced {
         now: u64,
     },
     Retried,
 }
 
-/// Why an event changes nothing.
+/// The reason why an event changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The job is another's by now, or over.
+    /// Another worker holds the job by now, or the job is over.
     Fenced,
-    /// It is as it should be already.
+    /// The record is in the wanted state already.
     Unchanged,
     /// A job in this state can't be tried again.
     NotRetried(JobState),
@@ -344,7 +344,7 @@ impl JobRecord {
                     .as_ref()
                     .is_some_and(|new| self.session_id.as_ref().is_some_and(|old| old != new))
                 {
-                    // Another one's files are no use.
+                    // The files of another session are useless.
                     next.session_object = None;
                 }
                 next.session_object = session_object.clone().or(next.session_object);
@@ -428,12 +428,12 @@ impl JobRecord {
         self.usage.unwrap_or_default().since(self.usage_before.unwrap_or_default())
     }
 
-    /// How long a job that waits is left alone.
+    /// Remaining delay before a waiting job may run.
     pub fn delay(&self, now: u64) -> Duration {
         Duration::from_millis(self.not_before.map_or(0, |time| time.saturating_sub(now)))
     }
 
-    /// As users see it: without what only its holder needs.
+    /// The record for users, without the fields that only its holder needs.
     pub fn shown(&self) -> Value {
         let mut shown = json!(self);
         if let Some(fields) = shown.as_object_mut() {
@@ -559,7 +559,7 @@ impl Listed {
         }
     }
 
-    /// As users see it.
+    /// The record for users.
     pub fn shown(&self) -> Value {
         match self {
             Listed::Known(record) => record.shown(),

@@ -51,13 +51,13 @@ pub fn consequence_of(fault: &JobFault, spent: u32, waits: u32) -> Consequence {
     }
 }
 
-/// How long a job that nobody here can take is left to others, by how often that happened.
+/// Delay of a job that no worker here can take, by the number of its deliveries.
 pub fn refusal_delay(deliveries: u64) -> Duration {
     let times = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
     doubled(Duration::from_millis(100), times).min(Duration::from_secs(5))
 }
 
-/// How long a job that lost its workers is left alone, by how often it was.
+/// Delay of a job that lost its workers, by the number of losses.
 pub fn loss_delay(times: u32) -> Duration {
     doubled(BASE_DELAY, times).min(MAX_DELAY)
 }

@@ -28,9 +28,9 @@ pub struct FleetStatus {
     pub server: String,
     pub lease_ms: u64,
     pub queues: BTreeMap<String, QueueStatus>,
-    /// As each says of itself.
+    /// The presence messages of the workers.
     pub workers: Vec<Value>,
-    /// How full each stream is, by its name.
+    /// Fill level of each stream, by its name.
     pub(crate) storage: BTreeMap<String, Room>,
     pub stuck: Vec<Stuck>,
 }

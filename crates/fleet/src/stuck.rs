@@ -86,7 +86,7 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
                 record.attempt, fault.message
             ));
         }
-        // As it was submitted.
+        // The job waits for the time that its submitter chose.
         (None, Some(_)) => return None,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Whole files and long texts, by name, in chunks: as every client of NATS keeps objects, so that its tools can read them.
+//! Stores whole files and long texts by name, in chunks, in the format in which every client of NATS keeps objects.
 //!
 //! The server writes each chunk to its disk before it answers. To wait for nothing but that disk, several chunks are in flight
 //! at a time ([`Window`]): as many as the link takes without delaying its other users. A transfer is limited by its progress,
@@ -358,7 +358,7 @@ impl Sending<'_> {
     async fn answer(&mut self) -> Result<(), Asked> {
         let Some(Waiting { answer, bytes, since }) = self.waiting.pop_front() else { return Ok(()) };
         self.on_their_way -= bytes;
-        // That the connection was lost is for who sends all of it.
+        // A lost connection is not watched here; the code that sends the whole object handles it.
         let never = std::pin::pin!(std::future::pending());
         let answer = match self.engine.heard(&self.subject, STALLED_AFTER, never, answer.into_future()).await
         {
@@ -380,7 +380,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Waits a moment for all answers, whatever they are: afterwards little of it is on its way.
+    /// Waits a moment for all answers, whatever they are. Afterwards few chunks are in flight.
     async fn settle(&mut self) {
         let answers = self.waiting.drain(..).map(|waiting| waiting.answer.into_future());
         let _ = tokio::time::timeout(REQUEST_TIMEOUT, futures_util::future::join_all(answers)).await;

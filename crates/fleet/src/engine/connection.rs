@@ -28,12 +28,12 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// Notices a server that is silently gone.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long the answer to a message of so many bytes is waited for.
+/// Longest wait for the answer to a message of `bytes` bytes.
 pub(super) fn answer_within(bytes: usize) -> Duration {
     REQUEST_TIMEOUT + Duration::from_millis(bytes as u64 * 1000 / SLOWEST_LINK)
 }
 
-/// How to get to a server.
+/// The address and the credentials of a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
     pub servers: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Engine(pub(super) Arc<Parts>);
 pub(super) struct Parts {
     pub client: Client,
     pub context: Context,
-    /// The same, for messages of a transfer.
+    /// A context with a longer timeout, for the messages of a transfer.
     pub transfers: Context,
     /// Prefix of the subjects of JetStream's API.
     api: String,
@@ -156,7 +156,7 @@ impl Engine {
         let mut api = "$JS.API".to_owned();
         let found = streams::ensure(&context, &names, access.lease, access.replicas).await;
         let lease = match found {
-            // A member that may only submit has an account of its own, in which the fleet's JetStream has this name.
+            // Every user but the admin has an account of its own, in which the fleet's JetStream has this name.
             Err(_) if streams::is_without_jetstream(&context, &names).await => {
                 api = names.api();
                 context = jetstream::with_prefix(client.clone(), &api);

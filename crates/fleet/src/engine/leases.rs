@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// Says something that is true for so long, whoever said it before.
+    /// Stores an announcement that expires after `length`, in place of any earlier one.
     pub(crate) async fn announce(
         &self,
         subject: &str,

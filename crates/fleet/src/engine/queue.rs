@@ -20,7 +20,8 @@ use std::time::Duration;
 /// A spec that is longer goes to the object store, and its message only names it.
 const MAX_SPEC_BYTES: usize = 128 << 10;
 const OBJECT: &str = "Sheepdog-Object";
-/// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
+/// Longest wait between two messages of a pull: a reachable server sends them at once. A message that comes later is idle for a
+/// whole lease.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message that can't be read is left alone for twice as long, then longer each time, up to about a minute.
@@ -241,7 +242,7 @@ impl Engine {
         Ok(Lane { queue: queue.to_owned(), priority, consumer })
     }
 
-    /// The same lane once more: its consumer may have been deleted, or lost with the server's disk.
+    /// Opens the lane again: its consumer may have been deleted, or lost with the server's disk.
     pub(crate) async fn lane_anew(&self, lane: &Lane) -> Result<Lane, Error> {
         self.lane(&lane.queue, lane.priority, RetryFor(REQUEST_TIMEOUT)).await
     }
@@ -302,7 +303,7 @@ impl Engine {
             }
             Ok(spec)
         };
-        // Whoever may submit writes the header, and may name any object.
+        // Any submitter can write the header and name any object, so the object's name comes from the job's id.
         match headers.and_then(|headers| headers.get(OBJECT)) {
             Some(_) => parse(&self.object(&Names::spec(id)).await?),
             None => parse(payload),
@@ -396,7 +397,7 @@ impl Delivery {
         self.is_disposed.load(Ordering::Acquire)
     }
 
-    /// Given back: to be given out again after so long.
+    /// Returns the message to the queue, which delivers it again after this delay.
     pub(crate) async fn give_back(&self, delay: Duration) {
         self.is_disposed.store(true, Ordering::Release);
         // When this is lost the lease runs out.

@@ -118,7 +118,7 @@ async fn make(
                     ..got.clone()
                 };
                 if newer.allow_direct != got.allow_direct || newer.max_consumers != got.max_consumers {
-                    // Whoever may not change it leaves that to the next one who may.
+                    // A member without the right to change the stream leaves that to the next one that has it.
                     let _ = context.update_stream(newer).await;
                 }
                 continue;
@@ -288,7 +288,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         max_bytes: 8,
         discard: DiscardPolicy::New,
         discard_new_per_subject: true,
-        // To be listed in batches.
+        // Listing in batches needs direct access.
         allow_direct: true,
         metadata: HashMap::from([(LEASE_KEY.to_owned(), lease.as_millis().to_string())]),
         ..base

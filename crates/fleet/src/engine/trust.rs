@@ -41,7 +41,7 @@ pub(super) async fn trusting(
     Ok(options.tls_client_config(config))
 }
 
-/// How many there are.
+/// The number of certificates in the file.
 fn certificates(file: &Path) -> io::Result<usize> {
     let mut count = 0;
     for certificate in CertificateDer::pem_file_iter(file).map_err(io::Error::other)? {

@@ -56,12 +56,12 @@ pub(super) async fn find(root: PathBuf, globs: &[String]) -> Result<Vec<PathBuf>
     })
 }
 
-/// As many of them as a record of so many bytes can list, and why others are left out.
+/// As many artifacts as a record of `most` bytes can list, and an error that explains why others are left out.
 pub(super) fn listed(mut artifacts: Vec<Artifact>, most: usize) -> (Vec<Artifact>, Option<Error>) {
     let all = artifacts.len();
     let mut bytes = 0;
     let fit = artifacts.iter().take_while(|artifact| {
-        // As JSON, where a path may have escapes.
+        // Count the path as JSON, where it may have escapes.
         bytes += serde_json::Value::from(artifact.path.as_str()).to_string().len() + LISTED_BYTES;
         bytes <= most
     });

@@ -83,7 +83,7 @@ impl Attempt {
         }
     }
 
-    /// How long to leave the job alone: its provider is at its limit.
+    /// Delay of a job whose provider is at its usage limit.
     async fn held_back(&self, spec: &JobSpec) -> Option<Duration> {
         let subject = self.engine.names().hold(spec.provider.as_deref()?);
         let held = self.engine.announced(&subject).await.ok()??;
@@ -199,7 +199,7 @@ impl Attempt {
                 delivery.give_back(Duration::ZERO).await;
                 return None;
             }
-            // That may have taken long.
+            // Read the record again, because the step before may have taken long.
             (record, revision) = self.read(delivery, spec).await?;
         }
         if revision == 0 && self.engine.is_full_of_records().await {
@@ -366,7 +366,7 @@ impl Attempt {
             Ok(()) => done(None, Some(name)),
             Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(Some(value), None),
             Err(error) => {
-                // To run it again would come to the same.
+                // Another run would have the same result.
                 let consequence = is_full(&error).then_some(Consequence::Final);
                 self.failed(run, token, JobFault::from(&error), log, consequence).await
             }
@@ -443,8 +443,8 @@ fn leaving(spec: &JobSpec, left: Option<&JobRecord>) -> Leaving {
     }
 }
 
-/// How long until the job's time. The server keeps what is given back for later; it is asked again now and then, because one
-/// that was started anew has forgotten the delay.
+/// Delay until the job's start time, at most `MAX_LATER_DELAY`. The server holds a returned message back for that long. The limit
+/// exists because a restarted server has forgotten the delay.
 fn too_early(spec: &JobSpec) -> Option<Duration> {
     let left = spec.at?.checked_sub(now()).filter(|left| *left > 0)?;
     Some(Duration::from_millis(left).min(MAX_LATER_DELAY))

@@ -47,7 +47,7 @@ impl Gate {
         self.0.subscribe()
     }
 
-    /// How many workers share the process.
+    /// Number of workers that share the process.
     pub(super) fn workers(&self) -> usize {
         self.0.borrow().workers
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// How the job stands with us; a later one outranks.
+/// The worker's relation to the job; a later variant outranks an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
     Held,
@@ -53,7 +53,7 @@ impl Keeper {
                     }
                 }
                 Ok(()) = self.delivery.changed() => {
-                    // Given out anew although we are there: the server missed our beats, or lost them.
+                    // The message was redelivered to us: the server missed our beats, or lost them.
                     self.beat().await;
                     if !self.look().await {
                         return;

@@ -6,7 +6,7 @@ use crate::subject::DEFAULT_QUEUE;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a worker works.
+/// Options of a worker.
 pub struct WorkerOptions {
     pub queues: Vec<String>,
     /// Most jobs at once.

@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 
-/// How long one wait on a lane takes.
+/// Duration of one wait on a lane.
 const WAIT: Duration = Duration::from_secs(20);
-/// After a question that went wrong: the server is away.
+/// Pause after a failed pull, when the server is away.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// A word to the owner.
@@ -78,7 +78,7 @@ pub(super) struct Owner {
     attempts: JoinSet<()>,
     running: HashMap<String, Running>,
     drain: watch::Sender<bool>,
-    /// Once it closes: when what runs is stopped.
+    /// Set once the worker closes: the time when running jobs are stopped, if any.
     closing: Option<Option<Instant>>,
 }
 
@@ -260,7 +260,7 @@ impl Owner {
                 for lane in empty {
                     self.wait(lane);
                 }
-                // As long as there is something, there may be more.
+                // A probe that found messages is repeated, because there may be more.
                 self.is_probe_due |= !found.is_empty();
                 for delivery in found {
                     self.on_delivery(delivery).await;
@@ -326,7 +326,7 @@ impl Owner {
         self.running.insert(id, Running { task, delivery: sender });
     }
 
-    /// Says that this worker is there, for `fleet status`; what it runs is what was told.
+    /// Announces this worker and its running jobs, for `fleet status`. Returns the announced jobs.
     fn announce(&self) -> Vec<String> {
         let (engine, subject) = (self.engine.clone(), self.engine.names().worker(&self.name));
         let mut running: Vec<String> = self.running.keys().cloned().collect();

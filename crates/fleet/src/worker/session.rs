@@ -104,7 +104,7 @@ pub(super) async fn bring(
     })
 }
 
-/// Says which job the session was of, for jobs to come.
+/// Stores the job of a session, for later jobs that resume it.
 pub(super) async fn tell(engine: &Engine, provider: &str, session: &str, job: &str) {
     // When it fails, a later job finds the session on the machine where it ran, or not at all.
     let _ = engine.put_object(&Names::session(provider, session), Bytes::from(job.to_owned())).await;
@@ -149,7 +149,7 @@ fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// How much of a session there is: logs grow by lines, and a path in them may be longer elsewhere.
+/// Length of a session file in lines: logs grow by lines, and a path in them may be longer on another machine.
 fn lines(text: &[u8]) -> usize {
     let ends = text.iter().filter(|byte| **byte == b'\n').count();
     ends + usize::from(text.last().is_some_and(|last| *last != b'\n'))

@@ -16,7 +16,7 @@ const SESSION_DELAY: Duration = Duration::from_millis(300);
 const SESSION_SHARE: u32 = 20;
 const MIN_SESSION_PAUSE: Duration = Duration::from_secs(1);
 
-/// How far a turn has got, for its session's files.
+/// The progress of a turn, which decides when its session's files are stored.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     session: Option<String>,

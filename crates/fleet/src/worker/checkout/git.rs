@@ -17,7 +17,7 @@ const KILL_GRACE: Duration = Duration::from_millis(500);
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
 const MAX_TOLD_BYTES: usize = 1000;
 
-/// Nobody is asked, and messages are in English.
+/// Environment variables that switch all prompts off, and make messages English.
 const UNASKED: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", "false"),
@@ -26,7 +26,7 @@ const UNASKED: [(&str, &str); 6] = [
     ("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file"),
     ("LC_ALL", "C"),
 ];
-/// Settings that hold for every command, whatever configuration says.
+/// Settings of every command, which override any configuration.
 const SETTINGS: [(&str, &str); 5] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -54,7 +54,7 @@ const REMOVED: [&str; 14] = [
 /// A script of ours, the same for all: what it answers stands in the environment.
 const HELPER: &str = r#"!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SHEEPDOG_GIT_USER" "$SHEEPDOG_GIT_PASSWORD"; }; f"#;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GitFault {
     /// The remote does not have this ref, or refuses it.
@@ -166,7 +166,7 @@ impl GitFault {
     }
 }
 
-/// By what git says in English, which `LC_ALL` asks for.
+/// Classifies a failure by git's English messages, which `LC_ALL` asks for.
 fn classify(stderr: &str) -> GitFault {
     let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if says(&["couldn't find remote ref", "not our ref", "unadvertised object", "no such remote ref"]) {

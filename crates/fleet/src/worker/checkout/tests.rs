@@ -148,7 +148,7 @@ async fn hooks_that_a_relative_path_would_take_from_the_repository_are_not_run()
     git(&scene.origin(), &["add", "."]);
     git(&scene.origin(), &["commit", "-qm", "hooks"]);
     let checkout = scene.make("a", None).await.unwrap();
-    // As a worker's user has it who likes the hooks of repositories.
+    // The worker's user has enabled the hooks of repositories.
     git(checkout.path(), &["-c", "core.hooksPath=hooks", "checkout", "-q", "--detach", "HEAD"]);
     assert!(sign.exists(), "the hook works");
     std::fs::remove_file(&sign).unwrap();
@@ -252,7 +252,7 @@ async fn an_attempt_that_goes_on_finds_its_files_and_one_that_begins_anew_does_n
     let lost = scene.make("a", None).await.unwrap();
     std::fs::write(lost.path().join("work"), "half").unwrap();
     let path = lost.path().to_owned();
-    // As the end of its process does.
+    // Dropping releases the lock, as the end of the process would.
     drop(lost);
     let source = scene.source(None);
     let next = Checkout::make(&scene.place, "a", &source, true).await.unwrap();
