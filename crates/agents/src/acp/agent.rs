@@ -37,7 +37,7 @@ pub(crate) struct Agent {
     pub set: &'static [(&'static str, &'static str)],
     /// A good end always reports its tokens, so one without them hides an error.
     pub tells_usage: bool,
-    /// With `tells_usage`: a text with a line that begins so is an error.
+    /// With `tells_usage`: an end without tokens is an error only if the last piece of its text begins so.
     pub error_prefix: Option<&'static str>,
     /// Messages of the agent itself that it sends as if they were answers.
     pub asides: &'static [Aside],
