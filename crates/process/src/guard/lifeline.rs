@@ -73,7 +73,7 @@ pub(crate) enum GuardEvent {
 pub(crate) struct Lifeline {
     socket: AsyncFd<UnixStream>,
     guard: Leash,
-    /// Declared after the guard, so that it is dropped after the guard has been waited for.
+    /// Declared after `guard`, so that the cgroup is removed after the guard was dropped and left to end by itself.
     cgroup: Option<Cgroup>,
     reports: Reports,
     /// When `kill` was called, or the guards were last pressed.
