@@ -1,5 +1,4 @@
-//! PURE: the agent's answer, put together of what it says: pieces of a message, whole messages, parts of one. It is kept within
-//! bounds.
+//! PURE: puts the agent's answer together from pieces of a message, whole messages, or parts of one. Its length is bounded.
 
 use super::clip::head;
 

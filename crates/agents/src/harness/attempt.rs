@@ -1,7 +1,8 @@
 //! One process of a turn: started, read, watched, and gone.
 //!
-//! One `select!` names what happened: a word from the handle, something heard, room again for a slow listener, the clock. The
-//! output is read in the [`ear`](super::ear); [`Clock`] says what is due. The attempt is over when the tree is gone; the verdict is made then.
+//! One `select!` receives all events: an order of the handle, output, room in a slow listener, the clock. The output is read in
+//! the [`ear`](super::ear); [`Clock`] decides the next step. The attempt is over when the process tree is gone; then the
+//! verdict is made.
 
 use super::allowance::{Accounts, Allowance};
 use super::audience::Audience;

@@ -1,4 +1,4 @@
-//! PURE: how long an agent may be silent, and how long it may take. Table tests, no clock of its own.
+//! PURE: the limits on an agent's silence and duration. The time is passed in.
 //!
 //! | state                                  | what ends it                                                     |
 //! |----------------------------------------|------------------------------------------------------------------|

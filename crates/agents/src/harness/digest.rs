@@ -1,5 +1,5 @@
-//! PURE: what is known of a turn so far. The providers' readers report to it; it makes the events and keeps, within bounds,
-//! what the result will hold. When nobody looks at the events (`detail` is off) they are not even built.
+//! PURE: the state of a turn so far. The providers' readers report to it. It makes the events and keeps, within bounds, the
+//! content of the result. Without a listener (`detail` is off) no events are built.
 
 use super::answer::{Answer, LEFT_OUT};
 use super::background::BackgroundWork;

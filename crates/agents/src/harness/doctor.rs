@@ -1,4 +1,4 @@
-//! Which agents are installed here, and whether they start.
+//! Checks the installed agents: finds each CLI, and starts it to get its version.
 
 use super::agent_request::AgentRequest;
 use super::failure::without_colors;

@@ -1,4 +1,4 @@
-//! PURE: what an agent does, in one language for all of them. The shapes are those of `AgentEvent` in lib/harness/event.ts.
+//! PURE: the events of an agent, the same for all agents. The shapes are those of `AgentEvent` in lib/harness/event.ts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! PURE: the beginning and the end of a long list of events, with a word on how much is missing between. What a recording of
-//! hundreds of megabytes says is more than a host has memory for, or JavaScript a string.
+//! PURE: the beginning and the end of a long list of events, with a warning about the missing middle. The events of a recording
+//! of hundreds of megabytes don't fit into the host's memory or a JavaScript string.
 
 use super::event::AgentEvent;
 use std::collections::VecDeque;

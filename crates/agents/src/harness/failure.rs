@@ -1,4 +1,4 @@
-//! PURE: why an agent says that it failed, as a kind. Numbers decide before words do.
+//! PURE: the kind of a failure that an agent reports. Numbers decide before words do.
 
 use super::clip::{clip_to, head};
 use super::event::AgentErrorKind;

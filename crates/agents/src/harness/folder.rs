@@ -1,11 +1,12 @@
-//! A run's own temporary folder: the agents litter theirs (5 MB a run), and two of them must not meet in one.
+//! A run's own temporary folder. Agents leave files in theirs (5 MB a run), and two of them must not share one.
 //!
-//! It has two parts. What this process writes for the CLI (a policy, a schema, settings) lies in the folder itself, which a sandbox
-//! leaves read-only: the program inside can't put a link where the next attempt's policy is written. The program's own part is
-//! [`RunFolder::scratch`], a folder in it: `TMPDIR`, and the answer's file. Both are held by their descriptors (`os::HeldFolder`).
+//! It has two parts. Files that this process writes for the CLI (a policy, a schema, settings) lie in the folder itself. A
+//! sandbox leaves it read-only, so the program inside can't put a link where the next attempt's policy is written. The
+//! program's own part is [`RunFolder::scratch`], a folder in it: `TMPDIR`, and the answer's file. Both are held by descriptors
+//! (`os::HeldFolder`).
 //!
-//! It goes when its owner drops it. A host that was killed drops nothing, so the folder's name says whose it is, and the next
-//! host that makes one in the same place removes those whose host is gone.
+//! The folder is removed when its owner drops it. A killed host drops nothing. So the folder's name identifies its host, and
+//! the next host that makes a folder in the same place removes those of hosts that are gone.
 
 use super::folder_owner;
 use ground::error::{Error, ErrorCode};

@@ -1,4 +1,4 @@
-//! PURE: how a CLI is started for one turn: what is wanted, in the harness's words, and the launch that a provider makes of it.
+//! PURE: the request to start a CLI for one turn, and the launch that a provider makes of it.
 
 use super::level::Level;
 use process::Sandbox;

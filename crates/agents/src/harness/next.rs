@@ -1,13 +1,13 @@
-//! PURE: what follows an attempt.
+//! PURE: decides the step that follows an attempt.
 //!
 //! | the attempt's verdict            | the answer                    | what follows |
 //! |----------------------------------|-------------------------------|--------------|
 //! | good, or refused for its shape   | fits, or no schema            | the turn succeeded |
-//! | good, or refused for its shape   | does not fit, a session to ask in | asked for once more |
+//! | good, or refused for its shape   | does not fit, a session to ask in | asked for a corrected answer |
 //! | good, or refused for its shape   | does not fit, asked once already  | `AGENT_SCHEMA_MISMATCH` |
-//! | a limit whose end is no further away than is waited for | any        | the same session goes on after that |
-//! | the session is unknown that a limit was waited out in, before anything was done | any | begun anew |
-//! | a fault that passes by itself    | any                           | another attempt, while there are any left and no tool ran |
+//! | a usage limit that ends within the longest wait | any        | the same session continues after its end |
+//! | after such a wait, before any work, the session is unknown | any | a new session |
+//! | a transient fault                | any                           | another attempt, if any is left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
 use super::patience::{Patience, Wait};

@@ -1,4 +1,4 @@
-//! A program, and how npm lays out the package that it comes in.
+//! A program, and the layout of the npm package that contains it.
 
 use std::path::{Path, PathBuf};
 

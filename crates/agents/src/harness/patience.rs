@@ -1,11 +1,11 @@
-//! PURE: whether the end of a usage limit is waited for, by a turn or by a prompt of a session.
+//! PURE: decides whether a turn, or a prompt of a session, waits for the end of a usage limit.
 //!
-//! | the limit | what is done |
+//! | the limit | the decision |
 //! |---|---|
-//! | nobody says when it ends, or further away than is waited for | nothing |
-//! | it ends soon enough | waited for; it was only met, and counts as no attempt |
-//! | once more after its end, nothing done between | waited for a little longer, as a try that failed would be |
-//! | again and again so | the same, and each counts as an attempt, while there are any left |
+//! | its end is unknown, or further away than the longest wait | no wait |
+//! | it ends within the longest wait | wait for its end; does not count as an attempt |
+//! | hit once more after its end, without work between | a slightly longer wait, like the delay after a failed try |
+//! | hit again after that | the same, and each counts as an attempt, while there are any left |
 
 use super::event::AgentErrorKind;
 use ground::retry::RetryPolicy;

@@ -1,5 +1,5 @@
-//! PURE: the last events of a turn that failed, for its error. Nobody keeps events while a turn runs: they are read once more
-//! from the head and tail of stdout that the process keeps anyway, so that a turn which succeeds pays nothing for it.
+//! PURE: the last events of a failed turn, for its error. No events are kept during a turn. They are read again from the head and
+//! tail of stdout, which the process keeps anyway, so that a successful turn pays nothing for them.
 
 use super::clip::clip_to;
 use super::event::{AgentEvent, Usage};

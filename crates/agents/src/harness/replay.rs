@@ -1,4 +1,4 @@
-//! PURE: events and verdict of a run that was recorded.
+//! PURE: events and verdict of a recorded run.
 
 use super::digest::Digest;
 use super::event::{AgentEvent, Usage};

@@ -1,5 +1,5 @@
-//! Events and verdict of a run whose output stands in files, on a thread where reading may block. However long they are, no more
-//! than an [`Excerpt`](super::excerpt::Excerpt) of the events is ever in memory.
+//! Events and verdict of a run whose output is in files, on a thread where reading may block. However long the files are, only an
+//! [`Excerpt`](super::excerpt::Excerpt) of the events is in memory.
 
 use super::excerpt::Excerpt;
 use super::provider::Provider;

@@ -1,5 +1,5 @@
-//! PURE: what a descriptor says of the files that its CLI writes for a session, so that they can be taken to another machine and
-//! resumed there (`session_place`).
+//! PURE: a descriptor's part about the files that its CLI writes for a session. By these files a session moves to another
+//! machine and is resumed there (`session_place`).
 
 /// The descriptor's part about session files.
 pub struct SessionFiles {

@@ -1,5 +1,5 @@
-//! PURE: how a shell reads a command, as far as an allowed glob has to know. Whatever this file does not understand is a border,
-//! so that a star never takes it.
+//! PURE: reads a command as a shell does, as far as an allowed glob has to know. Any text that this file does not understand is a
+//! border, so that a star never matches it.
 //!
 //! | border | because |
 //! |---|---|

@@ -1,8 +1,8 @@
-//! PURE: what an agent's usage counts for in a budget.
+//! PURE: the tokens and the money for which an agent's usage counts in a budget.
 //!
-//! Tokens are `inputTokens` plus `outputTokens`, as the `usage` of events and results tells them. Money is what `prices` make of
-//! the tokens where there are prices, else what the CLI itself says. A token that was read from a cache costs
-//! `cachedPerMillion`, and `inputPerMillion` where that is not given.
+//! Tokens are `inputTokens` plus `outputTokens`, as in the `usage` of events and results. Money is computed from the tokens by
+//! `prices`, or without prices taken from the CLI's report. A token that was read from a cache costs `cachedPerMillion`, or
+//! `inputPerMillion` without it.
 
 use super::event::Usage;
 use ground::error::Error;

@@ -1,5 +1,5 @@
-//! PURE: an answer that fits a JSON Schema. By the CLI's own flag where it has one for this schema, else by asking for it in
-//! the prompt, to be given in the final answer and in a file of the run's own. Whatever came is validated here.
+//! PURE: an answer that fits a JSON Schema. The CLI's own flag is used if it supports this schema. Otherwise the prompt asks
+//! for the answer, in the final message and in a file of the run's own. Every answer is validated here.
 
 use super::level::Level;
 use crate::model::{Reading, Schema};

@@ -1,9 +1,9 @@
 //! Owner of a turn. It queues the turn, runs it, retries it if that is worth it, and asks again for an answer that fits its
 //! schema.
 //!
-//! [`start`] spawns the owner task and gives a cloneable [`Turn`]. Aborting is a word to the owner, which stops the process
+//! [`start`] spawns the owner task and returns a cloneable [`Turn`]. An abort is an order to the owner, which stops the process
 //! and waits until its tree is gone; dropping the last handle is an abort. The outcome is published once, after the run's
-//! folder is removed and the slot is free. What follows an attempt is decided in `next`.
+//! folder is removed and the slot is free. The step that follows an attempt is decided in `next`.
 
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};

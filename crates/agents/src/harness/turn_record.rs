@@ -1,4 +1,4 @@
-//! A turn's own part of its record: what was asked, the events with their times, how each attempt was judged, and the end. Each
+//! A turn's own part of its record: the request, the events with their times, the judgement of each attempt, and the end. Each
 //! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
 
 use super::event::{AgentEvent, Usage};

@@ -11,8 +11,8 @@
 //! | none                | an exit code that something explains | `AGENT_FAILED` + kind |
 //! | none                | a signal, another exit code      | `AGENT_CRASHED` |
 //!
-//! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. A stop of ours names the fault when there is no good end of turn; an unknown session is always `AGENT_RESUME_FAILED`, and
-//! so is a session id other than the one that was asked for.
+//! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. Without a good end of turn, a stop of ours decides the
+//! fault. An unknown session is always `AGENT_RESUME_FAILED`, and so is a session id other than the requested one.
 
 use super::clip::clip;
 use super::digest::Digest;

@@ -1,7 +1,7 @@
 //! PURE: Codex CLI, `codex exec --json`.
 //!
-//! `error` lines are transient while it says "Reconnecting..."; an item of type `error` is a warning; messages come whole;
-//! the usage of `turn.completed` counts on over all turns of a thread.
+//! `error` lines are transient while they say "Reconnecting..."; an item of type `error` is a warning. Messages come whole. The
+//! usage of `turn.completed` accumulates over all turns of a thread.
 
 use super::super::digest::Digest;
 use super::super::event::{AgentErrorKind, Usage};

@@ -1,7 +1,7 @@
 //! PURE: GitHub Copilot CLI, `copilot --output-format json`.
 //!
-//! The session id stands in the last line alone, so new sessions are given one. Events with an `agentId` are a sub-agent's.
-//! A run that was told to stop says `abort` and then reports `exitCode` 0. Tokens are not told.
+//! Only the last line has the session id, so new sessions are given one. Events with an `agentId` are a sub-agent's. A run that
+//! was told to stop prints `abort` and then reports `exitCode` 0. Tokens are not reported.
 
 use super::super::allow::refuse;
 use super::super::digest::Digest;

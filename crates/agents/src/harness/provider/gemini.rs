@@ -1,7 +1,7 @@
 //! PURE: Gemini CLI, `gemini --output-format stream-json`.
 //!
-//! The answer comes in deltas only. A tool that failed has status `success` and no exit code. An exit code may be an HTTP
-//! status modulo 256 (145 is 401). Retries stand on stderr alone.
+//! The answer comes in deltas only. A failed tool has status `success` and no exit code. An exit code may be an HTTP status
+//! modulo 256 (145 is 401). Retries are reported on stderr only.
 
 use super::super::digest::Digest;
 use super::super::event::{AgentErrorKind, Usage};

@@ -1,5 +1,5 @@
-//! PURE: the lines that Claude Code made common: `system`, `assistant`, `user`, `stream_event`, `result`. Qwen Code prints
-//! the same with differences of its own, which [`Style`] names.
+//! PURE: the output format that Claude Code introduced: `system`, `assistant`, `user`, `stream_event`, `result`. Qwen Code
+//! prints the same with some differences, which [`Style`] names.
 
 use super::super::digest::Digest;
 use super::super::event::AgentErrorKind;

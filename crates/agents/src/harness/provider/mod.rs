@@ -1,4 +1,4 @@
-//! PURE: one file per agent CLI. It holds the CLI's [`Descriptor`]: all that the harness knows of it.
+//! PURE: one file per agent CLI, which holds the CLI's [`Descriptor`]: everything that the harness knows about it.
 //!
 //! A provider is added by its file, its line in the list below and recordings of it in fixtures/streams: names, types, help
 //! texts, the doctor, the tables of docs/agents.md and the tests follow from these.

@@ -1,7 +1,7 @@
 //! PURE: opencode, `opencode run --format json`.
 //!
-//! It has no end of turn of its own until `done`, which older versions lack: a `step_finish` with reason `stop` is the last
-//! step. Tools are told when they are done. A model that answers with rubbish makes it loop for ever, step after empty step.
+//! Its end of turn is `done`. Older versions lack it: there a `step_finish` with reason `stop` is the last step. Tools are
+//! reported when they are done. A model that answers with rubbish makes it loop for ever, one empty step after the other.
 
 use super::super::digest::Digest;
 use super::super::event::{AgentErrorKind, Usage};
