@@ -1,5 +1,5 @@
-//! The process that speaks the protocol, and the connection over its standard streams. All that it says arrives in one
-//! [`Inbox`], in the order of the wire; what is full there holds its pipe back.
+//! The process that speaks the protocol, and the connection over its standard streams. All its messages arrive in one
+//! [`Inbox`], in the order of the wire. While the inbox is full, the process's pipe is not read.
 
 use super::update::Update;
 use bytes::Bytes;

@@ -5,7 +5,7 @@
 //!                               │ wishes   orders of the session's users
 //!                               │ hearing  the agent's messages, and the turn that each belongs to
 //!                               │ asking   the agent's questions: rules, handler, timeout
-//!                               │ turns    from a prompt to its result;  ladder  cancel, then kill;  rest  waits at a usage limit
+//!                               │ turns    from a prompt to its result;  ladder  cancel, then kill;  rest  usage limits
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
 //!                               └ tool_book · settings · permission · question · update · agent   PURE

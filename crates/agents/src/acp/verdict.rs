@@ -5,8 +5,8 @@
 //! | any | we cancelled it | the reason of the cancel: `AGENT_ABORTED`, `AGENT_IDLE`, `AGENT_TIMED_OUT` |
 //! | `end_turn` | text or a tool call | success |
 //! | `end_turn` | neither | `AGENT_TRUNCATED` |
-//! | `end_turn` | its own log tells that the model failed (pi, copilot) | `AGENT_FAILED` + kind of the words there |
-//! | `end_turn` | no tokens told by an agent that always tells, the text an error's | `AGENT_FAILED` + kind of the text |
+//! | `end_turn` | the agent's log reports that the model failed (pi, copilot) | `AGENT_FAILED` + kind of the words there |
+//! | `end_turn` | no tokens from an agent that always reports them, and an error's text | `AGENT_FAILED` + kind of the text |
 //! | `cancelled` | we did not ask | `AGENT_ABORTED`; the message says so if a tool was refused before |
 //! | `max_tokens`, `max_turn_requests`, `refusal` | | `AGENT_FAILED`: `context_length`, `invalid_request`, `permission` |
 //! | an error | | `AGENT_FAILED` + kind by its word, its code, its text |
