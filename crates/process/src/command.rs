@@ -1,7 +1,7 @@
 //! Resolves a [`ProcessSpec`] to a command for the system: finds the program and checks arguments and environment.
 //!
-//! Everything that can be known to be wrong before the spawn is an error of its own here, so that "the program is missing"
-//! never stands for a missing folder. The rest (races, interpreters) comes back from the spawn as an errno.
+//! Each fault that can be found before the spawn has its own error here, so that "the program is missing" never means a missing
+//! folder. Other faults (races, interpreters) come back from the spawn as an errno.
 
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};

@@ -1,12 +1,12 @@
 //! PURE. Decides the stage of a run's end by the events of its process tree.
 //!
-//! | the tree tells | the command has exited | then |
+//! | event of the tree | the command has exited | consequence |
 //! |---|---|---|
-//! | its exit | | the watchdog decides what is done with pipes and strays |
-//! | that it is dying | | the clock of the kill begins anew |
-//! | that it is gone | yes | the run is over, with the command's own status |
-//! | that it is gone | no | it could not be killed: nobody can say how it will end, or when its pipes do; nothing more is waited for |
-//! | that its guard was lost | | that is the reason, whatever was told before; nothing more is waited for |
+//! | the command exited | | the watchdog decides about pipes and strays |
+//! | killed processes are still ending | | the time limit of the kill starts again |
+//! | the tree is gone | yes | the run is over, with the command's own status |
+//! | the tree is gone | no | it could not be killed, and its end is unknown; the runner stops waiting |
+//! | the guard was lost | | this is the reason of the end, whatever was reported before; the runner stops waiting |
 
 use super::launch::{ExitStatus, TreeEvent};
 use super::spec::ProcessUsage;

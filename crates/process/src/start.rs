@@ -2,9 +2,9 @@
 //!
 //! | when a stop comes | what is true |
 //! |---|---|
-//! | while it waits to be admitted | nothing was started, and nothing will be: told at once |
-//! | before the launch | nothing was started, and nothing will be: told at once |
-//! | during it | it may run by now: the launch is waited for, cut short when it takes long, and its truth is told |
+//! | while it waits to be admitted | nothing was started, and nothing will be; the stop is reported at once |
+//! | before the launch | nothing was started, and nothing will be; the stop is reported at once |
+//! | during the launch | the program may run by now: the launch is awaited, cut short if it takes long, and reported |
 //!
 //! A start that hangs (on a dead network folder) holds nothing up: it gives its turn back after a moment, and the time limits and
 //! orders of the handles are honoured at every step.

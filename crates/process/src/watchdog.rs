@@ -11,15 +11,16 @@
 //! | stopping | the command's exit | state parting |
 //! | parting | the group is gone, or `kill_grace` since the SIGTERM | sweep the strays, state draining |
 //! | killing | the command's exit | sweep the strays, state draining |
-//! | killing | nothing for long: it can't be killed | report what is known |
+//! | killing | nothing for long: the tree can't be killed | report the known facts |
 //! | any | the guard's loss | nothing: the tree is gone |
 //! | draining | both pipes at their end | sweep the strays |
 //! | draining | `drain` since the exit, not counting while a slow reader holds text back | close the pipes, sweep the strays |
 //! | draining | the reader took nothing for 30 s, or `timeout` since the spawn | the same |
 //!
-//! A stop that comes while draining ends the drain: the program's own end stands, but nobody gets more time.
+//! A stop that comes while draining ends the drain: the program's own end stands, but the pipes get no more time.
 //!
-//! Times are those of a clock that rests while this process is stopped ([`Watchdog::on_stopped`]); `timeout` alone counts all.
+//! Times are those of a clock that rests while this process is stopped ([`Watchdog::on_stopped`]); only `timeout` counts that
+//! time too.
 //!
 //! The first reason wins: later ones can only make the end harsher, never rename it.
 

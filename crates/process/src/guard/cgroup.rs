@@ -1,5 +1,5 @@
-//! A cgroup (version 2) for a run, where this process may make one: limits for memory and processes, and a kill by the kernel
-//! in addition to the guards'.
+//! A cgroup (version 2) for a run, if this process may make one: limits for memory and processes, and a kill by the kernel in
+//! addition to the guards'.
 //!
 //! The cgroup is made below the host's own cgroup, or beside it. A cgroup that has processes can't hand controllers down, so
 //! limits mostly need the place beside: a desktop session's `app.slice` belongs to the user and has both controllers. The

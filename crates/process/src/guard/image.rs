@@ -1,4 +1,4 @@
-//! The guard's program as something that can be executed: a sealed file in memory, else a file in a private folder.
+//! The guard's program in an executable form: a sealed file in memory, else a file in a private folder.
 
 use super::execute::probe;
 use guard::PROGRAM;

@@ -1,5 +1,5 @@
-//! The outer guard as the host's child: a pidfd to wait with, the promise that no zombie stays, and a way to wake it when somebody
-//! has stopped it.
+//! The outer guard as the host's child: a pidfd to wait with, the guarantee that no zombie stays, and a way to wake a guard
+//! that was stopped.
 
 use ground::os::pidfd;
 use nix::errno::Errno;

@@ -1,8 +1,9 @@
-//! The seccomp filter of a sandbox: the ways around Landlock's rules that a system call's numbers give away. PURE.
+//! The seccomp filter of a sandbox: it closes ways around Landlock's rules that show in the numbers of a system call. PURE.
 //!
-//! Landlock sees connect(2) and bind(2) of plain TCP sockets. Past it go MPTCP, SCTP and SMC (other socket kinds over the
-//! same wire), Fast Open (a connect inside of a send), and whatever io_uring does of those without a system call. Of what a process
-//! can do to others it sees little: [`calls`](super::calls) is the list. The filter is a classic BPF program over `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
+//! Landlock checks connect(2) and bind(2) of plain TCP sockets. It does not see MPTCP, SCTP and SMC (other socket kinds over
+//! the same wire), Fast Open (a connect inside of a send), or io_uring, which does these without a system call. Of the calls
+//! that act on other processes it checks few; [`calls`](super::calls) lists them. The filter is a classic BPF program over
+//! `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
 
 use super::calls::{CALLS, COPYING, Call, FILE_REQUESTS, FILE_SYSTEM, FILE_SYSTEMS, Rule, TYPING};
 

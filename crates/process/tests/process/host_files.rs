@@ -1,5 +1,5 @@
-//! A sandboxed program replaces the files that this process writes for it: by links, by other folders, by FIFOs. Nothing outside of the
-//! sandbox may change, and nothing may wait.
+//! A sandboxed program replaces the files that this process writes for it by links, by other folders, by FIFOs. Nothing outside
+//! of the sandbox may change, and no call may hang.
 #![cfg(target_os = "linux")]
 
 use super::{outcome_of, result_of, shell};

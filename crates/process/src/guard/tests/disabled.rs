@@ -1,5 +1,6 @@
-//! Guards that a program of the same user tries to disable: without descriptors, stopped, killed; each guard alone and both, while
-//! the host lives and when it is killed. Only both killed at the same instant is more than two guards can hold.
+//! Guards that a program of the same user tries to disable: without descriptors, stopped, or killed; each guard alone and both,
+//! while the host lives and when it is killed. Two guards survive all of these, except that both are killed at the same
+//! instant.
 
 use super::survival::{Tree, alive, grow, host, kill_all_of, last_event, until_gone};
 use super::*;
