@@ -1,7 +1,7 @@
 //! PURE: decides when a lease is renewed, and what a late renewal (beat) means. Time comes from a monotonic clock of the owner.
 //!
-//! A worker holds a job as long as it beats within the lease. A beat that comes late (the process was frozen, or the machine
-//! slept) may be one that comes too late: the job may be another's by now, so its record is looked at before anything else.
+//! A worker holds a job as long as it beats within the lease. A late beat (the process was frozen, or the machine slept) may be
+//! too late: another worker may hold the job by now. So the record is read before anything else.
 
 use std::time::{Duration, Instant};
 

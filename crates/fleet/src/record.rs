@@ -1,5 +1,5 @@
-//! PURE: a job's record, and what may become of it. Whoever writes a record writes what [`JobRecord::after`] or
-//! [`JobRecord::claim`] gave, over the revision it was read at; the store refuses the rest.
+//! PURE: a job's record, and its possible changes. A writer writes the result of [`JobRecord::after`] or [`JobRecord::claim`]
+//! over the revision that it read; the store refuses any other write.
 //!
 //! | state | claim | done, failed, drained by its holder | cancel asked | forced | retried |
 //! |---|---|---|---|---|---|
@@ -7,10 +7,10 @@
 //! | running | its worker was lost: running, or dead | done / queued or failed / queued | asked; its holder cancels | cancelled | refused |
 //! | done, failed, cancelled, dead | nothing to run | fenced | as it is | as it is | queued (done: refused) |
 //!
-//! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
-//! and given back for a drain, for a limit, and for a worker that was lost with other jobs beside this one. After two lost workers
-//! in a row a job waits a while and then runs alone, so that a job that kills its workers runs out of its budget and its
-//! neighbours do not.
+//! `attempt` counts every run of the job for good. `spent` counts the runs that the budget pays for. One is spent at each
+//! claim, and returned for a drain, for a limit, and for a worker that was lost with other jobs beside this one. After two lost
+//! workers in a row a job waits a while and then runs alone. So a job that kills its workers uses up its own budget, and not
+//! that of other jobs.
 
 use super::fault::JobFault;
 use super::retry_table::{Consequence, loss_delay};

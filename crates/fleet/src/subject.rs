@@ -3,11 +3,11 @@
 //! | subject | stream | holds |
 //! |---|---|---|
 //! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its whole spec |
-//! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is told on `sd.record.<id>` |
-//! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, a batch a message, one JSON a line |
+//! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is published on `sd.record.<id>` |
+//! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, one batch per message, one JSON object per line |
 //! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
-//! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | what ends by itself: workers, slots of keys, holds |
-//! | `$O.SD_ART.C.<number>`, `$O.SD_ART.M.<name>` | `OBJ_SD_ART` | chunks of objects; their names, as NATS itself has them |
+//! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | entries that expire: workers, slots of keys, holds |
+//! | `$O.SD_ART.C.<number>`, `$O.SD_ART.M.<name>` | `OBJ_SD_ART` | chunks of objects; their metadata, in NATS's own format |
 //!
 //! Ids and queues may have any characters: one that a subject can't hold is written as `=` and two hexadecimal digits.
 

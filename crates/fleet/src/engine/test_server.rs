@@ -1,4 +1,4 @@
-//! A real nats-server for tests of the engine, and a road to it on which a test can stand in the way.
+//! A real nats-server for tests of the engine, and a proxy to it with which a test can disturb the connection.
 
 use super::connection::{Access, Engine};
 use async_nats::jetstream::stream::Config;

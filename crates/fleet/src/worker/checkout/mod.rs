@@ -1,17 +1,17 @@
 //! A job's own copy of a repository.
 //!
 //! ```text
-//! mirrors/<address>.git    bare, fetched into; one a repository, its lock held while something is fetched
+//! mirrors/<address>.git    bare, fetched into; one per repository, its lock held during a fetch
 //! checkouts/<job>          a clone that borrows the mirror's objects; its lock is held as long as an attempt works in it
 //! ```
 //!
-//! A checkout is a repository of its own, not one of `git worktree`: those share configuration, hooks and refs with the mirror,
-//! and what an agent writes there would be run by the next git of this worker, outside of any sandbox. An agent that may
-//! write in its checkout alone can commit in it, and change nothing that another job sees. The mirror is never pruned of
-//! objects: checkouts borrow them.
+//! A checkout is a repository of its own, not one of `git worktree`. Worktrees share configuration, hooks and refs with the
+//! mirror, and the next git of this worker would run what an agent wrote there, outside of any sandbox. An agent that may write
+//! only in its checkout can commit in it, and changes nothing that another job sees. Objects of the mirror are never pruned,
+//! because checkouts borrow them.
 //!
-//! Locks are the kernel's, so they end with their process. A lock file says what its checkout is, so that an attempt that has to
-//! go on where a lost one left off finds its files; what nobody came back for goes a day later.
+//! Locks are the kernel's, so they end with their process. A lock file describes its checkout, so that an attempt that
+//! continues a lost one finds its files. A checkout that no attempt continues is removed a day later.
 
 mod folder;
 mod git;
