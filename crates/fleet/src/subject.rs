@@ -2,7 +2,7 @@
 //!
 //! | subject | stream | holds |
 //! |---|---|---|
-//! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its whole spec |
+//! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its spec, or the name of the object with a long spec |
 //! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is published on `sd.record.<id>` |
 //! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, one batch per message, one JSON object per line |
 //! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
