@@ -33,6 +33,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const named = process.argv.slice(2)
   for (const folder of named) console.log(bareCommentsBelow(folder).join('\n'))
   if (named.length === 0)
-    for (const folder of ['lib', 'cli', 'src', 'guard'])
+    for (const folder of ['lib', 'cli', 'src', 'crates'])
       console.log(`${String(bareCommentsBelow(folder).length).padStart(4)}  ${folder}`)
 }

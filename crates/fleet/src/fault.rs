@@ -1,4 +1,4 @@
-//! PURE: an error on its journey through the store.
+//! PURE: an error in the form in which the store keeps it.
 
 use ground::error::Error;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! What a fleet promises, against each stream that is full, each consumer that is gone and each answer that is lost. Slow links
-//! stand in `engine/blob_tests`, places of keys in `engine/leases`, full records, objects and logs in `prune_tests`.
+//! The guarantees of a fleet when a stream is full, a consumer is gone, or an answer is lost. Slow links are tested in
+//! `engine/blob_tests`, places of keys in `engine/leases`, full records, objects and logs in `prune_tests`.
 
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
 use super::record::JobState;
@@ -9,7 +9,7 @@ use ground::error::ErrorCode;
 use serde_json::json;
 use std::time::Duration;
 
-/// Longer than a message waits for its answer before it is sent again.
+/// Longer than the time after which an unanswered message is sent again.
 const HELD_FOR: Duration = Duration::from_secs(7);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ async fn a_lost_answer_loses_no_job_and_repeats_none() {
         let spec = json!({ "id": id, "queue": queue, "data": 20_000, "key": id, "attempts": 3 });
         let before = if lost == Lost::AtSubmit { lose().await } else { 0 };
         submit(&engine, spec.clone()).await.unwrap();
-        // The same once more is the same job.
+        // The same spec submitted twice is one job.
         submit(&engine, spec).await.unwrap();
         let seen = road.seen();
         let released = async {
@@ -73,7 +73,7 @@ async fn a_lost_answer_loses_no_job_and_repeats_none() {
                 let before = match lost {
                     Lost::AtSubmit => before,
                     Lost::AfterSubmit => {
-                        // Held back from now on, where it did not happen already.
+                        // Hold answers back from now on, unless that happened already.
                         road.hold_until(seen + 2);
                         0
                     }

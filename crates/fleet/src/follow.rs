@@ -9,16 +9,16 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How long what is known to be due may be away before it is looked for anew, then twice as long each time: its reader can miss a
+/// Longest wait for an event that is known to be due, before the log is read again; it doubles each time. A reader can miss a
 /// wake-up, and the log can be cut by its limits or by hand.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 const LAST_LOOK: Duration = Duration::from_secs(60);
 
-/// Where a reader has got to: exclusive, what comes after it is told next. Text for users: `<attempt>:<sequence>.<line>`.
+/// Position of a reader, exclusive: the event after it comes next. Users see the text `<attempt>:<sequence>.<line>`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cursor {
     sequence: u64,
-    /// Lines of that message that were told.
+    /// Lines of that message that were handed out.
     lines: usize,
 }
 
@@ -45,13 +45,13 @@ impl Cursor {
 #[derive(Clone, Debug)]
 pub struct FollowedBatch {
     pub attempt: u32,
-    /// What the cursors of these events begin with: the line's number follows.
+    /// Prefix of the cursors of these events; the line's number follows.
     pub cursor: String,
     /// Number of the first line.
     pub first_line: usize,
-    /// When the server stored them: epoch milliseconds.
+    /// Time when the server stored them, in epoch milliseconds.
     pub stored_at: u64,
-    /// One JSON a line.
+    /// One JSON object per line.
     pub lines: Bytes,
 }
 
@@ -66,19 +66,19 @@ pub struct Follow {
     /// Attempt and lines of the batch that was told last.
     told: (u32, usize),
     live: bool,
-    /// As of the record that was seen last.
+    /// Whether the job is over, by the last record that was seen.
     is_over: bool,
     has_record: bool,
-    /// The record was there and is not there any more.
+    /// The record existed and was removed.
     is_removed: bool,
-    /// Where the log of the job's last attempt ends, as the record says.
+    /// The attempt and the end of its log, for the job's last attempt, from the record.
     end: Option<(u32, LogEnd)>,
-    /// The last message that is told, once it is known.
+    /// The last message to hand out, once it is known.
     last: Option<u64>,
     look: Duration,
-    /// Read, and to be told after a word on what is missing before it.
+    /// A batch that was read, and is handed out after the report of a gap before it.
     held: Option<FollowedBatch>,
-    /// Whether the reader was told that something is missing.
+    /// Whether the gap was reported to the reader.
     told_of_gap: bool,
 }
 
@@ -184,7 +184,8 @@ impl Follow {
                 }
                 () = sleep(self.look), if self.last.is_some() => {
                     self.look = LAST_LOOK.min(self.look * 2);
-                    // Where the server is away, what was known stands: the reader waits for it longer than this question.
+                    // If the server is away, the earlier value is kept: the reader waits longer for the server than this
+                    // request does.
                     if let Ok(last) = self.engine.last_of_logs(&self.id).await {
                         self.last = Some(last);
                     }
@@ -227,7 +228,7 @@ impl Follow {
         }
     }
 
-    /// Once: what the record says of the log's end, when the log does not have it.
+    /// Reports a gap, once, if the log lacks the end that the record names.
     fn missing_end(&mut self) -> Option<FollowedBatch> {
         let (attempt, end) = self.end.take().filter(|_| self.is_over)?;
         let is_cut = end.sequence > self.after.sequence || (end.lost > 0 && !self.told_of_gap);

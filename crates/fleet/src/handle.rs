@@ -1,4 +1,4 @@
-//! A fleet, as its users hold it.
+//! The handle of a fleet for its users.
 
 use super::engine::{Access, Engine};
 use super::follow::Follow;

@@ -1,5 +1,5 @@
-//! What a fleet promises, against a submitter that writes whatever it may into the queue, against records of a newer version, and
-//! against jobs that say, name and leave more than a message takes.
+//! The guarantees of a fleet against hostile input: a submitter that writes anything into the queue, records of a newer
+//! version, and jobs whose output, names and files are longer than a message.
 
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
 use super::engine::{Engine, RetryFor};
@@ -178,7 +178,7 @@ async fn a_queue_of_any_name_has_workers() {
     worker.close().await;
 }
 
-/// Whoever retries late has seen the record before the first one did.
+/// The second of two concurrent retries has read the record before the first one wrote it.
 #[tokio::test]
 async fn a_job_that_is_tried_again_by_two_at_once_keeps_its_message() {
     let Some(server) = TestServer::start().await else { return };
@@ -212,7 +212,7 @@ async fn a_job_whose_message_is_gone_is_told_of() {
     let status = engine.status().await.unwrap();
     assert_eq!(status.stuck.len(), 1);
     assert!(status.stuck[0].why.contains("lost its message"), "{:?}", status.stuck);
-    // What runs ends as ever.
+    // The running attempt ends as usual.
     host.go.send_replace(true);
     assert_eq!(settled(&engine, "job").await.state, JobState::Done);
     assert!(engine.status().await.unwrap().stuck.is_empty());

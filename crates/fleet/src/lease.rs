@@ -1,23 +1,23 @@
-//! PURE: when a lease is beaten, and what a late beat means. Time comes from a monotonic clock that its owner reads.
+//! PURE: decides when a lease is renewed, and what a late renewal (beat) means. Time comes from a monotonic clock of the owner.
 //!
-//! A worker holds a job as long as it beats within the lease. A beat that comes late (the process was frozen, or the machine
-//! slept) may be one that comes too late: the job may be another's by now, so its record is looked at before anything else.
+//! A worker holds a job as long as it beats within the lease. A late beat (the process was frozen, or the machine slept) may be
+//! too late: another worker may hold the job by now. So the record is read before anything else.
 
 use std::time::{Duration, Instant};
 
 /// Beats in a lease.
 const BEATS: u32 = 3;
-/// Beats between two looks at the record though all is well.
+/// Beats between two reads of the record in normal operation.
 const LOOK_EVERY: u32 = 10;
 
-/// What a beat is to do.
+/// The action that is due at a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// Tell the server that the worker is there.
+    /// Renew the lease.
     Tell,
-    /// The same, and look at the record soon.
+    /// Renew the lease, and read the record soon.
     TellAndLook,
-    /// Look at the record first: whoever is fenced tells nothing.
+    /// Read the record first: a fenced worker must not renew.
     LookFirst,
 }
 

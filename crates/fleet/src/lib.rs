@@ -1,5 +1,5 @@
-//! The same jobs on many machines: none lost, none done twice. NATS JetStream is the engine (`engine`, its only home); nothing
-//! of a queue, a store or a consensus is our own.
+//! The same jobs on many machines: none lost, none done twice. NATS JetStream is the engine (only `engine` uses it). The queue,
+//! the store and the consensus are its own; this crate implements none of them.
 //!
 //! ```text
 //! submit ──> queue (a lane a class) ──pull──> worker (owner task) ──> attempt (one task a job)
@@ -10,14 +10,14 @@
 //!                                                                      └ commit: compare-and-swap, then acknowledge
 //! ```
 //!
-//! - The **record** ([`record`], PURE) says what may become of a job. Its revision is the fencing token: every change is
-//!   written over the revision that was read, at the leader. The write that says "done" is the commit; a message that is
-//!   given out again after it is acknowledged unrun.
-//! - The **lease** ([`lease`], PURE) is beaten by the keeper of the attempt, whatever JavaScript or the agent does. A keeper
-//!   that wakes late looks at the record first. Whoever is fenced kills its tree and writes nothing more.
+//! - The **record** ([`record`], PURE) holds the state of a job. Its revision is the fencing token: every change is written
+//!   over the revision that was read, at the leader. The write that says "done" is the commit; a message that is redelivered
+//!   after it is acknowledged without a run.
+//! - The **lease** ([`lease`], PURE) is renewed by the keeper of the attempt, independent of JavaScript and the agent. A keeper
+//!   that wakes late reads the record first. A fenced worker kills its tree and writes nothing more.
 //! - **Logs and artifacts** belong to an attempt and need no fence: the record names the attempt that counts.
-//! - **Retries** go by the reason ([`retry_table`], PURE).
-//! - Without a server of its user's, a fleet has one of its own (`local`): a child under our guard, the store in a folder.
+//! - **Retries** depend on the reason of the failure ([`retry_table`], PURE).
+//! - A fleet without a server of its user's starts one (`local`): a child under our guard, with its store in a folder.
 
 mod engine;
 mod fault;

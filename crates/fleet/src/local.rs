@@ -1,12 +1,12 @@
-//! The server of a fleet that has none: a child under our guard, on loopback, its store in a folder.
+//! The server of a fleet without one of its own: a child under our guard, on loopback, with its store in a folder.
 //!
-//! Whoever has the lock of the folder runs the server and is its owner; all others read `fleet.json` and join. The lock goes
-//! with its process, however that ends, and the guard kills the server with its host. Everybody else then tries for the lock
-//! while the server is away, and the one who gets it starts the server again: same port, same token, same store, so that
-//! the others' connections just come back. A server that dies by itself is started again by its owner.
+//! The process that has the lock of the folder owns and runs the server; all others read `fleet.json` and connect. The lock
+//! ends with its process, in any way, and the guard kills the server with its host. While the server is away, all other
+//! processes try to take the lock. The one that gets it starts the server again with the same port, token and store, so the
+//! connections of the others recover by themselves. A server that dies by itself is started again by its owner.
 //!
-//! Members look for the server where they found it. So it may move to another port only while the folder has no member: each
-//! has a share in the lock of the members, and who wants to move takes the whole of it.
+//! Members look for the server at the address where they found it, so it may move to another port only while the folder has no
+//! member. Each member has a shared lock on the lock file of the members, and a move needs that lock exclusively.
 
 use agents::harness::install;
 use ground::error::{Error, ErrorCode};
@@ -30,28 +30,28 @@ const LOG_FILE: &str = "nats-server.log";
 /// A store of millions of messages is read before the server answers.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Between two looks at the lock while the server is away.
+/// Pause between two tries for the lock while the server is away.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(5);
 
-/// Where to look for the program.
+/// Places in which the server's program is looked for.
 #[derive(Clone, Debug, Default)]
 pub struct ServerPlaces {
-    /// What SHEEPDOG_NATS_SERVER says.
+    /// Value of SHEEPDOG_NATS_SERVER.
     pub named: Option<PathBuf>,
     /// The PATH of the environment.
     pub path: String,
-    /// Of the optional package for this platform.
+    /// Path in the optional npm package for this platform.
     pub package: Option<PathBuf>,
 }
 
-/// What members of one folder share.
+/// The content of `fleet.json`, for all members of one folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Facts {
     url: String,
     port: u16,
     token: String,
-    /// Of the server, so that the next owner waits until it is gone.
+    /// Pid of the server, so that the next owner waits until that process is gone.
     #[serde(default)]
     pid: u32,
     #[serde(default)]
@@ -123,7 +123,7 @@ impl Local {
         Ok(Local { url: facts.url, token: facts.token, close, closed, away })
     }
 
-    /// From now on the server is looked after: `is_connected` says when it is away.
+    /// Watches the server from now on: `is_connected` reports when it is away.
     pub(crate) async fn watch_over(&self, is_connected: watch::Receiver<bool>) {
         let _ = self.away.send(is_connected).await;
     }
@@ -144,7 +144,7 @@ struct Home {
 struct Owned {
     process: Process,
     facts: Facts,
-    /// Held as long as the server runs.
+    /// The lock of the folder, held while the server runs.
     _lock: File,
 }
 
@@ -209,7 +209,7 @@ impl Owner {
     }
 }
 
-/// Until the server goes away; when it is away already, for a moment.
+/// Waits until the server goes away, or for a moment if it is away already.
 async fn wait_away(is_connected: Option<watch::Receiver<bool>>, is_away: bool) {
     if is_away {
         return tokio::time::sleep(TRY_EVERY).await;
@@ -251,7 +251,7 @@ impl Home {
     /// A member of a fleet whose server answers; `None` when it does not. From here on the server stays where it is.
     fn enter(&self) -> Result<Option<(File, Facts)>, Error> {
         let member = self.private(MEMBERS_FILE)?;
-        // Taken before the look: what is read then does not change.
+        // The lock is taken before the facts are read, so that they can't change afterwards.
         if member.try_lock_shared().is_err() {
             return Ok(None);
         }
@@ -357,7 +357,7 @@ fn answers(port: u16) -> bool {
 fn is_free(port: u16) -> bool {
     let bind = || {
         let socket = tokio::net::TcpSocket::new_v4()?;
-        // As servers do: connections of the last one don't matter, somebody who listens does.
+        // Servers set this option too: old connections on the port don't matter, another listener does.
         socket.set_reuseaddr(true)?;
         socket.bind(loopback(port))
     };

@@ -1,4 +1,4 @@
-//! PURE: the login that stands in an address before its host: parted from it, so that nobody is told it.
+//! PURE: the login before the host in an address: separated from the address, so that no output shows it.
 
 use ground::percent;
 use ground::redaction::Secret;

@@ -1,4 +1,4 @@
-//! Removes jobs that are over with all that is kept of them: record, logs, results, artifacts, sessions, specs.
+//! Removes jobs that are over, with everything stored for them: record, logs, results, artifacts, sessions, specs.
 
 use super::engine::{Engine, RetryFor};
 use super::record::JobState;
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 /// Jobs that are removed at once.
 const AT_ONCE: usize = 16;
 
-/// Which jobs are to go.
+/// The jobs to remove.
 #[derive(Clone, Debug)]
 pub struct Prune {
     /// They ended at least so long ago.
@@ -68,7 +68,7 @@ impl Engine {
         if gone.is_empty() {
             return Ok(Pruned::default());
         }
-        // What a later job of the same id has stored meanwhile stays.
+        // Objects that a later job of the same id has stored since are kept.
         let is_meant = |name: &str, stored_at: SystemTime| {
             let id = name.split('/').next().unwrap_or_default();
             gone.get(id).is_some_and(|ended| stored_at <= *ended)

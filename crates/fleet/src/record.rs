@@ -1,5 +1,5 @@
-//! PURE: a job's record, and what may become of it. Whoever writes a record writes what [`JobRecord::after`] or
-//! [`JobRecord::claim`] gave, over the revision it was read at; the store refuses the rest.
+//! PURE: a job's record, and its possible changes. A writer writes the result of [`JobRecord::after`] or [`JobRecord::claim`]
+//! over the revision that it read; the store refuses any other write.
 //!
 //! | state | claim | done, failed, drained by its holder | cancel asked | forced | retried |
 //! |---|---|---|---|---|---|
@@ -7,10 +7,10 @@
 //! | running | its worker was lost: running, or dead | done / queued or failed / queued | asked; its holder cancels | cancelled | refused |
 //! | done, failed, cancelled, dead | nothing to run | fenced | as it is | as it is | queued (done: refused) |
 //!
-//! `attempt` counts every run of the job for good. `spent` counts those that the budget pays for: one is spent at each claim,
-//! and given back for a drain, for a limit, and for a worker that was lost with other jobs beside this one. After two lost workers
-//! in a row a job waits a while and then runs alone, so that a job that kills its workers runs out of its budget and its
-//! neighbours do not.
+//! `attempt` counts every run of the job for good. `spent` counts the runs that the budget pays for. One is spent at each
+//! claim, and returned for a drain, for a limit, and for a worker that was lost with other jobs beside this one. After two lost
+//! workers in a row a job waits a while and then runs alone. So a job that kills its workers uses up its own budget, and not
+//! that of other jobs.
 
 use super::fault::JobFault;
 use super::retry_table::{Consequence, loss_delay};
@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// From so many lost workers in a row on a job is taken for what killed them: it runs alone. The first loss is everyday life, a
-/// machine that goes away; all jobs that were on it run again at once.
+/// A job with so many lost workers in a row is suspected of killing them, and runs alone. A single loss is normal: a machine goes
+/// away, and all jobs that were on it run again at once.
 const SUSPECT_FROM: u32 = 2;
 
-/// Where a job stands.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
@@ -64,7 +64,7 @@ pub struct Artifact {
     pub sha256: String,
 }
 
-/// Where the log of an attempt ends.
+/// End of the log of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEnd {
     /// Sequence of its last message in the stream; 0 when there is none.
@@ -75,7 +75,7 @@ pub struct LogEnd {
     pub lost: u64,
 }
 
-/// What is known of a job.
+/// The state of a job on the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {
@@ -104,18 +104,18 @@ pub struct JobRecord {
     pub after_tools: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// Of the claim; whoever has it holds the job.
+    /// Token of the claim; the worker that has it holds the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Sequence of the job's message, from its first claim on. Another message that names this job is not the job's: whoever
-    /// may submit may write one.
+    /// Sequence of the job's message, from its first claim on. Another message that names this job is ignored: any submitter
+    /// may write one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_asked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// What the agent wrote for its session is kept as an object of this name.
+    /// Name of the object with the files that the agent wrote for its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_object: Option<String>,
     /// Whether a tool ran in any attempt of this budget.
@@ -124,7 +124,7 @@ pub struct JobRecord {
     /// Usage of all attempts, the present one included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Usage before the last `retry()`: the budget begins anew there.
+    /// Usage before the last `retry()`, which resets the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,14 +132,14 @@ pub struct JobRecord {
     /// A result too long for the record is kept as an object of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_object: Option<String>,
-    /// Why the last attempt failed; of a job that waits for its next one, too.
+    /// The failure of the last attempt, also while the job waits for its next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<JobFault>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogEnd>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// Why some artifacts of a job that is done are not there.
+    /// The reason why some artifacts of a finished job are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts_error: Option<JobFault>,
     /// Epoch milliseconds, as are the others.
@@ -161,7 +161,7 @@ fn is_none_lost(number: &u64) -> bool {
     *number == 0
 }
 
-/// What a worker that was given the job's message is to do.
+/// The actions of a worker that received the job's message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
     /// Write this record; once it is written, run the job.
@@ -182,7 +182,7 @@ pub enum JobEvent {
         token: String,
         session_id: Option<String>,
         tools_ran: bool,
-        /// Where the session's files are.
+        /// Name of the object with the session's files.
         session_object: Option<String>,
         /// Usage of all attempts so far.
         usage: Option<Usage>,
@@ -217,26 +217,26 @@ pub enum JobEvent {
     CancelAsked {
         now: u64,
     },
-    /// Nobody waits for the holder.
+    /// Cancel without waiting for the holder.
     CancelForced {
         now: u64,
     },
     Retried,
 }
 
-/// Why an event changes nothing.
+/// The reason why an event changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The job is another's by now, or over.
+    /// Another worker holds the job by now, or the job is over.
     Fenced,
-    /// It is as it should be already.
+    /// The record is in the wanted state already.
     Unchanged,
     /// A job in this state can't be tried again.
     NotRetried(JobState),
 }
 
 impl JobRecord {
-    /// Of a job that nobody has claimed yet.
+    /// The record of a job that no worker has claimed yet.
     pub fn queued(spec: &JobSpec) -> Self {
         JobRecord {
             id: spec.id.clone(),
@@ -291,8 +291,9 @@ impl JobRecord {
         self.losses + lost_now >= SUSPECT_FROM
     }
 
-    /// What a worker does with the job's message. A record that says "running" is one whose worker was lost: the server
-    /// gives a message out again only when its holder was silent for a whole lease. `is_alone`: the worker runs nothing besides.
+    /// Decides the action of a worker that received the job's message. A record in state "running" belongs to a lost worker:
+    /// the server redelivers a message only when its holder was silent for a whole lease. `is_alone`: the worker runs no other
+    /// job.
     pub fn claim(&self, worker: &str, token: &str, is_alone: bool, now: u64) -> Claim {
         if self.state.is_over() {
             return Claim::Over;
@@ -347,7 +348,7 @@ impl JobRecord {
                     .as_ref()
                     .is_some_and(|new| self.session_id.as_ref().is_some_and(|old| old != new))
                 {
-                    // Another one's files are no use.
+                    // The files of another session are useless.
                     next.session_object = None;
                 }
                 next.session_object = session_object.clone().or(next.session_object);
@@ -406,9 +407,9 @@ impl JobRecord {
                     next.losses = 0;
                     next.cancel_asked = false;
                     next.ended_at = None;
-                    // It gets another one.
+                    // The retried job gets another message.
                     next.message = None;
-                    // Who retries has seen what happened, and wants it done anew.
+                    // A retry is a user's decision after the failure, and starts the work from the beginning.
                     next.tools_ran = false;
                     next.session_id = None;
                     next.session_object = None;
@@ -431,12 +432,12 @@ impl JobRecord {
         self.usage.unwrap_or_default().since(self.usage_before.unwrap_or_default())
     }
 
-    /// How long a job that waits is left alone.
+    /// Remaining delay before a waiting job may run.
     pub fn delay(&self, now: u64) -> Duration {
         Duration::from_millis(self.not_before.map_or(0, |time| time.saturating_sub(now)))
     }
 
-    /// As users see it: without what only its holder needs.
+    /// The record for users, without the fields that only its holder needs.
     pub fn shown(&self) -> Value {
         let mut shown = json!(self);
         if let Some(fields) = shown.as_object_mut() {
@@ -540,7 +541,7 @@ impl Listed {
         }
         let mut fields: Map<String, Value> = serde_json::from_slice(payload).unwrap_or_default();
         fields.insert("id".to_owned(), id.into());
-        // What lists are sorted and shown by.
+        // Lists are sorted by these fields and show them.
         for (name, otherwise) in [
             ("state", json!("unknown")),
             ("queue", json!("")),
@@ -562,7 +563,7 @@ impl Listed {
         }
     }
 
-    /// As users see it.
+    /// The record for users.
     pub fn shown(&self) -> Value {
         match self {
             Listed::Known(record) => record.shown(),

@@ -1,4 +1,4 @@
-//! PURE: what follows when an attempt failed, by the reason it failed for.
+//! PURE: decides the consequence of a failed attempt, by the reason of the failure.
 //!
 //! | reason | what follows | costs an attempt |
 //! |---|---|---|
@@ -6,28 +6,28 @@
 //! | `auth`, `invalid_request`, `permission`, `context_length`, a schema, a wrong option, a ref that is not there | failed at once | |
 //! | anything else | another attempt, later and later | yes |
 //!
-//! A limit that never ends ends the job all the same: after [`MAX_WAITS`] waits it counts as any other failure.
+//! A limit that never ends still ends the job: after [`MAX_WAITS`] waits it counts as any other failure.
 
 use super::fault::JobFault;
 use std::time::Duration;
 
-/// Waits for a limit that cost no attempt.
+/// Most waits for a limit that cost no attempt.
 pub const MAX_WAITS: u32 = 100;
 
 const BASE_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(60);
-/// Of a limit that does not say when it ends.
+/// Delay for a limit whose end is unknown.
 const LIMIT_DELAY: Duration = Duration::from_secs(15);
 const MAX_LIMIT_DELAY: Duration = Duration::from_secs(15 * 60);
 
-/// What follows a failure.
+/// The consequence of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
-    /// No attempt would end better.
+    /// The job fails, because another attempt would fail as well.
     Final,
-    /// Another attempt after so long.
+    /// Another attempt starts after this delay.
     Again(Duration),
-    /// The provider is at its limit: nobody asks it for so long.
+    /// The provider is at its limit: no worker uses it for this long.
     Wait(Duration),
 }
 
@@ -51,13 +51,13 @@ pub fn consequence_of(fault: &JobFault, spent: u32, waits: u32) -> Consequence {
     }
 }
 
-/// How long a job that nobody here can take is left to others, by how often that happened.
+/// Delay of a job that no worker here can take, by the number of its deliveries.
 pub fn refusal_delay(deliveries: u64) -> Duration {
     let times = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
     doubled(Duration::from_millis(100), times).min(Duration::from_secs(5))
 }
 
-/// How long a job that lost its workers is left alone, by how often it was.
+/// Delay of a job that lost its workers, by the number of losses.
 pub fn loss_delay(times: u32) -> Duration {
     doubled(BASE_DELAY, times).min(MAX_DELAY)
 }

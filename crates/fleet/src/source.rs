@@ -1,8 +1,8 @@
-//! PURE: a repository that a job works in: which addresses and refs are taken, and what of an address is a secret.
+//! PURE: a repository that a job works in. Checks addresses and refs, and separates the secrets from an address.
 //!
-//! Transports that run a program (`ext::`, `fd::`) are refused, and so is whatever git could take for an option. Of an address
-//! over HTTP all that stands before the `@` is a secret: it is parted from the address before git is started, so that no command
-//! line, no configuration and no error has it.
+//! Transports that run a program (`ext::`, `fd::`) are refused, and so is any text that git could take for an option. In an
+//! address over HTTP all text before the `@` is a secret. It is removed from the address before git is started, so that no
+//! command line, no configuration and no error contains it.
 
 use super::login::part;
 use ground::error::Error;
@@ -10,13 +10,13 @@ use ground::percent;
 use ground::redaction::Secret;
 use serde::{Deserialize, Serialize};
 
-/// What may stand before `://`.
+/// Accepted schemes, before `://`.
 const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 const MAX_BYTES: usize = 4096;
-/// The remote's own branch.
+/// The remote's default branch.
 const DEFAULT_REF: &str = "HEAD";
 
-/// Where a job's files come from. Travels in its spec.
+/// The repository of a job. It is part of the job's spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GitSource {
@@ -24,12 +24,12 @@ pub struct GitSource {
     /// A branch, a tag, any other ref of the remote, or a whole commit id; the remote's HEAD when `None`.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<String>,
-    /// What a failed job leaves stays on the worker's disk.
+    /// Whether the files of a failed job are kept on the worker's disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_on_failure: bool,
 }
 
-/// An address without its secrets, and those.
+/// An address without its secrets, and the secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     pub url: String,

@@ -1,4 +1,4 @@
-//! PURE: a job as it is submitted, and the checks that need no server.
+//! PURE: the request of a job, and the checks that need no server.
 
 use super::source::GitSource;
 use super::subject::{DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_NAME_BYTES, MAX_PRIORITY};
@@ -6,11 +6,11 @@ use ground::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Attempts of a job that says nothing.
+/// Attempts of a job that does not set a number.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
 const MAX_KEY_LIMIT: u32 = 1000;
 
-/// What is to be done. Travels as JSON in the job's message.
+/// The work of a job, and its options. It is sent as JSON in the job's message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobSpec {
@@ -63,12 +63,12 @@ impl JobSpec {
         self
     }
 
-    /// What a new job has before its user says anything.
+    /// A job with default options.
     pub fn new() -> Self {
         JobSpec { priority: DEFAULT_PRIORITY, attempts: DEFAULT_ATTEMPTS, key_limit: 1, ..Self::default() }
     }
 
-    /// `INVALID_OPTION` for what no fleet can take.
+    /// Returns `INVALID_OPTION` for a job that no fleet accepts.
     pub fn check(&self) -> Result<(), Error> {
         check_name("id", &self.id)?;
         check_name("queue", &self.queue)?;

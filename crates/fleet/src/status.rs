@@ -1,5 +1,5 @@
-//! What a fleet looks like right now: its queues, its workers, what waits for long and why. Counted by the names of messages, so
-//! that a long queue costs little; looked at one by one are the oldest jobs alone.
+//! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
+//! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
 use super::engine::{Engine, RetryFor, Room, Waiting};
 use super::record::{JobRecord, JobState, Listed};
@@ -28,9 +28,9 @@ pub struct FleetStatus {
     pub server: String,
     pub lease_ms: u64,
     pub queues: BTreeMap<String, QueueStatus>,
-    /// As each says of itself.
+    /// The presence messages of the workers.
     pub workers: Vec<Value>,
-    /// How full each stream is, by its name.
+    /// Fill level of each stream, by its name.
     pub(crate) storage: BTreeMap<String, Room>,
     pub stuck: Vec<Stuck>,
 }

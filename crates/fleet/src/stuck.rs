@@ -1,24 +1,24 @@
-//! PURE: why a job does not go on, of what its record, its fleet's workers and the holds say.
+//! PURE: finds the reason why a job makes no progress, from its record, the fleet's workers and the holds.
 
 use super::record::{JobRecord, JobState};
 use super::spec::JobSpec;
 use serde_json::Value;
 use std::time::Duration;
 
-/// A job that waits for a free worker is no news before.
+/// A job that waits for a free worker is reported only after this time.
 const BUSY_AFTER: Duration = Duration::from_secs(60);
 
-/// What is known besides the job.
+/// The facts besides the job that may hold it up.
 pub(crate) struct Surroundings<'a> {
-    /// As each worker says of itself.
+    /// The presence messages of the workers.
     pub workers: &'a [Value],
-    /// The job's provider is left alone by all workers.
+    /// Whether all workers leave the job's provider alone, because of its usage limit.
     pub is_held: bool,
-    /// Jobs that have the places of the job's key.
+    /// Jobs that occupy the places of the job's key.
     pub key_holders: &'a [String],
-    /// The records have no room for jobs that have none yet.
+    /// The records have no room for new jobs.
     pub is_full: bool,
-    /// They have no room for anything.
+    /// The records have no room for any write.
     pub is_used_up: bool,
     /// The stream of leases, when it has no room: then nobody can say that it is there, and no key has a place.
     pub full_leases: Option<&'a str>,
@@ -86,7 +86,7 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
                 record.attempt, fault.message
             ));
         }
-        // As it was submitted.
+        // The job waits for the time that its submitter chose.
         (None, Some(_)) => return None,
         _ => {}
     }

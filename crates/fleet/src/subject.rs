@@ -2,14 +2,14 @@
 //!
 //! | subject | stream | holds |
 //! |---|---|---|
-//! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its whole spec |
-//! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is told on `sd.record.<id>` |
-//! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, a batch a message, one JSON a line |
+//! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its spec, or the name of the object with a long spec |
+//! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is published on `sd.record.<id>` |
+//! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, one batch per message, one JSON object per line |
 //! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
-//! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | what ends by itself: workers, slots of keys, holds |
-//! | `$O.SD_ART.C.<number>`, `$O.SD_ART.M.<name>` | `OBJ_SD_ART` | chunks of objects; their names, as NATS itself has them |
+//! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | entries that expire: workers, slots of keys, holds |
+//! | `$O.SD_ART.C.<number>`, `$O.SD_ART.M.<name>` | `OBJ_SD_ART` | chunks of objects; their metadata, in NATS's own format |
 //!
-//! Ids and queues are whatever their users like: what a subject can't hold is written as `=` and two hexadecimal digits.
+//! Ids and queues may have any characters: one that a subject can't hold is written as `=` and two hexadecimal digits.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
@@ -22,18 +22,18 @@ pub const MAX_NAME_BYTES: usize = 200;
 
 /// Longest name of a consumer that a server takes is 255 bytes.
 const MAX_CONSUMER_BYTES: usize = 240;
-/// An artifact's path that is longer is named by its digest: a server ends the connection of a client whose subject is too long.
+/// A longer path of an artifact is replaced by its digest: a server ends the connection of a client whose subject is too long.
 const MAX_PATH_BYTES: usize = 1000;
 
-/// The highest class; it is asked for first.
+/// The highest class; its lane is asked first.
 pub const MAX_PRIORITY: u8 = 9;
-/// Of a job that says nothing.
+/// Priority of a job that does not set one.
 pub const DEFAULT_PRIORITY: u8 = 4;
 pub const DEFAULT_QUEUE: &str = "default";
-/// A fleet that has no other prefix.
+/// Prefix of a fleet that does not set one.
 pub const DEFAULT_PREFIX: &str = "sd";
 
-/// What a fleet calls its things on the server.
+/// The names of a fleet's streams, subjects and consumers on the server.
 #[derive(Clone, Debug)]
 pub struct Names {
     prefix: String,
@@ -129,17 +129,17 @@ impl Names {
         format!("$O.{}.M.*", self.blob_bucket())
     }
 
-    /// What is known of an object: its last version's number, its length, its digest.
+    /// Subject of an object's metadata: the number of its last version, its length, its digest.
     pub fn object(&self, name: &str) -> String {
         format!("$O.{}.M.{}", self.blob_bucket(), URL_SAFE.encode(name))
     }
 
-    /// The bytes of an object's version.
+    /// Subject of the chunks of an object's version.
     pub fn chunks(&self, number: &str) -> String {
         format!("$O.{}.C.{number}", self.blob_bucket())
     }
 
-    /// Where an account without JetStream of its own finds that of the fleet.
+    /// Prefix under which an account without JetStream of its own reaches the fleet's JetStream API.
     pub fn api(&self) -> String {
         format!("{}.api", self.prefix)
     }
@@ -152,12 +152,12 @@ impl Names {
         format!("{}.job.{}.{priority}.{}", self.prefix, escape(queue), escape(id))
     }
 
-    /// Where a job's message is, whatever its queue and class.
+    /// Subject filter for a job's message in any queue and class.
     pub fn anywhere(&self, id: &str) -> String {
         format!("{}.job.*.*.{}", self.prefix, escape(id))
     }
 
-    /// All of a queue.
+    /// Subject filter for all jobs of a queue.
     pub fn queue(&self, queue: &str) -> String {
         format!("{}.job.{}.>", self.prefix, escape(queue))
     }
@@ -205,7 +205,7 @@ impl Names {
         format!("$KV.{}.{}", self.run_bucket(), escape(id))
     }
 
-    /// Where the server tells of a record's changes.
+    /// Subject on which the server publishes the changes of a record.
     pub fn record_told(&self, id: &str) -> String {
         format!("{}.record.{}", self.prefix, escape(id))
     }

@@ -1,15 +1,16 @@
-//! Every tree of this user that was started here, whoever its host is: seen, stopped, and reaped when the host is gone.
+//! Finds, stops and reaps every process tree of this user that was started by this program, in any host process. A tree is reaped
+//! when its host is gone.
 //!
-//! Two sources: the list ([`roster`](super::roster)) has the names, the marks in the processes' environments have the truth. A mark says
-//! which host it is of (`os::Host`), so that a tree is found, and its host known, without the list. Who cleared its environment is found
-//! below the run's root (its guard) as long as that lives.
+//! There are two sources. The list ([`roster`](super::roster)) has the names; the marks in the environments of the processes
+//! are authoritative. A mark names its host (`os::Host`), so a tree and its host are found without the list. A process that
+//! cleared its environment is found below the run's root (its guard) as long as the root lives.
 //!
-//! The list is not believed: a contained program may have been able to write it. A line's root counts only where the process itself
-//! proves the line's mark: by its environment, or as a guard by its argument, which nobody but the host that executed it could give.
-//! Looking ends nobody; only [`reap`] and [`stop_tree`] do.
+//! The list is not trusted: a contained program may have been able to write it. A line's root counts only if the process itself
+//! proves the line's mark: by its environment, or as a guard by its argument, which only the host that executed it could give.
+//! Listing kills nothing; only [`reap`] and [`stop_tree`] do.
 //!
-//! Nobody is hit by mistake: a pid counts only with its start time, and signals go through pidfds (`os`). A tree is reaped only when its
-//! host is known to be gone: of hosts in another container or boot nothing is known.
+//! No process is hit by mistake: a pid counts only with its start time, and signals go through pidfds (`os`). A tree is reaped
+//! only if its host is known to be gone. The state of hosts in another container or boot is not known.
 
 use super::command::GUARD;
 use super::roster::{Entry, cross_out, entries, tree_id};
@@ -25,13 +26,13 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, SystemTime};
 
-/// Between SIGTERM and SIGKILL of a tree that is stopped from outside.
+/// Time between SIGTERM and SIGKILL of a tree that is stopped from outside.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The arguments of a process are shown this far.
 const MAX_COMMAND_BYTES: usize = 500;
 
-/// How a tree stands to its host.
+/// The relation of a tree to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TreeState {
@@ -60,7 +61,7 @@ pub struct TreeFacts {
     pub pid: Option<i32>,
     pub started_at_ms: Option<u64>,
     pub duration_ms: u64,
-    /// Since the last output, to a second.
+    /// Time since the last output, to a second.
     pub silent_ms: Option<u64>,
     pub rss_bytes: u64,
     pub processes: Vec<TreeMember>,
@@ -78,17 +79,17 @@ pub struct TreeMember {
     pub cpu_ms: u64,
 }
 
-/// What became of a tree that was ended.
+/// The result of ending a tree.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reaped {
     pub tree: TreeFacts,
     pub killed: u32,
-    /// Alive in spite of it: they run as another user.
+    /// Processes that are still alive, because they run as another user.
     pub left: u32,
 }
 
-/// All trees, the oldest first. Lists that nobody needs any more are tidied up.
+/// All trees, the oldest first. Also removes obsolete lists.
 pub async fn census() -> Result<Vec<TreeFacts>> {
     Ok(find().await?.found.into_iter().map(|found| found.facts).collect())
 }
@@ -105,7 +106,7 @@ pub async fn reap(ids: Option<Vec<String>>) -> Result<Vec<Reaped>> {
     }
     let is_wanted = |found: &Found| ids.as_ref().is_none_or(|ids| ids.contains(&found.facts.id));
     for found in found.into_iter().filter(is_wanted) {
-        // Looked at again: nobody is killed for what was true a moment ago.
+        // The state is checked again, so that no tree is killed by outdated facts.
         if found.facts.state == TreeState::Left
             && Host::parse_mark(&found.mark).is_some_and(|host| host.state() == HostState::Gone)
         {
@@ -171,11 +172,11 @@ struct Found {
     facts: TreeFacts,
 }
 
-/// What one look at everything found.
+/// The result of one scan of all processes and the list.
 #[derive(Default)]
 struct Look {
     found: Vec<Found>,
-    /// Guards of hosts that are gone, with nobody left to guard.
+    /// Guards of hosts that are gone, whose trees are empty.
     idle: Vec<ProcessIdentity>,
 }
 

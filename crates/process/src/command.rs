@@ -1,7 +1,7 @@
-//! From a [`ProcessSpec`] to what the system is given: the program found, arguments and environment checked.
+//! Resolves a [`ProcessSpec`] to a command for the system: finds the program and checks arguments and environment.
 //!
-//! Everything that can be known to be wrong before the spawn is an error of its own here, so that "the program is missing"
-//! never stands for a missing folder. The rest (races, interpreters) comes back from the spawn as an errno.
+//! Each fault that can be found before the spawn has its own error here, so that "the program is missing" never means a missing
+//! folder. Other faults (races, interpreters) come back from the spawn as an errno.
 
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
@@ -33,7 +33,7 @@ pub(crate) struct ResolvedCommand {
     pub cwd: Option<PathBuf>,
     /// The value of [`MARK`].
     pub mark: String,
-    /// What `Input::File` names.
+    /// The opened file of `Input::File`.
     pub input: Option<File>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
     Ok(ResolvedCommand { program, argv, environment, cwd: spec.cwd.clone(), mark, input })
 }
 
-/// What can't be had together.
+/// Refuses combinations of stdio and input that are not supported.
 fn check_stdio(spec: &ProcessSpec) -> Result<()> {
     match (&spec.stdio, &spec.input) {
         (Stdio::Piped, _) | (Stdio::Inherit, Input::Null | Input::Inherit) => Ok(()),
@@ -90,7 +90,7 @@ fn check_stdio(spec: &ProcessSpec) -> Result<()> {
     }
 }
 
-/// What programs ask of a terminal by their environment. The host's own terminal is another one, of another size.
+/// Sets the variables that describe the program's terminal. The host's own terminal is another one, of another size.
 fn describe_terminal(variables: &mut Vec<(OsString, OsString)>, environment: &Environment) {
     let is_given = |name: &str| environment.changes.iter().any(|(given, _)| given == name);
     for name in ["COLUMNS", "LINES"] {
@@ -105,7 +105,7 @@ fn describe_terminal(variables: &mut Vec<(OsString, OsString)>, environment: &En
 
 fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
     let path = spec.cwd.as_ref().map_or_else(|| path.to_path_buf(), |cwd| cwd.join(path));
-    // What a program may read unsandboxed it may be given by any way.
+    // A program without a sandbox can read the targets of links itself, so links are checked for sandboxed programs only.
     let contained = spec.sandbox.as_ref().map(|_| spec.contained()).unwrap_or_default();
     let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
     let failed = |problem: String, errno: i32| {
@@ -161,7 +161,7 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
     }
 }
 
-/// What helps against want; empty for other refusals.
+/// Advice for a lack of descriptors, processes or memory; empty for other errors.
 fn remedy(errno: i32) -> &'static str {
     match errno {
         nix::libc::EMFILE | nix::libc::ENFILE => {
@@ -275,7 +275,8 @@ fn not_executable(command: &str, program: &Path) -> Error {
         .with("command", command)
 }
 
-/// As the shell finds it: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on PATH.
+/// Finds a program like a shell: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on
+/// PATH.
 fn find_program(command: &str, path: Option<&OsStr>, cwd: Option<&Path>) -> Result<PathBuf> {
     let in_cwd = |relative: &Path| match cwd {
         Some(cwd) => cwd.join(relative),

@@ -1,17 +1,17 @@
-//! PURE. What becomes of a run by what its tree tells.
+//! PURE. Decides the stage of a run's end by the events of its process tree.
 //!
-//! | the tree tells | the command has exited | then |
+//! | event of the tree | the command has exited | consequence |
 //! |---|---|---|
-//! | its exit | | the watchdog decides what is done with pipes and strays |
-//! | that it is dying | | the clock of the kill begins anew |
-//! | that it is gone | yes | the run is over, with the command's own status |
-//! | that it is gone | no | it could not be killed: nobody can say how it will end, or when its pipes do; nothing more is waited for |
-//! | that its guard was lost | | that is the reason, whatever was told before; nothing more is waited for |
+//! | the command exited | | the watchdog decides about pipes and strays |
+//! | killed processes are still ending | | the time limit of the kill starts again |
+//! | the tree is gone | yes | the run is over, with the command's own status |
+//! | the tree is gone | no | it could not be killed, and its end is unknown; the runner stops waiting |
+//! | the guard was lost | | this is the reason of the end, whatever was reported before; the runner stops waiting |
 
 use super::launch::{ExitStatus, TreeEvent};
 use super::spec::ProcessUsage;
 
-/// How a tree ended, as far as anybody can say.
+/// The end of a tree, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct End {
     pub status: Option<ExitStatus>,
@@ -21,7 +21,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Nobody answers any more: it may live.
+    /// The end of a tree that nothing reports on any more; it may be alive.
     pub(super) const UNKNOWN: End = End {
         status: None,
         usage: ProcessUsage { user_ms: 0.0, system_ms: 0.0, max_rss_bytes: 0 },
@@ -30,16 +30,16 @@ impl End {
     };
 }
 
-/// How far a run has come on its way to the end.
+/// The stage of a run's end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum EndStage {
     Exited,
     Dying,
     Over {
         end: End,
-        /// What held the tree was killed.
+        /// The guard that held the tree was killed.
         is_lost: bool,
-        /// Nothing more is to be waited for.
+        /// The runner stops waiting for anything else.
         gives_up: bool,
     },
 }

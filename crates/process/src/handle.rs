@@ -1,4 +1,4 @@
-//! The cloneable handle of a run. All state is the owner task's; a handle only gives orders and awaits the shared end.
+//! The cloneable handle of a run. The owner task holds all state; a handle sends orders and awaits the shared end.
 
 use super::life;
 use super::newcomer::{Moment, Newcomer};
@@ -35,7 +35,7 @@ pub fn spawn(spec: ProcessSpec) -> Process {
     spawn_after(spec, Admission::free())
 }
 
-/// As [`spawn`], when it is admitted. Its clocks start with the program; a stop while it waits is told at once.
+/// Like [`spawn`], but waits for admission first. The clocks start with the program. A stop during the wait is reported at once.
 pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
     let (orders, received) = mpsc::unbounded_channel();
     let (publisher, published) = Publisher::new(spec.command.clone());
@@ -65,12 +65,12 @@ impl Process {
         self.contained.clone()
     }
 
-    /// What the log calls it by.
+    /// Number of the run in the log.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// How the run ended; resolves when the tree is gone. May be awaited many times.
+    /// The end of the run; resolves when the tree is gone. May be awaited many times.
     pub async fn outcome(&self) -> Arc<Outcome> {
         let mut outcome = self.published.outcome.clone();
         let value = outcome.wait_for(Option::is_some).await.map(|value| value.clone());
@@ -83,15 +83,15 @@ impl Process {
         let _ = self.orders.send(Order::Stop(WantedEnd::because(reason)));
     }
 
-    /// As [`Process::stop`] with `Killed`, but what the group is sent is the signal of this number, now; by SIGKILL the whole tree is
-    /// ended at once. A number that is no signal's is SIGTERM.
+    /// Like [`Process::stop`] with `Killed`, but sends the group the signal of this number at once. SIGKILL ends the whole tree
+    /// at once. An unknown number means SIGTERM.
     pub fn kill(&self, signal: i32) {
         let signal = Signal::try_from(signal).unwrap_or(Signal::SIGTERM);
         let stop = WantedEnd { reason: StopReason::Killed, signal: Some(signal) };
         let _ = self.orders.send(Order::Stop(stop));
     }
 
-    /// Another size for the program's terminal (`Stdio::Terminal`); nothing happens where there is none.
+    /// Resizes the program's terminal (`Stdio::Terminal`); does nothing without one.
     pub fn resize(&self, size: TerminalSize) {
         let _ = self.orders.send(Order::Resize(size));
     }
@@ -131,14 +131,14 @@ impl Process {
         WeakProcess { orders: self.orders.downgrade() }
     }
 
-    /// What the tree has used so far, and how many processes it has right now; zeros after the end.
+    /// Resources that the tree has used so far, and its current number of processes; zeros after the end.
     pub async fn tree_usage(&self) -> TreeUsage {
         let (reply, usage) = oneshot::channel();
         let _ = self.orders.send(Order::TreeUsage(reply));
         usage.await.unwrap_or_default()
     }
 
-    /// Who was born into the tree between these two, and lives; nobody after the end.
+    /// Living processes of the tree that were born between the two moments; empty after the end.
     pub async fn newcomers(&self, since: Moment, until: Moment) -> Vec<Newcomer> {
         let (reply, found) = oneshot::channel();
         let _ = self.orders.send(Order::Newcomers { since, until, reply });
@@ -153,7 +153,7 @@ pub struct WeakProcess {
 }
 
 impl WeakProcess {
-    /// As [`Process::stop`]; false when the run's handles are all gone.
+    /// Like [`Process::stop`]; false when all handles of the run are gone.
     pub fn stop(&self, reason: StopReason) -> bool {
         let stop = Order::Stop(WantedEnd::because(reason));
         self.orders.upgrade().is_some_and(|orders| orders.send(stop).is_ok())

@@ -1,4 +1,4 @@
-//! PURE. What is kept of a stream: its head and its tail, bounded, cut at line borders.
+//! PURE. The kept part of a stream: its head and its tail, bounded, cut at line borders.
 
 use memchr::{memchr, memrchr};
 
@@ -25,13 +25,13 @@ impl Keep {
         self.tail.push(&bytes[room..]);
     }
 
-    /// Once the tail is full, and large: its oldest bytes, for the next ones to be read over them without a copy in between.
-    /// What is written there and then not [`Keep::commit`]ted would be torn text: for reads that count what they wrote.
+    /// The oldest bytes of a tail that is full and large, so that the next read goes there without a copy in between. The
+    /// caller must [`Keep::commit`] as many bytes as it wrote; otherwise the text is torn.
     pub(crate) fn oldest(&mut self) -> Option<&mut [u8]> {
         self.tail.oldest()
     }
 
-    /// So many bytes were read over [`Keep::oldest`]; gives them back.
+    /// Takes in `length` bytes that were read over [`Keep::oldest`], and returns them.
     pub(crate) fn commit(&mut self, length: usize) -> &[u8] {
         self.total += length as u64;
         self.tail.commit(length)
@@ -66,7 +66,7 @@ impl Keep {
         }
     }
 
-    /// The same, undecoded: what follows may complete its last character.
+    /// The kept output, undecoded: later output may complete its last character.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         let truncated = self.truncated();
         let Keep { head: mut bytes, tail, total, .. } = self;
@@ -130,7 +130,7 @@ const LARGE_RING_BYTES: usize = 1 << 20;
 struct Ring {
     bytes: Vec<u8>,
     limit: usize,
-    /// Where the oldest byte is, once the ring is full.
+    /// Index of the oldest byte, once the ring is full.
     start: usize,
 }
 

@@ -1,7 +1,8 @@
-//! The one interface between a run and how its program is started and held: [`launch`] gives pipes and a [`Tree`].
+//! Starts a run's program: [`launch`] returns its pipes and a [`Tree`], the one interface to the processes of a run.
 //!
-//! A tree says when its command exited and when everything is gone; it is given signals, told to be killed, and, after the exit, to
-//! finish. `guarded` is the launcher under guard; `direct` the one without: process group, parents and marks.
+//! A tree reports the exit of its command and the end of all its processes. It takes signals, an order to kill, and, after the
+//! exit, an order to finish. `guarded` launches under a guard; `direct` launches without one: by process group, parents and
+//! marks.
 
 mod direct;
 #[cfg(target_os = "linux")]
@@ -48,7 +49,7 @@ impl Tree {
         }
     }
 
-    /// To the process group.
+    /// Signals the process group.
     pub(crate) fn signal(&mut self, signal: Signal) {
         match self {
             Tree::Direct(tree) => tree.signal(signal),
@@ -135,7 +136,7 @@ pub(crate) async fn launch(
     Ok(launched.with_tree(Tree::Direct))
 }
 
-/// What a sandbox could hold here.
+/// The sandbox features of this kernel.
 pub fn sandbox_support() -> SandboxSupport {
     #[cfg(target_os = "linux")]
     return SandboxSupport::new(landlock_abi(), seccomp_notifies());
@@ -143,13 +144,13 @@ pub fn sandbox_support() -> SandboxSupport {
     SandboxSupport::new(0, false)
 }
 
-/// What held the sandbox of a run that was started.
+/// The sandbox features that were in force for a run that was started.
 pub(crate) fn sandbox_report(spec: &ProcessSpec) -> Option<SandboxReport> {
     let landlock = sandbox_support().landlock;
     spec.sandbox.as_ref().map(|sandbox| SandboxReport::new(sandbox, landlock))
 }
 
-/// What the tree below `root` has used so far; reads the process table.
+/// Usage so far of the tree below `root`; reads the process table.
 pub(crate) async fn tree_usage(root: i32) -> TreeUsage {
     blocking(move || ProcessTable::read().unwrap_or_default().usage(root)).await.unwrap_or_default()
 }

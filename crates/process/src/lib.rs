@@ -1,17 +1,18 @@
-//! Runs a program under watch.
+//! Runs and supervises a program.
 //!
-//! [`spawn`] starts one owner task a run (`life`) and gives a cloneable [`Process`]. The owner waits for its admission and resolves the
-//! command (`start`, `command`), has it started off the JavaScript thread (`launch`), and then waits in one `select!` (`runner`) for
-//! orders from the handles, for the tree (`launch::Tree`), for its clock, and for bytes (`outputs`, which go to the `outlet`). What
-//! follows from an event is decided by pure siblings: `watchdog` (clocks, the ladder of a kill), `end` (what the tree tells), `keep`
-//! (bounded head and tail), `line`. What is known at the end makes the `report`, which the `publisher` tells.
+//! [`spawn`] starts one owner task per run (`life`) and returns a cloneable [`Process`]. The owner waits for its admission and
+//! resolves the command (`start`, `command`), and starts it off the JavaScript thread (`launch`). Then it waits in one
+//! `select!` (`runner`) for orders from the handles, for the tree (`launch::Tree`), for its clock, and for bytes (`outputs`,
+//! which go to the `outlet`). Pure siblings decide the next step: `watchdog` (time limits, the sequence of signals), `end`
+//! (events of the tree), `keep` (bounded head and tail), `line`. At the end the `report` makes the outcome, and the `publisher`
+//! publishes it.
 //!
 //! - Done is the command's exit, not its pipes' end: pipes that others hold are read for `drain`, then strays are killed.
 //! - The end is published once, when the tree is gone; every handle may await it.
 //! - Dropping the last handle kills the tree, as a backstop.
-//! - Every run has a mark that its processes inherit and that names its host, and a line in this user's list (`roster`): what there is
-//!   can be seen, and what a dead host left reaped (`census`).
-//! - What a run prints is kept on `record` where that is wanted.
+//! - Every run has a mark that its processes inherit and that names its host, and a line in this user's list (`roster`). So
+//!   running trees can be listed, and those of a dead host reaped (`census`).
+//! - The output of a run is kept on `record` if that is requested.
 //! - A reader (`sink`) that is too slow stops the reading, and with it the idle clock.
 
 mod census;

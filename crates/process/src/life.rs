@@ -1,4 +1,4 @@
-//! A run from the wish for it to its published end.
+//! The life of a run, from its request to its published end.
 
 use super::on_record;
 use super::order::Order;
@@ -28,7 +28,7 @@ pub(super) async fn run(
 ) {
     let mut early = Vec::new();
     let mut opened = Opened::default();
-    // What admitted it is held to the end.
+    // `_held` keeps the run's slot until the run has ended.
     let (begun, _held) = start(&spec, admission, &mut orders, &mut early, &mut opened).await;
     let launched = match begun {
         Begun::Launched(launched) => *launched,

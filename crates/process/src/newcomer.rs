@@ -1,14 +1,15 @@
-//! Who was born into a tree in a stretch of time: what an agent started for one piece of work, and may have left running behind it.
+//! Finds processes that were born into a tree in a span of time: those that an agent started for one piece of work and may have
+//! left running.
 
 use super::census::command_of;
 use ground::os::{ProcessIdentity, ProcessTable, blocking, kill_process, start_time, ticks_now};
 use std::time::Duration;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// For the killed to be gone.
+/// Longest wait until killed processes are gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A moment that births are compared with.
+/// A moment to which the start times of processes are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
@@ -25,8 +26,8 @@ pub struct Newcomer {
     pub command: String,
 }
 
-/// Those below `root` that were born between these two, each included: births are known to ten milliseconds. None where there is no
-/// process table.
+/// Living descendants of `root` that started between the two moments, both included: start times are known to ten milliseconds.
+/// Empty where there is no process table.
 pub(super) async fn newcomers(root: i32, since: Moment, until: Moment) -> Vec<Newcomer> {
     let look = move || {
         let born = ProcessTable::read().unwrap_or_default().descendants(root);

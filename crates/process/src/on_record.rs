@@ -1,4 +1,4 @@
-//! What a run says of itself in its record: how it begins and how it ends. docs/record.md has the fields.
+//! The start and the end of a run as its record holds them. docs/record.md has the fields.
 
 use super::command::ResolvedCommand;
 use super::spec::{Containment, Environment, EnvironmentBase, Outcome, ProcessSpec, Strays};

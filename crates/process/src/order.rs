@@ -1,4 +1,4 @@
-//! What the handles of a run have its owner do.
+//! Orders from the handles of a run to its owner task.
 
 use super::newcomer::{Moment, Newcomer};
 use super::sink::Sink;
@@ -7,7 +7,7 @@ use ground::os::{TerminalSize, TreeUsage};
 use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 
-/// What the handles have the owner task do.
+/// An order from a handle to the owner task.
 pub(super) enum Order {
     Stop(WantedEnd),
     Resize(TerminalSize),
@@ -17,16 +17,16 @@ pub(super) enum Order {
     Newcomers { since: Moment, until: Moment, reply: oneshot::Sender<Vec<Newcomer>> },
 }
 
-/// The end that somebody wants.
+/// A request to end the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WantedEnd {
     pub reason: StopReason,
-    /// What the group is sent in place of SIGTERM: at once, also when it has been sent another one before.
+    /// The signal to send to the group in place of SIGTERM. It is sent at once, even if another signal was sent before.
     pub signal: Option<Signal>,
 }
 
 impl WantedEnd {
-    /// By the ladder's own signals.
+    /// The end by the usual sequence of signals.
     pub(super) fn because(reason: StopReason) -> WantedEnd {
         WantedEnd { reason, signal: None }
     }

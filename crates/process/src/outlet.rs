@@ -1,4 +1,4 @@
-//! Where goes what is read: to the run's reader, and on record. When one of them has no room, what it takes is not read.
+//! Passes a run's output to its reader and to its record. A stream is not read while one of them has no room for it.
 
 use super::sink::Sink;
 use super::spec::Stream;
@@ -55,7 +55,7 @@ impl Outlet {
         }
     }
 
-    /// Of a reader that panicked nothing is wanted.
+    /// Drops a reader that panicked, without another call to it.
     pub(super) fn abandon(&mut self) {
         self.sink = None;
     }
@@ -64,7 +64,7 @@ impl Outlet {
         self.record.take()
     }
 
-    /// Whether the reader's lack of room keeps this stream from being read, or the record's, which takes both.
+    /// Whether this stream must not be read, because its reader or the record (which takes both streams) has no room.
     pub(super) fn holds(&self, stream: Stream) -> bool {
         self.is_paused
             && (self.sink.as_ref().is_some_and(|sink| sink.takes(stream))
@@ -84,7 +84,7 @@ impl Outlet {
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Both are asked: each has to know whom to wake.
+        // Both are polled, because each has to register the waker.
         let in_sink = self.sink.as_mut().map_or(Poll::Ready(()), |sink| sink.poll_room(context));
         let in_record = self.record.as_mut().map_or(Poll::Ready(()), |record| record.poll_room(context));
         if in_sink.is_ready() { in_record } else { Poll::Pending }

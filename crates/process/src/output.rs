@@ -1,4 +1,4 @@
-//! One stream of a run: its pipe, and what is kept of it.
+//! One stream of a run: its pipe, and the kept part of its output.
 
 use super::keep::Keep;
 use ground::os::Pipe;
@@ -11,16 +11,16 @@ pub(super) const READ_BYTES: usize = 64 << 10;
 const FLOOD_BYTES: u64 = 1 << 20;
 
 thread_local! {
-    /// One a thread: it is never held over an await.
+    /// The read buffer of a thread. It is never held over an await.
     pub(super) static READ_BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
-/// Who is asked whether there is something to read.
+/// The source of the answer whether there is something to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
-    /// tokio, who was told, and forgets when a read finds nothing.
+    /// tokio, which gets readiness events from the system, and clears its flag when a read finds nothing.
     Tokio,
-    /// The pipe itself: before a verdict on silence, and for the last look.
+    /// The pipe itself: used before a verdict on silence, and for the last read.
     Pipe,
 }
 

@@ -1,4 +1,4 @@
-//! What a program prints: its two streams, and when they told something.
+//! A run's stdout and stderr, and the times of their last output.
 
 use super::keep::Keep;
 use super::output::{Ask, Output, READ_BUFFER};
@@ -11,12 +11,12 @@ use std::future::pending;
 use std::io;
 use std::time::Instant;
 
-/// What a read brought.
+/// The result of a read.
 pub(super) enum Read {
     Nothing,
-    /// Nothing yet: to be asked again.
+    /// The read was interrupted and has to be repeated.
     Interrupted,
-    /// Something was taken, or refused for a line that is too long.
+    /// Bytes were accepted, or refused because of a line that is too long.
     Something(Result<(), LineTooLong>),
     Ended,
 }
@@ -84,7 +84,7 @@ impl Outputs {
         ask: Ask,
         take: impl FnOnce(&[u8], Instant) -> Result<(), LineTooLong>,
     ) -> Read {
-        // What follows from a read may read again: the buffer is given back first.
+        // The steps that follow a read may read again, so the buffer is returned first.
         READ_BUFFER.with_borrow_mut(|buffer| {
             let output = match stream {
                 Stream::Stdout => &mut self.stdout,
@@ -112,12 +112,12 @@ impl Outputs {
         output.pipe.take().is_some()
     }
 
-    /// Gives a sink what came before it; the stream of a line that is too long for it.
+    /// Gives a new sink the earlier output. Returns the stream in which a line is too long for it.
     pub(super) fn catch_up(&self, sink: &mut dyn Sink) -> Option<Stream> {
         let mut too_long = None;
         for stream in Stream::BOTH.into_iter().filter(|stream| sink.takes(*stream)).collect::<Vec<_>>() {
             let output = self.of(stream);
-            // What was left out meanwhile can't be given any more; the bounded text says so in a line of its own.
+            // Output that was dropped meanwhile can't be given any more; the bounded text has a line that says so.
             let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_bytes());
             let given = give(sink, stream, &kept);
             let ended = if output.pipe.is_none() { given.and_then(|()| sink.end(stream)) } else { given };
@@ -128,7 +128,7 @@ impl Outputs {
         too_long
     }
 
-    /// What is kept, for the end.
+    /// Takes the kept output of both streams, at the end of the run.
     pub(super) fn take_kept(&mut self) -> [Keep; 2] {
         [&mut self.stdout, &mut self.stderr].map(|output| std::mem::replace(&mut output.keep, Keep::new(1)))
     }

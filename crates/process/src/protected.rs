@@ -1,9 +1,10 @@
-//! Files that a program in a sandbox may write, and that run later, outside of it: hooks of git, settings of editors and agents, scripts
-//! of a package. They are looked at before the start and after the end. What differs is told, and put back where that is asked for.
+//! Files that a sandboxed program may write and that run later, outside of the sandbox: git hooks, settings of editors and
+//! agents, scripts of a package. They are examined before the start and after the end. Differences are reported, and undone on
+//! request.
 //!
-//! The folders are held from before the start (`os::HeldFolder`), so that the program can't show others at the end, and nothing is
-//! written through a link. What is compared are contents, by a keyed hash: times can be set by whoever owns the file. What is more than
-//! the limits is told as changed, because nobody has looked at it.
+//! The folders are held open from before the start (`os::HeldFolder`), so that the program can't swap them, and nothing is
+//! written through a link. Contents are compared by a keyed hash, because the owner of a file can set its times. Files beyond
+//! the limits are reported as changed, because they were not examined.
 
 use super::sandbox::{Protect, contained_folders};
 use super::spec::ProcessSpec;
@@ -18,40 +19,40 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Of one name that is a folder; one with more is told as changed.
+/// Most files below one name that is a folder; a folder with more is reported as changed.
 const MAX_FILES: usize = 2000;
 const MAX_DEPTH: usize = 8;
-/// Of a longer file its stamp is compared. A file that is to be put back may not be longer.
+/// Largest file whose content is compared; of a larger one the metadata is compared. A file to be restored may not be larger.
 const MAX_BYTES: u64 = 8 << 20;
-/// Limit of the content that is read for one folder of `write`. Beyond it stamps are compared.
+/// Most bytes read for one folder of `write`; beyond it, metadata is compared.
 const MAX_BYTES_OF_ALL: u64 = 64 << 20;
-/// Limit of the content that is kept in memory to be put back.
+/// Most bytes kept in memory to restore files.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
-/// Named at most.
+/// Most changed files that are named.
 const MAX_CHANGED: usize = 100;
-/// Of this file the member `scripts` counts.
+/// The file of which only the member `scripts` is compared.
 const PACKAGE: &str = "package.json";
 const PACKAGE_SCRIPTS: &str = "package.json scripts";
 
-/// What there was before the start.
+/// The protected files as they were before the start.
 pub(super) struct Protected {
     protect: Protect,
     hasher: RandomState,
     folders: Vec<(HeldFolder, Prints)>,
 }
 
-/// Files that were made, changed or removed since.
+/// Files that were made, changed or removed since the start.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
     pub changed: Vec<String>,
     pub restored: Vec<String>,
 }
 
-/// Files of the protected names in one folder, by their paths below it.
+/// The protected files in one folder, by their paths below it.
 #[derive(Default)]
 struct Prints {
     entries: BTreeMap<PathBuf, Entry>,
-    /// Names that have more than is looked at.
+    /// Names with more files than the limit.
     cut: BTreeSet<PathBuf>,
     read_bytes: u64,
     kept_bytes: u64,
@@ -59,21 +60,21 @@ struct Prints {
 
 struct Entry {
     print: u64,
-    /// `None`: it can't be put back.
+    /// The content to restore; `None` if it can't be restored.
     kept: Option<Kept>,
 }
 
-/// Content that is put back.
+/// Content to restore.
 enum Kept {
     File { bytes: Vec<u8>, mode: u32 },
     Link(OsString),
 }
 
 impl Protected {
-    /// `None` where nothing is to be looked at. Blocks.
+    /// `None` if there is nothing to protect. Blocks.
     ///
     /// # Errors
-    /// `INVALID_OPTION` where more is to be put back than can be kept.
+    /// `INVALID_OPTION` if the files to restore exceed the limits.
     pub(super) fn before(spec: &ProcessSpec) -> Result<Option<Protected>, Error> {
         let Some(sandbox) = spec.sandbox.as_ref() else { return Ok(None) };
         let protect = sandbox.protect.clone();
@@ -84,7 +85,7 @@ impl Protected {
         let hasher = RandomState::new();
         let mut folders = Vec::new();
         for path in &sandbox.write {
-            // The start refuses a path that can't be opened, and a file has nothing below it.
+            // The start refuses a folder that can't be opened by now.
             let Ok(folder) = HeldFolder::open(&cwd.join(path), &contained) else { continue };
             let prints = Prints::of(&folder, &protect, &hasher);
             if let Some(path) = prints.first_unkept(&protect) {
@@ -139,7 +140,7 @@ impl Prints {
     fn of(folder: &HeldFolder, protect: &Protect, hasher: &RandomState) -> Prints {
         let mut prints = Prints::default();
         let told = protect.told.iter().map(|name| (name, false));
-        // These come last, so that a name of both lists is kept.
+        // The names to restore come last, so that the content of a name in both lists is kept.
         for (name, keeps) in told.chain(protect.restored.iter().map(|name| (name, true))) {
             prints.add_name(folder, name, keeps, hasher);
         }
@@ -155,12 +156,12 @@ impl Prints {
         let mut walk = Walk { hasher, is_package, keeps, name: path, prints: self, left: MAX_FILES };
         match folder.open_below(parent) {
             Ok(parent) => walk.add(&parent, last, path, MAX_DEPTH),
-            // A link, or a file ".git" that names another folder, leads git elsewhere.
+            // An entry on the way leads elsewhere: a link, or a file ".git" that names another folder.
             Err(_) => walk.add_first_that_is_no_folder(folder, parent),
         }
     }
 
-    /// First path that has to be put back and can't be.
+    /// The first path that is to be restored and can't be.
     fn first_unkept(&self, protect: &Protect) -> Option<&Path> {
         let is_restored = |path: &&Path| {
             protect
@@ -259,7 +260,7 @@ impl Walk<'_> {
 enum Scripts {
     Are(String),
     Absent,
-    /// It is no JSON to us; others may read it.
+    /// The file is no JSON for our parser; other programs may read it.
     Unread,
 }
 
@@ -347,12 +348,12 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// What is told of a change in a folder with a repository and a package.
+    /// The reported changes in a folder with a repository and a package.
     fn told(change: impl FnOnce(&Path)) -> Vec<String> {
         changes(None, change, |_| {}).0
     }
 
-    /// What is told of a change, and what was put back; then a look at the folder.
+    /// The reported and the restored changes; calls `look` with the folder at the end.
     fn changes(
         protect: Option<Protect>,
         change: impl FnOnce(&Path),
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn no_trick_hides_a_change() {
-        // The same length and times.
+        // The change keeps the length and the times.
         let kept_times = |top: &Path| {
             let config = top.join(".git/config");
             let times = fs::metadata(&config).unwrap().modified().unwrap();
@@ -455,7 +456,7 @@ mod tests {
             fs::write(top.join("package.json"), "\u{feff}{\"scripts\":{\"test\":\"false\"}}").unwrap();
         };
         assert_eq!(told(marked), ["package.json"]);
-        // Longer than what is read, its length and times as they were.
+        // A file beyond the size limit, with its length and times unchanged.
         let folder = tempfile::tempdir().unwrap();
         let long = folder.path().join(".envrc");
         fs::File::create(&long).unwrap().set_len(MAX_BYTES + 1).unwrap();

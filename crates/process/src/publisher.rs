@@ -1,19 +1,19 @@
-//! What a run tells its handles, each once: that it began, and how it ended.
+//! Publishes the start and the end of a run to its handles, each once.
 
 use super::spec::Outcome;
 use ground::error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What the owner task publishes, each once. It lives in that task and nowhere else: however the task ends, by a panic or because
-/// its runtime is gone, the handles hear of an end.
+/// The owner task's side: publishes the start and the end, each once. Only that task holds it, so the handles get an end however
+/// the task ends, even by a panic or with its runtime.
 pub(super) struct Publisher {
     command: String,
     started: watch::Sender<Option<Result<u32>>>,
     outcome: watch::Sender<Option<Arc<Outcome>>>,
 }
 
-/// Where the handles hear of it.
+/// The handles' side.
 #[derive(Clone)]
 pub(super) struct Published {
     pub started: watch::Receiver<Option<Result<u32>>>,

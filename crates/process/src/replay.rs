@@ -1,11 +1,11 @@
-//! What was kept of a run's output, for a reader that comes late.
+//! Gives the kept output of a run to a reader that comes late.
 
 use super::output::READ_BYTES;
 use super::sink::Sink;
 use super::spec::{Outcome, Stream};
 use ground::line::LineTooLong;
 
-/// Gives a sink what was kept of an ended run.
+/// Gives a sink the kept output of an ended run.
 pub(super) fn replay(outcome: &Outcome, sink: &mut dyn Sink) {
     if let Some(result) = &outcome.result {
         for stream in [Stream::Stdout, Stream::Stderr] {

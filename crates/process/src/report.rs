@@ -1,4 +1,4 @@
-//! What is told of a run when it is over.
+//! Makes the outcome of a run when it is over.
 
 use super::end::End;
 use super::keep::Keep;
@@ -10,7 +10,7 @@ use ground::os::blocking;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// More text than this is decoded on another thread: the owner tasks of all runs share this one.
+/// More text than this is decoded on another thread, because the owner tasks of all runs share this one.
 const MUCH_TEXT: u64 = 1 << 20;
 
 /// Everything that an outcome is made of.
@@ -83,10 +83,10 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What is kept of a stream: its text, and its bytes where that is something else.
+/// The kept output of a stream: its text, and its bytes if they differ from the text.
 type Text = (String, Option<Vec<u8>>);
 
-/// Of both streams. Without a thread for much of it, it takes the other runs' time.
+/// The kept output of both streams. Much text is converted on a thread that may block, so as not to take time from other runs.
 async fn texts_of(kept: [Keep; 2], encoding: Encoding) -> [Text; 2] {
     if encoding == Encoding::Bytes {
         return kept.map(|kept| (String::new(), Some(kept.into_bytes())));

@@ -1,10 +1,11 @@
-//! The list of this user's trees: a small file a run, that a `sheepdog ps` finds, also when the host is gone.
+//! The list of this user's trees: one small file per run, from which `sheepdog ps` finds a run even when its host is gone.
 //!
-//! The files lie in a folder of the user's own ([`folder`]), named by the run's mark. A sandbox may have been given that folder, so it is
-//! opened as such folders are (`os::HeldFolder`), and `census` believes no line that its processes don't prove. A run is written down when it has lived for
-//! [`WORTH_A_LINE`] (shorter ones cost nothing), and crossed out when it has ended and nobody of it is left. The time of a file's last
-//! change is that of the run's last output, to a second. Losing a file loses a name and no more: trees are found by their marks
-//! (`census`). Everything on the disk happens on one thread where it may block (`roster_queue`).
+//! The files lie in a private folder of the user ([`folder`]), named by the run's mark. A sandbox may have been given that
+//! folder, so it is opened without trust (`os::HeldFolder`), and `census` believes no line that its processes don't prove. A
+//! run is listed when it has lived for [`WORTH_A_LINE`] (shorter ones cost nothing). It is removed when it has ended and none
+//! of its processes is left. The modification time of a file is that of the run's last output, to a second. Losing a file loses
+//! a name and no more: trees are found by their marks (`census`). All disk access happens on one thread that may block
+//! (`roster_queue`).
 
 use super::launch::Launched;
 use super::roster_queue::enqueue;
@@ -31,12 +32,12 @@ const MAX_NAME_BYTES: usize = 200;
 /// Digits of a mark that name its tree: so many that two trees of a machine never share them by chance.
 const ID_DIGITS: usize = 16;
 
-/// What `sheepdog ps` calls the tree of this mark.
+/// The name of a tree in `sheepdog ps`.
 pub(super) fn tree_id(mark: &str) -> &str {
     mark.get(..ID_DIGITS).unwrap_or_default()
 }
 
-/// What is written down of a run.
+/// The file of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Entry {
@@ -44,12 +45,12 @@ pub(super) struct Entry {
     pub name: Option<String>,
     pub command: String,
     pub pid: i32,
-    /// What everything of the run is below: its outer guard, or the command itself.
+    /// Pid of the process above all others of the run: its outer guard, or the command itself.
     pub root: i32,
     pub root_start: u64,
     pub started_at_ms: u64,
     pub keeps_strays: bool,
-    /// The run is over, and left somebody behind on purpose.
+    /// The run is over, and left processes behind on purpose.
     pub has_ended: bool,
     pub record: Option<PathBuf>,
 }
@@ -70,7 +71,7 @@ impl Entry {
         }
     }
 
-    /// What everything of the run is below, if that is still alive.
+    /// The process above all others of the run, if it is still alive.
     pub(super) fn root(&self) -> Option<ProcessIdentity> {
         let root = ProcessIdentity { pid: self.root, start_time: self.root_start };
         (start_time(root.pid) == Some(root.start_time)).then_some(root)
@@ -147,7 +148,7 @@ impl Enrolled {
                 cross_out_ended(&folder, &entry);
             }
         };
-        // To look for who was kept takes a while, in which nobody else's line should wait.
+        // The search for kept processes takes a while, and must not hold up the lines of other runs.
         if self.entry.keeps_strays {
             tokio::spawn(blocking(cross_out));
         } else {
@@ -173,20 +174,20 @@ pub(super) fn entries() -> Vec<(Entry, SystemTime)> {
             let mut text = Vec::new();
             file.take(MAX_ENTRY_BYTES).read_to_end(&mut text).ok()?;
             let entry: Entry = serde_json::from_slice(&text).ok()?;
-            // What is in a file is not believed to be another's.
+            // A file counts only under the name of its own mark.
             (name == entry.mark).then_some((entry, facts.modified().ok()?))
         })
         .collect()
 }
 
-/// Nobody of it is left. Blocks.
+/// Removes a run of which no process is left. Blocks.
 pub(super) fn cross_out(mark: &str) {
     if let Some(folder) = opened() {
         remove(&folder, mark);
     }
 }
 
-/// Who was kept is found by the mark, and named by the entry.
+/// Marks an ended run as ended if processes were kept, so that they still have a name; otherwise removes it.
 fn cross_out_ended(folder: &HeldFolder, entry: &Entry) {
     if entry.keeps_strays && has_kept(&entry.mark) {
         let _ = write(folder, &Entry { has_ended: true, ..entry.clone() });
@@ -195,7 +196,8 @@ fn cross_out_ended(folder: &HeldFolder, entry: &Entry) {
     }
 }
 
-/// Who is just beginning another program has no environment for a moment: one look is not enough to call nobody there.
+/// Whether processes with this mark live. It takes several looks: a process in the middle of execve has no environment for a
+/// moment.
 fn has_kept(mark: &str) -> bool {
     (0..LOOKS).any(|look| {
         if look > 0 {

@@ -1,12 +1,12 @@
-//! What is to be written in the list of trees, one thing after the other: a burst of runs must not be a burst of threads that
-//! fight for one folder, and a folder on a dead disk holds one thread and no more.
+//! The queue of writes to the list of trees, which run one after the other. A burst of runs must not become a burst of threads
+//! that compete for one folder, and a folder on a dead disk holds up only one thread.
 
 use ground::lock::lock;
 use ground::os::blocking;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-/// More can only wait behind a dead disk: then names are lost, and nothing else.
+/// Most waiting writes. The limit is only reached behind a dead disk; then names are lost, and nothing else.
 const MOST_WAITING: usize = 10_000;
 
 type Work = Box<dyn FnOnce() + Send>;

@@ -1,7 +1,8 @@
 //! The owner of a run under way: it alone holds the pipes, the clocks and the tree.
 //!
-//! One `select!` names what happened and calls `on_<event>`; what follows from it is decided by the [`Watchdog`], and by `end` where
-//! the tree tells it. The run is over when the tree is gone and both pipes were read to their end, or closed at the end of the drain.
+//! One `select!` receives each event and calls `on_<event>`. The [`Watchdog`] decides the next step, or `end` if the event came
+//! from the tree. The run is over when the tree is gone and both pipes were read to their end, or closed at the end of the
+//! drain.
 
 use super::end::{End, EndStage, stage_of};
 use super::launch::{Launched, Pipes, Tree, TreeEvent, tree_usage};
@@ -28,9 +29,9 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;
-/// What may be waiting in a pipe at the exit at most: larger pipes need a privilege.
+/// Most bytes that can wait in a pipe at the exit; larger pipes need a privilege.
 const PIPE_BYTES: u64 = 4 << 20;
-/// A tree that is killed after a fault of its own watcher is waited for so long.
+/// Longest wait for a tree that is killed after a fault of its own watcher.
 const KILLED_AFTER_FAULT_WITHIN: Duration = Duration::from_secs(12);
 
 pub(super) struct Runner {
@@ -40,12 +41,12 @@ pub(super) struct Runner {
     level: ContainmentLevel,
     watchdog: Watchdog,
     awake: Awake,
-    /// What `awake` said first, and last: how long this process was stopped.
+    /// The first and the last value of `awake`: the time for which this process was stopped.
     lost: [Duration; 2],
     outputs: Outputs,
     outlet: Outlet,
     feed: Option<Feed>,
-    /// Held to the end: without it the program's terminal would hang up.
+    /// Held to the end: dropping it would hang up the program's terminal.
     terminal: Option<Arc<Terminal>>,
     tree: Tree,
     enrolled: Enrolled,
@@ -70,7 +71,7 @@ impl Runner {
         }
         let enrolled = Enrolled::new(Entry::of(&spec, &mark, &launched, record.as_ref()));
         let limits = RunLimits {
-            // Who prints to somebody else's screen is not heard here.
+            // Silence can't be measured when the program prints to the host's own descriptors.
             idle: spec.idle_timeout.filter(|_| spec.stdio != Stdio::Inherit),
             total: spec.timeout,
             kill_grace: spec.kill_grace,
@@ -158,13 +159,13 @@ impl Runner {
         outcome
     }
 
-    /// It is over: out of the list, and its record to be closed.
+    /// Removes the ended run from the list, and returns its record to be closed.
     pub(super) fn leave(mut self) -> Option<Record> {
         self.enrolled.end();
         self.outlet.take_record()
     }
 
-    /// How long this process was stopped since the start of the run, as far as it was told.
+    /// Known time for which this process was stopped since the start of the run.
     fn stopped_for(&self) -> Duration {
         self.lost[1] - self.lost[0]
     }
@@ -193,7 +194,7 @@ impl Runner {
             }
             Some(Order::Resize(size)) => {
                 if let Some(terminal) = &self.terminal {
-                    // Of a terminal that was hung up.
+                    // Resizing fails on a terminal that was hung up, which does not matter.
                     let _ = terminal.resize(size);
                 }
             }
@@ -262,15 +263,15 @@ impl Runner {
         let now = self.now();
         let step = self.watchdog.on_exit(now);
         self.feed = None;
-        // What the program itself wrote is in the pipes by now: it is taken whatever the reader's pace, so that nothing is
-        // lost and nothing waits for a reader that never comes.
+        // All output of the program itself is in the pipes by now. It is read regardless of the reader's pace, so that nothing
+        // is lost and the end does not wait for a reader that never comes.
         self.take_what_is_there();
         self.take(step);
         self.check_pipes();
         self.check_room();
     }
 
-    /// Nothing more is to be waited for.
+    /// Stops waiting for anything else.
     fn give_up(&mut self) {
         self.exited.get_or_insert_with(Instant::now);
         self.take_what_is_there();
@@ -418,7 +419,7 @@ impl Runner {
         let (id, reason) = (self.number, self.watchdog.reason());
         match step {
             Step::Nothing => {}
-            // Asked for again and again, until it is gone.
+            // This step repeats until the group is gone, so it is logged at trace level.
             Step::LookAtGroup => trace!(target: RUN, id, ?step, ?reason, "decided"),
             _ => {
                 let silent_ms = self.outputs.last.unwrap_or(self.started).elapsed().as_secs_f64() * 1e3;

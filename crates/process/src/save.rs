@@ -1,4 +1,4 @@
-//! A run's output in files: written as it is read, by threads that may block, and never seen by JavaScript.
+//! Writes a run's output to files as it is read, on threads that may block. The output never passes through JavaScript.
 
 use super::handle::Process;
 use super::sink::ChunkReader;
@@ -14,21 +14,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Written at once.
+/// Most bytes of one write.
 const BATCH_BYTES: usize = 1 << 20;
-/// A disk that has not taken the rest so long after the end of the run is given up; before it, the clocks of the run end the wait.
+/// Longest wait for the disk after the end of the run, before the rest is given up. During the run its own time limits end the
+/// wait.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
-/// Where a run's output is to be written. One path for both is one file, in the order in which it was read.
+/// Paths for a run's output. One path for both streams is one file, in the order in which they were read.
 #[derive(Clone, Debug, Default)]
 pub struct SavePlan {
     pub stdout: Option<PathBuf>,
     pub stderr: Option<PathBuf>,
-    /// After what the files hold; else they are emptied.
+    /// Whether to append to the files; otherwise they are emptied first.
     pub append: bool,
 }
 
-/// Bytes that were written of each.
+/// Bytes that were written of each stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     pub stdout_bytes: u64,
@@ -122,17 +123,17 @@ async fn write_all(mut chunks: ChunkReader, plan: SavePlan, contained: Arc<[Path
     Ok(saved)
 }
 
-/// Each write goes to the end: two names may be one file, and neither takes anything from the other then.
+/// Opens a file to append to. Two paths may lead to one file, and then neither overwrites the output of the other.
 fn opened(path: &Path, keeps: bool, contained: &ContainedFolders) -> io::Result<File> {
     let file = open_output(path, contained)?;
-    // What is no regular file has nothing to be emptied of.
+    // Only a regular file can be emptied.
     if !keeps && file.metadata()?.is_file() {
         file.set_len(0)?;
     }
     Ok(file)
 }
 
-/// What is there, after waiting for the first of it.
+/// All chunks that are ready, after waiting for the first of them.
 async fn next_batch(chunks: &mut ChunkReader) -> Option<Vec<(Stream, Bytes)>> {
     let first = chunks.next().await?;
     let mut size = first.1.len();

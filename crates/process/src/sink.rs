@@ -1,4 +1,4 @@
-//! Where the owner task of a run puts what it reads, and how it learns that the reader is too slow.
+//! The interface through which a run's owner task passes on output, and learns that the reader is too slow.
 
 use super::spec::Stream;
 use bytes::Bytes;
@@ -22,11 +22,11 @@ pub trait Sink: Send {
     fn fail(&mut self, stream: Stream);
     /// Ready when there is room for more.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
-    /// Both streams ended and nothing more comes; called once, last.
+    /// Called once, last: both streams have ended and nothing more comes.
     fn finish(&mut self);
 }
 
-/// How much was handed out and not yet taken by the reader. Soft: one push may overshoot it.
+/// The output that was passed on and not yet taken by the reader. The limit is soft: one push may exceed it.
 #[derive(Debug)]
 pub struct Window {
     limit: usize,
@@ -61,7 +61,7 @@ impl Window {
             return Poll::Ready(());
         }
         self.waker.register(context.waker());
-        // Once more: the room may have come between the look and the registration.
+        // Checked again: room may have come between the first check and the registration.
         if self.has_room() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -1,4 +1,4 @@
-//! What to run and how it is watched: the values that go in, and the ones that come out. Defaults live here, once.
+//! The request and the result of a run, with all default values.
 
 use super::sandbox::report::SandboxReport;
 use super::sandbox::{Sandbox, contained_folders};
@@ -16,23 +16,23 @@ use std::time::Duration;
 pub struct ProcessSpec {
     pub command: String,
     pub args: Vec<String>,
-    /// The host's own when `None`.
+    /// The working directory; the host's own when `None`.
     pub cwd: Option<PathBuf>,
     pub environment: Environment,
     pub input: Input,
     pub stdio: Stdio,
-    /// Of what the result keeps.
+    /// The form of the output in the result.
     pub encoding: Encoding,
-    /// No byte read from stdout or stderr, nor accepted by stdin, for so long: the tree is killed. `None`: off; zero: over
-    /// before anything is started.
+    /// Kill the tree after this long without a byte read from stdout or stderr, or accepted by stdin. `None` switches it off;
+    /// zero ends the run before anything is started.
     pub idle_timeout: Option<Duration>,
-    /// Wall clock. `None`: off; zero: over before anything is started.
+    /// Longest wall-clock time. `None` switches it off; zero ends the run before anything is started.
     pub timeout: Option<Duration>,
-    /// Between SIGTERM to the group and SIGKILL to the tree, on timeout, abort and kill.
+    /// Time between SIGTERM to the group and SIGKILL to the tree, on timeout, abort and kill.
     pub kill_grace: Duration,
-    /// How long pipes that others hold open are still read after the exit.
+    /// Time after the exit in which pipes that other processes hold open are still read.
     pub drain: Duration,
-    /// Kept of each stream, head and tail.
+    /// Bytes of each stream that are kept, at its head and its tail.
     pub max_output_bytes: usize,
     /// Longest line that an iterator is given.
     pub max_line_bytes: usize,
@@ -42,14 +42,14 @@ pub struct ProcessSpec {
     pub memory_max_bytes: Option<u64>,
     /// Needs a writable cgroup.
     pub max_processes: Option<u64>,
-    /// Held by the kernel for the whole tree.
+    /// The sandbox, which the kernel enforces on the whole tree.
     pub sandbox: Option<Sandbox>,
-    /// A folder that keeps what it prints and how it ends.
+    /// The folder of a record, which keeps the output and the end of the run.
     pub record: Option<RecordSpec>,
-    /// What people call it, in a record and in the list of trees.
+    /// Display name, in a record and in the list of trees.
     pub name: Option<String>,
-    /// Room that the pipe of stdout has from the start, for programs that exit before it is drained; the system's when `None`. What
-    /// all pipes of a user may hold is bounded.
+    /// Size of stdout's pipe, for programs that exit before it is drained; the system's default when `None`. The system limits
+    /// the bytes in all pipes of a user.
     pub stdout_pipe_bytes: Option<usize>,
 }
 
@@ -102,38 +102,38 @@ impl ProcessSpec {
     }
 }
 
-/// What the program's stdin is.
+/// The source of the program's stdin.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Immediate end of file.
     Null,
-    /// Written, then closed. A program that does not read it all is no error.
+    /// These bytes, then end of file. A program may leave some unread.
     Bytes(Bytes),
     /// A pipe that the owner of the handle writes to (`Process::take_stdin`).
     Pipe,
     /// A file, opened before the start; relative to the program's working directory.
     File(PathBuf),
-    /// The host's own.
+    /// The host's own stdin.
     Inherit,
 }
 
-/// What the program's three standard descriptors are wired to.
+/// The wiring of the program's three standard descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdio {
-    /// stdin is what the input says, stdout and stderr are read.
+    /// stdin is set by `Input`; stdout and stderr are read.
     Piped,
-    /// The host's own three: nothing is read or kept, and silence means nothing.
+    /// The host's own three descriptors: nothing is read or kept, and there is no idle timeout.
     Inherit,
-    /// A terminal of the program's own. What it shows is read as stdout; the input is typed.
+    /// A terminal of the program's own. Its screen output is read as stdout; the input is typed.
     Terminal(TerminalSize),
 }
 
-/// How the kept output is given.
+/// The form of the kept output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Invalid UTF-8 is replaced.
     Text,
-    /// As it came: [`RunResult::raw`].
+    /// Unchanged bytes: [`RunResult::raw`].
     Bytes,
 }
 
@@ -152,7 +152,7 @@ pub enum EnvironmentBase {
     Inherit,
     /// Nothing.
     Empty,
-    /// These variables: a worker thread's own copy of the environment.
+    /// Exactly these variables: a worker thread's own copy of the environment.
     Variables(Vec<(OsString, OsString)>),
 }
 
@@ -166,14 +166,14 @@ impl EnvironmentBase {
     }
 }
 
-/// What becomes of descendants that outlive the command.
+/// The treatment of descendants that outlive the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strays {
     Kill,
     Keep,
 }
 
-/// How strongly the tree is held together.
+/// The requested means that hold the tree together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
     /// The strongest that needs no privilege.
@@ -184,7 +184,7 @@ pub enum Containment {
     Strict,
 }
 
-/// What held the tree together in fact.
+/// The containment that was in force for the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ContainmentLevel {
     #[serde(rename = "guard")]
@@ -209,35 +209,35 @@ impl Stream {
     pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 }
 
-/// Why a run ended. The first reason wins.
+/// The reason why a run ended. The first reason wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// By itself.
+    /// The program ended by itself.
     Exited,
     Idle,
     TimedOut,
     Aborted,
     Killed,
     LineTooLong(Stream),
-    /// What its input comes from has failed.
+    /// The source of the input failed.
     InputFailed,
-    /// Its guard was killed.
+    /// The guard was killed.
     Lost,
-    /// The JavaScript environment that started it is being torn down.
+    /// The JavaScript environment that started the run is being torn down.
     HostClosing,
 }
 
-/// How a run ended, any way it ended.
+/// The end of a run, of any kind.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was read and measured; `None` when nothing was started.
+    /// Output and measurements; `None` when nothing was started.
     pub result: Option<RunResult>,
     /// Set unless the program ran and ended by itself, with whatever exit status.
     pub error: Option<Error>,
 }
 
 impl Outcome {
-    /// Why there is neither a result nor an error: it can't be, but a caller need not panic over it.
+    /// The error for an outcome with neither a result nor an error. That can't happen, but a caller need not panic over it.
     pub fn nothing_started() -> Error {
         Error::new(ErrorCode::ProcessSpawnFailed, "nothing was started")
     }
@@ -271,7 +271,7 @@ pub struct RunResult {
     pub stderr_bytes: u64,
     /// Whether bytes were left out of `stdout` or `stderr`.
     pub truncated: bool,
-    /// Until the exit.
+    /// Time from the start to the exit.
     pub duration_ms: f64,
     pub first_output_ms: Option<f64>,
     pub last_output_ms: Option<f64>,
@@ -282,16 +282,16 @@ pub struct RunResult {
     pub strays_left: u32,
     pub containment: ContainmentLevel,
     pub usage: ProcessUsage,
-    /// Of a run that was to be kept on record.
+    /// The run's record, if the run was asked to keep one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordFacts>,
-    /// Of a run in a sandbox.
+    /// The sandbox, if the run had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxReport>,
 }
 
 impl RunResult {
-    /// What is kept of a stream, as it came.
+    /// The kept output of a stream, as unchanged bytes.
     pub fn bytes_of(&self, stream: Stream) -> &[u8] {
         let [stdout, stderr] = &self.raw;
         let (raw, text) = match stream {
@@ -302,7 +302,7 @@ impl RunResult {
     }
 }
 
-/// Of the command and the descendants it waited for.
+/// Resources used by the command and the descendants it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessUsage {

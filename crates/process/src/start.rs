@@ -1,13 +1,13 @@
-//! Everything before the program runs: its turn, its resolution, its launch, and the orders that arrive meanwhile.
+//! The part of a run before its program runs: admission, resolution, launch, and the orders that arrive meanwhile.
 //!
 //! | when a stop comes | what is true |
 //! |---|---|
-//! | while it waits to be admitted | nothing was started, and nothing will be: told at once |
-//! | before the launch | nothing was started, and nothing will be: told at once |
-//! | during it | it may run by now: the launch is waited for, cut short when it takes long, and its truth is told |
+//! | while it waits to be admitted | nothing was started, and nothing will be; the stop is reported at once |
+//! | before the launch | nothing was started, and nothing will be; the stop is reported at once |
+//! | during the launch | the program may run by now: the launch is awaited, cut short if it takes long, and reported |
 //!
-//! Nothing here is held by what hangs (a dead network folder): a turn is given back after a moment, the clock and the orders of the
-//! handles are heard at every step.
+//! A start that hangs (on a dead network folder) holds nothing up: it gives its turn back after a moment, and the time limits and
+//! orders of the handles are honoured at every step.
 
 use super::command::resolve;
 use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
@@ -44,13 +44,13 @@ async fn start_turn() -> Option<SemaphorePermit<'static>> {
     START_TURNS.get_or_init(start_turns).acquire().await.ok()
 }
 
-/// What a run waits for before its start, and holds until its tree is gone: a slot among others.
+/// A slot that a run waits for before its start, and holds until its tree is gone.
 pub struct Admission(Pin<Box<dyn Future<Output = Held> + Send>>);
 
 pub(super) type Held = Box<dyn Send>;
 
 impl Admission {
-    /// What the future gives is held.
+    /// Waits for the future, and holds its value.
     pub fn after<T: Send + 'static>(place: impl Future<Output = T> + Send + 'static) -> Self {
         Admission(Box::pin(async move { Box::new(place.await) as Held }))
     }
@@ -60,16 +60,16 @@ impl Admission {
     }
 }
 
-/// How a start ended.
+/// The result of a start.
 pub(super) enum Begun {
     Launched(Box<Launched>),
     /// No byte of the program ran.
     Not(Error),
-    /// It was stopped while the system was starting it, and nobody can say whether it ran.
+    /// The run was stopped while the system was starting the program. It is unknown whether the program ran.
     Unknown(StopReason),
 }
 
-/// What the handles say before the program runs. A stop is the reason; all else is kept in `early`.
+/// Orders that arrive before the program runs. A stop ends the start; all others are kept in `early`.
 struct EarlyOrders<'a> {
     orders: &'a mut UnboundedReceiver<Order>,
     early: &'a mut Vec<Order>,
@@ -91,7 +91,7 @@ impl EarlyOrders<'_> {
         }
     }
 
-    /// What was said or has passed by now.
+    /// The reason to stop, if a stop was ordered or the deadline has passed by now.
     fn stop_now(&mut self) -> Option<StopReason> {
         while let Ok(order) = self.orders.try_recv() {
             match order {
@@ -103,7 +103,7 @@ impl EarlyOrders<'_> {
     }
 }
 
-/// What a run has before its program runs, and keeps whatever becomes of the start.
+/// State that a run has before its program runs, and keeps even if the start fails.
 #[derive(Default)]
 pub(super) struct Opened {
     pub mark: String,
@@ -112,14 +112,14 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// What `sheepdog ps` calls its tree.
+    /// The name of the run's tree in `sheepdog ps`.
     pub(super) fn tree_id(&self) -> &str {
         tree_id(&self.mark)
     }
 }
 
-/// Orders that arrive before the program runs are kept in `early`.
-/// With what is started comes what it was admitted by, to be held until its tree is gone.
+/// Starts the run. Orders that arrive before the program runs are kept in `early`.
+/// The returned [`Held`] is the run's slot, to be held until its tree is gone.
 pub(super) async fn start(
     spec: &ProcessSpec,
     admission: Admission,
@@ -204,6 +204,6 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
 }
 
 fn new_mark() -> String {
-    // Whoever finds it knows whose it is.
+    // The mark names its host, so that any finder knows whose process it is.
     format!("{}-{}", random::name::<16>(), Host::own())
 }

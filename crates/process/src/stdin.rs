@@ -1,4 +1,4 @@
-//! What the program's stdin is fed with. A program that closes it early is no error: EPIPE is data.
+//! Feeds the program's stdin. A program may close it early: EPIPE is not an error.
 
 use bytes::{Buf, Bytes};
 use ground::error::{Error, ErrorCode, Result};
@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// What a step of the feed did.
+/// The result of one step of the feed.
 pub(super) enum Fed {
     /// The program took bytes.
     Wrote,
-    /// A terminal was told once more that the input has ended.
+    /// The end of input was sent to a terminal once more.
     Reminded,
-    /// Everything is written, or the program takes no more: the pipe is to be closed.
+    /// Everything is written, or the program takes no more: the pipe has to be closed.
     Closed,
 }
 
@@ -97,8 +97,8 @@ impl Feed {
     }
 }
 
-/// Says to a terminal that the input has ended: by a character that is typed, and that is good for one read alone. A program that
-/// throws away what was typed before it asked, reads anew, or has changed what its terminal understands, is told again.
+/// Types the end of input to a terminal: a character that satisfies one read only. It is typed again for a program that discards
+/// input typed before its prompt, that reads again, or that has changed the modes of its terminal.
 struct Typist {
     terminal: Arc<Terminal>,
     /// Something was typed since the last end of a line.
@@ -131,13 +131,13 @@ impl StdinWriter {
         (StdinWriter { sender }, receiver)
     }
 
-    /// Waits for room: a program that does not read slows its writer.
+    /// Waits for room, so that a program that does not read slows its writer.
     pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
         let closed = |_| Error::new(ErrorCode::ConnectionLost, "the program's stdin is closed");
         self.sender.send(Chunk { bytes, taken: None }).await.map_err(closed)
     }
 
-    /// Waits until the pipe has taken all of it; false when the program takes no more.
+    /// Waits until the pipe has taken all bytes; false when the program takes no more.
     pub async fn deliver(&self, bytes: Bytes) -> bool {
         let (taken, hears) = oneshot::channel();
         let chunk = Chunk { bytes, taken: Some(taken) };

@@ -1,4 +1,4 @@
-//! PURE. Why a run was stopped, as the error that its user gets.
+//! PURE. The error that a user gets for each reason to stop a run.
 
 use super::spec::{ProcessSpec, RunResult, Stdio, StopReason, Stream};
 use ground::error::{Error, ErrorCode};

@@ -1,14 +1,14 @@
-//! Finding and killing what a run left behind, where no guard holds it: process group, parents, a mark in the environment. One look
-//! at the process table for all runs that end in the same moment.
+//! Finds and kills processes that a run without a guard left behind: by process group, parents, and a mark in the environment.
+//! One scan of the process table serves all runs that end at the same moment.
 //!
 //! - A descendant is found by its process group, by walking parents (before a kill: afterwards orphans have a new parent), or
-//!   by the mark that it inherited. What hides from all three is the guard's business.
-//! - A pid is only trusted together with its start time (`os`): a recycled one is never hit. Whoever is older than the run is
-//!   none of it, and is not looked at.
-//! - Where there is no process table, the group is killed while its leader is a zombie that nobody has reaped.
+//!   by the mark that it inherited. Only a guard finds a process that hides from all three.
+//! - A pid is only trusted together with its start time (`os`): a recycled one is never hit. Processes that are older than the
+//!   run don't belong to it, and are skipped.
+//! - Where there is no process table, the group is killed while its leader is a zombie that is not yet reaped.
 //!
-//! The first caller becomes the sweeper: it looks at the table again and again until no request is open. Requests that arrive
-//! while it looks are served together by the next look.
+//! The first caller becomes the sweeper: it scans the table again and again until no request is open. Requests that arrive
+//! during a scan are served together by the next one.
 
 use super::command::MARK;
 use ground::lock::lock;
@@ -21,27 +21,27 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// A look that still finds somebody is followed by another one, for so long.
+/// Time in which a scan that still finds processes is followed by another one.
 const SWEPT_WITHIN: Duration = Duration::from_secs(2);
 
-/// What belongs to an ended run.
+/// The facts by which processes of an ended run are found.
 #[derive(Clone, Debug)]
 pub(crate) struct SweepRequest {
-    /// The command, not yet reaped: its group's number can't be another's. 0: it is gone, and so is the claim on its group
-    /// (kernel threads, and strangers seen from inside a container, are in a group of that number).
+    /// Pid of the command, not yet reaped, so that the number of its group can't be reused. 0 if it is reaped: then the group
+    /// is not used (kernel threads, and outside processes seen from inside a container, are in a group of number 0).
     pub leader: i32,
     pub mark: String,
-    /// Nobody who began before is meant: clock ticks since boot, as in [`ProcessIdentity`].
+    /// Start of the run; older processes are skipped. In clock ticks since boot, as in [`ProcessIdentity`].
     pub since: u64,
-    /// Found by walking parents before the kill.
+    /// Processes that were found by walking parents before the kill.
     pub known: Vec<ProcessIdentity>,
 }
 
-/// What became of an ended run's processes.
+/// The result of a sweep of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Swept {
     pub killed: u32,
-    /// Alive in spite of it: they run as another user.
+    /// Processes that are still alive, because they run as another user.
     pub left: u32,
 }
 
@@ -88,7 +88,7 @@ fn queue() -> MutexGuard<'static, Queue> {
     lock(&QUEUE)
 }
 
-/// Whoever has it is at work: gone in whatever way, the next request makes another one.
+/// Held by the sweeper at work. When it is dropped for any reason, the next request makes another one.
 struct Sweeper;
 
 impl Drop for Sweeper {
@@ -160,7 +160,7 @@ fn kill_group_of(request: &SweepRequest) -> Swept {
     Swept::default()
 }
 
-/// Who in the table belongs to the run.
+/// The processes in the table that belong to the run.
 fn members(
     table: &ProcessTable,
     request: &SweepRequest,

@@ -1,4 +1,4 @@
-//! PURE. The clocks of a run and the ladder of its end.
+//! PURE. The time limits of a run, and the sequence of signals that ends it.
 //!
 //! | state | what ends it | what is done |
 //! |---|---|---|
@@ -11,15 +11,16 @@
 //! | stopping | the command's exit | state parting |
 //! | parting | the group is gone, or `kill_grace` since the SIGTERM | sweep the strays, state draining |
 //! | killing | the command's exit | sweep the strays, state draining |
-//! | killing | nothing for long: it can't be killed | report what is known |
+//! | killing | nothing for long: the tree can't be killed | report the known facts |
 //! | any | the guard's loss | nothing: the tree is gone |
 //! | draining | both pipes at their end | sweep the strays |
 //! | draining | `drain` since the exit, not counting while a slow reader holds text back | close the pipes, sweep the strays |
 //! | draining | the reader took nothing for 30 s, or `timeout` since the spawn | the same |
 //!
-//! A stop that comes while draining ends the drain: the program's own end stands, but nobody gets more time.
+//! A stop that comes while draining ends the drain: the program's own end stands, but the pipes get no more time.
 //!
-//! Times are those of a clock that rests while this process is stopped ([`Watchdog::on_stopped`]); `timeout` alone counts all.
+//! Times are those of a clock that rests while this process is stopped ([`Watchdog::on_stopped`]); only `timeout` counts that
+//! time too.
 //!
 //! The first reason wins: later ones can only make the end harsher, never rename it.
 
@@ -32,20 +33,20 @@ use nix::sys::signal::Signal;
 use phase::{Held, Phase, after};
 use std::time::{Duration, Instant};
 
-/// How often a group that was told to end is looked at.
+/// Interval of the checks whether a group that got SIGTERM still lives.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What the runner has to do now.
+/// The runner's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Nothing,
-    /// To the process group.
+    /// Send the signal to the process group.
     Signal(Signal),
-    /// SIGKILL to the whole tree.
+    /// Send SIGKILL to the whole tree.
     Kill,
-    /// Look whether the process group that was told to end still lives, and say so with [`Watchdog::on_group`].
+    /// Check whether the process group that got SIGTERM still lives, and report it with [`Watchdog::on_group`].
     LookAtGroup,
-    /// Sweep what is left of the tree; its pipes end by that.
+    /// Kill the rest of the tree, which also ends its pipes.
     Sweep,
     /// The tree can't be killed, or nobody answers: report what is known.
     GiveUp,
@@ -81,7 +82,7 @@ impl Watchdog {
         }
     }
 
-    /// Why the run was stopped; `None` as long as it was not.
+    /// The reason why the run was stopped; `None` if it was not.
     pub(crate) fn reason(&self) -> Option<StopReason> {
         self.reason
     }
@@ -131,7 +132,7 @@ impl Watchdog {
         }
     }
 
-    /// What [`Step::LookAtPipes`] found: `waits`, text that the slow reader keeps from being read.
+    /// Takes the result of [`Step::LookAtPipes`]. `waits`: text is waiting in a pipe because of the slow reader.
     pub(crate) fn on_held(&mut self, waits: bool) -> Step {
         let Phase::Draining { held: Some(held), .. } = &mut self.phase else { return Step::Nothing };
         if waits {
@@ -142,19 +143,19 @@ impl Watchdog {
         Step::EndDrain
     }
 
-    /// This process was stopped for so long: the clock that `now` is told by did not see it, the wall clock did.
+    /// This process was stopped for `gap`, which the wall clock counts and the clock behind `now` does not.
     pub(crate) fn on_stopped(&mut self, gap: Duration) {
         self.started = self.started.checked_sub(gap).unwrap_or(self.started);
     }
 
-    /// Who was killed is on the way out: it can be killed, it only takes long.
+    /// Killed processes are still ending. They can be killed, it only takes long, so the time limit of the kill starts again.
     pub(crate) fn on_dying(&mut self, now: Instant) {
         if let Phase::Killing(since) = &mut self.phase {
             *since = now;
         }
     }
 
-    /// What [`Step::LookAtGroup`] found.
+    /// Takes the result of [`Step::LookAtGroup`].
     pub(crate) fn on_group(&mut self, alive: bool, now: Instant) -> Step {
         let Phase::Parting { terminated, .. } = self.phase else { return Step::Nothing };
         if alive {
@@ -204,8 +205,8 @@ impl Watchdog {
         self.stop(reason, gentle, now)
     }
 
-    /// As [`Watchdog::on_stop`], by a signal of the user's choice: it goes out also to those who were told to end before. SIGKILL has no
-    /// grace.
+    /// Like [`Watchdog::on_stop`], with a signal of the user's choice, which is sent even if another stop came before. SIGKILL
+    /// has no grace period.
     pub(crate) fn on_signal(&mut self, reason: StopReason, signal: Signal, now: Instant) -> Step {
         if signal == Signal::SIGKILL {
             return self.stop(reason, false, now);
@@ -224,7 +225,7 @@ impl Watchdog {
 
     fn stop(&mut self, reason: StopReason, gentle: bool, now: Instant) -> Step {
         if matches!(reason, StopReason::LineTooLong(_)) {
-            // It is said of the output, whenever that is read: also after the exit.
+            // The reason is about the output, which may also be read after the exit.
             self.reason.get_or_insert(reason);
         }
         match self.phase {
@@ -267,8 +268,8 @@ impl Watchdog {
         Phase::Draining { ends: after(now, Some(self.limits.drain)), held: None }
     }
 
-    /// What held the tree was killed, and the tree with it: nothing is left to wait for. An exit that was reported before may
-    /// have been that kill, so it proves nothing.
+    /// The guard that held the tree was killed, and the tree with it: there is nothing left to wait for. An exit that was
+    /// reported before may have been that kill, so it proves nothing.
     pub(crate) fn on_lost(&mut self) {
         self.reason.get_or_insert(StopReason::Lost);
         self.phase = Phase::Over;

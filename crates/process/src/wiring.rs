@@ -1,4 +1,4 @@
-//! What a program's three standard descriptors are, and the host's ends of them.
+//! The program's three standard descriptors, and the host's ends of them.
 
 use super::spec::{Input, ProcessSpec, Stdio};
 use ground::os::{Terminal, TerminalSize, widen};
@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, pipe};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Both sides.
+/// The program's ends and the host's ends of the descriptors.
 #[derive(Debug)]
 pub(crate) struct Wiring {
     /// stdin, stdout, stderr: the program's.
@@ -21,11 +21,11 @@ pub(crate) struct Ends {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
-    /// Behind `stdin` and `stdout`, where those are a terminal.
+    /// The terminal behind `stdin` and `stdout`, if they are one.
     pub terminal: Option<Terminal>,
 }
 
-/// What a run is to be wired to.
+/// The requested wiring of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wires {
     stdio: Stdio,
@@ -33,7 +33,7 @@ pub(crate) struct Wires {
     stdout_pipe_bytes: Option<usize>,
 }
 
-/// What the program's stdin is, beside a terminal.
+/// The source of the program's stdin, unless it is a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     Null,

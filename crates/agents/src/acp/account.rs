@@ -1,4 +1,4 @@
-//! PURE: what a turn has come to so far: its words, its tokens, its counts.
+//! PURE: the sums of a turn so far: its text, its tokens, its counts.
 
 use super::update::TurnEnd;
 use crate::harness::answer::MAX_ANSWER_BYTES;
@@ -7,7 +7,7 @@ use crate::harness::{AgentEvent, Usage};
 
 const MAX_WARNINGS: usize = 100;
 
-/// What is beyond the longest answer that is kept is left out, which is told once a turn.
+/// Whether the answer was cut at its longest length. The warning about it is told once a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Cut {
     #[default]
@@ -18,21 +18,21 @@ enum Cut {
 
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// Since the last tool call.
+    /// The text since the last tool call.
     text: String,
-    /// Where the message at hand begins in it.
+    /// Start of the current message in `text`.
     message_at: usize,
     message: Option<String>,
-    /// Where the last piece begins.
+    /// Start of the last piece in `text`.
     piece_at: usize,
     cut: Cut,
     in_answer: bool,
     turns: u64,
     tool_calls: u64,
     usage: Option<Usage>,
-    /// Told in passing, call by call; counts if no end tells.
+    /// Usage reported during the turn, call by call; it counts if the end of the turn reports none.
     passing: Option<Usage>,
-    /// When the limit of the agent's account ends, as it said in passing.
+    /// End of the account's usage limit, as the agent reported it during the turn.
     pub(super) reset: Option<Reset>,
     warnings: Vec<String>,
 }
@@ -160,7 +160,7 @@ impl Account {
         self.usage.or(self.passing)
     }
 
-    /// What was done so far, in figures that only grow: tool calls, and tokens of a model that answered.
+    /// The work done so far, in figures that only grow: tool calls, and tokens of a model that answered.
     pub(crate) fn work(&self) -> (u64, u64) {
         let tokens = self.usage().map_or(0, |usage| usage.input_tokens + usage.output_tokens);
         (self.tool_calls, tokens)
@@ -171,13 +171,13 @@ impl Account {
     }
 }
 
-/// What the session has used over all its turns, for agents that count on.
+/// Usage of the session over all its turns, for agents that count on.
 #[derive(Debug, Default)]
 pub(crate) struct SessionUsage {
     counted: Option<Usage>,
     cost: f64,
     cost_told: f64,
-    /// By the turns that are over.
+    /// Usage of the turns that are over.
     spent: Usage,
 }
 

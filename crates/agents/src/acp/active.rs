@@ -1,4 +1,4 @@
-//! PURE: one prompt under way: its state, its account, its clock, and what it comes to.
+//! PURE: the prompt under way: its state, its account, its clock, and its result.
 
 use super::account::Account;
 use super::agent::Agent;
@@ -23,11 +23,11 @@ use serde_json::Value;
 use std::time::{Duration, Instant, SystemTime};
 
 pub(crate) struct Active {
-    /// Of the prompt, as its handle knows it.
+    /// Prompt number handed to the caller.
     pub number: u32,
-    /// Of the turn, as the events count them.
+    /// Turn number in the events.
     pub turn: u32,
-    /// Of the request that is to be answered.
+    /// Tag of the outstanding session/prompt request.
     pub tag: u64,
     pub request: PromptRequest,
     pub driver: Driver,
@@ -37,21 +37,21 @@ pub(crate) struct Active {
     pub stop: Option<Stop>,
     /// The last tool that was refused.
     pub refused: Option<String>,
-    /// What its log tells of the end, of an agent that does not say.
+    /// Result of the turn in the agent's log, for agents that report it only there.
     pub logged: Option<Logged>,
-    /// When an agent that does not obey is killed.
+    /// When the agent is killed if it has not obeyed the cancel.
     pub kill_at: Option<Instant>,
-    /// As births of processes are compared with.
+    /// Start of the turn, to be compared with the start times of processes.
     pub begun_at: Moment,
-    /// Until then nothing is sent: a usage limit.
+    /// Nothing is sent until then, because of a usage limit.
     pub resting: Option<Rest>,
-    /// What was sent last, or is to be.
+    /// Text of the prompt that was sent last, or is about to be sent.
     sent: String,
-    /// What had been done when it was sent.
+    /// [`Account::work`] when the prompt was sent.
     work_before: (u64, u64),
-    /// Tries so far; those that only met a limit are none.
+    /// Tries so far; one that only met a usage limit does not count.
     attempts: u32,
-    /// For the end of a limit, since anything was done.
+    /// Waits for the end of a usage limit since the agent last did any work.
     waits: u32,
     is_reasked: bool,
     asked: Instant,
@@ -62,17 +62,17 @@ pub(crate) struct Active {
 pub(super) struct OwnTurn {
     pub(super) turn: u32,
     pub(super) account: Account,
-    /// It was asked to end, and the agent is killed if it has not by then.
+    /// When the agent is killed if the turn has not ended by then; set when it was asked to end.
     pub(super) kill_at: Option<Instant>,
 }
 
-/// What follows an end.
+/// The step that follows an end of turn.
 pub(crate) enum Next {
     Done {
         structured: Option<Value>,
     },
     Failed(Fault),
-    /// The same turn goes on: with `Active::text`.
+    /// The same turn goes on: send `Active::text`.
     Reask,
 }
 
@@ -103,7 +103,7 @@ impl Active {
         }
     }
 
-    /// What the agent is to be sent first. `preamble`: what it is told before all else.
+    /// Makes the first text to send. `preamble` goes before the prompt.
     pub(crate) fn first(&mut self, preamble: Option<&str>) {
         let text = self.with_schema(&self.request.text);
         self.sent = match preamble {
@@ -112,7 +112,7 @@ impl Active {
         };
     }
 
-    /// What the agent is to be sent.
+    /// The text to send.
     pub(crate) fn text(&self) -> &str {
         &self.sent
     }
@@ -125,14 +125,14 @@ impl Active {
         }
     }
 
-    /// The agent said something.
+    /// Takes note of a sign of life from the agent.
     pub(crate) fn heard(&mut self, in_tool: bool, now: Instant) {
-        // What goes on behind an end is a tool's work.
+        // Work that continues after an end of turn counts as a tool's work.
         let in_tool = in_tool || self.state.has_ended();
         self.clock.on_heard(Heard { in_tool, progressed: true, ended: false }, now);
     }
 
-    /// What follows this end. `open_tool`: the name of a tool that is open.
+    /// The step that follows this end. `open_tool`: the name of an open tool.
     pub(crate) fn next(&mut self, agent: &Agent, ending: &Ending, open_tool: Option<&str>) -> Next {
         let fault = verdict(&Evidence {
             agent,
@@ -141,7 +141,7 @@ impl Active {
             text: self.account.text(),
             last_piece: self.account.last_piece(),
             tool_calls: self.account.tool_calls(),
-            // Since it was asked: what a try before has used says nothing of this one.
+            // Only tokens since the prompt was sent count: those of an earlier try say nothing about this one.
             has_usage: self.account.work().1 > self.work_before.1,
             open_tool,
             refused: self.refused.as_deref(),
@@ -170,7 +170,7 @@ impl Active {
         }
     }
 
-    /// How long is waited for a limit of this kind that ends in so long; `None`: not at all.
+    /// How long to wait for a limit of this kind that ends after `reset_in`; `None`: do not wait.
     pub(crate) fn wait(
         &self,
         kind: Option<AgentErrorKind>,
@@ -220,7 +220,7 @@ impl Active {
         self.clock = clock(self.request.limits(session.limits), now);
     }
 
-    /// What the turn came to. Secrets are taken out.
+    /// The result of the turn, without secrets.
     pub(crate) fn result(
         &mut self,
         agent: &Agent,
@@ -250,7 +250,7 @@ impl Active {
     }
 }
 
-/// What a turn takes from its session.
+/// The session's settings that apply to a turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Session<'a> {
     pub limits: &'a ClockLimits,

@@ -1,4 +1,4 @@
-//! PURE: what differs between the agents that speak the protocol.
+//! PURE: the differences between the agents that speak the protocol.
 
 use super::agent_log::{AgentLog, COPILOT_LOG, PI_LOG};
 use crate::harness::Provider;
@@ -31,25 +31,25 @@ pub(crate) struct Agent {
     pub args: &'static [&'static str],
     /// The flag that names a model, where it is not an option of the session.
     pub model_flag: Option<&'static str>,
-    /// What npm installs: the package with its version.
+    /// The npm package, with its version.
     pub package: &'static str,
-    /// Set unless the caller sets the same name.
+    /// Environment variables that are set unless the caller sets the same name.
     pub set: &'static [(&'static str, &'static str)],
-    /// A good end always comes with its tokens: one without hides an error.
+    /// A good end always reports its tokens, so one without them hides an error.
     pub tells_usage: bool,
-    /// ... if a line of its text begins so.
+    /// With `tells_usage`: an end without tokens is an error only if the last piece of its text begins so.
     pub error_prefix: Option<&'static str>,
-    /// What it says of itself as if it were an answer.
+    /// Messages of the agent itself that it sends as if they were answers.
     pub asides: &'static [Aside],
-    /// Where alone it tells for sure that its model failed.
+    /// The log that alone reports reliably that the agent's model failed.
     pub log: Option<&'static AgentLog>,
-    /// Taking a session up in the minute in which it was begun would empty it.
+    /// Resuming a session in the minute in which it began would empty it.
     pub forgets_young: bool,
-    /// The tokens of a turn are those of the session so far.
+    /// The tokens reported for a turn are those of the whole session so far.
     pub counts_on: bool,
-    /// It takes no MCP server over HTTP.
+    /// The agent does not support MCP servers over HTTP.
     pub lacks_tools: bool,
-    /// What it tells of what its turns use: which budgets it can be held to.
+    /// The usage that the agent reports, which decides the budgets that it can be held to.
     pub accounting: Accounting,
 }
 
@@ -178,7 +178,7 @@ impl Agent {
         self.asides.iter().find(is_it)
     }
 
-    /// Why it can't be held to this level, and the ways out.
+    /// The error of an agent that can't be held to this level, with the ways out.
     pub(crate) fn unheld(&self, level: Level, is_sandboxed: bool) -> Error {
         let held = self.mode(level, false).is_some();
         let (place, why) = match is_sandboxed && held {
@@ -204,7 +204,7 @@ impl Agent {
         Error::invalid_option("permission", problem)
     }
 
-    /// How it is held to this level; `None`: it can't be.
+    /// The mode that holds the agent to this level; `None` if it can't be held to it.
     pub(crate) fn mode(&self, level: Level, is_sandboxed: bool) -> Option<&'static Mode> {
         mode_of(self.provider, level, is_sandboxed)
     }

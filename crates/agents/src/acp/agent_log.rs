@@ -1,7 +1,7 @@
-//! What an agent writes into the log of its session and does not say: that its model failed, or that its answer was cut.
+//! Reads an agent's session log for facts that the agent does not report: that its model failed, or that its answer was cut.
 //!
-//! Pi ends such a turn as any other, with whatever words came before, or with none. Copilot says the error as if it were an answer,
-//! and so might its model.
+//! Pi ends such a turn like any other, with the text that came before, or with none. Copilot sends the error as if it were an
+//! answer, and its model could send such a text too.
 
 use crate::harness::session_log;
 use ground::os::{blocking, open_regular};
@@ -10,22 +10,22 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Of the end of a log, looked at.
+/// Bytes at the end of a log that are read.
 const TAIL_BYTES: u64 = 1 << 20;
-/// On a disk that does not answer, nothing is known.
+/// Longest wait for the disk; after it the log counts as unknown.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// A log, one JSON a line.
+/// A log with one JSON object per line.
 pub(crate) struct AgentLog {
     /// The first of these variables that is set, and the folder below.
     pub places: &'static [(&'static str, &'static str)],
     /// The file of a session in that folder.
     pub file: fn(&Path, &str) -> Option<PathBuf>,
-    /// What its end tells.
+    /// Finds the last turn's result in the end of the log.
     pub told: fn(&str) -> Option<Logged>,
 }
 
-/// How a turn ended, by a log.
+/// The result of a turn in a log.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Logged {
     /// The model failed, in these words.
@@ -50,7 +50,7 @@ pub(crate) const COPILOT_LOG: AgentLog = AgentLog {
     told: copilot,
 };
 
-/// What the turn that ended just now came to, by its log. `variable`: of the agent's environment.
+/// The log's result of the turn that has just ended. `variable` looks up a variable of the agent's environment.
 pub(crate) async fn told(
     log: &'static AgentLog,
     variable: impl Fn(&str) -> Option<String>,

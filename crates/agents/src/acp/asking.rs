@@ -1,4 +1,4 @@
-//! The questions of a session: answered by the rules, by the handler, or by the clock, and each exactly once.
+//! Answers the agent's permission questions, each exactly once: by the rules, by the handler, or by the timeout.
 
 use super::opening::{unknown_method, unknown_session};
 use super::owner::Owner;

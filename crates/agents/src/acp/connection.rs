@@ -1,5 +1,5 @@
-//! The process that speaks the protocol, and the connection over its standard streams. All that it says arrives in one
-//! [`Inbox`], in the order of the wire; what is full there holds its pipe back.
+//! The process that speaks the protocol, and the connection over its standard streams. All its messages arrive in one
+//! [`Inbox`], in the order of the wire. While the inbox is full, the process's pipe is not read.
 
 use super::update::Update;
 use bytes::Bytes;
@@ -13,12 +13,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Wire};
 
-/// Messages that wait to be looked at before the agent's pipe is held back.
+/// Most unprocessed messages; at the limit the agent's pipe is not read.
 const MAX_WAITING: usize = 512;
-/// Bytes of messages that wait to be looked at before the agent's pipe is held back. One message may go beyond it.
+/// Most bytes of unprocessed messages; at the limit the agent's pipe is not read. One message may exceed it.
 const MAX_WAITING_BYTES: usize = 16 << 20;
 
-/// What the agent said.
+/// A message from the agent.
 #[expect(clippy::large_enum_variant, reason = "nearly all that is said is of the large one")]
 pub(crate) enum Said {
     Update {
@@ -112,9 +112,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Between the end of its stream and its exit.
+    /// Longest wait for the exit of the process after the end of its stdout.
     const EXIT_WAIT: Duration = Duration::from_secs(1);
-    /// Kept of stderr, head and tail.
+    /// Bytes of stderr that are kept, at its head and its tail.
     const KEPT_OUTPUT_BYTES: usize = 32 << 10;
 
     /// Starts the process; resolves when it runs. Call it within tokio.
@@ -192,7 +192,7 @@ impl Connection {
 struct Listener {
     letters: UnboundedSender<Letter>,
     places: Arc<Semaphore>,
-    /// Taken before a message is read; given to what the message turns out to be.
+    /// A place in the queue, acquired before a message is read and passed on with the message.
     place: Option<OwnedSemaphorePermit>,
     bytes: Arc<Semaphore>,
     /// Bytes of messages that were handed on; they are taken from `bytes` before another message is read.
@@ -250,7 +250,7 @@ impl Handler for Listener {
         }
         if self.owed > 0 {
             let owed = u32::try_from(self.owed).unwrap_or(u32::MAX);
-            // Given back when the messages are looked at, by `Room`.
+            // `Room` returns these permits when the messages are processed.
             if let Ok(taken) = self.bytes.acquire_many(owed).await {
                 taken.forget();
             }
@@ -264,7 +264,7 @@ impl Handler for Listener {
     }
 }
 
-/// What the process prints; its stderr is kept by the process itself.
+/// The process's stdout; its stderr is kept by the process itself.
 struct Stdout(ChunkReader);
 
 impl ByteSource for Stdout {
@@ -312,7 +312,7 @@ mod tests {
         }
         drop(inbox.recv().await);
         listener.ready().await;
-        // Longer than all the room there is: it goes through alone.
+        // A message that is longer than the whole limit passes alone.
         while inbox.try_recv().is_ok() {}
         listener.on_noise(Noise::Line(&"x".repeat(MAX_WAITING_BYTES * 2)));
         assert!(listener.ready().now_or_never().is_none() || listener.owed == 0);

@@ -1,4 +1,4 @@
-//! Which agents speak the protocol here: each is started, asked for its version, and ended.
+//! Checks the installed agents that speak the protocol: starts each, asks for its version, and ends it.
 
 use super::agent::Agent;
 use super::opening::enter;
@@ -12,22 +12,22 @@ use std::time::Duration;
 
 /// For an answer to `initialize`. The slowest takes 2 s, and several at its first start.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(20);
-/// It has nothing to put in order.
+/// Short, because the program has no work to save.
 const KILL_GRACE: Duration = Duration::from_millis(200);
-/// Starts at a time: each is a runtime of its own.
+/// Programs that are started at the same time. Each is a whole language runtime.
 const AT_ONCE: usize = 2;
 
-/// What was found of one agent.
+/// The state of one agent's program for the protocol.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Speaker {
     #[serde(skip)]
     pub provider: &'static str,
     pub found: bool,
-    /// Of the program that speaks the protocol.
+    /// Path of the program that speaks the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Of the protocol.
+    /// Version of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,10 @@
-//! What the agent says, and whose it is: the turn under way's, or that of a turn which the agent began by itself.
+//! Handles the agent's messages, and assigns each to a turn: the one under way, or one that the agent began by itself.
 //!
 //! | | version 1 | version 2 |
 //! |---|---|---|
-//! | the turn under way's | all from its prompt to its end | all from the time that the prompt is in |
+//! | belongs to the turn under way | all from its prompt to its end | all from the time that the prompt is in |
 //! | a turn of the agent's own begins | with words or a tool between prompts | with `running`, or words, between prompts |
-//! | and ends | when nothing came for the settle time, or our next prompt is sent | with `idle` and a stop reason |
+//! | such a turn ends | when nothing came for the settle time, or our next prompt is sent | with `idle` and a stop reason |
 
 use super::account::Account;
 use super::active::OwnTurn;
@@ -26,7 +26,7 @@ impl Owner {
     pub(super) fn on_said(&mut self, said: Said) {
         match said {
             Said::Update { session, update, raw } if session == self.session => self.on_update(update, raw),
-            // Of a session that is not ours, such as a sub-agent's.
+            // The update is for another session, such as a sub-agent's.
             Said::Update { .. } => self.heard(),
             Said::Asked { id, method, params } => {
                 self.heard();
@@ -159,7 +159,7 @@ impl Owner {
         }
     }
 
-    /// Of the turn that what is said belongs to.
+    /// The account of the turn to which the agent's messages belong now.
     fn account(&mut self) -> Option<&mut Account> {
         match (&mut self.own_turn, &mut self.active) {
             (Some(own), _) => Some(&mut own.account),
@@ -213,7 +213,7 @@ impl Owner {
         self.charge();
     }
 
-    /// What was used so far goes to the budgets. A turn that crosses one is ended.
+    /// Sets the usage so far in the budgets. A turn that crosses one is ended.
     fn charge(&mut self) {
         let turn = self.account().and_then(|account| account.usage());
         if self.accounts.set(Some(self.usage.so_far(turn))) {
@@ -222,7 +222,7 @@ impl Owner {
     }
 
     pub(super) fn on_prompt_answered(&mut self, answer: Result<Value, Error>) {
-        // What came before it in version 2 was a turn of the agent's own.
+        // In version 2, messages before this answer were a turn of the agent's own.
         self.end_own_turn();
         self.heard();
         let answer = answer.map_err(|error| match error.code() {

@@ -1,4 +1,4 @@
-//! How a turn, and a session, is ended: asked first, then by force; and what everybody is told then.
+//! Ends turns and sessions: by a request first, then by force. Answers the callers that wait for the end.
 
 use super::active::Active;
 use super::agent::Agent;

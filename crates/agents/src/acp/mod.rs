@@ -1,29 +1,29 @@
-//! Sessions with any agent over the Agent Client Protocol: many prompts to one process, live questions, a true idle.
+//! Sessions with any agent over the Agent Client Protocol: many prompts to one process, live permission questions, reliable idle.
 //!
 //! ```text
 //! Session (handle) ──orders─> owner (one select!) ──────────> connection: jsonrpc, a JSON text a line, over process
-//!                               │ wishes   what its users say
-//!                               │ hearing  what the agent says, and whose it is
-//!                               │ asking   its questions: rules, handler, time-out
-//!                               │ turns    from a prompt to what it came to;  ladder  the end, asked and by force;  rest  at a usage limit
+//!                               │ wishes   orders of the session's users
+//!                               │ hearing  the agent's messages, and the turn that each belongs to
+//!                               │ asking   the agent's questions: rules, handler, timeout
+//!                               │ turns    from a prompt to its result;  ladder  cancel, then kill;  rest  usage limits
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
 //!                               └ tool_book · settings · permission · question · update · agent   PURE
 //! ```
 //!
-//! [`open`] finds and starts the program, shakes hands (`opening`: both versions of the protocol are asked for at once, the
-//! agent takes what it speaks) and gives a cloneable [`Session`]. One process a session: a cancel that is not obeyed ends in a
-//! kill, which must hit nobody else. Prompts are sent one at a time, in their order; each is a `harness::Turn`.
+//! [`open`] finds and starts the program, makes the handshake (`opening`: both versions of the protocol are offered at once,
+//! and the agent picks one) and returns a cloneable [`Session`]. There is one process per session: an ignored cancel ends in a
+//! kill, which must not hit another session. Prompts are sent one at a time, in their order; each is a `harness::Turn`.
 //!
-//! What arrives waits in one bounded queue, in the order of the wire, answers too. A listener that is behind holds it up, and
-//! with it the agent's pipe; silence is not counted then, nor while a question is open or a tool of the host's own runs.
+//! All incoming messages, answers too, wait in one bounded queue, in the order of the wire. A slow listener holds the queue up,
+//! and with it the agent's pipe. Silence is not counted then, nor while a question is open or a tool of the host's own runs.
 //!
-//! A turn is over when the agent says so and nothing goes on behind it (`turn_state`); what it came to is weighed (`verdict`).
-//! It is ended by us through a ladder: `session/cancel`, open questions answered as void, `kill_grace`, SIGKILL to the tree, with
-//! which the session is over too. Dropping the last handle closes the session.
+//! A turn is over when the agent ends it and no work of it goes on in the background (`turn_state`). Its evidence is then
+//! weighed (`verdict`). A turn is stopped in steps: `session/cancel`, open questions answered as cancelled, then after
+//! `kill_grace` SIGKILL to the tree, which ends the session too. Dropping the last handle closes the session.
 //!
-//! The JSON of updates is read field by field and not through types: one word that a type does not know must not cost the
-//! rest of its message, for who misses the end of a tool call waits for it.
+//! The JSON of updates is read field by field and not through types. An unknown word in one field must not cost the rest of its
+//! message: a client that misses the end of a tool call waits for it.
 
 mod account;
 mod active;

@@ -1,5 +1,6 @@
-//! From a request to a session that can be prompted: the program found and started, hands shaken, the session made or resumed,
-//! its mode and model set. Every request has a bound; whatever fails takes the process down before it is told.
+//! Makes a session that can be prompted from a request: starts the program, makes the handshake, creates or resumes the
+//! session, and sets its mode and model. Every request has a time limit. After a failure the process is ended before the error
+//! is returned.
 
 use super::account::Account;
 use super::agent::Agent;
@@ -49,13 +50,13 @@ pub(crate) struct Opened {
     pub claim: Option<Claim>,
 }
 
-/// The program runs, and was asked nothing yet.
+/// The program runs, and no request was sent yet.
 pub(super) struct Entered<'a> {
     hall: Hall<'a>,
     folder: RunFolder,
     cwd: PathBuf,
     record: Option<TurnRecord>,
-    /// Of the program.
+    /// Path of the program.
     pub(super) path: String,
 }
 
@@ -200,7 +201,7 @@ async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Opti
     made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
 }
 
-/// How the session is held to its mode; in a sandbox with a state folder of its own, where its CLI has one.
+/// Prepares the means that hold the session to its mode, including a state folder of its own in a sandbox, if its CLI has one.
 async fn hold(
     agent: &'static Agent,
     mode: &Mode,
@@ -232,10 +233,10 @@ struct Shaken {
     warnings: Vec<String>,
 }
 
-/// Where hands are shaken: what the agent says meanwhile is kept.
+/// The state of the handshake. It keeps the agent's messages that arrive meanwhile.
 struct Hall<'a> {
     agent: &'static Agent,
-    /// The first of these that is offered.
+    /// Wanted modes; the first one that the agent offers is set.
     modes: Vec<String>,
     /// Facts about the mode in the answer that begins the session.
     meta: &'static str,
@@ -245,7 +246,7 @@ struct Hall<'a> {
     heard: Vec<Update>,
     heard_bytes: usize,
     has_ended: bool,
-    /// Why the stream ended, where that was not the program's exit.
+    /// The reason why the stream ended, if that was not the program's exit.
     cause: Option<Error>,
 }
 
@@ -503,7 +504,7 @@ impl Hall<'_> {
     }
 }
 
-/// What an agent may repeat of a session that it takes up, as it arrives; what is kept of it takes several times as much.
+/// Most bytes in which an agent may repeat a resumed session, as they arrive; in memory they take several times as much.
 const MAX_HEARD_BYTES: usize = 128 << 20;
 const MAX_HEARD: usize = 500_000;
 
@@ -559,7 +560,7 @@ fn takes_system_prompt(hello: &Value) -> bool {
         .any(|capabilities| capabilities["systemPrompt"].is_object())
 }
 
-/// What a resumed agent repeats, as events.
+/// The messages that a resumed agent repeats, as events.
 fn history(heard: Vec<Update>) -> Vec<AgentEvent> {
     let mut book = ToolBook::default();
     let mut account = Account::default();

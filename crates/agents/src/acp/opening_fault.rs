@@ -1,4 +1,4 @@
-//! PURE: why a session could not be opened, as the error that its user gets.
+//! PURE: the error that a user gets when a session could not be opened.
 
 use super::agent::Agent;
 use super::connection::Exit;

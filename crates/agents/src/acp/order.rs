@@ -1,4 +1,4 @@
-//! What the handles of a session have its owner do.
+//! Orders from the handles of a session to its owner task.
 
 use super::question::Answer;
 use super::request::PromptRequest;
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
 
-/// What the owner task is to do.
+/// An order to the owner task.
 pub(crate) enum Order {
     Prompt(Box<Prompt>),
-    /// Of the turn with this number; a listener of it came or went when `abort` is false.
+    /// Aborts the turn with this number; without `abort`, a listener of the turn came or left.
     Turn {
         number: u32,
         abort: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Driver {
     pub(super) publish: watch::Sender<Option<Arc<TurnOutcome>>>,
 }
 
-/// Who listens to a turn.
+/// The listeners of a turn.
 pub(crate) struct Ears {
     pub audience: Audience,
     pub(super) is_over: bool,

@@ -1,5 +1,5 @@
-//! The owner task of a session: all its state, one `select!`, and who listens. What its users say is in `wishes`, what the agent
-//! says in `hearing`, its questions in `asking`; turns begin and end in `turns`, and by force in `ladder`.
+//! The owner task of a session: all its state, one `select!`, and the listeners. Orders of its users are handled in `wishes`, the
+//! agent's messages in `hearing`, its questions in `asking`; turns begin and end in `turns`, and are stopped in `ladder`.
 
 use super::account::SessionUsage;
 use super::active::{Active, OwnTurn};
@@ -41,17 +41,17 @@ pub(super) const DEAF: Duration = Duration::from_secs(60);
 /// Messages that are looked at before their events are told.
 const TOGETHER: usize = 256;
 
-/// Why the session is over.
+/// The reason why the session is over.
 pub(super) enum Over {
-    /// Somebody asked for it, or nobody holds it any more.
+    /// A handle closed the session, or the last handle was dropped.
     Closed,
-    /// The process is gone, or was killed for not obeying. The cause, where its stream ended by anything else than its exit.
+    /// The process is gone, or was killed for not obeying. The error is set if its stream ended for another reason than its exit.
     Gone(Exit, Option<Error>),
     /// A fault inside of the session's own task.
     Faulted(Error),
 }
 
-/// Who waits for the end of a turn that was cancelled.
+/// A caller that waits for the end of a cancelled turn.
 pub(super) struct CancelWaiter {
     pub(super) kills_strays: bool,
     pub(super) reply: Reply<()>,
@@ -64,17 +64,17 @@ pub(super) enum Wish {
     Steer { reply: Reply<()> },
 }
 
-/// What everybody may read without asking the owner.
+/// State that handles read without asking the owner.
 #[derive(Default)]
 pub(crate) struct Shown {
     pub modes: Vec<Mode>,
     pub options: Vec<SessionOption>,
-    /// Why every call is refused, once the session is over.
+    /// The error of every call once the session is over.
     pub gone: Option<Error>,
 }
 
 pub(crate) struct Owner {
-    /// What the log calls it by.
+    /// Number of the session in the log.
     pub(super) number: u64,
     pub(super) request: OpenRequest,
     pub(super) agent: &'static Agent,
@@ -86,12 +86,12 @@ pub(crate) struct Owner {
     pub(super) settings: Settings,
     pub(super) book: ToolBook,
     pub(super) usage: SessionUsage,
-    /// What the session may use, and what it has used of that.
+    /// The session's budgets; `accounts` holds its usage in them.
     pub(super) allowance: Allowance,
     pub(super) accounts: Accounts,
-    /// Whom a usage limit holds back.
+    /// The agent's account. A usage limit of it holds its turns back.
     pub(super) account: HeldAccount,
-    /// What goes on behind the turns, as the agent tells.
+    /// Background work behind the turns, as the agent reports it.
     pub(super) background: Vec<Value>,
     pub(super) active: Option<Active>,
     /// A turn that the agent began by itself.
@@ -101,9 +101,9 @@ pub(crate) struct Owner {
     pub(super) questions_asked: u64,
     /// Calls of the host's own tools that run.
     pub(super) own_tools: usize,
-    /// Of the last thing that the agent did.
+    /// When the agent last did something.
     pub(super) acted: Instant,
-    /// Something was seen to go on behind a turn; it settles before the session is idle.
+    /// Background work was seen behind a turn, so the session waits for the settle time before it is idle.
     pub(super) seen_behind: bool,
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) inbox: Option<super::connection::Inbox>,
@@ -117,9 +117,9 @@ pub(crate) struct Owner {
     pub(super) tags: u64,
     pub(super) pending: HashMap<u64, Wish>,
     pub(super) listeners: Vec<Audience>,
-    /// Since when one of the listeners has had no room.
+    /// Start of the time in which one of the listeners has no room.
     pub(super) held_since: Option<Instant>,
-    /// Told when the batch is done: to the turn under way, and to all.
+    /// Events that are sent when the batch is done: to the prompt under way, and (`for_all`) to the session's listeners.
     pub(super) for_turn: Vec<AgentEvent>,
     pub(super) for_all: Vec<AgentEvent>,
     pub(super) idle_waiters: Vec<Reply<()>>,
@@ -197,7 +197,7 @@ impl Owner {
 
     pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let mut closers = Vec::new();
-        // Whoever waits is answered, whatever happens in here: a panic ends the session, it does not leave it hanging.
+        // A panic ends the session with an error, so that no caller waits for ever.
         let served = AssertUnwindSafe(self.serve(&mut orders, &mut closers)).catch_unwind().await;
         let over = served.unwrap_or_else(|panic| Over::Faulted(Error::of_panic(&*panic)));
         if let Over::Faulted(error) = &over {
@@ -210,7 +210,7 @@ impl Owner {
             self.connection.kill();
         }
         debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
-        // What was said before the end was known is answered with it.
+        // Orders that arrived before the end was published get the same end.
         orders.close();
         while let Some(order) = orders.recv().await {
             match order {
@@ -223,7 +223,7 @@ impl Owner {
         }
     }
 
-    /// Until the session is over.
+    /// Serves the session until it is over.
     async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>, closers: &mut Vec<Reply<()>>) -> Over {
         let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
             return Over::Closed;
@@ -280,7 +280,7 @@ impl Owner {
         }
     }
 
-    // What comes.
+    // Events.
 
     pub(super) async fn on_letters(
         &mut self,
@@ -305,18 +305,18 @@ impl Owner {
                 }
                 said => self.on_said(said),
             }
-            // An end of turn is looked at before what comes after it.
+            // An end of turn is handled before the messages after it.
             if let ControlFlow::Break(over) = self.advance() {
                 return ControlFlow::Break(over);
             }
             looked_at += 1;
-            // What is taken out is looked at: the next one stays inside when this look is over.
+            // Process at most `TOGETHER` messages per wake-up and leave the rest queued, so that back-pressure works.
             next = if looked_at < TOGETHER { inbox.try_recv().ok() } else { None };
         }
         ControlFlow::Continue(())
     }
 
-    /// A prompt was answered by an agent that tells only its log when its model failed.
+    /// Reads the log of an agent that reports a model failure only there. The prompt with this tag was answered.
     async fn look_into_log(&mut self, tag: u64) {
         let Some(log) = self.agent.log else { return };
         if let Some(active) = self.active.as_mut().filter(|active| active.tag == tag) {
@@ -325,9 +325,9 @@ impl Owner {
         }
     }
 
-    // Who listens.
+    // Listeners.
 
-    /// To the turn under way if it is its own, and to all.
+    /// Sends the event to the session's listeners, and to those of the prompt under way unless the agent is in a turn of its own.
     pub(super) fn tell(&mut self, event: AgentEvent) {
         if self.active.is_some() && self.own_turn.is_none() {
             self.for_turn.push(event.clone());
@@ -335,14 +335,14 @@ impl Owner {
         self.for_all.push(event);
     }
 
-    /// To all, and not to the turn under way.
+    /// Sends the event to the session's listeners only.
     pub(super) fn tell_all(&mut self, event: AgentEvent) {
         self.for_all.push(event);
     }
 
-    /// To the record alone.
+    /// Sends the event to the record only.
     pub(super) fn tell_record(&mut self, event: AgentEvent) {
-        // The first that was there; the others were let in by those who listen.
+        // The recorder is always the first listener; later ones were added by callers.
         if let Some(recorder) = self.listeners.first_mut() {
             recorder.tell(vec![event]);
         }

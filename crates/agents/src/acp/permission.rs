@@ -1,4 +1,5 @@
-//! PURE: what an agent may do without a person: rules first, then the level, and what both leave open goes to the handler.
+//! PURE: decides on an agent's permission request: by rules, then by the level. A request that both leave open goes to the
+//! handler.
 //!
 //! | | rule denies | rule allows | `plan` | `edit` | `ask` | `auto` |
 //! |---|---|---|---|---|---|---|
@@ -6,20 +7,21 @@
 //! | writes below cwd | reject | allow | reject | allow | open | allow |
 //! | anything else | reject | allow | reject | open | open | allow |
 //!
-//! Open without a handler is rejected. The level itself is the agent's own mode: this is for what it asks nevertheless.
+//! An open request without a handler is rejected. The agent enforces the level by its own mode; these decisions are for requests
+//! that it makes nevertheless.
 
 use super::question::Question;
 use crate::harness::Level;
 use crate::harness::glob::{command_contains, command_matches, name_matches, path_matches};
 use std::path::{Component, Path, PathBuf};
 
-/// What is meant by a rule; a field that is absent means anything. A rule without any field means nothing at all.
+/// A rule for requests. An absent field matches anything; a rule without any field matches nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
     pub kind: Option<String>,
     pub name: Option<String>,
     pub command: Option<String>,
-    /// Below the session's folder, or absolute.
+    /// A path below the session's folder, or an absolute one.
     pub path: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The program that speaks the protocol: where it is, and how it is started and held to its level.
+//! Finds the program that speaks the protocol, and starts it so that it is held to its level.
 
 use super::agent::Agent;
 use super::request::OpenRequest;
@@ -45,11 +45,12 @@ pub(super) fn not_started(agent: &Agent, error: Error) -> Error {
     }
 }
 
-/// How the session is held to its level.
+/// The means that hold the session to its level.
 pub(super) struct Held {
-    /// The modes that it is to have, the first of them that the agent offers; none: it is left as it starts.
+    /// Modes for the session, of which the first that the agent offers is set. Empty: the mode is left as it starts.
     pub(super) modes: Vec<String>,
-    /// What the agent and its mode need in the environment. The caller's own changes win over what is not held.
+    /// The environment that the agent and its mode need. The caller's own changes win, except over the variables that hold the
+    /// level.
     launch: Launch,
 }
 

@@ -1,11 +1,12 @@
-//! PURE: a question of the agent's, both versions in one shape, and the answer to it, by kind and never by position.
+//! PURE: a permission request of the agent, in one shape for both versions, and the answer to it. Options are chosen by kind,
+//! never by position.
 
 use super::update::{ToolUpdate, owned, text_of};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// What a handler is asked; the shape is that of `PermissionRequest` in lib/harness/session/permission.ts.
+/// The request to a handler; the shape is that of `PermissionRequest` in lib/harness/session/permission.ts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Question {
     pub id: String,
@@ -42,7 +43,7 @@ pub struct QuestionOption {
     pub name: String,
 }
 
-/// What is answered.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Allow,
@@ -51,7 +52,7 @@ pub enum Answer {
     Option(String),
 }
 
-/// Who answered.
+/// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decider {
@@ -60,7 +61,7 @@ pub enum Decider {
     Timeout,
 }
 
-/// What the host is asked while a session lives.
+/// A request to the host while a session lives.
 #[expect(clippy::large_enum_variant, reason = "few, and gone as soon as they are told")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostRequest {
@@ -82,7 +83,8 @@ pub(super) struct OpenQuestion {
 }
 
 impl Question {
-    /// From the params of `session/request_permission`. `known`: what was told of the tool before; requests may be sparse.
+    /// Reads the params of `session/request_permission`. `known`: the facts about a tool call so far, because requests may be
+    /// sparse.
     pub(crate) fn read(id: &str, params: &Value, known: impl FnOnce(&str) -> Option<ToolUpdate>) -> Question {
         let subject = &params["subject"];
         let call = [&params["toolCall"], &subject["toolCall"]].into_iter().find(|call| call.is_object());
@@ -146,7 +148,7 @@ impl Question {
         }
     }
 
-    /// Folders that the agent names for the command to run in. None of them: the session's own.
+    /// Folders that the agent names for the command to run in; empty if it runs in the session's folder.
     pub(crate) fn command_folders(&self) -> impl Iterator<Item = &str> {
         const NAMES: [&str; 7] =
             ["cwd", "workdir", "working_directory", "workingDirectory", "directory", "dir_path", "dir"];
@@ -177,7 +179,7 @@ impl Question {
     }
 }
 
-/// What is answered on the wire: an option, or that the question is void.
+/// The answer on the wire: an option, or that the question was cancelled.
 pub(crate) fn outcome(option: Option<&str>) -> Value {
     match option {
         Some(id) => json!({ "outcome": { "outcome": "selected", "optionId": id } }),

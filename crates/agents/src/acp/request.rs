@@ -1,4 +1,4 @@
-//! PURE: a session and its prompts as they are asked for.
+//! PURE: the requests of a session and of its prompts.
 
 use super::agent::Agent;
 use super::permission::{Policy, Rule};
@@ -56,7 +56,7 @@ impl OpenRequest {
         Ok(())
     }
 
-    /// What the session may use; `INVALID_OPTION` when its agent can't be held to that.
+    /// The session's budgets. `INVALID_OPTION` when its agent can't be held to them.
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
         self.agent.allowance(Agent::of(self.agent.provider).accounting)
     }

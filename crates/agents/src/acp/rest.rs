@@ -1,5 +1,6 @@
-//! A turn at a usage limit: it rests until that ends and goes on in its session. Who rests asks nothing of the agent; its clocks
-//! begin anew with what it sends then. Limits that others of the account have met hold it back in the same way.
+//! A turn at a usage limit: it waits for the end of the limit and then continues in its session. While it waits it sends
+//! nothing to the agent, and its time limits start again with the next message. Limits that other turns of the account met
+//! delay it too.
 
 use super::active::Active;
 use super::owner::Owner;

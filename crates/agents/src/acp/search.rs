@@ -1,10 +1,10 @@
-//! What a look for a cancelled turn's processes found.
+//! The result of a search for processes that a cancelled turn left.
 
 use super::order::Reply;
 use ground::os::ProcessIdentity;
 use process::{Moment, Newcomer};
 
-/// A turn that ended by our cancel, and from when to when it went.
+/// A turn that ended by a cancel, and its time window.
 #[derive(Clone, Copy)]
 pub(super) struct CancelledTurn {
     pub number: u32,
@@ -12,13 +12,13 @@ pub(super) struct CancelledTurn {
     pub until: Moment,
 }
 
-/// What cancelled turns were seen to leave, each with its turn. Births are known to ten milliseconds only: a short turn that
-/// follows at once would take them for its own, and kill them.
+/// Processes that cancelled turns left, each with its turn. Start times are known to ten milliseconds only. Without this list,
+/// a short turn that follows at once would take these processes for its own, and kill them.
 #[derive(Clone, Default)]
 pub(super) struct Left(Vec<(u32, ProcessIdentity)>);
 
 impl Left {
-    /// Whether another turn has left it.
+    /// Whether another turn left this process.
     pub(super) fn is_of_another(&self, turn: u32, identity: ProcessIdentity) -> bool {
         self.0.iter().any(|(of, left)| *of != turn && *left == identity)
     }
@@ -30,9 +30,10 @@ impl Left {
     }
 }
 
-/// What was found, and who waits for it. Dropped, it tells them: their turn is over, whatever became of the session since.
+/// The processes found, and the callers that wait for the result. Dropping it answers them with success: their turn is over,
+/// whatever became of the session since.
 pub(super) struct Search {
-    /// Which turn's they are.
+    /// The turn that left the processes.
     pub turn: u32,
     pub strays: Vec<Newcomer>,
     pub waiters: Vec<Reply<()>>,

@@ -1,4 +1,4 @@
-//! The handle of a session. All state is the owner task's; a handle only gives orders and awaits what they come to.
+//! The handle of a session. The owner task holds all state; a handle sends orders and awaits their results.
 
 use super::opening::{aborted as was_aborted, open as open_session};
 use super::order::{Driver, Ears, Order, Prompt, Reply};
@@ -103,7 +103,7 @@ impl Session {
         self.facts.version
     }
 
-    /// What a resumed agent repeated.
+    /// The events that a resumed agent repeated.
     pub fn history(&self) -> &[AgentEvent] {
         &self.facts.history
     }
@@ -172,7 +172,7 @@ impl Session {
         let _ = self.orders.send(Order::OwnTool { begins });
     }
 
-    /// Says something to the agent while it works.
+    /// Sends a message to the agent while it works.
     pub fn steer(&self, text: String) -> impl Answered + use<> {
         self.ask(|reply| Order::Steer { text, reply })
     }

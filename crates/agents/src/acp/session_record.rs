@@ -1,4 +1,4 @@
-//! A session on record: as a turn's (`harness::turn_record`), with all that the session tells, and the prompts.
+//! The record of a session: like a turn's (`harness::turn_record`), with all events of the session, and its prompts.
 
 use super::request::OpenRequest;
 use crate::harness::turn_record::{TurnRecord, common_start};
@@ -6,15 +6,15 @@ use ground::error::Error;
 use serde_json::json;
 use std::path::Path;
 
-/// What the session is called.
+/// Display name of the session.
 pub(super) fn label(request: &OpenRequest) -> String {
     request.agent.name.clone().unwrap_or_else(|| format!("{} session", request.agent.provider.as_str()))
 }
 
-/// Makes the folder; `None` when none is wanted.
+/// Creates the record's folder; `None` if no record is requested.
 ///
 /// # Errors
-/// `INVALID_OPTION` where nothing can be written.
+/// `INVALID_OPTION` if the folder can't be written.
 pub(super) async fn open(request: &OpenRequest, cwd: &Path) -> Result<Option<TurnRecord>, Error> {
     let Some(spec) = request.agent.record_spec() else { return Ok(None) };
     let mut start = common_start("session", &label(request));

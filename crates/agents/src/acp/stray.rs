@@ -1,5 +1,5 @@
-//! What a turn that was cancelled left running: the processes that were born in it and live on. An agent that obeyed is
-//! not killed, and some leave their tools alive then.
+//! Finds the processes that a cancelled turn left running: those that were born in it and are alive. An agent that obeyed the
+//! cancel is not killed, and some agents leave their tools alive then.
 
 use super::owner::Owner;
 use super::search::{CancelledTurn, Search};
@@ -8,13 +8,13 @@ use process::{Moment, end_newcomers};
 use serde_json::{Value, json};
 
 impl Owner {
-    /// A turn that was to end has ended. What the next one starts is not meant.
+    /// A cancelled turn ended. Records its time window so that processes of the next turn are not counted as its leftovers.
     pub(super) fn on_cancelled(&mut self, number: u32, begun: Moment) {
         self.cancelled = Some(CancelledTurn { number, since: begun, until: Moment::now() });
         self.search_strays();
     }
 
-    /// Those who wait are told after a look at what the last turn that was cancelled has left.
+    /// Searches for processes that the last cancelled turn left, and then answers the callers that wait.
     pub(super) fn search_strays(&mut self) {
         let Some(turn) = self.cancelled else { return self.tell_cancelled() };
         let mut waiters = Vec::new();
@@ -33,7 +33,7 @@ impl Owner {
                 end_newcomers(&newcomers).await;
                 newcomers.clear();
             }
-            // Nobody to be told: the session is over.
+            // Sending fails when the session is over; dropping the search answers the callers.
             let _ = found.send(Search { turn: turn.number, strays: newcomers, waiters });
         });
     }

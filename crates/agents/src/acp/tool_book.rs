@@ -1,13 +1,13 @@
-//! PURE: the tool calls of a session: joined from their updates, told once, and known to be open or not.
+//! PURE: the tool calls of a session. Joins the updates of each call, reports the call once, and knows whether it is open.
 
 use super::update::{ToolStatus, ToolUpdate};
 use crate::harness::AgentEvent;
 use crate::harness::clip::clip_to;
 use serde_json::{Value, json};
 
-/// So many calls are remembered; the oldest that has ended goes first.
+/// Most calls that are remembered; the oldest ended one is forgotten first.
 const MAX_KNOWN: usize = 4096;
-/// Kept of what a terminal prints; its end is worth more than its beginning.
+/// Bytes of a terminal's output that are kept. The end is kept, because it is worth more than the beginning.
 const MAX_TERMINAL_BYTES: usize = 256 << 10;
 /// Longest output that an event tells.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
@@ -36,10 +36,10 @@ struct Terminal {
 }
 
 impl ToolBook {
-    /// What an update tells. The second is whether it is a call that was not known before.
+    /// The events of an update, and whether its call is new.
     pub(crate) fn on_update(&mut self, update: ToolUpdate) -> (Vec<AgentEvent>, bool) {
         let known = self.tools.iter().position(|tool| tool.known.id == update.id);
-        // An id that is used again, by a call that has yet to end, is another call's.
+        // An update that is not an end reuses the id of a call that has ended, so it belongs to a new call.
         let is_another = update.status.is_some_and(|status| !status.is_end());
         if let Some(index) = known.filter(|index| is_another && self.tools[*index].has_ended) {
             self.tools.remove(index);
@@ -128,7 +128,7 @@ impl ToolBook {
         events
     }
 
-    /// What is known of a call.
+    /// The facts about a call so far.
     pub(crate) fn known(&self, id: &str) -> Option<ToolUpdate> {
         self.tools.iter().find(|tool| tool.known.id == id).map(|tool| tool.known.clone())
     }
@@ -210,13 +210,13 @@ impl Tool {
 }
 
 impl ToolUpdate {
-    /// What the agent calls the tool, else what it calls its kind.
+    /// The agent's name for the tool, or for its kind.
     fn name(&self) -> &str {
         let kind = self.kind.as_deref().filter(|kind| *kind != "other");
         self.name.as_deref().or(kind).or(self.title.as_deref()).unwrap_or("tool")
     }
 
-    /// The input; an agent that gives none (gemini) has the command in its title.
+    /// The input. An agent that reports none (gemini) has the command in its title.
     fn told_input(&self) -> Value {
         match (&self.input, &self.title, self.kind.as_deref()) {
             (Some(input), _, _) => input.clone(),

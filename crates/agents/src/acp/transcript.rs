@@ -1,5 +1,5 @@
-//! A fuzz target: whatever an agent tells of a prompt, its turn is over for the reason that was told last, and no tool stays open
-//! that was told to have ended.
+//! A fuzz target. For any messages about a prompt, the turn ends for the reason that was reported last, and no tool stays open
+//! that was reported to have ended.
 
 use super::tool_book::ToolBook;
 use super::turn_state::{Ending, TurnState, Version};

@@ -1,13 +1,13 @@
-//! PURE: when a turn is over. What it then came to is `verdict`.
+//! PURE: decides when a turn is over. The success of the turn is decided by `verdict`.
 //!
 //! | | version 1 | version 2 |
 //! |---|---|---|
 //! | our prompt is in | when it was sent | when it was answered, or its words were repeated |
 //! | the turn ends | with the answer to the prompt | with a state `idle` that names a stop reason, once our prompt is in |
-//! | it goes on behind | a tool call is still open | the same, or `background` is not empty |
+//! | work goes on behind | a tool call is still open | the same, or `background` is not empty |
 //!
-//! With `waits`, a good end counts only when nothing goes on behind for the settle time: what goes on may wake the agent, and
-//! then the last end is the end. Where nothing was ever seen behind, a good end is the end at once.
+//! With `waits`, a good end counts only when no background work was seen for the settle time. Such work may wake the agent, and
+//! then the last end counts. If no background work was ever seen, a good end is the end at once.
 
 use super::update::{AgentFault, SessionState, StateUpdate, StopReason, TurnEnd};
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl Version {
     }
 }
 
-/// How a turn ended by the agent's word.
+/// The agent's own end of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
     Said(StopReason),
@@ -50,9 +50,9 @@ pub(crate) struct TurnState {
     is_running: bool,
     is_cancelling: bool,
     ending: Option<Ending>,
-    /// Something was seen to go on behind an end.
+    /// Background work was seen after an end of turn.
     seen_behind: bool,
-    /// Since when nothing goes on, in front or behind.
+    /// Start of the time without any work of the turn, background work included.
     quiet_since: Option<Instant>,
 }
 
@@ -72,12 +72,12 @@ impl TurnState {
         }
     }
 
-    /// What comes from here on is this turn's.
+    /// Whether the agent's messages from now on belong to this turn.
     pub(crate) fn is_in(&self) -> bool {
         self.is_in
     }
 
-    /// The agent's end of turn is there; it may still be held back.
+    /// Whether the agent's end of turn has arrived; it may still be held back.
     pub(crate) fn has_ended(&self) -> bool {
         self.ending.is_some()
     }
@@ -130,7 +130,7 @@ impl TurnState {
         self.quiet_since = None;
     }
 
-    /// From here on any end is the end.
+    /// After a cancel, any end of turn counts.
     pub(crate) fn on_cancel(&mut self) {
         self.is_cancelling = true;
     }

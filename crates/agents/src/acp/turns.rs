@@ -1,4 +1,4 @@
-//! A turn of a session, from its prompt to what it came to.
+//! The course of a session's turn, from its prompt to its result.
 
 use super::active::{Active, Next, Session};
 use super::order::{Driver, Prompt};
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 impl Owner {
-    /// What follows from what is known now.
+    /// Takes the steps that the state makes due: ends turns, and begins the next prompt.
     pub(super) fn advance(&mut self) -> ControlFlow<Over> {
         let now = Instant::now();
         loop {
@@ -84,12 +84,12 @@ impl Owner {
         self.send_prompt();
     }
 
-    /// What a turn takes from its session.
+    /// The session's settings that apply to a turn.
     pub(super) fn terms(&self) -> Session<'_> {
         Session { limits: &self.request.agent.limits, version: self.version, settle: self.request.settle }
     }
 
-    /// Sends what the turn under way is to send, unless its account is at a limit.
+    /// Sends the text of the prompt under way, unless its account is at a usage limit.
     pub(super) fn send_prompt(&mut self) {
         if self.is_held_back() {
             return;
@@ -204,7 +204,7 @@ fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
     }
 }
 
-/// Tools that a warning names.
+/// Most tools that a warning names.
 const MAX_NAMED: usize = 8;
 /// Longest name in a warning.
 const MAX_NAME_BYTES: usize = 200;

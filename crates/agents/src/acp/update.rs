@@ -1,7 +1,7 @@
-//! PURE: what an agent tells while it works, both versions of the protocol in one vocabulary.
+//! PURE: the agent's progress messages, with one vocabulary for both versions of the protocol.
 //!
-//! Every field is read for itself and from the JSON as it came: an unknown word in one field must not cost the others (a tool
-//! whose end is not seen would be waited for). What is unknown as a whole is [`Update::Unknown`], never an error.
+//! Every field is read by itself from the raw JSON: an unknown word in one field must not cost the others (a tool whose end is
+//! missed would be waited for). A wholly unknown message is [`Update::Unknown`], never an error.
 
 use crate::harness::Usage;
 use crate::harness::reset::Reset;
@@ -22,13 +22,13 @@ pub(crate) enum Update {
     Thought {
         text: String,
     },
-    /// Words of the user, as the agent repeats them.
+    /// Text of the user's prompt, which the agent repeats.
     Prompt {
         text: String,
         message: Option<String>,
     },
     Tool(ToolUpdate),
-    /// What a terminal that a tool call refers to has printed: a piece of it, or all so far.
+    /// Output of a terminal that a tool call refers to: a piece of it, or all so far.
     Terminal {
         id: String,
         data: Option<String>,
@@ -51,12 +51,12 @@ pub(crate) enum Update {
     },
     /// The account is at its usage limit, which ends so.
     Limit(Reset),
-    /// Known, and nothing to tell.
+    /// A known message with nothing to report.
     Quiet,
     Unknown,
 }
 
-/// What is known of a tool call; a field that is absent says nothing.
+/// The facts about a tool call in an update; an absent field is unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ToolUpdate {
     pub id: String,
@@ -81,11 +81,11 @@ pub(crate) enum ToolStatus {
     Failed,
 }
 
-/// Version 2 alone: what the session does.
+/// State of the session, in version 2 only.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StateUpdate {
     pub state: SessionState,
-    /// What goes on behind the turns, where the agent tells.
+    /// Background work behind the turns, if the agent reports it.
     pub background: Option<Vec<Value>>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) enum SessionState {
     Running,
     /// A question is open.
     Waiting,
-    /// `end`: of a turn, if one ended.
+    /// `end`: the end of a turn, if one ended.
     Idle {
         end: Option<TurnEnd>,
     },
@@ -120,18 +120,18 @@ pub(crate) enum StopReason {
     Unknown(String),
 }
 
-/// An error as the agent words it.
+/// An error in the agent's words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AgentFault {
     pub code: i64,
     pub message: String,
-    /// Of `data`: what the words of the message leave out.
+    /// Text of `data`, with details that the message leaves out.
     pub details: Option<String>,
     pub kind: Option<String>,
 }
 
 impl Update {
-    /// From `params.update` of a `session/update`.
+    /// Reads `params.update` of a `session/update`.
     pub(crate) fn read(update: &Value) -> Update {
         match text_of(&update["sessionUpdate"]).unwrap_or_default() {
             "agent_message_chunk" => Update::Text {
@@ -186,7 +186,7 @@ impl Update {
 }
 
 impl ToolUpdate {
-    /// From a tool call, wherever it stands: an update, or the subject of a question.
+    /// Reads a tool call of an update, or of a question's subject.
     pub(crate) fn read(call: &Value) -> Option<ToolUpdate> {
         let meta = &call["_meta"];
         let raw = &call["rawOutput"];
@@ -252,7 +252,7 @@ impl StateUpdate {
 }
 
 impl TurnEnd {
-    /// From what answers a prompt (version 1), or from the state after it (version 2).
+    /// Reads the answer to a prompt (version 1), or the state after it (version 2).
     pub(crate) fn read(end: &Value) -> Option<TurnEnd> {
         let reason = match text_of(&end["stopReason"])? {
             "end_turn" => StopReason::EndTurn,
@@ -269,7 +269,7 @@ impl TurnEnd {
 }
 
 impl AgentFault {
-    /// From a JSON-RPC error object.
+    /// Reads a JSON-RPC error object.
     pub(crate) fn read(error: &Value) -> AgentFault {
         AgentFault {
             code: error["code"].as_i64().unwrap_or_default(),
@@ -295,7 +295,7 @@ fn details(data: &Value) -> Option<String> {
     text_of(data).or_else(|| fields.iter().find_map(|field| text_of(&data[field]))).map(str::to_owned)
 }
 
-/// Of a subscription; what is allowed is not worth a word.
+/// The reset time of a subscription's limit; `None` unless the limit is reached.
 fn rate_limit(info: &Value) -> Option<Reset> {
     let is_met = info["status"] == "rejected";
     info["resetsAt"].as_i64().filter(|_| is_met).and_then(Reset::at_epoch)

@@ -1,12 +1,12 @@
-//! PURE: what a turn came to. Neither `end_turn` nor its absence is believed alone.
+//! PURE: whether a turn succeeded. Neither `end_turn` nor its absence is believed alone.
 //!
 //! | the agent's word | what else is known | verdict |
 //! |---|---|---|
 //! | any | we cancelled it | the reason of the cancel: `AGENT_ABORTED`, `AGENT_IDLE`, `AGENT_TIMED_OUT` |
 //! | `end_turn` | text or a tool call | success |
 //! | `end_turn` | neither | `AGENT_TRUNCATED` |
-//! | `end_turn` | its own log tells that the model failed (pi, copilot) | `AGENT_FAILED` + kind of the words there |
-//! | `end_turn` | no tokens told by an agent that always tells, the text an error's | `AGENT_FAILED` + kind of the text |
+//! | `end_turn` | the agent's log reports that the model failed (pi, copilot) | `AGENT_FAILED` + kind of the words there |
+//! | `end_turn` | no tokens from an agent that always reports them, and an error's text | `AGENT_FAILED` + kind of the text |
 //! | `cancelled` | we did not ask | `AGENT_ABORTED`; the message says so if a tool was refused before |
 //! | `max_tokens`, `max_turn_requests`, `refusal` | | `AGENT_FAILED`: `context_length`, `invalid_request`, `permission` |
 //! | an error | | `AGENT_FAILED` + kind by its word, its code, its text |
@@ -22,7 +22,7 @@ use crate::harness::reset::Reset;
 use ground::error::{Error, ErrorCode};
 use std::time::Duration;
 
-/// Why we ended a turn.
+/// The reason why we ended a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stop {
     Aborted,
@@ -35,32 +35,32 @@ pub(crate) enum Stop {
     },
     /// The session is being closed.
     Closed,
-    /// More was used than is allowed; what that was, the owner says.
+    /// More was used than is allowed; the owner adds the figures.
     OverBudget,
 }
 
-/// What is weighed.
+/// The evidence for a verdict.
 pub(crate) struct Evidence<'a> {
     pub agent: &'a Agent,
     pub ending: &'a Ending,
     pub stop: Option<Stop>,
-    /// What the agent said after its last tool call.
+    /// The agent's text after its last tool call.
     pub text: &'a str,
-    /// The last piece of it that came.
+    /// The last piece of that text.
     pub last_piece: &'a str,
     pub tool_calls: u64,
     pub has_usage: bool,
-    /// The name of a tool that is open.
+    /// The name of an open tool.
     pub open_tool: Option<&'a str>,
     /// The last tool of the turn that was refused.
     pub refused: Option<&'a str>,
-    /// What its log says of the end.
+    /// The result of the turn in the agent's log.
     pub logged: Option<&'a Logged>,
-    /// When the limit of its account ends, as it said in passing.
+    /// End of the account's usage limit, as the agent reported it during the turn.
     pub reset: Option<&'a Reset>,
 }
 
-/// Why a turn did not succeed.
+/// The reason why a turn did not succeed.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub error: Error,
@@ -83,7 +83,7 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Fault> {
     if !fault.kind.is_some_and(is_limit) {
         fault.reset = None;
     } else if let Some(reset) = evidence.reset {
-        // What a machine said is exact; words are for people.
+        // A reset time in a field of a message is exact; one in an error's text is rounded for people.
         fault.reset = Some(reset.clone());
     }
     Some(fault)
@@ -165,12 +165,12 @@ fn failure(kind: AgentErrorKind, message: String) -> Fault {
     Fault { error, kind: Some(kind), reset }
 }
 
-/// By what the agent itself says in such words, then as those of any service.
+/// The kind by the agent's own phrases, then by those of any service.
 fn kind_in(agent: &Agent, status: Option<i64>, words: &str) -> AgentErrorKind {
     agent.provider.descriptor().words.failure(status, words).kind
 }
 
-/// By its own word, by its code, by its text.
+/// The kind of a fault by its `kind` field, its code, and its text, in this order.
 pub(crate) fn kind(agent: &Agent, fault: &AgentFault) -> AgentErrorKind {
     const WORDS: [(&str, AgentErrorKind); 10] = [
         ("auth", AgentErrorKind::Auth),

@@ -1,4 +1,4 @@
-//! What the users of a session say, and the answers to what is asked of the agent for them.
+//! Handles the orders of a session's users, and the agent's answers to requests that were made for them.
 
 use super::opening::agent_fault;
 use super::order::{Order, Reply};
@@ -53,7 +53,7 @@ impl Owner {
         }
     }
 
-    /// Who comes in the middle of a turn is told which.
+    /// Adds a listener. One that comes in the middle of a turn first gets the start of that turn.
     pub(super) fn on_listen(&mut self, sink: Box<dyn EventSink>) {
         let mut audience = Audience::new(true, &self.request.agent.redact);
         audience.listen(sink);

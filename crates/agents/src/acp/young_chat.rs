@@ -1,5 +1,6 @@
-//! Gemini keeps a session in a file that is named by the minute in which it was begun, and begins one anew when it takes a session
-//! up: in the same minute that is the same file, and what was said is lost. So it is not asked to before the minute is over.
+//! Gemini keeps a session in a file named by the minute in which the session began, and starts a new file when it resumes a
+//! session. Within the same minute that is the same file, and the conversation is lost. So a session is resumed only after its
+//! first minute.
 
 use ground::os::{blocking, open_regular};
 use ground::record::stamp::{epoch_ms, utc};
@@ -9,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const MINUTE_MS: u64 = 60_000;
-/// The clocks of two programs on one machine are the same; what is asked for takes a moment to arrive, never the other way.
+/// Added to the wait. It can be short: two programs on one machine have the same clock, and a request arrives later than it is
+/// sent.
 const MARGIN: Duration = Duration::from_millis(50);
-/// Of a file, looked at: a program in a sandbox can make one without an end.
+/// Most lines of a file that are read: a program in a sandbox can make a file without an end.
 const MAX_LINES: usize = 1000;
 const MAX_BYTES: u64 = 16 << 20;
 
-/// How long it has to be waited until this session can be taken up; `None`: not at all. `variable`: of the agent's environment.
+/// The wait until this session can be resumed; `None` without one. `variable` looks up a variable of the agent's environment.
 pub(super) async fn wait(variable: impl Fn(&str) -> Option<String>, session: &str) -> Option<Duration> {
     let home = variable("GEMINI_CLI_HOME").or_else(|| variable("HOME"))?;
     let folder = PathBuf::from(home).join(".gemini").join("tmp");

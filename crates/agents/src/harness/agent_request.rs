@@ -1,4 +1,4 @@
-//! What every agent is asked with, for a turn or for a session: which one, where, with what, held to what, within which clocks.
+//! Options that every agent request has, for a turn or a session: provider, program, folder, environment, level, sandbox, limits.
 
 use super::allowance::Allowance;
 use super::budget::Budget;
@@ -23,32 +23,32 @@ pub struct AgentRequest {
     pub provider: Provider,
     /// The program, with leading arguments; the provider's own on PATH when `None`.
     pub binary: Option<Vec<String>>,
-    /// The host's own when `None`.
+    /// The working directory; the host's own when `None`.
     pub cwd: Option<PathBuf>,
     pub environment: Environment,
     pub kill_grace: Duration,
     pub containment: Containment,
     pub model: Option<String>,
     pub system_prompt: Option<String>,
-    /// What it may do unasked.
+    /// Permission level: the actions that the agent may take without asking.
     pub level: Level,
-    /// What the kernel holds it in.
+    /// The sandbox that the kernel enforces on the agent and on all that it starts.
     pub sandbox: Option<AgentSandbox>,
     /// The session to go on with.
     pub resume: Option<String>,
-    /// Of a session: `start` bounds every request but prompts; the others are the prompts' defaults.
+    /// Time limits. In a session `start` bounds every request except prompts; the other limits are the defaults of its prompts.
     pub limits: ClockLimits,
     pub redact: Vec<String>,
-    /// The folder in which a new one keeps it.
+    /// The folder in which the turn or session creates the folder of its record.
     pub record: Option<PathBuf>,
     pub max_record_bytes: Option<u64>,
-    /// What people call it.
+    /// Display name.
     pub name: Option<String>,
-    /// Of this turn alone, over all its attempts; of the whole session.
+    /// Limits on tokens and cost: of a turn over all its attempts, or of a whole session.
     pub caps: Caps,
-    /// What the tokens cost, for `caps` and `budget`.
+    /// Token prices, with which `caps` and `budget` compute the cost.
     pub prices: Option<Prices>,
-    /// Shared with other turns and sessions.
+    /// A budget that is shared with other turns and sessions.
     pub budget: Option<Budget>,
 }
 
@@ -77,12 +77,12 @@ impl AgentRequest {
         }
     }
 
-    /// What it may use; `INVALID_OPTION` when an agent that accounts for itself in this way can't be held to that.
+    /// The budgets of this request. `INVALID_OPTION` when an agent with this kind of accounting can't be held to them.
     pub(crate) fn allowance(&self, accounting: Accounting) -> Result<Allowance, Error> {
         Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
     }
 
-    /// Takes what was used before off its own budget. `AGENT_BUDGET` when that leaves nothing.
+    /// Subtracts the usage `before` from the request's own caps. `AGENT_BUDGET` when that leaves nothing.
     pub fn deduct(&mut self, before: &Usage) -> Result<(), Error> {
         let accounting = self.provider.descriptor().accounting;
         let spent = Spent::of(before, self.prices.as_ref(), accounting);
@@ -126,17 +126,18 @@ impl AgentRequest {
         }
     }
 
-    /// Where it looks for programs.
+    /// `PATH` of the agent's environment, or the system's usual folders.
     pub(crate) fn search_path(&self) -> String {
         self.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
     }
 
-    /// Where its environment has things that are soon gone.
+    /// The folder for temporary files in the agent's environment.
     pub(crate) fn temporary_folder(&self) -> PathBuf {
         self.variable("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
     }
 
-    /// Where a folder of the run's own may lie: a program in a sandbox that may write the first of them can't write the others.
+    /// Folders in which the run's own folder may be made. There are several: a sandboxed program that can write the first of them
+    /// can't write the others.
     pub(crate) fn folder_places(&self) -> Vec<PathBuf> {
         let home = self.variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
         let runtime = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -144,12 +145,12 @@ impl AgentRequest {
         [self.temporary_folder()].into_iter().chain(runtime).chain(home).chain(shared).collect()
     }
 
-    /// Where its sandbox lets it write; nothing without one.
+    /// Folders that the agent's sandbox lets it write; empty without a sandbox.
     pub(crate) fn sandboxed_folders(&self) -> Vec<PathBuf> {
         if self.sandbox.is_some() { self.contained() } else { Vec::new() }
     }
 
-    /// Folders that its program, or one in a sandbox before it, can write.
+    /// Folders that the agent's program, or a program in an earlier sandbox, can write.
     pub(crate) fn contained(&self) -> Vec<PathBuf> {
         let sandbox = match &self.sandbox {
             Some(AgentSandbox::Custom(sandbox)) => Some(sandbox),
@@ -158,7 +159,8 @@ impl AgentRequest {
         contained_folders(self.cwd.as_deref(), sandbox)
     }
 
-    /// Its environment, with what the provider, its program and the run's own folder need. Its own changes win.
+    /// The agent's environment with the variables that the provider, its program and the run's own folder need. The request's own
+    /// changes win.
     pub(crate) fn environment_for(&self, launch: &Launch, program: &Program, folder: &Path) -> Environment {
         let given = &self.environment.changes;
         let is_given = |name: &str| given.iter().any(|(changed, _)| changed == name);

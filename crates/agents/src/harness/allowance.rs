@@ -1,4 +1,4 @@
-//! What one turn may use: its own caps, over all its attempts, and a [`Budget`] that it shares with others.
+//! The budgets of one turn: its own caps, which count all its attempts, and a [`Budget`] that it shares with others.
 
 use super::budget::{Account, Budget};
 use super::event::Usage;
@@ -53,11 +53,11 @@ impl Allowance {
         }
     }
 
-    /// Why a turn was ended that used more than it may.
+    /// The error of a turn that was stopped because it used more than its limit.
     pub(crate) fn exceeded(&self) -> Error {
         let crossed = |budget: &'_ Budget| budget.caps().crossed(budget.spent());
         let found = self.budgets().find_map(|budget| Some((budget, crossed(budget)?)));
-        // What it was stopped for may have been corrected since.
+        // A later usage figure may have corrected the sum to below the cap since the stop. Then the first budget is named.
         let found = found.or_else(|| self.budgets().next().map(|budget| (budget, Cap::Tokens)));
         match found {
             Some((budget, cap)) => self.error(budget, cap, "used more than"),
@@ -111,7 +111,7 @@ impl Allowance {
     }
 }
 
-/// What an attempt has used, in all its budgets.
+/// The accounts of one attempt, one in each budget of its turn.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     accounts: Vec<Account>,
@@ -119,7 +119,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// All that the attempt has used so far; whether a budget was crossed by it, now or before.
+    /// Sets the attempt's usage so far. Returns whether it has crossed a budget, now or before.
     pub(crate) fn set(&mut self, usage: Option<Usage>) -> bool {
         let usage = usage.unwrap_or_default();
         for account in &mut self.accounts {

@@ -1,5 +1,4 @@
-//! PURE: the agent's answer, put together of what it says: pieces of a message, whole messages, parts of one. It is kept within
-//! bounds.
+//! PURE: puts the agent's answer together from pieces of a message, whole messages, or parts of one. Its length is bounded.
 
 use super::clip::head;
 
@@ -11,7 +10,7 @@ pub(crate) const LEFT_OUT: &str = "the answer is longer than 16 MiB: the rest of
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     text: String,
-    /// The message that `text` is of.
+    /// The message that `text` belongs to.
     key: Option<String>,
     /// The message that is being streamed.
     partial: String,
@@ -19,7 +18,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// What was streamed of a message that never ended is no part of the next one.
+    /// Discards the streamed text of a message that never ended, so that it does not become part of the next message.
     pub(super) fn message_begins(&mut self) {
         self.partial.clear();
     }

@@ -1,7 +1,8 @@
 //! One process of a turn: started, read, watched, and gone.
 //!
-//! One `select!` names what happened: a word from the handle, something heard, room again for a slow listener, the clock. The
-//! output is read in the [`ear`](super::ear); [`Clock`] says what is due. The attempt is over when the tree is gone; the verdict is made then.
+//! One `select!` receives all events: an order of the handle, output, room in a slow listener, the clock. The output is read in
+//! the [`ear`](super::ear); [`Clock`] decides the next step. The attempt is over when the process tree is gone; then the
+//! verdict is made.
 
 use super::allowance::{Accounts, Allowance};
 use super::audience::Audience;
@@ -27,13 +28,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// Of each stream, kept for the result: the events were read from it already.
+/// Bytes of stdout and of stderr that are kept for the result. The events have been read from the output by then.
 const KEPT_OUTPUT_BYTES: usize = 1 << 20;
 
 /// For CLIs that exit before what they printed is read. A user that may not have so much is given 1 MiB.
 const WIDE_PIPE_BYTES: usize = 8 << 20;
 
-/// How one attempt ended.
+/// The end of one attempt.
 pub(crate) struct Attempted {
     pub transcript: Transcript,
     pub verdict: Verdict,
@@ -41,9 +42,9 @@ pub(crate) struct Attempted {
     /// The process could not be run at all.
     pub error: Option<Error>,
     pub is_aborted: bool,
-    /// What the session had used before it.
+    /// Usage of the session before this attempt.
     pub before: Option<Usage>,
-    /// Why it was stopped.
+    /// The reason why the attempt was stopped.
     pub stop: Option<Stop>,
 }
 
@@ -54,9 +55,9 @@ impl Attempted {
     }
 }
 
-/// What an attempt is made of, besides the request.
+/// Everything that an attempt needs to run.
 pub(crate) struct Plan<'a> {
-    /// What the log calls the turn by.
+    /// Number of the turn in the log.
     pub number: u64,
     pub request: &'a TurnRequest,
     pub launch: &'a Launch,
@@ -65,9 +66,9 @@ pub(crate) struct Plan<'a> {
     /// The session that has to be reported.
     pub resume: Option<&'a str>,
     pub before: Option<Usage>,
-    /// Where its process is kept on record.
+    /// The folder and bounds of the process record, if one is kept.
     pub record: Option<RecordSpec>,
-    /// What people call it.
+    /// Display name.
     pub name: String,
     pub allowance: &'a Allowance,
 }
@@ -131,19 +132,20 @@ struct Watch<'a> {
     clock: Clock,
     stop: Option<Stop>,
     is_aborted: bool,
-    /// A slow listener holds the reading up.
+    /// Reading is paused because a listener is slow.
     is_held: bool,
-    /// The last handle is gone: no more words come.
+    /// The last handle was dropped, so no more orders come.
     is_deaf: bool,
     accounts: Accounts,
-    /// What ran behind when it was stopped: told to end, it says of all of it that it has.
+    /// Background work that was running when the attempt was stopped. It is noted before the stop signal, because a CLI that is
+    /// told to end reports all of its background work as done.
     left: Vec<String>,
-    /// Of what was heard last: in a tool, and over.
+    /// State after the last output that was read: whether a tool was open, and whether the turn was over.
     last_news: Option<(bool, bool)>,
 }
 
 impl Watch<'_> {
-    /// Until both streams have ended.
+    /// Watches the attempt until both streams have ended.
     async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) {
         loop {
             let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
@@ -163,7 +165,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Until the tree is gone.
+    /// Watches the attempt until the process tree is gone.
     async fn outcome(
         &mut self,
         orders: &mut UnboundedReceiver<Order>,
@@ -332,7 +334,7 @@ impl Watch<'_> {
         self.stop = Some(stop);
         debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
         self.left = left_behind(self.listening.heard().transcript.digest());
-        // From here on it is read to its end, whoever is behind.
+        // From here on the output is read to its end, even if a listener is slow.
         self.hold(false);
         self.process.stop(match stop {
             Stop::Aborted => StopReason::Aborted,
@@ -346,7 +348,7 @@ impl Watch<'_> {
         let events = self.listening.heard().transcript.take_events();
         audience.tell(events);
         self.listening.heard().transcript.digest_mut().set_detail(audience.wants_events());
-        // Once it is being stopped it is read to its end, whoever is behind.
+        // Once the attempt is being stopped, its output is read to its end, even if a listener is slow.
         self.hold(self.stop.is_none() && audience.is_full());
         if self.is_held {
             self.clock.on_held(true, Instant::now());
@@ -381,7 +383,7 @@ impl Watch<'_> {
         for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
             transcript.digest_mut().warning(&refusal);
         }
-        // What came with the last lines counts as well: who used too much has failed, however its turn ended.
+        // Usage that came with the last lines counts as well: a turn that used too much has failed, however it ended.
         if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {
             self.stop = Some(Stop::OverBudget);
         }
@@ -474,7 +476,7 @@ fn changed_of(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// What a CLI that ended by itself left to run without telling: its shell's `&`, a server that it started.
+/// A warning about processes that the CLI left running at its own end without reporting them: a shell's `&`, or a server.
 fn strays_of(outcome: &Outcome) -> Option<String> {
     match outcome.result.as_ref().map_or(0, |result| result.strays_killed) {
         0 => None,

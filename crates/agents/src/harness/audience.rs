@@ -1,7 +1,8 @@
-//! Who listens to a turn's events: nobody yet, nobody, or an [`EventSink`]. Secrets end here.
+//! The listener of a turn's events: expected, absent, or an [`EventSink`]. Secrets are removed here, before the listener sees
+//! them.
 //!
-//! The first events are kept for a listener that comes late. Past [`MAX_KEPT`] or [`MAX_KEPT_BYTES`] without one
-//! nobody is expected any more: events are no longer built.
+//! The first events are kept for a listener that comes late. When they exceed [`MAX_KEPT`] or [`MAX_KEPT_BYTES`] and nobody has
+//! come, no listener is expected any more, and events are no longer built.
 
 use super::event::AgentEvent;
 use super::event_sink::EventSink;
@@ -120,7 +121,7 @@ impl Audience {
         }
     }
 
-    /// As [`Audience::room`], for who waits for several.
+    /// Poll form of [`Audience::room`], for a caller that waits for several things.
     pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.listener {
             Listener::Sink(sink) => sink.poll_room(context),
@@ -139,7 +140,7 @@ impl Audience {
         }
     }
 
-    /// As [`Audience::room`], but never when there is room already.
+    /// Like [`Audience::room`], but never resolves unless `is_held`.
     pub(crate) async fn room_again(&mut self, is_held: bool) {
         if is_held {
             self.room().await;
@@ -156,7 +157,7 @@ impl Audience {
         if self.redactor.is_empty() { text.to_owned() } else { self.redactor.redact(text) }
     }
 
-    /// What a user is told of a turn's end.
+    /// Removes secrets from the result of a turn before its user gets it.
     pub(crate) fn redact_result(&self, result: &mut TurnResult) {
         let clean = |text: &mut String| *text = self.redact(text);
         clean(&mut result.text);
@@ -225,7 +226,7 @@ impl Audience {
         told
     }
 
-    /// What may have been the beginning of a secret, and was none.
+    /// Text that was held back because it could begin a secret, and turned out to be none.
     fn held_back(&mut self) -> Vec<AgentEvent> {
         let (words, thoughts) = (self.words.flush_text(), self.thoughts.flush_text());
         let words = (!words.is_empty()).then_some(AgentEvent::Text { text: words, delta: true });

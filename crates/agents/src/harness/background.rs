@@ -1,4 +1,4 @@
-//! PURE: what goes on behind an agent's end of turn: its own work, which the answer waits for, and what the CLI does for itself.
+//! PURE: work that continues after an agent's end of turn: its own work, which the answer waits for, and upkeep of the CLI.
 
 /// At a time; what is beyond is not waited for.
 const MAX_RUNNING: usize = 4096;

@@ -1,8 +1,7 @@
-//! What turns may use, together: a [`Budget`] is shared by whoever holds a clone, within one turn or over many.
+//! Limits on what turns may use together. All clones of a [`Budget`] share one sum, within one turn or over many.
 //!
-//! Each attempt has an [`Account`] in every budget that it is held to, and says there what it has used so far, as often as it
-//! learns more; a later figure replaces an earlier one. When more was used than is allowed, all who wait in
-//! [`Budget::crossed`] are woken.
+//! Each attempt opens an [`Account`] in every budget that applies to it. It sets its usage there whenever it learns more; a later
+//! figure replaces an earlier one. When the sum exceeds the limit, all tasks that wait in [`Budget::crossed`] are woken.
 
 use super::event::Usage;
 use super::spending::{Accounting, Cap, Caps, Prices, Spent};
@@ -10,7 +9,7 @@ use ground::lock::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// How much may be used, and how much was.
+/// A limit on usage, and the usage so far.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<BudgetState>);
 
@@ -61,7 +60,7 @@ impl Budget {
     }
 }
 
-/// What one attempt has used, in one budget.
+/// The usage of one attempt in one budget.
 #[derive(Debug)]
 pub(crate) struct Account {
     budget: Budget,
@@ -71,7 +70,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// `prices`: those of the turn; else the budget's count.
+    /// `prices` are those of the turn; without them the budget's prices count.
     pub(crate) fn open(budget: &Budget, prices: Option<&Prices>, accounting: Accounting) -> Self {
         let prices = prices.or(budget.prices()).copied();
         Account { budget: budget.clone(), prices, accounting, counted: Spent::default() }
@@ -88,7 +87,8 @@ impl Account {
         let crossed = self.budget.0.caps.crossed(*all);
         drop(all);
         self.counted = spent;
-        // What was first told too high may be corrected: nobody who comes later is to be stopped for it.
+        // A later figure may correct an earlier one that was too high. Then the flag is cleared, so that no later turn is
+        // stopped for it.
         self.budget
             .0
             .crossed

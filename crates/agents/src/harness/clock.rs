@@ -1,4 +1,4 @@
-//! PURE: how long an agent may be silent, and how long it may take. Table tests, no clock of its own.
+//! PURE: the limits on an agent's silence and duration. The time is passed in.
 //!
 //! | state                                  | what ends it                                                     |
 //! |----------------------------------------|------------------------------------------------------------------|
@@ -21,16 +21,16 @@ pub const NO_PROGRESS: Duration = Duration::from_secs(10);
 pub const MAX_IDLE_LINES: u64 = 1000;
 pub const MAX_IDLE_STEPS: u64 = 30;
 
-/// `None`: off.
+/// Time limits of an attempt. `None` switches a limit off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockLimits {
-    /// Until the first byte.
+    /// Longest time until the first byte.
     pub start: Option<Duration>,
-    /// Of silence while no tool is open.
+    /// Longest silence while no tool is open.
     pub idle: Option<Duration>,
-    /// Of silence while a tool is open.
+    /// Longest silence while a tool is open.
     pub tool_idle: Option<Duration>,
-    /// Of an attempt.
+    /// Longest duration of an attempt.
     pub total: Option<Duration>,
 }
 
@@ -68,7 +68,7 @@ impl Default for ClockLimits {
     }
 }
 
-/// What the tree used, at some time.
+/// CPU time and I/O of the process tree at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     pub at: Instant,
@@ -76,17 +76,17 @@ pub struct Sample {
     pub io_bytes: u64,
 }
 
-/// What is due.
+/// The action that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Due {
     Nothing,
-    /// Look at the tree, for [`Clock::on_sample`].
+    /// Measure the process tree, for [`Clock::on_sample`].
     Sample,
-    /// Silence ran out. `limit`: which was it.
+    /// The silence limit `limit` ran out.
     Idle {
         limit: Duration,
     },
-    /// The silence goes on for once more as long, because the tree works.
+    /// The silence may last as long again, because the process tree is busy.
     Extend {
         limit: Duration,
     },
@@ -102,7 +102,7 @@ pub enum Due {
 pub struct Clock {
     limits: ClockLimits,
     started: Instant,
-    /// Of the last byte.
+    /// Start of the silence: when the last byte was read, or when reading resumed after a pause.
     heard: Instant,
     has_heard: bool,
     in_tool: bool,
@@ -114,7 +114,7 @@ pub struct Clock {
     second: Option<Sample>,
 }
 
-/// What was read, as the clocks see it.
+/// The facts about new output that the clocks need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heard {
     pub in_tool: bool,
@@ -154,7 +154,7 @@ impl Clock {
         self.listen_anew(now);
     }
 
-    /// A slow consumer holds the reading up, or does no longer.
+    /// A slow consumer has paused the reading, or lets it go on.
     pub fn on_held(&mut self, is_held: bool, now: Instant) {
         if self.is_held && !is_held {
             self.listen_anew(now);
@@ -169,7 +169,7 @@ impl Clock {
         self.second = None;
     }
 
-    /// What the tree has used; asked for by [`Due::Sample`].
+    /// Takes the sample that [`Due::Sample`] asked for.
     pub fn on_sample(&mut self, sample: Sample) {
         if self.first.is_none() {
             self.first = Some(sample);
@@ -199,7 +199,7 @@ impl Clock {
         }
     }
 
-    /// How long before the end of a silence the tree is first looked at.
+    /// Time between the first look at the tree and the end of a silence limit.
     fn look(limit: Duration) -> Duration {
         (limit / 4).min(Duration::from_secs(10))
     }
@@ -215,7 +215,7 @@ impl Clock {
         [total, linger, silence].into_iter().flatten().min().map(|at| at.max(now))
     }
 
-    /// What is due now. `idle_lines` and `idle_steps`: since the last progress.
+    /// The action that is due now. `idle_lines` and `idle_steps` count from the last progress.
     pub fn due(&mut self, now: Instant, idle_lines: u64, idle_steps: u64) -> Due {
         if self.ended.is_some_and(|at| now.saturating_duration_since(at) >= LINGER) {
             return Due::Lingers;
@@ -234,7 +234,7 @@ impl Clock {
         }
     }
 
-    /// What is due while bytes come without a pause, so that nobody has time to look at a timer.
+    /// The action that is due while bytes come without a pause, so that the timer is never polled.
     pub fn due_in_flood(&self, now: Instant, idle_lines: u64, idle_steps: u64) -> Due {
         let total = self.limits.total.filter(|limit| now.saturating_duration_since(self.started) >= *limit);
         match total {

@@ -1,5 +1,5 @@
-//! PURE: what is known of a turn so far. The providers' readers report to it; it makes the events and keeps, within bounds,
-//! what the result will hold. When nobody looks at the events (`detail` is off) they are not even built.
+//! PURE: the state of a turn so far. The providers' readers report to it. It makes the events and keeps, within bounds, the
+//! content of the result. Without a listener (`detail` is off) no events are built.
 
 use super::answer::{Answer, LEFT_OUT};
 use super::background::BackgroundWork;
@@ -31,7 +31,7 @@ pub struct Digest {
     answer: Answer,
     structured: Option<Value>,
     usage: Option<Usage>,
-    /// Told in passing since `usage` was, of which no total has come yet.
+    /// Usage reported during the turn since `usage` was set, which is in no total yet.
     usage_in_passing: Option<Usage>,
     turns: u64,
     /// The model answered in what was read, whatever count of turns the CLI reports: its own words about a failed call are none.
@@ -82,7 +82,7 @@ impl Digest {
         }
     }
 
-    // What the readers report.
+    // Setters: the providers' readers report here.
 
     /// The id of the session; told once, and again when it changes.
     pub fn session(&mut self, id: &str) {
@@ -340,7 +340,7 @@ impl Digest {
         }
     }
 
-    // What the verdict and the result ask.
+    // Getters: the verdict and the result read here.
 
     pub fn session_id(&self) -> Option<&str> {
         self.session.as_deref()
@@ -355,7 +355,7 @@ impl Digest {
         self.answer.text()
     }
 
-    /// As [`Digest::final_text`], which is empty then: it may be long, and nobody else asks any more.
+    /// Takes [`Digest::final_text`], which may be long; afterwards it is empty.
     pub fn take_final_text(&mut self) -> String {
         self.answer.take_text()
     }
@@ -410,7 +410,7 @@ impl Digest {
         self.terminal.as_ref()
     }
 
-    /// What runs behind, for as long as the turn waits for it.
+    /// Names of the background work that the turn waits for.
     pub fn background(&self) -> impl Iterator<Item = &str> {
         self.background.names()
     }

@@ -1,4 +1,4 @@
-//! Which agents are installed here, and whether they start.
+//! Checks the installed agents: finds each CLI, and starts it to get its version.
 
 use super::agent_request::AgentRequest;
 use super::failure::without_colors;
@@ -20,7 +20,7 @@ const KILL_GRACE: Duration = Duration::from_millis(200);
 /// Starts at a time: each is a runtime of its own.
 const AT_ONCE: usize = 2;
 
-/// What was found of one agent.
+/// The state of one agent's installation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     pub provider: &'static str,

@@ -1,8 +1,8 @@
-//! Where an attempt's output is read: right in the task that reads the pipes, so that a chunk is neither copied nor handed on.
+//! Reads an attempt's output in the task that reads the pipes, so that a chunk is neither copied nor handed on.
 //!
-//! [`ear`] gives both sides: the [`Ear`] is what the run pushes its bytes into; through the [`Listening`] the attempt's own task
-//! learns that something came, and looks at all of it at once. While events are built, no more than [`WINDOW_BYTES`] are read
-//! ahead of that look; when nobody wants them there is nothing to run ahead with.
+//! [`ear`] returns both sides. The process run pushes its bytes into the [`Ear`]. The attempt's own task learns through the
+//! [`Listening`] that output came, and processes all of it at once. While events are built, the reader stays at most
+//! [`WINDOW_BYTES`] ahead of that task. Without a consumer of events there is no such limit, because nothing is queued.
 
 use super::provider::Provider;
 use super::transcript::Transcript;
@@ -14,18 +14,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 const WINDOW_BYTES: usize = 256 << 10;
-/// Of stderr, looked at for the reason of an exit code.
+/// Bytes at the end of stderr that are kept, to find the reason of an exit code.
 const STDERR_TAIL_BYTES: usize = 64 << 10;
 
-/// What has come so far.
+/// The output so far.
 pub(super) struct Heard {
     pub transcript: Transcript,
     pub stderr: Vec<u8>,
-    /// Since the last look.
+    /// Bytes since the attempt's task last processed the output.
     unseen_bytes: usize,
     has_news: bool,
     has_progressed: bool,
-    /// A slow listener holds the reading up.
+    /// Reading is paused because a listener is slow.
     is_held: bool,
     is_over: bool,
 }
@@ -93,19 +93,19 @@ impl Listening {
         .await
     }
 
-    /// What has come so far. Never held over an await.
+    /// The output so far. The guard must not be held over an await.
     pub(crate) fn heard(&self) -> MutexGuard<'_, Heard> {
         self.0.heard()
     }
 
-    /// All that was heard: the transcript, and the end of stderr.
+    /// Ends the reading and returns the transcript and the end of stderr.
     pub(crate) fn end(self, provider: Provider) -> (Transcript, Vec<u8>) {
         let mut heard = self.heard();
         let nothing = Transcript::new(provider, false, None);
         (std::mem::replace(&mut heard.transcript, nothing), std::mem::take(&mut heard.stderr))
     }
 
-    /// Whether the reading rests.
+    /// Pauses the reading, or resumes it.
     pub(crate) fn hold(&self, is_held: bool) {
         self.heard().is_held = is_held;
         self.0.run.wake();

@@ -1,4 +1,4 @@
-//! PURE: the text of a JSON string, from what stands between its quotes.
+//! PURE: decodes the text of a JSON string between its quotes.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! PURE: what an agent does, in one language for all of them. The shapes are those of `AgentEvent` in lib/harness/event.ts.
+//! PURE: the events of an agent, the same for all agents. The shapes are those of `AgentEvent` in lib/harness/event.ts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,12 +56,12 @@ pub enum AgentEvent {
     End {
         ok: bool,
     },
-    /// Anything that is not an event of this provider.
+    /// A line that is not an event of this provider.
     Noise {
         line: String,
     },
-    // Of sessions alone (`crate::acp`).
-    /// A question of the agent's, what it was answered and by whom: `policy`, `handler`, `timeout`.
+    // The events below occur in sessions only (`crate::acp`).
+    /// A permission request of the agent, its answer, and the source of the answer: `policy`, `handler` or `timeout`.
     Permission {
         request: Value,
         answer: Value,
@@ -71,19 +71,19 @@ pub enum AgentEvent {
     Mode {
         mode: String,
     },
-    /// What the agent means to do: all of it, as it is now.
+    /// The agent's whole plan, as it is now.
     Plan {
         entries: Value,
     },
-    /// What goes on behind the turns: all of it, as it is now.
+    /// All background work between turns, as it is now.
     Background {
         items: Vec<Value>,
     },
-    /// Words of the user, as a resumed agent repeats them.
+    /// Text of an earlier prompt, which a resumed agent repeats.
     Prompt {
         text: String,
     },
-    /// What follows belongs to this turn. `by`: `prompt`, or `agent` for one that the agent began by itself.
+    /// A turn starts; later events belong to it. `by` is `prompt`, or `agent` for a turn that the agent began by itself.
     TurnStart {
         turn: u32,
         by: &'static str,
@@ -94,7 +94,7 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// About how much memory it takes.
+    /// The event's approximate size in memory.
     pub fn weight(&self) -> usize {
         let inner = match self {
             AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => text.len(),
@@ -169,7 +169,7 @@ impl Usage {
         }
     }
 
-    /// What was spent since `earlier`. A count that fell began anew.
+    /// The usage since `earlier`. A count that is lower than before was reset, so it is returned whole.
     pub fn since(self, earlier: Usage) -> Usage {
         if self.input_tokens < earlier.input_tokens || self.output_tokens < earlier.output_tokens {
             return self;

@@ -1,7 +1,7 @@
-//! Where a turn's events go, and how the turn learns that whoever takes them is behind.
+//! Consumers of a turn's events, and the signal that a consumer is behind.
 //!
-//! [`EventSink`] is the seam: the edge has one that crosses to JavaScript, Rust has [`EventReader`]. Both hold the agent's
-//! pipe back when they are full.
+//! [`EventSink`] is the interface. The napi edge implements it to pass events to JavaScript; [`EventReader`] is for Rust. Both
+//! pause the reading of the agent's pipe when they are full.
 
 use super::event::AgentEvent;
 use futures_util::task::AtomicWaker;

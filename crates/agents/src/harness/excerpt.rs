@@ -1,15 +1,15 @@
-//! PURE: the beginning and the end of a long list of events, with a word on how much is missing between. What a recording of
-//! hundreds of megabytes says is more than a host has memory for, or JavaScript a string.
+//! PURE: the beginning and the end of a long list of events, with a warning about the missing middle. The events of a recording
+//! of hundreds of megabytes don't fit into the host's memory or a JavaScript string.
 
 use super::event::AgentEvent;
 use std::collections::VecDeque;
 
-/// Of the events of a replay: half of it at the beginning, half at the end. An event counts by its text.
+/// Most bytes of the events of a replay: half at the beginning, half at the end. An event counts by its text.
 const MAX_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(super) struct Excerpt {
-    /// Of each half.
+    /// Most bytes of each half.
     max_bytes: usize,
     head: Vec<AgentEvent>,
     head_bytes: usize,

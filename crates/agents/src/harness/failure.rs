@@ -1,4 +1,4 @@
-//! PURE: why an agent says that it failed, as a kind. Numbers decide before words do.
+//! PURE: the kind of a failure that an agent reports. Numbers decide before words do.
 
 use super::clip::{clip_to, head};
 use super::event::AgentErrorKind;
@@ -23,30 +23,31 @@ impl Failure {
     }
 }
 
-/// As much of a tool's output is looked at for a refusal: it stands at the beginning.
+/// Bytes at the start of a tool's output in which a refusal is looked for.
 const REFUSAL_BYTES: usize = 4096;
-/// Longest line of it that is told.
+/// Longest quoted line of that output, in bytes.
 const LINE_BYTES: usize = 300;
 
-/// A CLI's own words for what goes wrong. Signs are in lower case.
+/// The phrases that one CLI uses for failures, in lower case.
 #[derive(Debug)]
 pub struct Words {
-    /// What it says of itself, or of a service in words that mean something else elsewhere: looked for before all else.
+    /// Phrases that decide the kind, checked first: about the CLI itself, or about a service in words that mean something else
+    /// elsewhere.
     pub kinds: &'static [(AgentErrorKind, &'static [&'static str])],
-    /// What it says of a session that it doesn't know.
+    /// Phrases for an unknown session.
     pub unknown_session: &'static [&'static str],
-    /// What it says of an answer that does not fit the schema of its flag.
+    /// Phrases for an answer that does not fit the schema of the CLI's flag.
     pub misshapen: &'static [&'static str],
-    /// What the output of a tool says that was not let, besides what the system says to every program.
+    /// Phrases in the output of a tool that was refused, besides those of the operating system.
     pub refused: &'static [&'static str],
-    /// What stands on stderr before the words about a tool that was not let, where stdout is silent about it.
+    /// Prefixes on stderr of messages about a refused tool, for CLIs whose stdout does not report the refusal.
     pub refused_aside: &'static [&'static str],
-    /// What an exit code means where its lines left it open.
+    /// The meaning of an exit code, used where the output left the reason open.
     pub exit_code: fn(i32) -> Option<(AgentErrorKind, &'static str)>,
 }
 
 impl Words {
-    /// What the agent says, with the HTTP status where it gives one as a number.
+    /// A failure from the agent's message, with the HTTP status where it gives one as a number.
     pub fn failure(&self, status: Option<i64>, message: impl Into<String>) -> Failure {
         let message = message.into();
         let words = message.to_ascii_lowercase();
@@ -58,7 +59,7 @@ impl Words {
         Failure { kind, is_resume: self.says_unknown_session(&words), is_misshapen, message }
     }
 
-    /// What is told of a tool that failed because it was not let.
+    /// The warning about a tool that failed because it was refused; `None` for any other failure.
     pub fn refusal(&self, name: Option<&str>, output: &str) -> Option<String> {
         const SYSTEM: [&str; 3] = ["permission denied", "read-only file system", "eacces"];
         let output = head(output, REFUSAL_BYTES);
@@ -74,7 +75,7 @@ impl Words {
         })
     }
 
-    /// The same for what stands on stderr alone; a few of them.
+    /// The warnings about refused tools that stderr alone reports; a few of them.
     pub fn refusals_in(&self, stderr: &str) -> Vec<String> {
         if self.refused_aside.is_empty() {
             return Vec::new();
@@ -101,7 +102,7 @@ impl Words {
         Some(Failure::new(kind, format!("{name} exited with {exit_code}: {what}")))
     }
 
-    /// What stderr gives as the reason of an exit code that is not zero: its error lines, else its last line.
+    /// The reason in stderr for a non-zero exit code: its error lines, or its last line.
     pub fn reason_in(&self, stderr: &str) -> Option<Failure> {
         let plain = without_colors(stderr);
         let is_unknown = |line: &&str| self.says_unknown_session(&line.to_ascii_lowercase());
@@ -134,8 +135,8 @@ pub fn no_exit_code(_: i32) -> Option<(AgentErrorKind, &'static str)> {
     None
 }
 
-/// What is used up and comes back only with time or money, in the services' words. A service that names a short wait of its own
-/// means a rate, whatever it calls it.
+/// [`AgentErrorKind::Quota`] if a service's words say that a quota is used up, which only time or money restores. A service that
+/// names a short wait means a rate limit, whatever it calls it.
 fn quota_in(lowercase: &str) -> Option<AgentErrorKind> {
     const SIGNS: [&str; 7] = [
         "exceeded your current quota",
@@ -178,7 +179,7 @@ pub(crate) fn kind_of(status: Option<i64>, words: &str) -> AgentErrorKind {
     }
 }
 
-/// What the CLIs say of themselves, rather than of a service.
+/// The kind by words that the CLIs use about themselves, not about a service.
 fn kind_of_cli_words(words: &str) -> AgentErrorKind {
     const WORDS: &[(AgentErrorKind, &[&str])] = &[
         (AgentErrorKind::Auth, &["auth method", "auth type", "/login", "oauth", "no api key", "sign in"]),

@@ -1,11 +1,12 @@
-//! A run's own temporary folder: the agents litter theirs (5 MB a run), and two of them must not meet in one.
+//! A run's own temporary folder. Agents leave files in theirs (5 MB a run), and two of them must not share one.
 //!
-//! It has two parts. What this process writes for the CLI (a policy, a schema, settings) lies in the folder itself, which a sandbox
-//! leaves read-only: the program inside can't put a link where the next attempt's policy is written. The program's own part is
-//! [`RunFolder::scratch`], a folder in it: `TMPDIR`, and the answer's file. Both are held by their descriptors (`os::HeldFolder`).
+//! It has two parts. Files that this process writes for the CLI (a policy, a schema, settings) lie in the folder itself. A
+//! sandbox leaves it read-only, so the program inside can't put a link where the next attempt's policy is written. The
+//! program's own part is [`RunFolder::scratch`], a folder in it: `TMPDIR`, and the answer's file. Both are held by descriptors
+//! (`os::HeldFolder`).
 //!
-//! It goes when its owner drops it. A host that was killed drops nothing, so the folder's name says whose it is, and the next
-//! host that makes one in the same place removes those whose host is gone.
+//! The folder is removed when its owner drops it. A killed host drops nothing. So the folder's name identifies its host, and
+//! the next host that makes a folder in the same place removes those of hosts that are gone.
 
 use super::folder_owner;
 use ground::error::{Error, ErrorCode};
@@ -54,17 +55,17 @@ impl RunFolder {
         Err(last)
     }
 
-    /// What this process writes for the program is in here.
+    /// The folder itself: it holds the files that this process writes for the program.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The program's own part.
+    /// The folder that the program may write.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Another hold of both, for a thread where it may block.
+    /// Duplicates both descriptors, for use on a thread that may block.
     pub(crate) fn again(&self) -> io::Result<HeldRunFolder> {
         Ok(HeldRunFolder { folder: self.folder.again()?, scratch: self.scratch.again()? })
     }
@@ -77,7 +78,8 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        // What a straggler writes between the listing and the removal needs another round. No link is followed by this.
+        // A process that is still ending may write between the listing and the removal; then another round is needed. The removal
+        // follows no links.
         for _ in 0..3 {
             match std::fs::remove_dir_all(self.folder.path()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {}
@@ -87,26 +89,26 @@ impl Drop for RunFolder {
     }
 }
 
-/// A run's folder in the hands of somebody who doesn't remove it.
+/// Descriptors of a run's folder; dropping them does not remove the folder.
 pub(crate) struct HeldRunFolder {
     folder: HeldFolder,
     scratch: HeldFolder,
 }
 
 impl HeldRunFolder {
-    /// Writes a file for the program; it replaces what has its name.
+    /// Writes a file for the program, in place of any entry with this name.
     pub(crate) fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         let name = path.strip_prefix(self.folder.path()).ok().and_then(Path::to_str);
         let name = name.ok_or_else(|| io::Error::other("it is not in the run's own folder"))?;
         self.folder.put(name, text.as_bytes())
     }
 
-    /// What the program wrote under this name, if that is a regular file of text, and not longer than this.
+    /// The text that the program wrote into this file, if it is a regular UTF-8 file of at most `most` bytes.
     pub(crate) fn read(&self, name: &str, most: u64) -> Option<String> {
         String::from_utf8(self.scratch.read(name, most).ok()?).ok()
     }
 
-    /// Takes away what has this name in the program's part.
+    /// Removes the entry with this name from the program's part.
     pub(crate) fn clear(&self, name: &str) {
         let _ = self.scratch.remove(name);
     }

@@ -1,5 +1,5 @@
-//! Whose a temporary folder is, by its name: `sheepdog-HOST-RANDOM` (`os::Host`). Of another place's hosts nothing can be said, so
-//! their folders are left alone; without /proc nothing is ever removed.
+//! Finds the owner of a temporary folder by its name: `sheepdog-HOST-RANDOM` (`os::Host`). The state of hosts in another place
+//! is not known, so their folders are kept. Without /proc nothing is removed.
 
 use ground::os::{Host, HostState};
 use std::path::Path;

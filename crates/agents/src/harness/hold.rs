@@ -1,4 +1,4 @@
-//! Which accounts are at their limit, and until when: what a [`ConcurrencyLimit`](super::ConcurrencyLimit) holds turns back for.
+//! The accounts at their usage limit, with its end. A [`ConcurrencyLimit`](super::ConcurrencyLimit) holds their turns back.
 
 use super::agent_request::AgentRequest;
 use super::provider::Provider;

@@ -1,4 +1,4 @@
-//! Where an agent's program is, and which file of its package is the agent itself.
+//! Finds an agent's program, and the file of its package that is the agent itself.
 //!
 //! Some of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
 //! two processes do the work of one. Where the package is laid out as its provider knows, the agent is started itself.

@@ -1,21 +1,21 @@
 //! PURE: reads one line of JSON without building it.
 //!
-//! An agent's line may repeat a whole message to carry one word (pi does, with every delta), so nothing is built or copied: an
-//! [`Index`] of where the tokens lie is made in one pass (`token.rs`), the grammar is checked along it (`grammar.rs`), and every bracket learns
-//! its partner, so that what is not wanted is stepped over at once. A [`Json`] is a place in the line. It is asked for a text, a
-//! number or further fields, and a value of another type than expected counts as absent: no type of a recorded line is
-//! trusted. There is no recursion, so no nesting is too deep.
+//! An agent's line may repeat a whole message to carry one word (pi does, with every delta), so nothing is built or copied. One
+//! pass makes an [`Index`] of the positions of the tokens (`token.rs`), and the grammar is checked along it (`grammar.rs`).
+//! Every bracket gets the position of its partner, so that unwanted values are skipped at once. A [`Json`] is a place in the
+//! line: it can be asked for a text, a number or fields. A value of an unexpected type counts as absent, because no type of a
+//! recorded line is trusted. There is no recursion, so no nesting is too deep.
 
 use super::escape::{tolerant, unescape};
 use super::{grammar, token};
 use std::borrow::Cow;
 
-/// Where the tokens of a line lie. Reused from line to line.
+/// The positions of the tokens of a line. One index is reused for all lines.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// Of each quote, and of each bracket, colon and comma outside of strings.
+    /// Positions of each quote, and of each bracket, colon and comma outside of strings.
     at: Vec<u32>,
-    /// Of an opening bracket, by its place in `at`: the place of the closing one.
+    /// For each opening bracket, at its place in `at`: the place of the closing one.
     partner: Vec<u32>,
     open: Vec<u32>,
 }
@@ -24,7 +24,7 @@ pub struct Index {
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a>(Tokens<'a>);
 
-/// A line and where its tokens lie.
+/// A line and the positions of its tokens.
 #[derive(Clone, Copy, Debug)]
 struct Tokens<'a> {
     line: &'a [u8],
@@ -158,7 +158,7 @@ impl<'a> Json<'a> {
 
     /// A count: a number that is not negative.
     pub fn count(self) -> Option<u64> {
-        // As most are; no float is made.
+        // Fast path for most counts, without a float.
         if self.text.len() <= 15 && !self.text.is_empty() && self.text.iter().all(u8::is_ascii_digit) {
             return Some(self.text.iter().fold(0, |count, digit| count * 10 + u64::from(digit - b'0')));
         }

@@ -1,4 +1,4 @@
-//! PURE: how a CLI is started for one turn: what is wanted, in the harness's words, and the launch that a provider makes of it.
+//! PURE: the request to start a CLI for one turn, and the launch that a provider makes of it.
 
 use super::level::Level;
 use process::Sandbox;
@@ -17,11 +17,11 @@ pub struct Wanted {
     pub permission: Level,
     /// Globs of commands that "edit" may run, checked.
     pub allow: Vec<String>,
-    /// The kernel holds what it may write.
+    /// Whether the kernel restricts the folders that the CLI may write.
     pub is_sandboxed: bool,
-    /// Where it works, links followed.
+    /// The working directory, with links resolved.
     pub cwd: PathBuf,
-    /// What the run's environment has under the names that the provider reads.
+    /// Values from the run's environment of the variables that the provider reads.
     pub variables: Vec<(&'static str, String)>,
     /// For CLIs that take a schema by a flag: the schema, and a file that holds it.
     pub schema: Option<Value>,
@@ -50,9 +50,9 @@ pub struct Launch {
     pub args: Vec<String>,
     /// Written and closed; without it stdin is null.
     pub stdin: Option<String>,
-    /// Set unless the caller sets or removes the same name.
+    /// Environment variables that are set unless the caller sets or removes the same name.
     pub set: Vec<(String, String)>,
-    /// Set whatever the caller sets: a level is held by these.
+    /// Environment variables that override the caller's, because they hold the permission level.
     pub held: Vec<(String, String)>,
     /// Written before the start.
     pub files: Vec<(PathBuf, String)>,
@@ -61,7 +61,7 @@ pub struct Launch {
     /// Beginnings of names of files that run later, outside, and that are put back after the run: the CLI's own sandbox would not let
     /// them be written, and ours can't forbid it. The caller's own `protect` comes first.
     pub restored: &'static [&'static str],
-    /// What the kernel holds it in.
+    /// The sandbox that the kernel enforces on the CLI.
     pub sandbox: Option<Sandbox>,
     pub warnings: Vec<String>,
     /// The id that a new session was given.
@@ -71,8 +71,8 @@ pub struct Launch {
     folder: PathBuf,
 }
 
-/// Set by the agents for what they start, and by the host for its children: an agent that inherits them refuses to start,
-/// joins a session that is not its own, or talks into a pipe of the host's.
+/// Environment variables that agents set for what they start, and the host for its children. An agent that inherits them
+/// refuses to start, joins a session that is not its own, or writes to a pipe of the host.
 const NESTING: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",

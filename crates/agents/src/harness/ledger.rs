@@ -1,5 +1,6 @@
-//! What sessions had used when their last turn here ended, for the CLIs that count on: so that the next turn's usage is its
-//! own alone. One for the whole host, since sessions outlive harnesses; bounded, the oldest entry goes first.
+//! Usage of sessions at the end of their last turn in this process, for CLIs that count on over a session. Subtracting it gives
+//! the usage of the next turn alone. One ledger serves the whole host, since sessions outlive harnesses. It is bounded: the
+//! oldest entry goes first.
 
 use super::agent_request::AgentRequest;
 use super::event::Usage;
@@ -22,7 +23,7 @@ fn ledger() -> MutexGuard<'static, Ledger> {
     lock(LEDGER.get_or_init(Mutex::default))
 }
 
-/// What the session had used, where it is known.
+/// The session's usage so far, if this process knows it.
 fn counted(provider: Provider, session: &str) -> Option<Usage> {
     ledger().counted.get(&(provider, session.to_owned())).copied()
 }
@@ -40,7 +41,7 @@ pub(crate) fn note(provider: Provider, session: &str, usage: Usage) {
     }
 }
 
-/// What the session that is resumed has used. Others may have gone on with it since it was here: its own log knows best.
+/// The usage of the session that is resumed. Another host may have continued it, so the session's own log is preferred.
 pub(crate) async fn used_before(agent: &AgentRequest, resume: Option<&str>) -> Option<Usage> {
     let (provider, session) = (agent.provider, resume?);
     let logged = match provider.descriptor().session_log {

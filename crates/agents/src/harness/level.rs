@@ -1,7 +1,7 @@
-//! PURE: how much an agent may do without a person.
+//! PURE: the permission levels, which say how much an agent may do without a person.
 //!
-//! A level is held by the CLI's own means, which each provider's file writes down: for a turn in `hold`, for a session over
-//! the Agent Client Protocol in `modes`. What a CLI can't be held to is refused; it is never more than was asked for.
+//! A level is enforced by the CLI's own means, which each provider's file describes: for a turn in `hold`, for a session over the
+//! Agent Client Protocol in `modes`. A level that a CLI can't be held to is refused, and never widened.
 
 use ground::error::Error;
 

@@ -1,7 +1,8 @@
-//! A turn that is run natively, for those who only look: behind a runtime, or by a fleet's worker. It has a handle like any other
-//! turn's, which hears of tools and retries and learns the outcome, and can't end the turn.
+//! A turn that runs elsewhere (in a runtime or a fleet worker), for callers that only watch it. Its handle is like that of any
+//! other turn: it reports tools, retries and the outcome. It can't end the turn.
 //!
-//! Who runs the turn hears its events anyway, and passes them on. One who looks and is slow slows the agent, as a listener would.
+//! The code that runs the turn receives its events anyway, and passes them on. A slow watcher slows the agent, as a listener
+//! would.
 
 use super::audience::Audience;
 use super::event::AgentEvent;
@@ -23,13 +24,13 @@ impl Mirror {
         Mirror::hiding(&[])
     }
 
-    /// The same; these secrets are taken out of what it is told.
+    /// Like [`Mirror::new`], but removes these secrets from the events.
     pub fn hiding(secrets: &[String]) -> (Mirror, Turn) {
         let (turn, words, publish) = Turn::run_elsewhere();
         (Mirror { audience: Audience::new(true, secrets), words, publish }, turn)
     }
 
-    /// What the turn told. Waits for room where somebody is behind.
+    /// Passes on events of the turn. Waits for room while a listener is behind.
     pub async fn hear(&mut self, events: &[AgentEvent]) {
         while let Ok(word) = self.words.try_recv() {
             self.on_word(word);
@@ -86,7 +87,7 @@ impl Mirror {
         match word {
             Order::Listen(sink) => self.audience.listen(sink),
             Order::Leave => self.audience.leave(),
-            // Whose turn it is, ends it.
+            // Only the code that runs the turn can end it.
             Order::Abort => {}
         }
     }

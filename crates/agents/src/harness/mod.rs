@@ -6,10 +6,10 @@
 //! to there is PURE and is what [`replay`] runs over a recording.
 //!
 //! The owner task of a turn (`turn_owner`; [`turn`] is its handle) waits for a slot (`scheduler`), prepares an attempt
-//! (`preparation`: `launch`, `install`, `folder`, `structured`) and runs it (`attempt`, which one [`clock`] decides for). What follows
-//! is decided in `next`, and where a usage limit was met in `patience`. Its events go to an `audience`, and through it to an
-//! [`EventSink`]; a slow one slows the agent's pipe. A turn that is to be kept has a `turn_record`, which [`replay_record`] reads
-//! again. Dropping the last handle of a turn aborts it.
+//! (`preparation`: `launch`, `install`, `folder`, `structured`) and runs it (`attempt`, with the decisions of one [`clock`]).
+//! The next step is decided in `next`, and at a usage limit in `patience`. Its events go to an `audience`, and through it to an
+//! [`EventSink`]; a slow sink slows the agent's pipe. A turn that is kept on record has a `turn_record`, which
+//! [`replay_record`] reads again. Dropping the last handle of a turn aborts it.
 
 mod agent_request;
 pub(crate) mod allow;

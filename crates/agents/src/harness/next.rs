@@ -1,13 +1,13 @@
-//! PURE: what follows an attempt.
+//! PURE: decides the step that follows an attempt.
 //!
 //! | the attempt's verdict            | the answer                    | what follows |
 //! |----------------------------------|-------------------------------|--------------|
 //! | good, or refused for its shape   | fits, or no schema            | the turn succeeded |
-//! | good, or refused for its shape   | does not fit, a session to ask in | asked for once more |
+//! | good, or refused for its shape   | does not fit, a session to ask in | asked for a corrected answer |
 //! | good, or refused for its shape   | does not fit, asked once already  | `AGENT_SCHEMA_MISMATCH` |
-//! | a limit whose end is no further away than is waited for | any        | the same session goes on after that |
-//! | the session is unknown that a limit was waited out in, before anything was done | any | begun anew |
-//! | a fault that passes by itself    | any                           | another attempt, while there are any left and no tool ran |
+//! | a usage limit that ends within the longest wait | any        | the same session continues after its end |
+//! | after such a wait, before any work, the session is unknown | any | a new session |
+//! | a transient fault                | any                           | another attempt, if any is left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
 use super::patience::{Patience, Wait};
@@ -18,7 +18,7 @@ use ground::retry::RetryPolicy;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What follows an attempt.
+/// The step that follows an attempt.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     Done {
@@ -59,15 +59,15 @@ pub(super) struct Ended<'a, Read: FnOnce() -> Option<Reading>> {
     /// The session to ask once more in.
     pub session: Option<&'a str>,
     pub is_aborted: bool,
-    /// From now to the end of the limit that it ran into.
+    /// Time until the end of the usage limit that the attempt ran into.
     pub reset_in: Option<Duration>,
     /// A model answered, or a tool ran.
     pub has_worked: bool,
-    /// What the schema makes of the answer; `None` without a schema. Asked for only where it decides.
+    /// Result of checking the answer against the schema; `None` without a schema. Computed only where it decides.
     pub reading: Read,
 }
 
-/// What the turn has come to with this attempt, and what it may do.
+/// State of the turn including this attempt, and the options that bound it.
 pub(super) struct Past {
     pub attempts: u32,
     pub tool_calls: u64,
@@ -77,11 +77,11 @@ pub(super) struct Past {
     pub after_tools: bool,
     /// The longest wait for the end of a limit.
     pub wait_for_reset: Duration,
-    /// The session is one that a limit was met in, and the caller knows nothing of it.
+    /// The session met a usage limit in this turn, and the caller does not know the session.
     pub may_begin_anew: bool,
-    /// How many such waits there were since anything was done.
+    /// Waits for a usage limit since the agent last did any work.
     pub waits: u32,
-    /// From 0 to 1, to scatter the waits.
+    /// Random number from 0 to 1, which spreads the delays.
     pub random: f64,
 }
 
@@ -117,7 +117,7 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
     let is_worth_it = is_the_agents && fault.kind.is_some_and(|kind| kind.is_transient());
     let may_repeat = past.after_tools || past.tool_calls == 0;
     let reset_in = ended.reset_in.filter(|_| is_the_agents && !ended.is_aborted);
-    // What was begun goes on in its session; without one it would be done once more.
+    // A session that has begun its work can continue it; without a session the work would be done again.
     let can_go_on = ended.session.is_some() || may_repeat;
     let patience = Patience {
         longest: past.wait_for_reset,

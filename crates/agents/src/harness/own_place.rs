@@ -1,9 +1,9 @@
-//! A state folder of the run's own, for a CLI that keeps what configures later runs beside its sessions.
+//! A state folder of the run's own, for a CLI that keeps the configuration of later runs beside its sessions.
 //!
 //! Landlock grants a folder with all that is in it. So a CLI in a sandbox gets a new folder in place of its own one, by the
-//! variable that moves it. Each entry of the real folder is a link in the new one. The sandbox leaves the real folder read-only,
-//! except for the entries that hold sessions and logins ([`OwnState::written`]). What the CLI makes for itself ([`OwnState::anew`])
-//! it makes in the new folder, which goes with the run. This process reads nothing back from it.
+//! variable that moves it. Each entry of the real folder is a link in the new one. The sandbox leaves the real folder
+//! read-only, except for the entries that hold sessions and logins ([`OwnState::written`]). Files that the CLI makes for itself
+//! ([`OwnState::anew`]) lie in the new folder, which is removed with the run. This process reads nothing back from it.
 
 use super::own_state::OwnState;
 use super::provider::Provider;
@@ -131,7 +131,7 @@ mod tests {
         );
         let again = OwnPlace::of(Provider::Codex, variable, below.path()).unwrap().unwrap();
         assert_ne!(again.variable().1, place.variable().1, "an attempt finds nothing of the one before");
-        // Where the state lies in the workspace, an earlier run may have planted a link.
+        // An earlier run may have planted a link there if the state lies in the workspace.
         std::fs::remove_dir_all(real.join("sessions")).unwrap();
         std::os::unix::fs::symlink("/", real.join("sessions")).unwrap();
         let error = again.make(&ContainedFolders::of([home.as_path()])).unwrap_err();

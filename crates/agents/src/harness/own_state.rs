@@ -1,4 +1,4 @@
-//! PURE: what is known of a state folder that holds configuration too. See `own_place`.
+//! PURE: the description of a CLI's state folder that holds configuration too. See `own_place`.
 
 /// Description of a CLI's state folder.
 #[derive(Debug)]

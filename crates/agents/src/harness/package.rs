@@ -1,4 +1,4 @@
-//! A program, and how npm lays out the package that it comes in.
+//! A program, and the layout of the npm package that contains it.
 
 use std::path::{Path, PathBuf};
 
@@ -38,14 +38,14 @@ pub(super) fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a
     })
 }
 
-/// Where npm puts the platform's package: beside the launcher's, or inside it.
+/// Folders in which npm may put the platform's package: beside the launcher's, or inside it.
 pub(super) fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
     let beside = root.parent().map(|scope| scope.join(name));
     let inside = root.join("node_modules").join(scope).join(name);
     beside.into_iter().chain([inside]).collect()
 }
 
-/// As npm calls this system and this machine.
+/// npm's names for this system and this processor.
 pub(super) fn npm_platform() -> (&'static str, &'static str) {
     let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };

@@ -1,11 +1,11 @@
-//! PURE: whether the end of a usage limit is waited for, by a turn or by a prompt of a session.
+//! PURE: decides whether a turn, or a prompt of a session, waits for the end of a usage limit.
 //!
-//! | the limit | what is done |
+//! | the limit | the decision |
 //! |---|---|
-//! | nobody says when it ends, or further away than is waited for | nothing |
-//! | it ends soon enough | waited for; it was only met, and counts as no attempt |
-//! | once more after its end, nothing done between | waited for a little longer, as a try that failed would be |
-//! | again and again so | the same, and each counts as an attempt, while there are any left |
+//! | its end is unknown, or further away than the longest wait | no wait |
+//! | it ends within the longest wait | wait for its end; does not count as an attempt |
+//! | hit once more after its end, without work between | a slightly longer wait, like the delay after a failed try |
+//! | hit again after that | the same, and each counts as an attempt, while there are any left |
 
 use super::event::AgentErrorKind;
 use ground::retry::RetryPolicy;
@@ -14,16 +14,16 @@ use std::time::Duration;
 /// The shortest wait for a limit that stood once more after its end.
 const STILL_STANDS: Duration = Duration::from_secs(3);
 
-/// What may be waited for.
+/// State and limits that decide whether to wait.
 pub(crate) struct Patience {
-    /// For the end of one limit; zero: none is waited for.
+    /// The longest wait for the end of one limit; zero means no waiting.
     pub longest: Duration,
     pub policy: RetryPolicy,
-    /// So far, the one that met the limit among them.
+    /// Attempts so far, including the one that met the limit.
     pub attempts: u32,
-    /// How many waits there were since anything was done.
+    /// Waits since the agent last did any work.
     pub waits: u32,
-    /// From 0 to 1, to scatter the waits.
+    /// Random number from 0 to 1, which spreads the delays.
     pub random: f64,
 }
 
@@ -40,7 +40,8 @@ impl Patience {
     pub(crate) fn wait(&self, kind: Option<AgentErrorKind>, reset_in: Option<Duration>) -> Option<Wait> {
         let is_limit = matches!(kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit));
         let reset_in = reset_in.filter(|left| is_limit && *left <= self.longest)?;
-        // Once a limit may stand again after its end, which was rounded, or another one may. Then it may do so for ever.
+        // Hitting the limit once more is expected: the reset time was rounded, or it is another limit. From the second time on
+        // each wait uses up an attempt.
         let counts = self.waits > 1;
         if self.longest.is_zero() || counts && self.attempts >= self.policy.attempts {
             return None;

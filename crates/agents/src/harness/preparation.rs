@@ -1,4 +1,4 @@
-//! What an attempt needs before its start: its program, its arguments and files; and what it may leave behind for us to read.
+//! Prepares an attempt: finds its program, and makes its arguments and files. Also reads the answer file that an attempt leaves.
 
 use super::agent_request::AgentRequest;
 use super::folder::RunFolder;
@@ -21,20 +21,21 @@ use std::path::{Path, PathBuf};
 /// Longest answer that is read from a file: as long as one that is put together of deltas.
 const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
 
-/// What an attempt that is not the turn's first is asked for.
+/// The request of an attempt after the turn's first.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Again {
-    /// The same as the first.
+    /// The same prompt again.
     #[default]
     Prompt,
-    /// The answer once more, in its session.
+    /// A corrected answer, asked for in the same session.
     Answer { session: String, problems: Vec<String> },
-    /// The same, after a limit; in its session, where there is one. `has_begun`: the agent is to go on, not to begin.
+    /// The same work after a usage limit, in its session if there is one. `has_begun`: the agent is asked to continue, not to
+    /// begin.
     AfterLimit { session: Option<String>, has_begun: bool },
 }
 
 impl Again {
-    /// The session that it goes on in.
+    /// The session to continue in.
     pub(super) fn session(&self) -> Option<&str> {
         match self {
             Again::Prompt => None,
@@ -43,12 +44,12 @@ impl Again {
         }
     }
 
-    /// What a limit was met in, before anything was done.
+    /// Whether it continues a session that met a limit before any work was done.
     pub(super) fn is_of_nothing(&self) -> bool {
         matches!(self, Again::AfterLimit { session: Some(_), has_begun: false })
     }
 
-    /// What is asked for when the limit of the attempt that asked for this is over.
+    /// The request to make after a usage limit that interrupted this one.
     pub(super) fn after_limit(self, session: Option<String>, has_begun: bool) -> Again {
         match self {
             Again::Answer { .. } => self,
@@ -169,7 +170,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Error {
     Error::new(ErrorCode::ProcessSpawnFailed, message)
 }
 
-/// Where the CLI finds itself. What is not there is told by the start.
+/// The working directory with links resolved. A missing folder is not an error here: the start reports it.
 async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
     let cwd = agent.cwd.clone().unwrap_or_else(|| ".".into());
     blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
@@ -196,7 +197,7 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
     }
 }
 
-/// What an agent wrote as its answer, if that is a file of a length that an answer may have.
+/// The answer that the agent wrote to its file, if that is a regular file within the size limit of an answer.
 pub(super) async fn read_answer_file(folder: &RunFolder) -> Option<String> {
     let held = folder.again().ok()?;
     ground::os::blocking(move || held.read(ANSWER_FILE, MAX_ANSWER_FILE_BYTES)).await.ok().flatten()

@@ -1,5 +1,5 @@
-//! PURE: the last events of a turn that failed, for its error. Nobody keeps events while a turn runs: they are read once more
-//! from the head and tail of stdout that the process keeps anyway, so that a turn which succeeds pays nothing for it.
+//! PURE: the last events of a failed turn, for its error. No events are kept during a turn. They are read again from the head and
+//! tail of stdout, which the process keeps anyway, so that a successful turn pays nothing for them.
 
 use super::clip::clip_to;
 use super::event::{AgentEvent, Usage};
@@ -7,11 +7,11 @@ use super::provider::Provider;
 use super::transcript::Transcript;
 use serde_json::Value;
 
-/// Events that an error tells at most.
+/// Most events in an error.
 pub(crate) const MAX_EVENTS: usize = 200;
-/// Of all of them together, as JSON.
+/// Most bytes of these events together, as JSON.
 pub(crate) const MAX_BYTES: usize = 256 << 10;
-/// Of one text in one of them.
+/// Most bytes of one text in an event.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
 /// The events of one attempt, by what is kept of its stdout. `warnings`: those of the attempt, the harness's own among them.
@@ -25,7 +25,7 @@ pub(crate) fn reread(
     let mut transcript = Transcript::new(provider, true, before);
     transcript.feed(stdout.as_bytes());
     transcript.read_rest();
-    // What the CLI did not say was said by the harness, before and while it ran.
+    // Warnings that are not in the CLI's output came from the harness, before or during the run.
     for warning in warnings {
         if !transcript.digest().warnings().contains(warning) {
             transcript.digest_mut().warning(warning);

@@ -1,4 +1,4 @@
-//! PURE: events and verdict of a run that was recorded.
+//! PURE: events and verdict of a recorded run.
 
 use super::digest::Digest;
 use super::event::{AgentEvent, Usage};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::io::Read;
 
-/// What was recorded of a run.
+/// The recorded output and end of a run.
 #[derive(Clone, Debug)]
 pub struct Recording<'a> {
     pub stdout: &'a [u8],
@@ -20,18 +20,18 @@ pub struct Recording<'a> {
     pub ending: Ending,
 }
 
-/// So much is read before the events of it are put away.
+/// Bytes that are read before their events are moved to the excerpt.
 const READ_BYTES: usize = 256 << 10;
 
-/// What a recording says.
+/// Events and verdict read from a recording.
 pub struct Replay {
-    /// Of very many the beginning and the end, and a warning between.
+    /// The events. Of very many only the beginning and the end are kept, with a warning between.
     pub events: Vec<AgentEvent>,
     pub result: TurnResult,
     pub fault: Option<Fault>,
 }
 
-/// What a turn came to; partial when it failed.
+/// The result of a turn; partial when the turn failed.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnResult {
@@ -63,18 +63,18 @@ pub struct TurnFacts {
     pub warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<RunResult>,
-    /// Of a turn that was to be kept on record.
+    /// The turn's record, if the turn was asked to keep one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordFacts>,
 }
 
 impl TurnResult {
-    /// Of a turn that never ran.
+    /// The result of a turn that never ran.
     pub fn empty(provider: Provider) -> Self {
         TurnResult::of(provider, &mut Digest::default(), &Verdict { recovered: false, fault: None })
     }
 
-    /// What one attempt came to.
+    /// The result of one attempt.
     pub fn of(provider: Provider, digest: &mut Digest, verdict: &Verdict) -> Self {
         TurnResult { text: digest.take_final_text(), facts: TurnFacts::of(provider, digest, verdict) }
     }
@@ -113,7 +113,7 @@ impl TurnFacts {
 /// Reads a recording as if its run had just ended.
 pub fn replay(provider: Provider, recording: &Recording) -> Replay {
     let (mut transcript, mut events) = (Transcript::new(provider, true, None), Excerpt::default());
-    // What is in memory can always be read.
+    // Reading from memory cannot fail.
     let _ = feed(&mut transcript, recording.stdout, &mut events);
     judge(provider, transcript, events, recording.stderr, &recording.ending)
 }
@@ -138,7 +138,7 @@ pub(super) fn feed(
     }
 }
 
-/// What all that was printed comes to.
+/// Ends the transcript and makes the verdict.
 pub(super) fn judge(
     provider: Provider,
     mut transcript: Transcript,

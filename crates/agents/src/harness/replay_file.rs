@@ -1,5 +1,5 @@
-//! Events and verdict of a run whose output stands in files, on a thread where reading may block. However long they are, no more
-//! than an [`Excerpt`](super::excerpt::Excerpt) of the events is ever in memory.
+//! Events and verdict of a run whose output is in files, on a thread where reading may block. However long the files are, only an
+//! [`Excerpt`](super::excerpt::Excerpt) of the events is in memory.
 
 use super::excerpt::Excerpt;
 use super::provider::Provider;
@@ -12,11 +12,11 @@ use std::io::{Read, Seek, SeekFrom, stdin};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Of stderr, as a live turn looks at it.
+/// Bytes at the end of stderr that are kept, as in a live turn.
 const STDERR_TAIL_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 64 << 10;
 
-/// What was recorded of a run, in files; `/dev/stdin` is this process's own input, whatever that is.
+/// The files of a recorded run; `/dev/stdin` is this process's own input, whatever that is.
 #[derive(Clone, Debug)]
 pub struct RecordedFiles {
     pub stdout: PathBuf,
@@ -52,7 +52,7 @@ fn read(provider: Provider, recorded: &RecordedFiles) -> Result<Replay, Error> {
 }
 
 fn open(path: &Path) -> std::io::Result<File> {
-    // By its name it can't be opened when it is a socket, as Node's pipes are.
+    // A socket can't be opened by its path, and Node's pipes are sockets.
     if path == Path::new("/dev/stdin") {
         return Ok(stdin().as_fd().try_clone_to_owned()?.into());
     }
@@ -60,9 +60,9 @@ fn open(path: &Path) -> std::io::Result<File> {
     File::open(path)
 }
 
-/// The end of what is printed there.
+/// The last bytes of the file.
 pub(super) fn tail_of(mut file: File) -> std::io::Result<String> {
-    // What can't be wound forward is read through.
+    // A pipe can't be skipped by seeking; it is read through instead.
     let length = file.metadata().map_or(0, |facts| facts.len());
     let _ = file.seek(SeekFrom::Start(length.saturating_sub(STDERR_TAIL_BYTES as u64)));
     let (mut tail, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);

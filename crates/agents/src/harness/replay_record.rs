@@ -1,8 +1,8 @@
-//! What a record says: events and verdict, read again from what was printed, on a thread where reading may block.
+//! Events and verdict of a record, read again from the recorded output, on a thread where reading may block.
 //!
-//! The verdict is made anew, by the same rules and of the same evidence as when it happened; what the harness knew without an attempt
-//! (a turn that was aborted in the queue, a program that is not there) is told as it was written down. A record without an end is
-//! unfinished: it says what is known up to the last flush, and is never called a success.
+//! The verdict is made again, by the same rules and from the same evidence as in the live turn. Ends that the harness knew
+//! without an attempt are taken from the record: a turn that was aborted in the queue, or a program that is missing. A record
+//! without an end is unfinished: it shows the state at the last flush, and is never called a success.
 
 use super::digest::Digest;
 use super::event::AgentEvent;
@@ -29,7 +29,7 @@ pub struct RecordReplay {
     /// `run.json` and `end.json` as they are.
     pub start: Value,
     pub end: Option<Value>,
-    /// Why there is no end.
+    /// The reason why there is no end.
     pub unfinished: Option<Unfinished>,
     /// `None` for a run of any program: its end says all.
     pub turn: Option<Replay>,
@@ -65,7 +65,7 @@ fn replay_record(folder: &Path) -> Result<RecordReplay, Error> {
     Ok(RecordReplay { start, end, unfinished, turn })
 }
 
-/// Why a record has no end, by the host that its `run.json` names.
+/// The reason why a record has no end, by the host that its `run.json` names.
 pub fn unfinished_by(host: &str) -> Unfinished {
     Unfinished::by_host(Some(host))
 }
@@ -147,7 +147,7 @@ fn open(path: &Path) -> std::io::Result<Option<File>> {
     }
 }
 
-/// By attempt; a line that was cut off by a kill is none.
+/// The judgements with their attempts. A line that was cut off by a kill is skipped.
 fn judgements(folder: &Path) -> Vec<(u64, Judged)> {
     let Ok(Some(file)) = open(&folder.join("events.jsonl")) else { return Vec::new() };
     BufReader::new(file)
@@ -194,7 +194,7 @@ fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Repl
     Ok(replay)
 }
 
-/// As it was written down.
+/// The fault as it was recorded.
 fn fault_of(error: &Value) -> Option<Fault> {
     let name = error["code"].as_str()?;
     let code = ErrorCode::ALL.iter().copied().find(|code| code.as_str() == name)?;
@@ -261,7 +261,7 @@ fn read_structured(
     }
 }
 
-/// Whoever was to say how it ended is not there, or not yet.
+/// The fault of a record without an end: its host is gone, or has not ended it yet.
 fn unfinished_fault(why: Unfinished) -> Fault {
     let message = match why {
         Unfinished::Running => "the turn is still running: its record has no end yet",

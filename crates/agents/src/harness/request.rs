@@ -1,4 +1,4 @@
-//! A turn as it is asked for, and the checks that need no process.
+//! The request of a turn, and its checks that need no process.
 
 use super::agent_request::AgentRequest;
 use super::allowance::Allowance;
@@ -11,13 +11,13 @@ use ground::retry::RetryPolicy;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is done about the work that an agent left running when it ended its turn.
+/// The treatment of work that an agent left running when it ended its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Background {
-    /// The turn goes on until it is done, within the clocks.
+    /// The turn lasts until the work is done, within the time limits.
     #[default]
     Wait,
-    /// The turn is over; a warning names it.
+    /// The turn ends; a warning names the work.
     Leave,
 }
 
@@ -69,12 +69,12 @@ impl TurnRequest {
         }
     }
 
-    /// What the turn may use; `INVALID_OPTION` when its CLI can't be held to that.
+    /// The turn's budgets. `INVALID_OPTION` when its CLI can't be held to them.
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
         self.agent.allowance(self.agent.provider.descriptor().accounting)
     }
 
-    /// `INVALID_OPTION` for what no agent can be asked.
+    /// Returns `INVALID_OPTION` for a request that no agent can serve.
     pub fn check(&self) -> Result<(), Error> {
         if self.prompt.trim().is_empty() {
             return Err(Error::invalid_option("prompt", "expected a prompt that is not empty"));
@@ -142,7 +142,7 @@ impl TurnRequest {
         Err(Error::invalid_option("cwd", problem))
     }
 
-    /// What the turn is called: its name, else the head of its prompt.
+    /// The turn's display name: its name, or the head of its prompt.
     pub fn label(&self) -> String {
         const MAX_CHARACTERS: usize = 80;
         let words: String = self.prompt.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -154,7 +154,7 @@ impl TurnRequest {
     }
 }
 
-/// Asked of the system by making a file that has no name, so that nobody sees it.
+/// Asks the system by creating a file without a name, which no other process can see.
 #[cfg(target_os = "linux")]
 fn can_write(folder: &std::path::Path) -> bool {
     use std::io::ErrorKind;

@@ -7,8 +7,8 @@
 //! | `resets 7pm (Europe/Berlin)`, `Access resets at 10:57 PM GMT-3` | the next time that a clock there shows this |
 //! | `try again at Sep 29th, 2026 12:55 AM`, `resets Dec 5 at 10am (UTC)`, `resets Mon 9:00am` | that day |
 //!
-//! A clock without a zone is the one that the CLI goes by. Where a clock shows a time twice, the later one is meant: who comes back
-//! too early is refused once more.
+//! A clock without a zone is in the zone that the CLI uses. Where a clock shows a time twice, the later one is meant: a turn that
+//! resumes too early is refused again.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{Offset, TimeZone};
@@ -19,7 +19,7 @@ use std::time::Duration;
 const GRACE: SignedDuration = SignedDuration::from_mins(10);
 /// A clock shows no seconds: the limit ends somewhere in that minute.
 const ROUNDED: SignedDuration = SignedDuration::from_mins(1);
-/// What is said to be further away is no reset of a limit.
+/// A date further away than this is not the reset of a limit.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(24 * 400);
 
 /// When a limit ends, as it was said.
@@ -37,18 +37,18 @@ pub enum Day {
     Weekday(Weekday),
 }
 
-/// What a sign is followed by.
+/// The value that follows a sign.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// Anything.
     Any,
-    /// A number without a unit is of these milliseconds.
+    /// A span of time; a number without a unit counts in units of this many milliseconds.
     Span(f64),
 }
 
 const SECONDS: Kind = Kind::Span(1000.0);
 
-/// The surest first.
+/// Phrases before a reset time, the most reliable first.
 const SIGNS: [(&str, Kind); 29] = [
     ("resets_at", Kind::Any),
     ("reset_at", Kind::Any),
@@ -82,7 +82,7 @@ const SIGNS: [(&str, Kind); 29] = [
 ];
 
 impl Reset {
-    /// What these words say of it.
+    /// The reset time in a message, if it has one.
     pub fn parse(words: &str) -> Option<Reset> {
         let words = words.to_ascii_lowercase();
         SIGNS.iter().find_map(|(sign, kind)| {
@@ -137,7 +137,7 @@ impl Reset {
     }
 }
 
-/// How long these words ask to wait, if it is so long from now: "retry-after: 5", "Please retry in 32.5s".
+/// The wait that a message asks for, if it is a span of time: "retry-after: 5", "Please retry in 32.5s".
 pub fn retry_after_in(words: &str) -> Option<Duration> {
     match Reset::parse(words)? {
         Reset::After(wait) => Some(wait),
@@ -157,12 +157,12 @@ fn shown(zone: &TimeZone, time: DateTime) -> Option<Timestamp> {
     zone.to_ambiguous_timestamp(time).later().ok()
 }
 
-/// This moment, or the next like it when it is long over.
+/// `moment`, or the next one like it when `moment` is long past.
 fn next(now: Timestamp, moment: Timestamp, later: impl FnOnce() -> Option<Timestamp>) -> Option<Timestamp> {
     if now.duration_since(moment) <= GRACE { Some(moment) } else { later() }
 }
 
-/// What is left to read, in lower case.
+/// The text that is left to read, in lower case.
 #[derive(Clone, Copy)]
 struct Words<'a>(&'a str);
 
@@ -207,7 +207,7 @@ impl<'a> Words<'a> {
         (digits.len() >= 10).then(|| Reset::at_epoch(digits.parse().ok()?)).flatten()
     }
 
-    /// As machines write it.
+    /// A timestamp in machine format.
     fn instant(mut self) -> Option<Reset> {
         let text = self.take(|letter| letter.is_ascii_alphanumeric() || "-:.+".contains(letter));
         text.trim_end_matches('.').to_ascii_uppercase().parse().ok().map(Reset::At)
@@ -342,7 +342,7 @@ impl<'a> Words<'a> {
             return Some(Some(hours));
         }
         match name.contains('/') && is_quoted {
-            // What a CLI says that does not know its own.
+            // A CLI that does not know its own zone prints this.
             true if name == "etc/unknown" => Some(None),
             true => TimeZone::get(name).ok().map(Some),
             false => Some(None),

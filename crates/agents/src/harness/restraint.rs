@@ -1,4 +1,4 @@
-//! PURE: what holds an agent to its level, besides the flags that each provider writes down.
+//! PURE: the means that hold an agent to its level, besides the flags of each provider.
 
 use super::level::{Level, Mode};
 use super::provider::Provider;

@@ -1,5 +1,5 @@
-//! Who may run: first come, first served. A slot is held from before the start of a turn's first process until the tree of
-//! its last one is gone.
+//! Slots for turns, given out in the order of the requests. A turn holds its slot from before the start of its first process
+//! until the tree of its last process is gone.
 
 use super::hold::Holds;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// So many turns at once, shared by whoever holds a clone.
+/// A limit on the turns that run at once. All clones share it.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
     slots: Arc<Semaphore>,
@@ -16,7 +16,7 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    /// Of a harness, when nothing else is said.
+    /// A harness's default number of turns at once.
     pub const DEFAULT: usize = 4;
 
     pub fn new(max: usize) -> Self {
@@ -36,8 +36,8 @@ pub struct Slot {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
-/// Waits for a slot of every limit, in their order: always the harness's own before a shared one, so that nobody who waits
-/// for the shared one keeps another harness from it.
+/// Waits for a slot of every limit, in their order. The harness's own limit comes before a shared one, so that a turn that
+/// waits for its own limit does not occupy a shared slot.
 pub async fn acquire(limits: &[ConcurrencyLimit]) -> Slot {
     let mut permits = Vec::with_capacity(limits.len());
     for limit in limits {
@@ -66,7 +66,7 @@ impl Waiting {
         Waiting { slot, ready }
     }
 
-    /// Until it is this one's turn. Dropping it gives the place up.
+    /// Waits for the slot. Dropping the future gives the place in the queue up.
     pub async fn end(self) -> Slot {
         match self.ready {
             Some(slot) => slot,

@@ -1,19 +1,20 @@
-//! PURE: what a descriptor says of the files that its CLI writes for a session, so that they can be taken to another machine and
-//! resumed there (`session_place`).
+//! PURE: a descriptor's part about the files that its CLI writes for a session. By these files a session moves to another
+//! machine and is resumed there (`session_place`).
 
-/// What a descriptor says of them.
+/// The descriptor's part about session files.
 pub struct SessionFiles {
-    /// Where the CLI keeps its state, as in `Descriptor::state`.
+    /// The folder in which the CLI keeps its state, as in `Descriptor::state`.
     pub root: &'static str,
     pub patterns: &'static [&'static str],
     pub project: Project,
-    /// The field of its lines that names the working directory, where the CLI resumes only what is of its own.
+    /// The field of a session's lines that names the working directory, for a CLI that resumes only sessions of its own
+    /// directory.
     pub own: Option<&'static str>,
 }
 
-/// How a CLI calls the folder of a working directory.
+/// The way in which a CLI names the folder of a working directory.
 pub enum Project {
-    /// Its sessions are not parted by it.
+    /// Sessions are not separated by working directory.
     None,
     Named(fn(cwd: &str) -> String),
     /// A folder in here, whichever has this file with the working directory in it.

@@ -1,5 +1,5 @@
-//! What a session had used before a turn, by the log that its CLI keeps of it: for CLIs that count on over a session's turns, so
-//! that a turn's usage is its own whichever host or terminal ran the turns before.
+//! A session's usage before a turn, read from the log that its CLI keeps. It is for CLIs that count on over a session's turns:
+//! the usage of a turn is right whichever host or terminal ran the turns before.
 
 use super::event::Usage;
 use super::json::{Index, Line};
@@ -9,27 +9,28 @@ use std::fs::read_dir;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Looked at while a log is searched for.
+/// Most directory entries that are examined in the search for a log.
 const MAX_ENTRIES: usize = 50_000;
-/// Of folders in folders.
+/// Most levels of folders that are searched.
 const MAX_DEPTH: usize = 4;
-/// Longer logs are not read.
+/// Longest log that is read.
 const MAX_BYTES: u64 = 1 << 30;
-/// A longer line says nothing of usage: a program in a sandbox can make one that fills the memory.
+/// Longest line that is read; longer ones hold no usage. The limit keeps a sandboxed program from filling the memory with one
+/// line.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
-/// Where a CLI keeps its logs, one JSON a line, and which lines tell usage.
+/// The location of a CLI's session logs, with one JSON object per line, and the lines that report usage.
 pub struct SessionLog {
     /// The first of these variables that is set, and the folder below.
     pub places: &'static [(&'static str, &'static str)],
-    /// Lines without these words say nothing of it.
+    /// Lines without this text hold no usage.
     pub sign: &'static str,
-    /// Counts a line in.
+    /// Adds the usage in a line to the sum.
     pub count: fn(Line, &mut Usage),
 }
 
-/// What the log of this session says; `None` where there is none.
-/// `variable`: of the run's environment.
+/// The usage that the log of this session reports; `None` without a log.
+/// `variable` looks up a variable of the run's environment.
 pub(crate) async fn counted(
     log: &'static SessionLog,
     variable: impl Fn(&str) -> Option<String>,

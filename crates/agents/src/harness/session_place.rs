@@ -1,10 +1,10 @@
-//! What a CLI writes for a session: found here, and put in its place when it comes from another machine.
+//! Finds the files that a CLI writes for a session, and puts such files in their place when they come from another machine.
 //!
-//! A provider's descriptor says where: a root and patterns below it, folder by folder. `{session}` is the session's id, `{head}` its
-//! first eight letters, `{project}` whatever the CLI calls the folder of a working directory, `*` any text within a name; a last
-//! part `**` is everything below. On the way a file has its pattern's name with `{project}` left as it is: the working directory
-//! is another one elsewhere. Only what a pattern names is ever written, so that a blob that somebody tampered with can't reach
-//! the CLI's settings.
+//! A provider's descriptor gives a root and patterns below it, folder by folder. `{session}` is the session's id, `{head}` its
+//! first eight letters, `{project}` the CLI's name for the folder of a working directory, `*` any text within a name. A last
+//! part `**` is everything below. In transit a file has its pattern's name with `{project}` unreplaced, because the working
+//! directory differs between machines. Only files that a pattern names are written, so that a tampered blob can't reach the
+//! CLI's settings.
 
 use super::provider::Provider;
 use super::request::TurnRequest;
@@ -14,13 +14,13 @@ use ground::os::{ContainedFolders, EntryKind, HeldFolder};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Of one session, at most.
+/// Most files of one session.
 const MAX_FILES: usize = 1000;
 const MAX_DEPTH: usize = 8;
-/// Of a path.
+/// Longest marker file, which holds a path.
 const MAX_MARKER_BYTES: u64 = 64 << 10;
 
-/// A session's files here, or where they would be.
+/// The place of a session's files on this machine.
 pub struct SessionPlace {
     root: PathBuf,
     project: Option<String>,
@@ -29,23 +29,23 @@ pub struct SessionPlace {
     cwd: String,
 }
 
-/// One of them.
+/// A file of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionFile {
-    /// As it is called on the way.
+    /// Its name in transit.
     pub name: String,
     pub path: PathBuf,
     pub bytes: u64,
 }
 
 impl SessionPlace {
-    /// Of the session that a turn like this has, or would have; `None` for a CLI whose sessions stay where they are.
+    /// The place of a session of such a turn; `None` for a CLI whose sessions can't be moved.
     pub fn of(request: &TurnRequest, session: &str) -> Option<SessionPlace> {
         let cwd = match &request.agent.cwd {
             Some(cwd) => cwd.clone(),
             None => std::env::current_dir().ok()?,
         };
-        // As the CLI itself is told.
+        // The CLI gets the directory with links resolved.
         let cwd = cwd.canonicalize().unwrap_or(cwd).to_str()?.to_owned();
         Self::at(request.agent.provider, |name| request.agent.variable(name), cwd, session)
     }
@@ -148,7 +148,7 @@ impl SessionPlace {
             .ok_or_else(|| io::Error::other(format!("{} is no file of the session", path.display())))
     }
 
-    /// Where a file of this name belongs here; `None` for one that no pattern names.
+    /// The path on this machine of a file with this name; `None` if no pattern matches it.
     pub fn target(&self, name: &str) -> Option<PathBuf> {
         let names: Vec<&str> = name.split('/').collect();
         let is_odd = |name: &&str| name.is_empty() || *name == "." || *name == ".." || name.contains('\0');
@@ -178,7 +178,7 @@ impl SessionPlace {
         Some(path)
     }
 
-    /// What the CLI needs beside the files to find them: a path and its text.
+    /// The marker file, as path and text, that the CLI needs to find the session's files; `None` if it exists already.
     pub fn marker(&self) -> Option<(PathBuf, String)> {
         match self.files.project {
             Project::Marked { parent, marker } if self.project.is_none() => {

@@ -1,5 +1,5 @@
-//! PURE: how a shell reads a command, as far as an allowed glob has to know. Whatever this file does not understand is a border,
-//! so that a star never takes it.
+//! PURE: reads a command as a shell does, as far as an allowed glob has to know. Any text that this file does not understand is a
+//! border, so that a star never matches it.
 //!
 //! | border | because |
 //! |---|---|
@@ -37,10 +37,10 @@ pub(crate) fn parts(command: &str) -> Vec<String> {
 #[derive(Default)]
 struct Reading {
     borders: Vec<bool>,
-    /// The quote that is open, and where it was opened.
+    /// The open quote, and its position.
     quote: Option<(char, usize)>,
     word: Option<Word>,
-    /// Of the simple command that is being read.
+    /// Words so far of the simple command that is being read.
     words: Vec<Word>,
 }
 
@@ -139,7 +139,7 @@ impl Reading {
         while let Some(word) = words.next_if(|word| !word.is_quoted && is_assignment(&word.text)) {
             self.mark(word.place);
         }
-        // Behind `env`, `time` and their like too.
+        // git may also come after `env`, `time` and the like.
         let mut words = words.skip_while(|word| word.text.rsplit('/').next() != Some("git")).skip(1);
         let mut subcommand = None;
         for word in &mut words {

@@ -1,13 +1,13 @@
-//! PURE: what an agent's usage counts for in a budget.
+//! PURE: the tokens and the money for which an agent's usage counts in a budget.
 //!
-//! Tokens are `inputTokens` plus `outputTokens`, as the `usage` of events and results tells them. Money is what `prices` make of
-//! the tokens where there are prices, else what the CLI itself says. A token that was read from a cache costs
-//! `cachedPerMillion`, and `inputPerMillion` where that is not given.
+//! Tokens are `inputTokens` plus `outputTokens`, as in the `usage` of events and results. Money is computed from the tokens by
+//! `prices`, or without prices taken from the CLI's report. A token that was read from a cache costs `cachedPerMillion`, or
+//! `inputPerMillion` without it.
 
 use super::event::Usage;
 use ground::error::Error;
 
-/// What a million tokens cost, in dollars.
+/// Prices of a million tokens, in dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     pub input_per_million: f64,
@@ -15,21 +15,21 @@ pub struct Prices {
     pub cached_per_million: Option<f64>,
 }
 
-/// How a CLI counts the tokens that were read from a cache.
+/// The way in which a CLI counts the tokens that were read from a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CachedInput {
-    /// Among its input tokens.
+    /// They are part of its input tokens.
     Within,
-    /// Beside them.
+    /// They are counted separately from its input tokens.
     Beside,
 }
 
-/// What a CLI tells of what its turns use.
+/// The usage figures that a CLI reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accounting {
     Nothing,
     Tokens(CachedInput),
-    /// Money as well.
+    /// Tokens and money.
     TokensAndMoney(CachedInput),
 }
 
@@ -89,7 +89,7 @@ impl Prices {
     }
 }
 
-/// How much may be used. `None`: as much as one likes.
+/// Limits on tokens and cost. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Caps {
     pub max_tokens: Option<u64>,
@@ -136,14 +136,15 @@ impl Caps {
         tokens.or_else(|| self.max_nano_usd().filter(|max| money(*max)).map(|_| Cap::Cost))
     }
 
-    /// What is left, never less than nothing.
+    /// The remaining tokens and dollars, never below zero.
     pub fn left(&self, spent: Spent) -> (Option<u64>, Option<f64>) {
         let tokens = self.max_tokens.map(|max| max.saturating_sub(spent.tokens));
         let cost = self.max_nano_usd().map(|max| max.saturating_sub(spent.nano_usd) as f64 / NANO);
         (tokens, cost)
     }
 
-    /// `INVALID_OPTION` for caps that could not be held: nobody would tell that they are crossed. `place`: before the caps' names.
+    /// `INVALID_OPTION` for caps that could not be held, because the CLI would not report that they are crossed. `place`: text
+    /// before the caps' names in the message.
     pub fn check(
         &self,
         place: &str,
@@ -201,7 +202,7 @@ mod tests {
             (usage(1000, 200, 100), WITHIN, Some(0.0), 1100, 0.0039),
             (usage(1000, 200, 100), BESIDE, None, 1100, 0.0051),
             (usage(1000, 200, 100), BESIDE, Some(0.3), 1100, 0.00456),
-            // More from the cache than there was: the CLI's business, but no debt of ours.
+            // More tokens from the cache than there were must not make the cost negative.
             (usage(100, 200, 0), WITHIN, Some(0.0), 100, 0.0),
         ];
         for (usage, accounting, cached, tokens, cost) in cases {

@@ -1,5 +1,5 @@
-//! PURE: an answer that fits a JSON Schema. By the CLI's own flag where it has one for this schema, else by asking for it in
-//! the prompt, to be given in the final answer and in a file of the run's own. Whatever came is validated here.
+//! PURE: an answer that fits a JSON Schema. The CLI's own flag is used if it supports this schema. Otherwise the prompt asks
+//! for the answer, in the final message and in a file of the run's own. Every answer is validated here.
 
 use super::level::Level;
 use crate::model::{Reading, Schema};
@@ -32,17 +32,17 @@ pub fn prompt_with_problems(problems: &[String], schema: &Value, by_flag: bool) 
     )
 }
 
-/// What may hold the answer, the surest first.
+/// Sources of the answer, the most reliable first.
 pub struct Candidates<'a> {
     /// From the CLI's own flag.
     pub given: Option<&'a Value>,
-    /// What the agent wrote to its file.
+    /// Text of the file that the agent wrote.
     pub file: Option<&'a str>,
     /// Its final answer.
     pub text: &'a str,
 }
 
-/// The first candidate that fits; else the likeliest one's problems.
+/// The first source that fits the schema, or the problems of the likeliest one.
 pub fn read_answer(schema: &Schema, candidates: &Candidates) -> Reading {
     let mut misfit = Reading::NoJson;
     if let Some(given) = candidates.given {

@@ -1,4 +1,4 @@
-//! PURE: what all attempts of a turn came to, together.
+//! PURE: the sums over all attempts of a turn.
 
 use super::digest::Digest;
 use super::event::Usage;
@@ -41,7 +41,7 @@ impl Tally {
         self.has_worked
     }
 
-    /// What the result says of all of them.
+    /// Writes the sums into the result.
     pub(super) fn fill(&self, facts: &mut TurnFacts) {
         facts.attempts = self.attempts;
         facts.usage = self.usage;

@@ -1,8 +1,8 @@
-//! PURE: where the tokens of a line of JSON lie, 64 bytes at a step.
+//! PURE: finds the positions of the tokens of a line of JSON, 64 bytes at a step.
 //!
-//! For each block three masks tell quotes, backslashes and the rest of the grammar's characters. Which quotes are escaped, and
-//! what lies inside of strings, follows from the masks by arithmetic; only what is a token is looked at one by one. On x86-64
-//! the masks come from AVX2 where the processor has it, else from SSE2, which each has; elsewhere from a plain loop.
+//! For each block, three masks mark quotes, backslashes and the other characters of the grammar. Arithmetic on the masks finds
+//! the escaped quotes and the insides of strings; only tokens are examined one by one. On x86-64 the masks come from AVX2 if
+//! the processor has it, else from SSE2, which every one has; elsewhere from a plain loop.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::is_x86_feature_detected;
@@ -46,7 +46,7 @@ fn scan(
     carry.in_string == 0
 }
 
-/// What one block tells the next.
+/// State that passes from one block to the next.
 #[derive(Default)]
 struct Carry {
     /// All ones inside of a string.
@@ -101,7 +101,7 @@ fn before_and_at(mut bits: u64) -> u64 {
     bits
 }
 
-/// How many are written at a step, needed or not: a block has few tokens or many.
+/// Positions that are written at a step, whether needed or not: a block has few tokens or many.
 const STRIDE: usize = 8;
 
 #[inline(always)]

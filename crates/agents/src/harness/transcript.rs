@@ -1,5 +1,5 @@
-//! PURE: bytes of stdout to events. Lines end at `\n` alone and may come in any pieces; one that is longer than
-//! [`MAX_LINE_BYTES`] is left out with a warning, so that memory stays bounded whatever is printed.
+//! PURE: converts bytes of stdout to events. Lines end at `\n` only and may come in any pieces. A line longer than
+//! [`MAX_LINE_BYTES`] is left out with a warning, so that memory stays bounded for any output.
 
 use super::digest::Digest;
 use super::event::{AgentEvent, Usage};

@@ -1,4 +1,4 @@
-//! The handle of a turn, and how it ended.
+//! The handle of a turn, and the turn's outcome.
 
 use super::event_sink::{EventReader, EventSink, event_channel};
 use super::replay::TurnResult;

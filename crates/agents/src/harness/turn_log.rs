@@ -1,4 +1,4 @@
-//! What the owner of a turn decided, for the log (`trace`).
+//! Log lines about the decisions of a turn's owner (`trace`).
 
 use super::event::AgentErrorKind;
 use super::next::Next;
@@ -16,7 +16,7 @@ pub(super) fn log_end(id: u64, attempts: u32, error: Option<&Error>) {
     debug!(target: TURN, id, error, attempts, "ended");
 }
 
-/// What follows an attempt. What others said is no part of it: their words may hold anything.
+/// Logs the step that follows an attempt. Text from agents is left out, because it may hold anything.
 pub(super) fn log_next(id: u64, attempts: u32, next: &Next) {
     match next {
         Next::Done { .. } => debug!(target: TURN, id, attempts, "decided: done"),

@@ -1,8 +1,9 @@
-//! A turn's owner: queued, tried, tried again where that is worth it, asked once more for an answer that fits its schema.
+//! Owner of a turn. It queues the turn, runs it, retries it if that is worth it, and asks again for an answer that fits its
+//! schema.
 //!
-//! [`start`] spawns the owner task and gives a cloneable [`Turn`]. Aborting is a word to the owner, which stops the process
+//! [`start`] spawns the owner task and returns a cloneable [`Turn`]. An abort is an order to the owner, which stops the process
 //! and waits until its tree is gone; dropping the last handle is an abort. The outcome is published once, after the run's
-//! folder is removed and the slot is free. What follows an attempt is decided in `next`.
+//! folder is removed and the slot is free. The step that follows an attempt is decided in `next`.
 
 use super::allowance::Allowance;
 use super::attempt::{Attempted, Plan, attempt};
@@ -37,7 +38,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 /// Starts a turn under these limits and returns at once. Call it within tokio.
 pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
     let (turn, received, publish) = Turn::run_elsewhere();
-    // Asked for here, not by the task: who starts first is first in the queue.
+    // The place is taken here and not in the task, so that turns queue in the order of their starts.
     let place = Waiting::begin(limits.clone());
     tokio::spawn(async move {
         let mut owner = Owner::new(request, limits, received);
@@ -49,7 +50,7 @@ pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 }
 
 struct Owner {
-    /// What the log calls it by.
+    /// Number of the turn in the log.
     number: u64,
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
@@ -59,10 +60,10 @@ struct Owner {
     started: Instant,
     queued: Duration,
     tally: Tally,
-    /// What the harness said between attempts.
+    /// Events of the harness between attempts.
     retries: Vec<AgentEvent>,
     last: Option<Attempted>,
-    /// The harness knows the end without a verdict on the last attempt.
+    /// The error is known without a verdict on the last attempt.
     is_told: bool,
 }
 
@@ -125,7 +126,7 @@ impl Owner {
         outcome
     }
 
-    /// Who asks for the events only after the end is given what was kept.
+    /// Gives the kept events to a listener that comes after the end of the turn.
     async fn serve_late_listener(mut self) {
         while self.audience.is_waiting() {
             match self.orders.recv().await {
@@ -137,7 +138,7 @@ impl Owner {
         self.audience.end();
     }
 
-    /// What the turn may use; or why it is not begun.
+    /// The turn's budgets, or the error that keeps it from starting.
     fn allowance(&self) -> Result<Allowance, Error> {
         self.request.check()?;
         let allowance = self.request.allowance()?;
@@ -274,7 +275,7 @@ impl Owner {
         }
     }
 
-    /// What the attempt's verdict was made of, for whoever reads the record again.
+    /// Writes the evidence of the attempt's verdict to the record, so that a reader can make the verdict again.
     fn keep_judgement(
         &mut self,
         attempted: &Attempted,
@@ -289,7 +290,8 @@ impl Owner {
             Next::Anew => Some("its session was not kept".to_owned()),
             Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
         };
-        // Until the next one is judged; and what a budget has come to, no attempt can say.
+        // Set until the next attempt is judged. Also set for a budget, because the sum over several attempts is not in one
+        // attempt.
         let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
         self.is_told = retry.is_some() || is_budget;
         let is_uncounted = !next.counts();
@@ -434,7 +436,7 @@ impl Owner {
         last_values(self.audience.redact_all(events))
     }
 
-    /// What there is of a result, without secrets.
+    /// The result so far, without secrets.
     fn result(&mut self) -> TurnResult {
         let provider = self.request.agent.provider;
         let mut result = match &mut self.last {

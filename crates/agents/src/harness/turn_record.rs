@@ -1,4 +1,4 @@
-//! A turn's own part of its record: what was asked, the events with their times, how each attempt was judged, and the end. Each
+//! A turn's own part of its record: the request, the events with their times, the judgement of each attempt, and the end. Each
 //! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
 
 use super::event::{AgentEvent, Usage};
@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
-/// Of an error, beside its code and message: its events and output are in files of their own.
+/// Fields of an error that are recorded beside its code and message. Its events and output are in files of their own.
 const FACTS: [&str; 4] = ["kind", "problems", "resetAt", "retryAfterMs"];
 
-/// What the verdict on an attempt was made of, besides what the process printed and how it ended.
+/// The evidence of the verdict on an attempt, besides the process's output and end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Judged {
@@ -26,11 +26,11 @@ pub(crate) struct Judged {
     /// The session that had to be reported.
     pub resume: Option<String>,
     pub before: Option<Usage>,
-    /// What the agent wrote into the answer's file.
+    /// Text that the agent wrote into the answer file.
     pub answer: Option<String>,
-    /// Why it was tried again.
+    /// The reason for another attempt.
     pub retry: Option<String>,
-    /// It waited for a limit to end, and is no attempt of the turn's.
+    /// The attempt waited for the end of a usage limit, and does not count as an attempt of the turn.
     pub is_uncounted: bool,
 }
 
@@ -64,7 +64,7 @@ impl TurnRecord {
         TurnRecord::create(spec, start_of(request, label)).await.map(Some)
     }
 
-    /// What begins with this; its secrets and its bound are those of its attempts as well.
+    /// Creates a record whose start file holds `start`. Its secrets and its size limit apply to its attempts as well.
     pub(crate) async fn create(spec: RecordSpec, start: Map<String, Value>) -> Result<TurnRecord, Error> {
         let wanted = spec.clone();
         let made = blocking(move || Record::create(&wanted, start)).await.map_err(|error| {
@@ -113,15 +113,15 @@ impl TurnRecord {
         self.record.push(Channel::Events, &line);
     }
 
-    /// `is_judged`: the verdict is that on the last attempt, and not something that the harness knows without it.
-    /// The result learns what became of the record.
+    /// `is_judged`: the end is the verdict on the last attempt, rather than something that the harness knows without it.
+    /// The result gets the facts of the record.
     pub(crate) async fn close(
         self,
         mut result: Option<&mut TurnResult>,
         error: Option<&Error>,
         is_judged: bool,
     ) {
-        // What it printed is in files of its own.
+        // The process's output is in files of its own.
         let process = result.as_mut().and_then(|result| result.facts.process.take());
         let now = epoch_ms(SystemTime::now());
         let error = error.map(|error| {
@@ -159,7 +159,7 @@ fn write_line(lines: &mut Vec<u8>, line: &Line) {
     lines.push(b'\n');
 }
 
-/// What every record of an agent begins with.
+/// The fields at the start of every record of an agent.
 pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
     let now = epoch_ms(SystemTime::now());
     let fields = json!({

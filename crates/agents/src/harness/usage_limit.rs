@@ -1,4 +1,4 @@
-//! A usage limit that a turn or a prompt ran into: when it ends, what is said of it, and whom it holds back.
+//! A usage limit that a turn or a prompt ran into: its end, the messages about it, and the turns that it holds back.
 
 use super::agent_request::AgentRequest;
 use super::event::{AgentErrorKind, AgentEvent};
@@ -25,7 +25,7 @@ impl UsageLimit {
         Some(UsageLimit { ends: ends.into(), try_at: reset.try_at(ends, now).into() })
     }
 
-    /// From now to when it is worth another try.
+    /// Time until another try is worthwhile.
     pub(crate) fn left(self) -> Duration {
         from_now(self.try_at)
     }
@@ -65,7 +65,7 @@ impl HeldAccount {
         }
     }
 
-    /// Until when others have met a limit of it; `None` too where so long is not waited for.
+    /// The end of a usage limit of the account that other turns have met; `None` if it is further away than the longest wait.
     pub(crate) fn held_until(&self) -> Option<SystemTime> {
         let now = SystemTime::now();
         let holds = self.limits.iter().filter_map(|limit| limit.holds().until(self.key, now));
@@ -73,7 +73,7 @@ impl HeldAccount {
     }
 }
 
-/// What is told of a wait for the end of a limit. `is_met`: by the turn itself, rather than by others.
+/// The event for a wait until a usage limit ends. `is_met`: the turn itself met the limit, rather than another one.
 pub(crate) fn waiting(provider: Provider, is_met: bool, until: SystemTime) -> AgentEvent {
     let what = if is_met { "continues when the limit ends" } else { "is held back" };
     let message = format!("{} is at its usage limit: the turn {what}", provider.as_str());

@@ -11,8 +11,8 @@
 //! | none                | an exit code that something explains | `AGENT_FAILED` + kind |
 //! | none                | a signal, another exit code      | `AGENT_CRASHED` |
 //!
-//! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. A stop of ours names the fault when there is no good end of turn; an unknown session is always `AGENT_RESUME_FAILED`, and
-//! so is a session id other than the one that was asked for.
+//! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. Without a good end of turn, a stop of ours decides the
+//! fault. An unknown session is always `AGENT_RESUME_FAILED`, and so is a session id other than the requested one.
 
 use super::clip::clip;
 use super::digest::Digest;
@@ -48,13 +48,13 @@ pub enum Stop {
     },
     Aborted,
     NoProgress,
-    /// It went on with another session than the one that was asked for.
+    /// The CLI continued another session than the requested one.
     OtherSession,
-    /// More was used than is allowed, by this turn or by those it shares a budget with.
+    /// This turn, or the turns that share a budget with it, used more than allowed.
     OverBudget,
 }
 
-/// What is weighed.
+/// The evidence for a verdict.
 pub struct Evidence<'a> {
     pub provider: Provider,
     pub digest: &'a Digest,
@@ -119,7 +119,7 @@ pub fn verdict(evidence: &Evidence) -> Verdict {
     let is_limit =
         |kind| matches!(kind, AgentErrorKind::RateLimit | AgentErrorKind::Quota | AgentErrorKind::Overloaded);
     if let Some(fault) = verdict.fault.as_mut().filter(|fault| fault.kind.is_some_and(is_limit)) {
-        // What a machine said is exact; words are for people.
+        // A reset time in a field of the output is exact; one in a message is rounded for people.
         fault.reset = evidence.digest.reset().cloned().or_else(|| Reset::parse(&fault.message));
     }
     verdict
@@ -144,7 +144,7 @@ fn weigh(evidence: &Evidence) -> Verdict {
     }
     match digest.terminal() {
         Some(terminal) if terminal.ok => {
-            // What was to follow was cut off: the answer is not the turn's last word.
+            // A stop cut off the work that was to follow, so the answer is not final.
             let is_cut_off = !digest.is_answered() && !matches!(stop, None | Some(Stop::Lingered));
             if is_cut_off { no_end(evidence) } else { good_end(name, ending, stop) }
         }

@@ -1,5 +1,5 @@
-//! The sandbox of an agent: where its CLI may write whatever it is asked to do (its state, a temporary folder of the run's own),
-//! and what the user adds. The kernel holds it (`process::sandbox`) for the CLI itself and for all that it starts.
+//! The sandbox of an agent: the places that its CLI needs to write for any task (its state, the run's temporary folder), and
+//! those that the user adds. The kernel enforces it (`process::sandbox`) for the CLI and for everything that it starts.
 
 use super::level::Level;
 use super::provider::Provider;
@@ -9,28 +9,28 @@ use process::Sandbox;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-/// What an agent is held in.
+/// The places that an agent may write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentSandbox {
     /// Its working directory.
     Workspace,
-    /// In place of the working directory, these.
+    /// These places instead of the working directory.
     Custom(Sandbox),
 }
 
-/// Where an agent works and lives.
+/// Folders of an agent's run from which its sandbox is made.
 pub(crate) struct SandboxPlace<'a> {
     pub cwd: &'a Path,
     pub home: Option<&'a str>,
-    /// The run's own folder that it may write.
+    /// The part of the run's own folder that the agent may write.
     pub scratch: &'a Path,
     /// Folders that a program in an earlier sandbox could write.
     pub contained: &'a ContainedFolders,
 }
 
 impl AgentSandbox {
-    /// For the kernel: at "plan" nothing of the user's may be written. `state`: what the CLI itself must write. Makes what is missing
-    /// of the state.
+    /// The sandbox for the kernel; at level "plan" none of the user's folders may be written. `state`: places that the CLI
+    /// itself must write, created if they are missing.
     ///
     /// # Errors
     /// `INVALID_OPTION` where the working directory is too much to be a workspace.
@@ -56,7 +56,7 @@ impl AgentSandbox {
         let is_folder = |one: &&StatePath| one.is_granted && !one.is_file;
         let folders: Vec<&PathBuf> = state.iter().filter(is_folder).map(|one| &one.path).collect();
         for one in state.iter().filter(|one| one.is_granted) {
-            // What lies in another one is its already, and may be a link by now that an earlier run of the CLI made.
+            // A state path inside another one is writable already. By now it may be a link that an earlier run of the CLI made.
             if !folders.iter().any(|folder| one.path != **folder && one.path.starts_with(folder)) {
                 sandbox.write.push(one.granted(place.contained)?);
             }
@@ -118,11 +118,11 @@ impl StatePath {
         })
     }
 
-    /// Its real path.
+    /// The real path, with links resolved.
     ///
     /// # Errors
-    /// `INVALID_OPTION` where a link leads to it that a program in an earlier sandbox could have made. The state lies in the workspace
-    /// then.
+    /// `INVALID_OPTION` if the path goes through a link that a program in an earlier sandbox could have made. The CLI's state
+    /// then lies in the workspace.
     pub(crate) fn granted(&self, contained: &ContainedFolders) -> Result<PathBuf, Error> {
         let placed = match self.is_file {
             true => place_below(&self.path, contained),
@@ -139,9 +139,9 @@ impl StatePath {
     }
 }
 
-/// Where this provider's CLI keeps its state. Its descriptor writes each place as a shell would, alternatives parted by `|`:
-/// the first whose variable is set counts, and `~` always does. A folder that is only made, and not granted, ends with `/`. A file
-/// ends with `.json`, and is left out where it is not there. Blocks.
+/// The state paths of this provider's CLI. Its descriptor writes each path as a shell would, with alternatives separated by
+/// `|`: the first whose variable is set counts, and `~` always does. A folder that is only created, and not made writable, ends
+/// with `/`. A file ends with `.json`, and is left out if it does not exist. Blocks.
 pub(crate) fn state_of(
     provider: Provider,
     variable: impl Fn(&str) -> Option<String>,

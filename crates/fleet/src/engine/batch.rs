@@ -1,4 +1,4 @@
-//! Many messages of a stream by one request: the server sends them one behind the other, and then says that it is the end.
+//! Reads many messages of a stream by one request: the server sends them one after the other, and then marks the end.
 
 use super::connection::{Engine, answer_within};
 use super::store::{Asked, RetryFor, Silence, denied};
@@ -11,30 +11,30 @@ use serde_json::json;
 
 /// Approximate size of the messages that are read.
 const LONGEST: usize = 256 << 10;
-/// The end of what was asked for.
+/// Status of the message that ends a batch.
 const END: u16 = 204;
 
-/// Of one request, at most. The first message comes however long it is.
+/// Limits of one request. The first message comes however long it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
     pub messages: usize,
     pub bytes: usize,
 }
 
-/// What is read one page after the other.
+/// Limits of a page in a listing.
 pub(super) const LISTED: Most = Most { messages: 1000, bytes: 1 << 20 };
 
 /// Some messages, in the stream's order.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub messages: Vec<StreamMessage>,
-    /// How many more there are behind them.
+    /// Number of further messages behind these.
     pub left: u64,
 }
 
 impl Engine {
-    /// What the filter names in the stream, from this sequence on. Whichever copy of the stream is near answers: it may not have
-    /// yet what was stored a moment ago.
+    /// Messages of the stream that match the filter, from sequence `from` on. Any copy of the stream may answer, and it may
+    /// lack a message that was stored a moment ago.
     pub(super) async fn read_on(
         &self,
         stream: &str,

@@ -1,10 +1,10 @@
-//! Whole files and long texts, by name, in chunks: as every client of NATS keeps objects, so that its tools can read them.
+//! Stores whole files and long texts by name, in chunks, in the format in which every client of NATS keeps objects.
 //!
-//! The server has each chunk on its disk before it answers. So that nobody waits for that but the disk, some chunks are on
-//! their way at a time ([`Window`]): as many as the link takes without making everybody else on it wait. A transfer is bounded by
-//! its progress and not by its length. The object's name is written last, when all chunks are there. Chunks lie in the order in
-//! which they came in, which is why one that fails is not sent again by itself: all of it is, under another number, and what was
-//! there of the first is taken away.
+//! The server writes each chunk to its disk before it answers. To wait for nothing but that disk, several chunks are in flight
+//! at a time ([`Window`]): as many as the link takes without delaying its other users. A transfer is limited by its progress,
+//! not by its length. The object's name is written last, when all chunks are stored. Chunks are stored in the order of their
+//! arrival, so a failed chunk can't be repeated alone. Instead the whole object is sent again under another number, and the
+//! earlier chunks are removed.
 
 use super::batch::{Batch, Most};
 use super::connection::{Engine, REQUEST_TIMEOUT, STALLED_AFTER};
@@ -32,17 +32,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Of a server that takes so much in a message. Each is a wait for its disk, and holds up what else uses the link.
+/// Size of a chunk, if the server accepts such messages. Each chunk waits for the server's disk, and delays other users of the
+/// link.
 const CHUNK_BYTES: usize = 128 << 10;
-/// Memory that is reserved for an object at once, whatever its length is said to be.
+/// Most memory that is reserved for an object in advance, whatever its stated length.
 const MOST_RESERVED: usize = 8 << 20;
-/// Of an object that is read: twice as much is in memory.
+/// Most chunks in one request of an object's reader. Twice as much is in memory.
 const BATCH_MESSAGES: usize = 64;
-/// What comes behind a transfer waits for it about so long.
+/// An answer faster than this widens the [`Window`], one slower than `SLOW` narrows it. It is about how long other messages on
+/// the link wait behind a transfer.
 const QUICK: Duration = Duration::from_millis(250);
 const SLOW: Duration = Duration::from_millis(1000);
 
-/// How many bytes are on their way without an answer: more as long as answers come quickly, fewer when they are slow.
+/// Number of bytes in flight without an answer: it grows while answers come quickly, and shrinks when they are slow.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     bytes: usize,
@@ -67,18 +69,18 @@ impl Window {
     }
 }
 
-/// A copy of the stream that is a little behind, or an object that is replaced right now, is looked at again so often.
+/// Retries while a copy of the stream is a little behind, or an object is being replaced.
 const LOOKS: u32 = 10;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Where the bytes come from. Read anew when the server goes away in between.
+/// The source of an object's bytes. It is read again when the connection breaks during the transfer.
 enum Source {
     Memory(Bytes),
     File(Arc<File>),
 }
 
 impl Source {
-    /// The next bytes, at most so many, none at the end; and the digest of all so far.
+    /// The next bytes, at most `most`, none at the end; and the digest of all bytes so far.
     async fn read(&self, at: u64, most: usize, mut digest: Sha256) -> io::Result<(Bytes, Sha256)> {
         let bytes = match self {
             Source::Memory(bytes) => {
@@ -291,7 +293,7 @@ impl Engine {
     }
 }
 
-/// What was stored of an object.
+/// The stored chunks of an object.
 struct Sent {
     bytes: u64,
     chunks: usize,
@@ -357,7 +359,7 @@ impl Sending<'_> {
     async fn answer(&mut self) -> Result<(), Asked> {
         let Some(Waiting { answer, bytes, since }) = self.waiting.pop_front() else { return Ok(()) };
         self.on_their_way -= bytes;
-        // That the connection was lost is for who sends all of it.
+        // A lost connection is not watched here; the code that sends the whole object handles it.
         let never = std::pin::pin!(std::future::pending());
         let answer = match self.engine.heard(&self.subject, STALLED_AFTER, never, answer.into_future()).await
         {
@@ -379,7 +381,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Waits a moment for all answers, whatever they are: afterwards little of it is on its way.
+    /// Waits a moment for all answers, whatever they are. Afterwards few chunks are in flight.
     async fn settle(&mut self) {
         let answers = self.waiting.drain(..).map(|waiting| waiting.answer.into_future());
         let _ = tokio::time::timeout(REQUEST_TIMEOUT, futures_util::future::join_all(answers)).await;
@@ -393,7 +395,7 @@ struct Reading<'engine> {
     from: u64,
     /// Chunks that are still to come.
     left: usize,
-    /// Of the next batch: as many as the link takes without making everybody else on it wait.
+    /// Size of the next batch: as much as the link takes without delaying its other users.
     window: Window,
 }
 

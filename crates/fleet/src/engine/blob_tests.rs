@@ -107,7 +107,7 @@ async fn a_slow_link_takes_long_and_sends_nothing_twice() {
         let to = folder.path().join("back");
         let before = road.carried();
         let fetched = async {
-            // What others ask for on the same link meanwhile has an answer.
+            // A request of another user on the same link is answered meanwhile.
             let (fetched, asked) = tokio::join!(engine.fetch_object("slow", &to), async {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 engine.read_record("nobody", RetryFor(Duration::ZERO)).await

@@ -1,4 +1,4 @@
-//! Finding the server, and knowing whether it is one that a fleet can stand on.
+//! Connects to the server, and checks that it meets the needs of a fleet.
 
 use super::super::login::part;
 use super::super::subject::Names;
@@ -29,12 +29,12 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// Notices a server that is silently gone.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long the answer to a message of so many bytes is waited for.
+/// Longest wait for the answer to a message of `bytes` bytes.
 pub(super) fn answer_within(bytes: usize) -> Duration {
     REQUEST_TIMEOUT + Duration::from_millis(bytes as u64 * 1000 / SLOWEST_LINK)
 }
 
-/// How to get to a server.
+/// The address and the credentials of a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
     pub servers: Vec<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Engine(pub(super) Arc<Parts>);
 pub(super) struct Parts {
     pub client: Client,
     pub context: Context,
-    /// The same, for messages of a transfer.
+    /// A context with a longer timeout, for the messages of a transfer.
     pub transfers: Context,
     /// Prefix of the subjects of JetStream's API.
     api: String,
@@ -157,7 +157,7 @@ impl Engine {
         let mut api = "$JS.API".to_owned();
         let found = streams::ensure(&context, &names, access.lease, access.replicas).await;
         let lease = match found {
-            // Who may only ask has an account of its own, which knows the fleet's JetStream by this name.
+            // Every user but the admin has an account of its own, in which the fleet's JetStream has this name.
             Err(_) if streams::is_without_jetstream(&context, &names).await => {
                 api = names.api();
                 context = jetstream::with_prefix(client.clone(), &api);
@@ -227,7 +227,7 @@ impl Engine {
         self.0.client.server_info().version
     }
 
-    /// What was sent goes out before it ends.
+    /// Closes the connection after the pending messages were sent.
     pub(crate) async fn close(&self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.flush()).await;
         let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.drain()).await;

@@ -1,4 +1,4 @@
-//! What ends by itself when nobody renews it: workers' presence, places of keys, holds of providers.
+//! Messages that expire unless they are renewed: the presence of workers, places of keys, holds of providers.
 
 use super::connection::Engine;
 use super::store::{Refused, RetryFor, headers};
@@ -8,7 +8,7 @@ use ground::error::Error;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Says who holds a place, so that a holder whose answer was lost knows its own message again.
+/// Header with the holder of a place, by which a holder recognizes its own message after a lost answer.
 const HOLDER: &str = "Sheepdog-Holder";
 /// A place that was given back is a message without a text, for so long: the shortest time that a server knows.
 const FREED_FOR: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// Says something that is true for so long, whoever said it before.
+    /// Stores an announcement that expires after `length`, in place of any earlier one.
     pub(crate) async fn announce(
         &self,
         subject: &str,
@@ -126,7 +126,7 @@ impl Engine {
         let _ = self.write_lease(subject, Bytes::new(), FREED_FOR, None, None).await;
     }
 
-    /// What was announced there, if it still is true.
+    /// The announcement under this subject, if it has not expired.
     pub(crate) async fn announced(&self, subject: &str) -> Result<Option<Bytes>, Error> {
         let found = self.last_of(&self.lease_stream(), subject, RetryFor::ASKED).await?;
         Ok(found.map(|(_, payload)| payload).filter(|payload| !payload.is_empty()))

@@ -13,26 +13,26 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Tries at a log that is cut at this very moment.
+/// Tries to append to a log that is being truncated.
 const APPENDS: u32 = 4;
-/// Of a log that is read from its store.
+/// Limits of a page of stored log messages.
 const PAGE: Most = Most { messages: 256, bytes: 1 << 20 };
-/// Between two pages of a log that has no consumer, or whose copy here is behind.
+/// Pause between two pages of a log that has no consumer, or whose copy here is behind.
 const PAGE_PAUSE: Duration = Duration::from_millis(300);
-/// On their way at once, of a log that grows.
+/// Messages of a growing log that are in flight at a time.
 const LIVE_MESSAGES: usize = 16;
-/// A consumer that nobody asks for so long is deleted by the server.
+/// The server deletes a consumer that is not used for so long.
 const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 
 /// Some events of an attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct LogBatch {
     pub attempt: u32,
-    /// Of the batch in its attempt's log, from 1 on; 0 when it does not say.
+    /// Number of the batch in its attempt's log, from 1 on; 0 if the message has none.
     pub number: u64,
-    /// Of the message in the stream: grows over all attempts of a job.
+    /// Sequence of the message in the stream. It grows over all attempts of a job.
     pub sequence: u64,
-    /// One JSON a line.
+    /// One JSON object per line.
     pub lines: Bytes,
     /// Epoch milliseconds, by the server's clock.
     pub stored_at: u64,
@@ -106,28 +106,28 @@ impl Engine {
 
 /// The batches of a job's logs, in order, as they come.
 ///
-/// What is stored already is read page by page, which leaves nothing behind on the server. Only what is still to come needs a
-/// consumer there. A server that has no room for one more consumer is asked for pages now and then instead.
+/// Stored batches are read page by page, which leaves nothing behind on the server. Only future batches need a consumer there. If
+/// the server has no room for another consumer, pages are polled instead.
 pub(crate) struct LogReader {
     engine: Engine,
     filter: String,
     next: u64,
-    /// Read, and not handed out yet.
+    /// Batches that were read and are not handed out yet.
     ready: VecDeque<LogBatch>,
-    /// More may be stored than was read so far.
+    /// The stream may hold more messages than were read so far.
     is_behind: bool,
     live: Option<LiveLog>,
     connections: watch::Receiver<u64>,
 }
 
 impl LogReader {
-    /// What it waits for is asked for anew.
+    /// Drops the consumer and reads stored batches again, so that an awaited batch that was missed is found.
     pub(crate) fn reopen(&mut self) {
         self.live = None;
         self.is_behind = true;
     }
 
-    /// Gives up what the server keeps for this reader. Reading on opens it again.
+    /// Drops the server's consumer of this reader. Further reading creates a new one.
     pub(crate) fn close(&mut self) {
         self.live = None;
     }

@@ -1,16 +1,16 @@
-//! The engine under a fleet, and the only home of async-nats: NATS JetStream is queue, record store, log, lease store and
-//! object store. Narrow on purpose: another engine would have to give these calls, and the promises that stand at each.
+//! The engine under a fleet, and the only module that uses async-nats: NATS JetStream is queue, record store, log, lease store
+//! and object store. The interface is narrow on purpose: another engine would need these calls, with the guarantee of each.
 //!
 //! | call | promise |
 //! |---|---|
-//! | `queue`: put, pull, beat, ack | at least once; a message whose holder is silent for a lease is given out again |
+//! | `queue`: put, pull, beat, ack | at least once; a message whose holder is silent for a lease is redelivered |
 //! | `records`: read, write | compare-and-swap on the revision, read at the leader |
 //! | `log`: append, open | in order, kept, any number of readers from any cursor |
-//! | `leases`: take, renew | ends by itself when nobody renews it |
+//! | `leases`: take, renew | expires unless it is renewed |
 //! | `blob`: put, get | whole, checked by its digest |
 //!
-//! A call waits through a server that is away for a moment and repeats itself: messages have ids, and a swap whose answer was
-//! lost is read back. `Connection` counts connections, so that whoever listens knows that it may have missed something.
+//! A call waits while the server is away for a moment, and repeats itself: messages have ids, and a swap whose answer was lost is
+//! read back. `Connection` counts connections, so that a listener knows that it may have missed something.
 
 mod batch;
 mod blob;

@@ -20,7 +20,8 @@ use std::time::Duration;
 /// A spec that is longer goes to the object store, and its message only names it.
 const MAX_SPEC_BYTES: usize = 128 << 10;
 const OBJECT: &str = "Sheepdog-Object";
-/// Between two answers to a question for jobs: a server that is there has them at once. What comes later is nobody's for a lease.
+/// Longest wait between two messages of a pull: a reachable server sends them at once. A message that comes later is idle for a
+/// whole lease.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message that can't be read is left alone for twice as long, then longer each time, up to about a minute.
@@ -37,13 +38,13 @@ pub(crate) struct Lane {
     consumer: Consumer<Config>,
 }
 
-/// A job's message as it waits.
+/// A job's message while it waits.
 pub(crate) struct Waiting {
-    /// Of the message.
+    /// Sequence of the message.
     pub sequence: u64,
-    /// Of a message that can't be read: what its subject says.
+    /// The job's spec. For a message that can't be read it holds only the facts in the subject.
     pub spec: JobSpec,
-    /// Why the message can't be read.
+    /// The reason why the message can't be read.
     pub problem: Option<Error>,
 }
 
@@ -69,11 +70,11 @@ fn unreadable(why: &str) -> Error {
 /// A job's message in the hands of a worker.
 pub(crate) struct Delivery {
     pub spec: JobSpec,
-    /// The message only names the spec.
+    /// Whether the message only names the spec, which is stored as an object.
     pub is_object: bool,
-    /// How often it was given out, this time included.
+    /// Number of deliveries of the message, including this one.
     pub deliveries: u64,
-    /// Of the message: a job that is tried again has another one.
+    /// Sequence of the message. A retried job has another message.
     pub sequence: u64,
     acker: Acker,
     is_disposed: AtomicBool,
@@ -140,7 +141,7 @@ impl Engine {
 
     /// Removes the spec of a job that is done, where its message only names it.
     pub(crate) async fn free_spec(&self, id: &str) {
-        // What stays goes with `prune`, or with the age of the stream.
+        // A leftover object is removed by `prune`, or when the stream's maximum age is reached.
         let _ = self.drop_object(&Names::spec(id)).await;
     }
 
@@ -162,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// What every job that is not over began as.
+    /// Initial records of all jobs that are not over.
     pub(crate) async fn begun_records(&self) -> Result<Vec<JobRecord>, Error> {
         // Not by a consumer: a work queue's messages are its workers' alone.
         let (filter, mut found, mut from) = (self.names().all_jobs(), Vec::new(), 1);
@@ -242,7 +243,7 @@ impl Engine {
         Ok(Lane { queue: queue.to_owned(), priority, consumer })
     }
 
-    /// The same lane once more: its consumer may have been deleted, or lost with the server's disk.
+    /// Opens the lane again: its consumer may have been deleted, or lost with the server's disk.
     pub(crate) async fn lane_anew(&self, lane: &Lane) -> Result<Lane, Error> {
         self.lane(&lane.queue, lane.priority, RetryFor(REQUEST_TIMEOUT)).await
     }
@@ -303,7 +304,7 @@ impl Engine {
             }
             Ok(spec)
         };
-        // Whoever may submit writes the header, and may name any object.
+        // Any submitter can write the header and name any object, so the object's name comes from the job's id.
         match headers.and_then(|headers| headers.get(OBJECT)) {
             Some(_) => parse(&self.object(&Names::spec(id)).await?),
             None => parse(payload),
@@ -347,8 +348,8 @@ impl Engine {
         }
     }
 
-    /// What is there now, at most so many; nothing when the lane is empty. Ends, whatever becomes of the question: one that was
-    /// lost with its server is answered by nobody.
+    /// Messages that are in the lane now, at most `most`; empty if there are none. Always returns: after the loss of the server
+    /// it does not wait for an answer that never comes.
     pub(crate) async fn pull(&self, lane: &Lane, most: usize) -> Result<Vec<Delivery>, Error> {
         let mut connections = self.connections();
         connections.mark_unchanged();
@@ -368,11 +369,12 @@ impl Engine {
                 Err(_) => break "it was asked for jobs".to_owned(),
             }
         };
-        // What came before is ours, and would be nobody's for a lease.
+        // Messages that came before the loss belong to this worker. Dropping them would leave them idle for a whole lease.
         if found.is_empty() { Err(super::store::away(&lost)) } else { Ok(found) }
     }
 
-    /// Waits for one message. Let it end by itself: one that is given to a pull that nobody reads is lost for a lease.
+    /// Waits for one message. The future must not be dropped early: a message that arrives for a dropped pull is idle for a
+    /// whole lease.
     pub(crate) async fn pull_one(&self, lane: &Lane, within: Duration) -> Result<Option<Delivery>, Error> {
         let messages = lane.consumer.batch().max_messages(1).expires(within).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
@@ -396,7 +398,7 @@ impl Delivery {
         self.is_disposed.load(Ordering::Acquire)
     }
 
-    /// Given back: to be given out again after so long.
+    /// Returns the message to the queue, which delivers it again after this delay.
     pub(crate) async fn give_back(&self, delay: Duration) {
         self.is_disposed.store(true, Ordering::Release);
         // When this is lost the lease runs out.

@@ -1,4 +1,4 @@
-//! Records of jobs: read at the leader, written over the revision that was read, told to whoever watches.
+//! Records of jobs: read at the leader, written over the revision that was read, and published to watchers.
 
 use super::connection::Engine;
 use super::store::{Asked, Refused, RetryFor, headers};

@@ -1,4 +1,4 @@
-//! What room the streams have left, and what takes it away again.
+//! The free space of the streams, and the removal of messages that take it.
 
 use super::connection::Engine;
 use super::store::{Asked, RetryFor};
@@ -9,16 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A look at the records' room is good for so long.
+/// Time for which a measurement of the records' free space is reused.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 const GOOD_FOR_LITTLE: Duration = Duration::from_millis(20);
-/// Nobody fills a stream faster, in bytes a second: a look is good as long as what it found can't have been used up since.
+/// Assumed fastest growth of a stream, in bytes per second: a measurement counts until its free space could be used up.
 const FASTEST: u64 = 10 << 20;
-/// The rest of the records' room, in percent, is kept for jobs that are on their way: what comes of them, and their cancels.
+/// New jobs are refused above this percentage. The rest of the records' space is kept for running jobs: their results and
+/// cancels.
 const NEW_WORK_UP_TO: u64 = 90;
 const FULL_AT: u64 = 98;
 
-/// How full a stream is.
+/// The size and the limit of a stream.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Room {

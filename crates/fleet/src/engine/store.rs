@@ -1,4 +1,4 @@
-//! One message into a stream: said again until the server has it, or says why not.
+//! Stores one message in a stream: repeats it until the server has it, or refuses it.
 
 use super::connection::{Engine, REQUEST_TIMEOUT, answer_within};
 use async_nats::jetstream;
@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-/// How long a server that is away is waited for.
+/// Longest wait for a server that is away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryFor(pub Duration);
 
@@ -37,15 +37,15 @@ pub(crate) fn is_too_long(error: &Error) -> bool {
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub sequence: u64,
-    /// It had the message already.
+    /// Whether the server had the message already.
     pub is_duplicate: bool,
 }
 
-/// Why a message was not stored.
+/// The reason why a message was not stored.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The revision is not the last one any more.
@@ -159,13 +159,13 @@ impl Engine {
         self.store(subject, headers(pairs), payload, RetryFor::ASKED).await.unwrap();
     }
 
-    /// Why a question to this subject has no answer.
+    /// The reason why a request to this subject got no answer.
     pub(super) fn unanswered(&self, subject: &str, why: &dyn std::fmt::Display) -> Asked {
         if self.is_denied(subject) { Asked::Final(denied(subject)) } else { Asked::Away(why.to_string()) }
     }
 
-    /// Waits for the answer to what was sent to this subject. A refusal for want of rights, and a connection that is lost, end the
-    /// wait early: after them no answer comes.
+    /// Waits for the answer to a request to this subject. The wait ends early if the user lacks the rights, or if the
+    /// connection is lost, because then no answer comes.
     pub(super) async fn heard<T>(
         &self,
         subject: &str,
@@ -215,7 +215,7 @@ impl Engine {
     }
 }
 
-/// Why nothing is heard.
+/// The reason for a missing answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     Denied,
@@ -229,7 +229,7 @@ pub(super) fn denied(subject: &str) -> Error {
     Error::new(ErrorCode::FleetUnauthorized, message)
 }
 
-/// Why a question has no answer.
+/// The reason why a request failed.
 pub(super) enum Asked {
     Final(Error),
     Away(String),
@@ -250,7 +250,7 @@ fn refused(problem: &PublishProblem, stream: &str) -> Option<Refused> {
         }
         // Its copies are not agreed on the same message yet, which somebody else sends at this very moment.
         10158 => None,
-        // It is starting, or has no leader yet.
+        // The server is starting, or the stream has no leader yet.
         _ if problem.code == 503 || problem.code == 500 => None,
         _ => {
             let message =
@@ -272,7 +272,7 @@ pub(crate) fn full(stream: &str, why: &str) -> Error {
     Error::new(ErrorCode::FleetFull, message).with("stream", stream)
 }
 
-/// Why one of many messages on their way was not stored.
+/// The reason why one of many messages in flight was not stored.
 pub(super) fn refused_by(error: &PublishError, stream: &str) -> Asked {
     if error.kind() == PublishErrorKind::MaxPayloadExceeded {
         let message = format!("a message exceeds the server's limit ({error}): raise its max_payload");
@@ -287,7 +287,7 @@ pub(super) fn refused_by(error: &PublishError, stream: &str) -> Asked {
     }
 }
 
-/// Why a consumer of this stream was not made.
+/// The reason why a consumer of this stream was not created.
 pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
     match error.kind() {
         ConsumerErrorKind::JetStream(server)

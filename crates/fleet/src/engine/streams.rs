@@ -1,4 +1,5 @@
-//! The streams of a fleet: made by whoever connects first, found by all others, and compared with what was asked for.
+//! The streams of a fleet. The first member that connects creates them; all others find them, and compare them with their
+//! options.
 
 use super::super::subject::Names;
 use async_nats::jetstream::context::CreateStreamErrorKind;
@@ -10,18 +11,18 @@ use ground::error::{Error, ErrorCode};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Of a fleet whose first member says nothing.
+/// Lease of a fleet whose first member does not set one.
 const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 const LEASE_KEY: &str = "sheepdog-lease-ms";
 
-/// What ended so long ago is forgotten: records, logs, artifacts.
+/// Records of ended jobs, logs and artifacts expire after this time.
 pub(super) const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How long servers of a cluster may take to find each other.
+/// Time in which the servers of a cluster must find each other.
 const CLUSTER_WITHIN: Duration = Duration::from_secs(15);
-/// Submits of one id within this time are one.
+/// Time within which repeated submits of one id count as one.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
-/// Bytes of all streams together, at most and at least: a server that has less room gets halves.
+/// Largest and smallest size of all streams together. On a server with less room the size is halved until it fits.
 const MOST_BYTES: i64 = 32 << 30;
 const LEAST_BYTES: i64 = 256 << 20;
 /// A message queued takes little; a million that wait are a mistake somewhere.
@@ -117,7 +118,7 @@ async fn make(
                     ..got.clone()
                 };
                 if newer.allow_direct != got.allow_direct || newer.max_consumers != got.max_consumers {
-                    // Whoever may not change it leaves that to the next one who may.
+                    // A member without the right to change the stream leaves that to the next one that has it.
                     let _ = context.update_stream(newer).await;
                 }
                 continue;
@@ -154,12 +155,12 @@ async fn make(
                             );
                             return Err(Error::new(ErrorCode::FleetStorage, message));
                         }
-                        // What was made for a larger room makes room.
+                        // The streams that were already created take too much of the available room, so shrink them.
                         for larger in &made {
                             let _ = context.update_stream(sized(larger, room)).await;
                         }
                     }
-                    // Somebody else was faster, with other sizes.
+                    // Another member created the stream first, with other sizes.
                     CreateStreamErrorKind::JetStream(server)
                         if server.error_code() == ServerCode::STREAM_NAME_EXIST =>
                     {
@@ -287,7 +288,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         max_bytes: 8,
         discard: DiscardPolicy::New,
         discard_new_per_subject: true,
-        // To be listed in batches.
+        // Listing in batches needs direct access.
         allow_direct: true,
         metadata: HashMap::from([(LEASE_KEY.to_owned(), lease.as_millis().to_string())]),
         ..base

@@ -1,4 +1,4 @@
-//! A real nats-server for tests of the engine, and a road to it on which a test can stand in the way.
+//! A real nats-server for tests of the engine, and a proxy to it with which a test can disturb the connection.
 
 use super::connection::{Access, Engine};
 use async_nats::jetstream::stream::Config;
@@ -11,7 +11,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Longer than anything takes that works.
+/// Longer than any working operation takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct TestServer {
@@ -71,7 +71,7 @@ impl TestServer {
         connect(&self.url).await
     }
 
-    /// As somebody at the server's own command line may do.
+    /// Purges the logs, as an administrator of the server may do.
     pub(crate) async fn purge_logs(&self) {
         let engine = self.engine().await;
         let logs = engine.0.context.get_stream(engine.names().log_stream()).await.unwrap();
@@ -113,7 +113,7 @@ impl TestServer {
         self.set_max_bytes(stream, bytes.max(1)).await;
     }
 
-    /// From now on the stream refuses every message, also where it would make room by itself.
+    /// Makes the stream refuse every message, even if it would make room by itself.
     pub(crate) async fn seal(&self, stream: &str) {
         self.configure(stream, |config| config.max_message_size = 1).await;
     }
@@ -124,7 +124,7 @@ pub(crate) async fn connect(url: &str) -> Engine {
     Engine::connect(&access).await.unwrap()
 }
 
-/// Between a client and its server: counts what the client sends that has this text, and can hold the server's answers back.
+/// A proxy between a client and its server. It counts client messages with a given text, and can hold the server's answers back.
 pub(crate) struct Road {
     pub(crate) url: String,
     state: watch::Sender<State>,
@@ -132,11 +132,11 @@ pub(crate) struct Road {
 
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// Counted before they are handed on: what holds their answers back must be there before them.
+    /// Messages with the text, counted before they are passed on, so that their answers can be held back.
     found: usize,
-    /// Counted when they were handed on.
+    /// Messages with the text, counted after they were passed on.
     seen: usize,
-    /// Once one was found no answer comes until so many were seen.
+    /// Once a message was found, answers are held back until this many were seen.
     held_until: usize,
     /// Connections before this one are broken.
     cuts: u64,
@@ -176,7 +176,7 @@ impl Road {
         assert!(waited.is_ok(), "{} of {count} were seen", self.seen());
     }
 
-    /// So many bytes a second in each direction from now on.
+    /// Limits the speed in each direction to `rate` bytes per second.
     pub(crate) fn slow_down(&self, rate: usize) {
         self.state.send_modify(|state| state.rate = rate);
     }
@@ -198,7 +198,7 @@ async fn carry(client: TcpStream, server: TcpStream, text: &[u8], state: watch::
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {
-        // What is held back is not let go on a road that is broken.
+        // The broken connection is checked first, so that bytes that were held back are not passed on after it.
         biased;
         _ = broken.wait_for(|state| state.cuts > before) => {}
         () = up(from_client, to_server, text, &state) => {}

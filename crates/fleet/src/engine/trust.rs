@@ -1,4 +1,4 @@
-//! Whom a fleet takes for its server: who shows a certificate that is trusted, where the connection is a TLS one.
+//! Decides which server a fleet trusts: over TLS, only one with a trusted certificate.
 
 use async_nats::rustls;
 use async_nats::rustls::CertificateError;
@@ -11,10 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use wires::http;
 
-/// What the server of a machine's own begins with: no certificates are read for it.
+/// Address prefix of a server on this machine. No certificates are loaded for it.
 const OWN: &str = "nats://127.0.0.1:";
 
-/// The file `ca` alone, else whom this process trusts everywhere.
+/// Trusts the certificates in the file `ca` alone, or without it those that this process trusts everywhere.
 pub(super) async fn trusting(
     options: ConnectOptions,
     servers: &[String],
@@ -41,7 +41,7 @@ pub(super) async fn trusting(
     Ok(options.tls_client_config(config))
 }
 
-/// How many there are.
+/// The number of certificates in the file.
 fn certificates(file: &Path) -> io::Result<usize> {
     let mut count = 0;
     for certificate in CertificateDer::pem_file_iter(file).map_err(io::Error::other)? {
@@ -55,7 +55,7 @@ fn unusable(file: &Path, why: &str) -> Error {
     Error::invalid_option("ca", format!("{} {why}: expected certificates in PEM", file.display()))
 }
 
-/// What to do about a server whose certificate is not trusted; `None` when it is another fault.
+/// Advice for a server whose certificate is not trusted; `None` for another error.
 pub(super) fn distrust(error: &ConnectError) -> Option<String> {
     let source = std::error::Error::source(error)?;
     let fault = source.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;

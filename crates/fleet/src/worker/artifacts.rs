@@ -1,4 +1,4 @@
-//! Files that an attempt leaves: found by globs below its folder, kept under the attempt's name.
+//! Files that an attempt leaves: finds them by globs below its folder, and stores them under the attempt's name.
 
 use crate::engine::Engine;
 use crate::record::Artifact;
@@ -8,12 +8,12 @@ use ground::os::{ContainedFolders, EntryKind, HeldFolder, blocking, on_disk};
 use std::path::{Component, Path, PathBuf};
 use wires::watch::IgnoreRules;
 
-/// A glob that matches more than this is a mistake.
+/// Most files that a glob may match; more are taken for a mistake.
 const MAX_FILES: usize = 10_000;
-/// Of an artifact in a record, besides its path.
+/// Estimated bytes of an artifact in a record, besides its path.
 const LISTED_BYTES: usize = 150;
 
-/// The path below `root`, or why it is none.
+/// The path below `root`, or an error if it is not below `root`.
 pub(super) fn relative(root: &Path, path: &Path) -> Result<PathBuf, Error> {
     let below = if path.is_absolute() { path.strip_prefix(root).unwrap_or(path) } else { path };
     let is_below = below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -56,12 +56,12 @@ pub(super) async fn find(root: PathBuf, globs: &[String]) -> Result<Vec<PathBuf>
     })
 }
 
-/// As many of them as a record of so many bytes can list, and why others are left out.
+/// As many artifacts as a record of `most` bytes can list, and an error that explains why others are left out.
 pub(super) fn listed(mut artifacts: Vec<Artifact>, most: usize) -> (Vec<Artifact>, Option<Error>) {
     let all = artifacts.len();
     let mut bytes = 0;
     let fit = artifacts.iter().take_while(|artifact| {
-        // As JSON, where a path may have escapes.
+        // Count the path as JSON, where it may have escapes.
         bytes += serde_json::Value::from(artifact.path.as_str()).to_string().len() + LISTED_BYTES;
         bytes <= most
     });
@@ -81,7 +81,7 @@ fn walk(root: &Path, rules: &IgnoreRules) -> Result<Vec<PathBuf>, Error> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::new()]);
     let Ok(root) = HeldFolder::open(root, &ContainedFolders::default()) else { return Ok(found) };
     while let Some(folder) = open.pop() {
-        // What vanishes meanwhile is no artifact.
+        // A folder that vanishes meanwhile has no artifacts.
         let Ok(entries) = root.open_below(&folder).and_then(|folder| folder.entries()) else { continue };
         for (name, kind) in entries {
             let path = folder.join(name);

@@ -1,4 +1,4 @@
-//! One job in the hands of a worker: claimed, run, committed. The record decides at each step whether it still is ours.
+//! One job in a worker: claimed, run, committed. At each step the record decides whether the worker still holds the job.
 
 use super::artifacts;
 use super::book::Book;
@@ -24,21 +24,21 @@ use tokio::sync::watch;
 
 /// Somebody else is at the same record right now.
 const CONFLICT_DELAY: Duration = Duration::from_millis(200);
-/// A place of a key is free again in a moment.
+/// Longest delay for a job whose key has no free place, because a place may become free at any moment.
 const MAX_KEY_DELAY: Duration = Duration::from_secs(2);
-/// A job that has to be alone here keeps others out: they are left to other workers for so long.
+/// Delay with which jobs are returned to other workers while a job has to be alone in this one.
 pub(super) const ALONE_DELAY: Duration = Duration::from_secs(1);
 const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
 const MAX_LATER_DELAY: Duration = Duration::from_secs(3600);
-/// What a stopped run may still take to end; its tree's end is the harness's to bound.
+/// Longest time that a stopped run may take to end. The harness bounds the end of its process tree.
 const STOP_GRACE: Duration = Duration::from_secs(10);
-/// A result that is longer is kept beside the record: records have room for many jobs, not for long texts.
+/// A longer result is stored beside the record: records have room for many jobs, not for long texts.
 const MAX_RESULT_BYTES: usize = 8 << 10;
-/// The longest result that a record takes all the same, when there is no room for it beside the record.
+/// The longest result that a record takes if there is no room beside the record.
 const MOST_RESULT_BYTES: usize = 256 << 10;
-/// The store takes no new records: the job is left alone for so long.
+/// Delay of a job while the store has no room for new records.
 const FULL_DELAY: Duration = Duration::from_secs(5);
-/// Between two tries to write what came of a job into a store that is full.
+/// Pause between two tries to write the end of a job to a full store.
 const COMMIT_EVERY: Duration = Duration::from_secs(2);
 
 /// One attempt on its way.
@@ -83,7 +83,7 @@ impl Attempt {
         }
     }
 
-    /// How long to leave the job alone: its provider is at its limit.
+    /// Delay of a job whose provider is at its usage limit.
     async fn held_back(&self, spec: &JobSpec) -> Option<Duration> {
         let subject = self.engine.names().hold(spec.provider.as_deref()?);
         let held = self.engine.announced(&subject).await.ok()??;
@@ -162,7 +162,7 @@ impl Attempt {
             Some(ended) => Some(ended),
             None => {
                 stop.send_replace(true);
-                // What it says after the stop does not count, unless it was done at that very moment.
+                // Wait for the stopped work. `commit` decides whether its result still counts.
                 tokio::time::timeout(STOP_GRACE, work).await.ok()
             }
         };
@@ -199,7 +199,7 @@ impl Attempt {
                 delivery.give_back(Duration::ZERO).await;
                 return None;
             }
-            // That may have taken long.
+            // Read the record again, because the step before may have taken long.
             (record, revision) = self.read(delivery, spec).await?;
         }
         if revision == 0 && self.engine.is_full_of_records().await {
@@ -366,7 +366,7 @@ impl Attempt {
             Ok(()) => done(None, Some(name)),
             Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(Some(value), None),
             Err(error) => {
-                // To run it again would come to the same.
+                // Another run would have the same result.
                 let consequence = is_full(&error).then_some(Consequence::Final);
                 self.failed(run, token, JobFault::from(&error), log, consequence).await
             }
@@ -395,13 +395,14 @@ impl Attempt {
         if let Some(checkout) = run.checkout.get().filter(|_| keeps) {
             fault.facts.insert("checkout".to_owned(), json!(checkout.path()));
         }
-        // What a failed attempt left may be what its user looks for; that it can't be kept is no other failure.
+        // The user may need the artifacts of a failed attempt. If they can't be stored, the attempt's own failure is still
+        // reported.
         let artifacts = self.collect(run).await.unwrap_or_else(|_| run.kept_artifacts());
         let (artifacts, _) = artifacts::listed(artifacts, self.engine.max_message_bytes() / 2);
         JobEvent::Failed { token, fault, consequence, log, artifacts, now: now() }
     }
 
-    /// What was kept while it ran, and what the job's globs find now.
+    /// Artifacts that were stored during the run, and those that the job's globs match now.
     async fn collect(&self, run: &JobRun) -> Result<Vec<Artifact>, Error> {
         let root = run.cwd();
         if !run.spec.artifacts.is_empty() {
@@ -430,7 +431,7 @@ async fn work(host: Arc<dyn JobHost>, place: GitPlace, run: JobRun) -> Result<Va
     host.run(run).await
 }
 
-/// What becomes of the job's files; without a record the job is another's.
+/// Decides whether the job's files are kept. Without a record the job belongs to another worker.
 fn leaving(spec: &JobSpec, left: Option<&JobRecord>) -> Leaving {
     let keeps = spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
     match left {
@@ -442,8 +443,8 @@ fn leaving(spec: &JobSpec, left: Option<&JobRecord>) -> Leaving {
     }
 }
 
-/// How long until the job's time. The server keeps what is given back for later; it is asked again now and then, because one
-/// that was started anew has forgotten the delay.
+/// Delay until the job's start time, at most `MAX_LATER_DELAY`. The server holds a returned message back for that long. The limit
+/// exists because a restarted server has forgotten the delay.
 fn too_early(spec: &JobSpec) -> Option<Duration> {
     let left = spec.at?.checked_sub(now()).filter(|left| *left > 0)?;
     Some(Duration::from_millis(left).min(MAX_LATER_DELAY))

@@ -1,4 +1,4 @@
-//! The record of a job as it was last seen, and the one hand that writes it.
+//! The last known record of a job, and the only code that writes it during an attempt.
 
 use crate::engine::{Engine, Kept, Refused, RetryFor};
 use crate::record::{JobEvent, JobRecord, Refusal};

@@ -1,4 +1,4 @@
-//! Who runs beside whom: jobs share a worker's process, except for a job that has to be alone in it.
+//! Admits jobs to a worker's process: jobs share it, except for a job that has to be alone in it.
 
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 struct Inside {
     workers: usize,
     jobs: usize,
-    /// A job is alone, or waits until it is.
+    /// A job runs alone, or waits until it can.
     is_taken: bool,
 }
 
@@ -47,7 +47,7 @@ impl Gate {
         self.0.subscribe()
     }
 
-    /// How many workers share the process.
+    /// Number of workers that share the process.
     pub(super) fn workers(&self) -> usize {
         self.0.borrow().workers
     }

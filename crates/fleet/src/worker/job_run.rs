@@ -1,4 +1,4 @@
-//! What a job runs on: its host, and one attempt at it as the host sees it.
+//! The host of a job, and one attempt at the job as the host sees it.
 
 use super::artifacts;
 use super::book::Book;
@@ -20,15 +20,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::watch;
 
-/// What comes of a job's work.
+/// The result of a job's work.
 pub type JobFuture = Pin<Box<dyn Future<Output = Result<Value, JobFault>> + Send>>;
 
 /// Runs jobs.
 pub trait JobHost: Send + Sync + 'static {
-    /// Whether this host can run the job; others are given what it can't.
+    /// Whether this host can run the job; a job that it can't run is given to others.
     fn accepts(&self, spec: &JobSpec) -> bool;
 
-    /// The names of its own code, for `fleet status`.
+    /// The names of the host's own handlers, for `fleet status`.
     fn handlers(&self) -> Vec<String>;
 
     /// Whether it runs turns of agents, for `fleet status`.
@@ -63,14 +63,14 @@ pub struct JobRun {
     pub id: Arc<str>,
     pub attempt: u32,
     pub spec: Arc<JobSpec>,
-    /// The agent's session to go on in: a tool ran in it before.
+    /// The agent's session to resume: a tool ran in it before.
     pub resume: Option<String>,
-    /// Its files, as an object.
+    /// Name of the object with the session's files.
     pub(super) session_object: Option<String>,
-    /// What the attempts before this one used, and of it what counts for the job's budget.
+    /// Usage of earlier attempts; `budgeted` is the part of it that counts for the job's budget.
     pub(super) usage: Usage,
     pub(super) budgeted: Usage,
-    /// The worker of the attempt before this one.
+    /// The worker of the previous attempt.
     pub(super) last_worker: Option<String>,
     pub(super) worker: Arc<str>,
     pub stop: StopSignal,
@@ -78,19 +78,19 @@ pub struct JobRun {
     pub(super) log: LogWriter,
     pub(super) book: Arc<Book>,
     pub(super) artifacts: Arc<Mutex<Vec<Artifact>>>,
-    /// Where a turn works that its worker has a folder for.
+    /// Working directory of a turn, if its worker has chosen a folder for it.
     pub(super) folder: Arc<OnceLock<PathBuf>>,
-    /// Of a job with a repository, once it is there.
+    /// The checkout of a job with a repository, once it is ready.
     pub(super) checkout: Arc<OnceLock<Checkout>>,
 }
 
 impl JobRun {
-    /// Puts an event (one JSON, one line) into the job's log; waits when the store is behind.
+    /// Puts an event (one line of JSON) into the job's log; waits when the store is behind.
     pub async fn emit(&self, event: String) -> Result<(), Error> {
         self.log.emit(event).await
     }
 
-    /// Where the job works: paths of artifacts are below it.
+    /// The job's working directory; paths of artifacts are below it.
     pub fn cwd(&self) -> PathBuf {
         if let Some(checkout) = self.checkout.get() {
             return checkout.path().to_owned();

@@ -1,5 +1,5 @@
-//! Holds a job for its attempt: beats the lease, renews the key's place, watches the record. It is a task of its own, so that
-//! nothing that the work or the commit waits for makes a beat late.
+//! Holds a job for its attempt: renews the lease and the key's place, and watches the record. It is a task of its own, so that
+//! a wait in the work or in the commit does not delay a renewal.
 
 use crate::engine::{Delivery, Engine, LeaseSlot, RecordWatch, RetryFor};
 use crate::lease::{Beat, Lease};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// How the job stands with us; a later one outranks.
+/// The worker's relation to the job; a later variant outranks an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
     Held,
@@ -20,9 +20,9 @@ pub(super) enum Standing {
 pub(super) struct Keeper {
     pub engine: Engine,
     pub id: Arc<str>,
-    /// Of our claim.
+    /// Token of the worker's claim.
     pub token: String,
-    /// The delivery that holds the job; the server may have given it to us anew.
+    /// The delivery that holds the job; the server may have redelivered it to this worker.
     pub delivery: watch::Receiver<Arc<Delivery>>,
     pub slot: Option<LeaseSlot>,
     pub tell: watch::Sender<Standing>,
@@ -53,7 +53,7 @@ impl Keeper {
                     }
                 }
                 Ok(()) = self.delivery.changed() => {
-                    // Given out anew although we are there: the server missed our beats, or lost them.
+                    // The message was redelivered to us: the server missed our beats, or lost them.
                     self.beat().await;
                     if !self.look().await {
                         return;

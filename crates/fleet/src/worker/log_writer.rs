@@ -1,8 +1,8 @@
-//! Writes an attempt's log: batches, one after another. What is emitted while a batch is on its way is the next batch, so
-//! that a slow store gets few long ones and a fast one gets each event at once. What waits is bounded.
+//! Writes an attempt's log in batches, one after another. Events that arrive while a batch is being sent form the next batch: a
+//! slow store gets few long batches, and a fast one gets each event at once. The waiting events are bounded.
 //!
-//! A log that can't be written is no reason to undo the work that it tells of: its events are counted as lost, and the work goes
-//! on. Whether the job still is this worker's is for the keeper to find out.
+//! A log that can't be written does not undo the work: its events are counted as lost, and the work continues. The keeper checks
+//! whether this worker still holds the job.
 
 use crate::engine::Engine;
 use crate::record::LogEnd;

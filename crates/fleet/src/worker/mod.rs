@@ -1,9 +1,9 @@
-//! A worker: pulls jobs, holds each by its lease, runs it and commits what came of it.
+//! A worker: pulls jobs, holds each by its lease, runs it and commits the result.
 //!
-//! [`Worker`] is the handle; the `owner` task pulls and counts slots; each job is an `attempt`: one task that claims, runs and
-//! commits, with a `keeper` beside it that beats and watches the record. What an attempt runs is its [`JobHost`]'s business:
-//! a turn of an agent ([`run_turn`]), or code of the host's own. Closing drains: nothing new is pulled, what runs has
-//! `drain_timeout`, then it is stopped and given to others.
+//! [`Worker`] is the handle; the `owner` task pulls and counts slots. Each job is an `attempt`: one task that claims, runs and
+//! commits, with a `keeper` beside it that renews the lease and watches the record. The [`JobHost`] decides what an attempt
+//! runs: a turn of an agent ([`run_turn`]), or code of the host's own. Closing drains: no new job is pulled, running jobs have
+//! `drain_timeout` to end, then they are stopped and given to other workers.
 
 mod artifacts;
 mod attempt;

@@ -1,4 +1,4 @@
-//! How a worker works.
+//! Options of a worker.
 
 use super::checkout::GitPlace;
 use super::job_run::JobHost;
@@ -6,14 +6,14 @@ use crate::subject::DEFAULT_QUEUE;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a worker works.
+/// Options of a worker.
 pub struct WorkerOptions {
     pub queues: Vec<String>,
-    /// Jobs at once.
+    /// Most jobs at once.
     pub concurrency: usize,
-    /// Made up when `None`.
+    /// Name of the worker; generated when `None`.
     pub name: Option<String>,
-    /// What runs has so long to end when the worker closes; `None`: as long as it takes.
+    /// Time that running jobs have to end when the worker closes; unlimited when `None`.
     pub drain_timeout: Option<Duration>,
     pub git: GitPlace,
     pub host: Arc<dyn JobHost>,

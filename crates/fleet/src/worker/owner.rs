@@ -1,8 +1,8 @@
 //! The owner task of a worker: pulls jobs into its free slots, the highest class first, and ends in good order.
 //!
-//! With slots free it asks lane after lane for what is there now (a `probe`). On a lane that has nothing it waits, until the server
-//! gives it something; it is not asked again meanwhile. What a wait brings when no slot is free any more is given back at once. A probe is never cut off: what it was given
-//! would be nobody's for a whole lease.
+//! While slots are free it asks all lanes for messages that are there now (a `probe`). It then waits on each empty lane for a
+//! message, and does not probe that lane meanwhile. A message that arrives when no slot is free any more is given back at once.
+//! A probe is never cut off: its messages would be idle for a whole lease.
 
 use super::attempt::{ALONE_DELAY, Attempt};
 use super::gate::Gate;
@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 
-/// How long one wait on a lane takes.
+/// Duration of one wait on a lane.
 const WAIT: Duration = Duration::from_secs(20);
-/// After a question that went wrong: the server is away.
+/// Pause after a failed pull, when the server is away.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// A word to the owner.
@@ -29,12 +29,12 @@ pub(super) enum Order {
     Stop,
 }
 
-/// Until an attempt that is at its end is out of our hands.
+/// Delay of a message until an earlier attempt at the same job, which is at its end, has left this worker.
 const EARLY_DELAY: Duration = Duration::from_millis(100);
-/// Between two words about what it runs.
+/// Shortest time between two announcements of the running jobs.
 const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a question to the lanes came to.
+/// The result of a pull from the lanes.
 enum Pulled {
     Probe {
         found: Vec<Delivery>,
@@ -44,7 +44,7 @@ enum Pulled {
         lane: usize,
         delivery: Option<Box<Delivery>>,
     },
-    /// The lane gave no answer. `is_probe`: it was asked among others.
+    /// The lane gave no answer. `is_probe`: it was asked in a probe.
     Trouble {
         lane: usize,
         is_probe: bool,
@@ -78,7 +78,7 @@ pub(super) struct Owner {
     attempts: JoinSet<()>,
     running: HashMap<String, Running>,
     drain: watch::Sender<bool>,
-    /// Once it closes: when what runs is stopped.
+    /// Set once the worker closes: the time when running jobs are stopped, if any.
     closing: Option<Option<Instant>>,
 }
 
@@ -122,7 +122,7 @@ impl Owner {
         self.gate.on_worker(true);
         tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
         let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());
-        // What it runs is told soon, but not at each change: each is a write on the server's disk.
+        // Changes of the running jobs are announced soon, but not one by one: each announcement is a write to the server's disk.
         let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
         let (mut presence, mut told) = (Instant::now(), Vec::new());
         loop {
@@ -260,7 +260,7 @@ impl Owner {
                 for lane in empty {
                     self.wait(lane);
                 }
-                // As long as there is something, there may be more.
+                // A probe that found messages is repeated, because there may be more.
                 self.is_probe_due |= !found.is_empty();
                 for delivery in found {
                     self.on_delivery(delivery).await;
@@ -326,7 +326,7 @@ impl Owner {
         self.running.insert(id, Running { task, delivery: sender });
     }
 
-    /// Says that this worker is there, for `fleet status`; what it runs is what was told.
+    /// Announces this worker and its running jobs, for `fleet status`. Returns the announced jobs.
     fn announce(&self) -> Vec<String> {
         let (engine, subject) = (self.engine.clone(), self.engine.names().worker(&self.name));
         let mut running: Vec<String> = self.running.keys().cloned().collect();
@@ -366,17 +366,17 @@ async fn probe(engine: Engine, lanes: Arc<Vec<Lane>>, asked: Vec<usize>, room: u
     Pulled::Probe { found, empty }
 }
 
-/// What a delivery is to a worker.
+/// The relation of a delivery to the attempts of this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrival {
     New,
-    /// The server missed our beats: the attempt that runs goes on under it.
+    /// The server missed our beats and redelivered the message: the running attempt continues with it.
     Again,
-    /// A message of its own, of a job that was tried again before our attempt at the last one is out of our hands.
+    /// A new message of a retried job, whose earlier attempt has not left this worker yet.
     Early,
 }
 
-/// `held`: the sequence of the message that an attempt at the same job was given, and whether it is done with it.
+/// `held`: the sequence of the message of an attempt at the same job, and whether that attempt is done with it.
 fn arrival(held: Option<(u64, bool)>, sequence: u64) -> Arrival {
     match held {
         None | Some((_, true)) => Arrival::New,

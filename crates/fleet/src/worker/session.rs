@@ -1,10 +1,10 @@
-//! An agent's session travels with its job: what the CLI wrote for it goes to the store as one object an attempt, and is unpacked
-//! before a turn that resumes it elsewhere.
+//! Moves an agent's session with its job: the CLI's files for it are stored as one object per attempt, and unpacked before a turn
+//! that resumes the session elsewhere.
 //!
-//! It is stored while the agent works too, a little behind it, because a worker that is killed stores nothing more; at the end of
-//! the turn once more, whole. The record names the object, so that a fenced worker's is nobody's. Under the session's own name
-//! stands which job it was of, for later jobs that resume it. Where a machine has more of a session than the store (it ran
-//! there last), its own files stay.
+//! They are stored while the agent works too, a little behind it, because a killed worker stores nothing more. At the end of
+//! the turn they are stored once more, complete. The record names the object, so the object of a fenced worker is never used.
+//! Under the session's own name the store keeps the id of its job, for later jobs that resume the session. If a machine has
+//! more of a session than the store (the session ran there last), the machine's own files are kept.
 
 use crate::engine::{Engine, RetryFor};
 use crate::subject::Names;
@@ -22,10 +22,10 @@ const MAX_BYTES: u64 = 64 << 20;
 const TRIES: u32 = 5;
 const TRY_EVERY: Duration = Duration::from_millis(200);
 
-/// The first line of the object; the files follow, one right behind the other.
+/// The first line of the object. The files follow without separators.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Contents {
-    /// Where it was written.
+    /// The working directory of the turn that wrote the files.
     cwd: String,
     files: Vec<Content>,
 }
@@ -104,7 +104,7 @@ pub(super) async fn bring(
     })
 }
 
-/// Says which job the session was of, for jobs to come.
+/// Stores the job of a session, for later jobs that resume it.
 pub(super) async fn tell(engine: &Engine, provider: &str, session: &str, job: &str) {
     // When it fails, a later job finds the session on the machine where it ran, or not at all.
     let _ = engine.put_object(&Names::session(provider, session), Bytes::from(job.to_owned())).await;
@@ -149,7 +149,7 @@ fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// How much of a session there is: logs grow by lines, and a path in them may be longer elsewhere.
+/// Length of a session file in lines: logs grow by lines, and a path in them may be longer on another machine.
 fn lines(text: &[u8]) -> usize {
     let ends = text.iter().filter(|byte| **byte == b'\n').count();
     ends + usize::from(text.last().is_some_and(|last| *last != b'\n'))

@@ -1,5 +1,5 @@
-//! A job that is a turn of an agent: its events go to the log as they come, and the record learns of its session and its tools
-//! before the events do. What the agent writes for its session is stored along the way (`session`).
+//! A job that is a turn of an agent. Its events go to the log as they come; its session and its tool calls are written to the
+//! record before those events. The agent's session files are stored along the way (`session`).
 
 use super::job_run::JobRun;
 use super::session;
@@ -16,7 +16,7 @@ const SESSION_DELAY: Duration = Duration::from_millis(300);
 const SESSION_SHARE: u32 = 20;
 const MIN_SESSION_PAUSE: Duration = Duration::from_secs(1);
 
-/// How far a turn has got, for its session's files.
+/// The progress of a turn, which decides when its session's files are stored.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     session: Option<String>,
@@ -125,7 +125,7 @@ pub async fn run_turn(
     }
 }
 
-/// What a turn is told that goes on in a session: the session may remember files that are not here.
+/// The prompt of a turn that resumes a session: the session may remember files that are not here.
 fn resumed_prompt(task: &str, lacks_files: bool, is_checkout: bool) -> String {
     let files = match (lacks_files, is_checkout) {
         (false, _) => "",
@@ -170,7 +170,7 @@ async fn follow_session(run: &JobRun, request: &TurnRequest, mut progress: watch
         tokio::time::sleep(SESSION_DELAY).await;
         let begun = Instant::now();
         stored = steps;
-        // What goes wrong here goes wrong at the end, and is told there.
+        // An error is ignored here: the store at the end of the turn fails as well, and reports it.
         let _ = keep_session(run, request, &session, false).await;
         tokio::time::sleep((begun.elapsed() * SESSION_SHARE).max(MIN_SESSION_PAUSE)).await;
     }
@@ -192,11 +192,11 @@ async fn keep_session(
 
 async fn warn(run: &JobRun, message: &str) {
     let event = json!({ "type": "warning", "message": message });
-    // Of a log that is closed nobody reads.
+    // It fails if the log is closed; then there is no reader for it.
     let _ = run.emit(event.to_string()).await;
 }
 
-/// Without what the process printed: that is megabytes, and the events are in the log.
+/// Removes the process's output from the result: it is megabytes, and the events are in the log.
 fn plain(mut result: Value) -> Value {
     if let Some(fields) = result.as_object_mut() {
         fields.remove("process");

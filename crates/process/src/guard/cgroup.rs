@@ -1,9 +1,10 @@
-//! A cgroup (version 2) for a run, where this process may make one: limits for memory and processes, and a kill by the kernel
-//! in addition to the guards'.
+//! A cgroup (version 2) for a run, if this process may make one: limits for memory and processes, and a kill by the kernel in
+//! addition to the guards'.
 //!
-//! Where: below the host's own cgroup, or beside it. A cgroup that has processes can't hand controllers down, so limits are
-//! mostly had beside: a desktop session's `app.slice` belongs to the user and has both controllers. The superuser may write
-//! everywhere, but that makes nothing his: without limits asked for, only cgroups that a user was given are used.
+//! The cgroup is made below the host's own cgroup, or beside it. A cgroup that has processes can't hand controllers down, so
+//! limits mostly need the place beside: a desktop session's `app.slice` belongs to the user and has both controllers. The
+//! superuser may write everywhere, but does not own every cgroup: without requested limits, only cgroups that were delegated to
+//! a user are used.
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a run may use at most.
+/// Limits on memory and processes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceLimits {
     pub memory_max_bytes: Option<u64>,
@@ -93,7 +94,7 @@ fn create_in(place: &Path, limits: &ResourceLimits) -> io::Result<Cgroup> {
     Ok(cgroup)
 }
 
-/// Where this process may make cgroups that can do what is asked for.
+/// Cgroups below which this process may make a cgroup with the requested limits.
 fn places(limits: &ResourceLimits) -> impl Iterator<Item = &'static Path> {
     static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
@@ -112,7 +113,7 @@ fn places(limits: &ResourceLimits) -> impl Iterator<Item = &'static Path> {
     })
 }
 
-/// To put a process there, its way's upper end must be writable as well as the new directory.
+/// Whether a process can be put there: `cgroup.procs` of the common ancestor must be writable as well as the new directory.
 fn is_writable(place: &Path) -> bool {
     access(place, AccessFlags::W_OK).is_ok() && access(&place.join("cgroup.procs"), AccessFlags::W_OK).is_ok()
 }
@@ -121,7 +122,7 @@ fn has_all(controllers: &str, wanted: &[&str]) -> bool {
     wanted.iter().all(|name| controllers.split_whitespace().any(|has| has == *name))
 }
 
-/// Of hosts that were killed together with their guards.
+/// Removes cgroups of hosts that were killed together with their guards.
 fn remove_forgotten(own: &Path) {
     for place in [Some(own), own.parent()].into_iter().flatten() {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
-/// Where the guard finds its end of the lifeline.
+/// Descriptor number of the guard's end of the lifeline.
 const LIFELINE: RawFd = 3;
 
 /// The guard gets these four as 0 to 3, the mark of its run as its argument (`/proc` shows that to whoever looks for the run's

@@ -1,16 +1,16 @@
-//! PURE. Why nothing runs under guard, and at which step it failed.
+//! PURE. The reason why no program runs under guard, and the step that failed.
 
 use super::wire::Stage;
 
-/// Why nothing runs.
+/// The reason why the program was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GuardFailure {
     pub stage: GuardStage,
-    /// What the system said; 0 when it said nothing.
+    /// The system's errno; 0 without one.
     pub errno: i32,
 }
 
-/// At which step it failed.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardStage {
     /// No guard can be executed on this system: only the group level is left.

@@ -1,4 +1,4 @@
-//! The guard's program as something that can be executed: a sealed file in memory, else a file in a private folder.
+//! The guard's program in an executable form: a sealed file in memory, else a file in a private folder.
 
 use super::execute::probe;
 use guard::PROGRAM;
@@ -50,12 +50,12 @@ pub(super) fn image() -> Result<&'static Image, Errno> {
     }
     match make() {
         Err(errno) if is_scarcity(errno) => Err(errno),
-        // Of two that were made at once, one is enough.
+        // Two threads may make an image at the same time; the first one is kept.
         made => IMAGE.get_or_init(|| made).as_ref().map_err(|errno| *errno),
     }
 }
 
-/// Want of descriptors, processes or memory: it may be otherwise at the next run.
+/// Lack of descriptors, processes or memory, which may have passed at the next run.
 pub(super) fn is_scarcity(errno: Errno) -> bool {
     matches!(
         errno,
@@ -99,8 +99,8 @@ fn in_folders() -> Option<Image> {
     folders.find_map(|folder| in_folder(&folder).ok())
 }
 
-/// Where memory files may not be made or executed (vm.memfd_noexec). The file loses its name as soon as it is open, so
-/// nothing stays behind however the host ends.
+/// The image for systems where memory files may not be made or executed (vm.memfd_noexec). The file is unlinked as soon as it is
+/// open, so nothing stays behind however the host ends.
 fn in_folder(folder: &Path) -> Result<Image, Errno> {
     let name = format!("sheepdog-guard-{}-{}", std::process::id(), ground::random::name::<8>());
     let folder = folder.join(name);

@@ -20,14 +20,14 @@ use std::path::Path;
 /// A program to run under guard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GuardedSpawn<'a> {
-    /// Found already: the guard looks nowhere else.
+    /// Path of the program, already resolved: the guard does not search for it.
     pub program: &'a Path,
-    /// Of the run.
+    /// The mark of the run.
     pub mark: &'a str,
-    /// The name that the program is called by included.
+    /// Arguments, including the name that the program is called by.
     pub arguments: &'a [&'a OsStr],
     pub environment: &'a [(&'a OsStr, &'a OsStr)],
-    /// The host's when `None`.
+    /// The working directory; the host's when `None`.
     pub cwd: Option<&'a Path>,
     pub containment: Containment,
     pub limits: ResourceLimits,

@@ -1,5 +1,5 @@
-//! The outer guard as the host's child: a pidfd to wait with, the promise that no zombie stays, and a way to wake it when somebody
-//! has stopped it.
+//! The outer guard as the host's child: a pidfd to wait with, the guarantee that no zombie stays, and a way to wake a guard
+//! that was stopped.
 
 use ground::lock::lock;
 use ground::os::pidfd;
@@ -67,7 +67,8 @@ impl Guard {
         }
     }
 
-    /// Whoever may signal a guard may stop it; a program of the same user may. The inner one is woken by the outer, while that lives.
+    /// Wakes a guard that was stopped: any program of the same user may stop one. The outer guard wakes the inner one while it
+    /// lives.
     fn wake_if_stopped(&self) {
         match self.ask(WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
             Ok(WaitStatus::Stopped(..)) => self.signal(libc::SIGCONT),
@@ -78,7 +79,7 @@ impl Guard {
 
     fn wake_inner(&self) {
         let inner = self.inner.load(Ordering::Acquire);
-        // It is no child of ours: by now the pid may be another's, who is let alone.
+        // The inner guard is not our child, so its pid may have been reused by a process that must not be signalled.
         let name = std::fs::read(format!("/proc/{inner}/comm")).unwrap_or_default();
         if inner > 0 && name == b"sheepdog-guard\n" {
             let _ = kill(Pid::from_raw(inner), Signal::SIGCONT);
@@ -95,7 +96,7 @@ pub(super) struct Leash {
 }
 
 impl Leash {
-    /// Of a child that has not been waited for.
+    /// Takes over a child that has not been waited for.
     pub(super) fn new(pid: i32) -> Result<Leash, Errno> {
         let guard = Arc::new(Guard { pid, pidfd: pidfd::open(pid)?, inner: AtomicI32::new(0) });
         Ok(Leash { pid, guard: Some(guard) })
@@ -126,14 +127,14 @@ impl Leash {
         }
     }
 
-    /// To the guard itself, not its tree. A guard that is gone is no error.
+    /// Sends the signal to the guard itself, not to its tree. A guard that is gone is no error.
     pub(super) fn signal(&self, signal: i32) {
         if let Some(guard) = &self.guard {
             guard.signal(signal);
         }
     }
 
-    /// Waits for its end. May be dropped half way and called again.
+    /// Waits for the guard's end. The future may be dropped and the call repeated.
     pub(super) async fn ended(&mut self) {
         let mut pause = FIRST_PAUSE;
         while let Some(guard) = &self.guard {
@@ -189,7 +190,7 @@ fn leave(guard: Arc<Guard>) {
     lock(&UNATTENDED).push(guard);
 }
 
-/// Waits for those that ended since.
+/// Reaps unattended guards that have ended since.
 pub(super) fn reap_unattended() {
     lock(&UNATTENDED).retain(|guard| !guard.reap());
 }

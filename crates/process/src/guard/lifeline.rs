@@ -54,12 +54,12 @@ impl Launch {
     }
 }
 
-/// What happens to a run, in this order: at most one `Exited`, then `Gone` or `Lost`.
+/// The events of a run, in this order: at most one `Exited`, then `Gone` or `Lost`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardEvent {
     /// The program ended; what it left behind lives until `kill` or `release` is called. When it left nothing, `Gone` follows by itself.
     Exited(Exit),
-    /// Everything that was to end has ended, the guards too.
+    /// Every process that had to end has ended, and so have the guards.
     Gone(StrayCount),
     /// A guard was killed. `Some`: the other one has killed the tree; the program is counted among the strays when the
     /// inner guard is the one that died. `None`: nobody could say so, both were killed.
@@ -73,7 +73,7 @@ pub(crate) enum GuardEvent {
 pub(crate) struct Lifeline {
     socket: AsyncFd<UnixStream>,
     guard: Leash,
-    /// Behind the guard: it is removed after the guard was left to its end.
+    /// Declared after `guard`, so that the cgroup is removed after the guard was dropped and left to end by itself.
     cgroup: Option<Cgroup>,
     reports: Reports,
     /// When `kill` was called, or the guards were last pressed.
@@ -159,7 +159,7 @@ impl Lifeline {
         self.guard.pid() as u32
     }
 
-    /// To the program's group, as long as the program itself runs.
+    /// Signals the program's group, as long as the program itself runs.
     pub(crate) fn signal(&mut self, signal: Signal) {
         // No number is larger than 64.
         self.send(COMMAND_SIGNAL | signal as u8);
@@ -186,7 +186,7 @@ impl Lifeline {
                 if let Some(cgroup) = self.cgroup.take()
                     && matches!(end, GuardEvent::Lost(_))
                 {
-                    // Both guards may have been killed; the kernel has not.
+                    // Both guards may have been killed. The kernel can still kill by cgroup.
                     cgroup.kill();
                 }
                 return end;
@@ -226,7 +226,7 @@ impl Lifeline {
         let _ = self.socket.get_ref().shutdown(Shutdown::Write);
     }
 
-    /// Waits for the outer guard. When it does not end, its work is done all the same: it is killed.
+    /// Waits for the outer guard. A guard that does not end in time is killed, because its work is done.
     async fn reap(&mut self) {
         self.guard.signal(libc::SIGCONT);
         if timeout(EXIT_WITHIN, self.guard.ended()).await.is_err() {

@@ -5,9 +5,9 @@
 //! (`wire`); what the guard reports comes back on it ([`lifeline`]). docs/internals/guard.md has the format,
 //! docs/guard.md says what is covered.
 //!
-//! Who owns what: [`GuardedProcess`] owns the lifeline, and with it the run. Dropping it, or the host's end, whatever the
-//! cause, closes the lifeline, and the guards kill the tree. The outer guard is the host's child: [`leash::Leash`] waits for it by
-//! pidfd, and for nobody else, so neither SIGCHLD nor the host's other children are touched and no zombie stays.
+//! [`GuardedProcess`] owns the lifeline, and with it the run. Dropping it, or the end of the host for any reason, closes the
+//! lifeline, and the guards kill the tree. The outer guard is the host's child: [`leash::Leash`] waits for it by pidfd, and for
+//! no other child, so neither SIGCHLD nor the host's other children are touched and no zombie stays.
 //!
 //! Nothing here blocks but [`launch::launch`] (half a millisecond); waiting is async.
 

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 pub(super) use guard::protocol::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL};
 
-/// What the guard is asked for.
+/// The spawn request to the guard.
 pub(super) struct Request<'a> {
     pub program: &'a OsStr,
-    /// The host's when `None`.
+    /// The working directory; the host's when `None`.
     pub directory: Option<&'a OsStr>,
     /// An existing cgroup directory, for this run alone.
     pub cgroup: Option<&'a OsStr>,
     pub cgroup_required: bool,
-    /// The name that the program is called by included.
+    /// Arguments, including the name that the program is called by.
     pub arguments: &'a [&'a OsStr],
     pub variables: &'a [(&'a OsStr, &'a OsStr)],
     pub sandbox: Option<&'a Plan>,
@@ -31,7 +31,7 @@ pub(super) struct Request<'a> {
     pub host_pid: u32,
 }
 
-/// Why a request can't be written down.
+/// The reason why a request can't be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unencodable {
     /// A string has a NUL in it, which no system call could pass on.
@@ -102,14 +102,14 @@ impl Request<'_> {
     }
 }
 
-/// What a guard says.
+/// A message from a guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The program has been executed. 0: its pid is not known out here.
+    /// The program has been executed. `pid` is 0 if it is not known outside of the guard's PID namespace.
     Started {
         pid: u32,
         in_cgroup: bool,
-        /// The inner guard's. 0: not known out here.
+        /// Pid of the inner guard; 0 if it is not known outside of the guard's PID namespace.
         inner: u32,
     },
     SpawnError {
@@ -126,28 +126,28 @@ pub(super) enum Report {
     Dying,
 }
 
-/// How the program ended.
+/// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// As wait() gives it.
+    /// The wait status of wait(2).
     pub status: i32,
-    /// Of the program and the descendants it waited for.
+    /// CPU time in user mode, of the program and the descendants it waited for.
     pub user: Duration,
     pub system: Duration,
     pub max_rss_bytes: u64,
 }
 
-/// What was found beside the program at the end of the tree.
+/// Processes beside the program that were found at the end of the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StrayCount {
-    /// Processes beside the program that were alive and had to be killed.
+    /// Processes that were alive and had to be killed.
     pub strays_killed: u32,
     pub rounds: u32,
-    /// Processes that could not be killed (of another user, or stuck in the kernel).
+    /// Processes that could not be killed, because they belong to another user or are stuck in the kernel.
     pub left: u32,
 }
 
-/// At which step the guard failed to start the program.
+/// The step at which the guard failed to start the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Request,

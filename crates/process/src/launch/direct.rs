@@ -1,8 +1,8 @@
-//! The launcher without a guard: posix_spawn into a process group of its own, an exit seen through a pidfd, strays found by
-//! group, parents and mark.
+//! The launcher without a guard. It spawns the command by posix_spawn into a process group of its own and sees the exit through a
+//! pidfd. Strays are found by group, parents and mark.
 //!
-//! The command stays a zombie until the strays are swept: as long as it is not reaped, its pid and so its group's number can't
-//! be another's.
+//! The command stays a zombie until the strays are swept: as long as it is not reaped, its pid, and so the number of its group,
+//! can't be reused.
 
 use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
@@ -41,7 +41,7 @@ pub(super) async fn launch(
     let spawning = std::pin::pin!(spawning);
     tokio::select! {
         (spawned, _) = with_turn(spawning, turn) => Ok(spawned.map_err(no_thread)??),
-        // What the thread may yet bring home is dropped there, and so killed.
+        // The thread may still start the program; the result is dropped there, which kills it.
         () = cut_short.notified() => Err(NotLaunched::Unknown),
     }
 }
@@ -112,7 +112,7 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>
 pub(crate) struct DirectTree {
     pid: i32,
     mark: String,
-    /// Nobody of the tree is older.
+    /// Start of the run; no process of the tree is older.
     since: u64,
     state: TreeLife,
     /// Descendants that were alive when the tree was killed.

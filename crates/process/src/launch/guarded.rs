@@ -23,10 +23,10 @@ use std::time::Instant;
 use tokio::sync::{Notify, SemaphorePermit};
 use tokio::task::JoinHandle;
 
-/// What became of the attempt.
+/// The result of a launch under guard.
 pub(super) enum Attempt {
     Launched(Launched<Box<GuardedTree>>),
-    /// No guard can be executed on this system: the command comes back for the group launcher.
+    /// No guard can be executed on this system: the command is returned for the launcher without a guard.
     Unavailable(ResolvedCommand),
 }
 
@@ -121,14 +121,14 @@ fn start_guard(
     start(&spawn, wiring)
 }
 
-/// Inputs of a sandbox's plan.
+/// The inputs of a sandbox plan.
 struct SandboxSpec {
     sandbox: Sandbox,
     cwd: Option<PathBuf>,
     has_terminal: bool,
 }
 
-/// For the kernel at hand. Blocks.
+/// The sandbox plan for this kernel. Blocks.
 fn plan_of(wanted: &SandboxSpec) -> Result<Plan> {
     let cwd = wanted.cwd.as_deref();
     let plan = Plan::new(&wanted.sandbox.within(cwd), landlock_abi());
@@ -140,11 +140,11 @@ fn plan_of(wanted: &SandboxSpec) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Replaces each path below a writable folder by its real path. So no link on the way is followed, not even one that a program makes
-/// in between.
+/// Replaces paths that lie in a folder that this sandbox, or an earlier one, lets its program write by their real paths. Then
+/// no link on the way is followed, including one that is made meanwhile.
 fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
     let writable: Vec<PathBuf> = sandbox.write.iter().map(|path| cwd.join(path)).collect();
-    // No link leads out of a disk that is writable as a whole.
+    // If the whole disk is writable, a link can't lead to anything more.
     if writable.iter().any(|path| path.canonicalize().is_ok_and(|real| real == Path::new("/"))) {
         return Ok(());
     }
@@ -153,7 +153,7 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
             Err(Error::invalid_option(option, error.to_string()))
         }
-        // The start reports a path that can't be opened.
+        // The start reports paths that can't be opened.
         place => Ok(place.ok().flatten()),
     };
     let base = placed("cwd", place_of_folder(cwd, &contained))?;
@@ -169,7 +169,7 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What only a sandbox can be the cause of.
+/// The error of a failure that only a sandbox can cause; `None` for other failures.
 fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) -> Option<Error> {
     let reason = std::io::Error::from_raw_os_error(failure.errno);
     match failure.stage {
@@ -243,9 +243,9 @@ fn failure_error(command: &ResolvedCommand, containment: Containment, failure: G
 pub(crate) struct GuardedTree {
     lifeline: Lifeline,
     mark: String,
-    /// Nobody of the tree is older.
+    /// Start of the run; no process of the tree is older.
     since: u64,
-    /// The command's, and so its group's.
+    /// Pid of the command, and so the id of its group.
     pid: i32,
     end: Option<(ExitStatus, ProcessUsage)>,
     /// The last sweep of a lost run.
@@ -289,7 +289,7 @@ impl GuardedTree {
                 TreeEvent::Lost { strays_killed: count.strays_killed, strays_left: count.left }
             }
             GuardEvent::Lost(None) => {
-                // Both guards were killed: marks are all that is left to find the tree by.
+                // Both guards were killed: only marks are left to find the tree by.
                 let (mark, since) = (self.mark.clone(), self.since);
                 let swept = self.lost.get_or_insert_with(|| {
                     tokio::spawn(sweep(SweepRequest { leader: 0, mark, since, known: Vec::new() }))

@@ -1,4 +1,4 @@
-//! A program that was started, whatever holds its tree, and why there is none.
+//! A started program with the tree that holds it, or the reason why there is none.
 
 use super::super::spec::ContainmentLevel;
 use super::super::wiring::Ends;

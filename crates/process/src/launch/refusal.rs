@@ -1,4 +1,4 @@
-//! PURE. What the system or its means refuse, as the errors that users get.
+//! PURE. Errors for requests that the system, or its containment, refuses.
 
 use ground::error::{Error, ErrorCode};
 use std::io;

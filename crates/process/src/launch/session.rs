@@ -1,5 +1,5 @@
-//! A program that leads a session, without a guard: in a terminal of its own, or with the host's own descriptors. In the host's session it
-//! would be a background group, which the host's terminal stops when it reads.
+//! Starts a program without a guard as the leader of a session: in a terminal of its own, or with the host's own descriptors.
+//! In the host's session it would be a background group, which the host's terminal stops when it reads.
 //!
 //! The first terminal that a session's leader opens becomes its controlling one.
 
@@ -26,14 +26,14 @@ const SHELL: &str = "/bin/sh";
 /// posix_spawn can't change the working directory everywhere; a shell can, and then becomes the program.
 const ENTER_AND_BECOME: &str = r#"cd -- "$1" && shift && exec "$@""#;
 
-/// What its three are.
+/// The program's three standard descriptors.
 #[derive(Clone, Copy)]
 pub(super) enum Wires<'a> {
     Terminal(&'a Terminal),
     Descriptors(&'a [OwnedFd; 3]),
 }
 
-/// Its pid, which is its session's and its group's.
+/// Spawns the program. Returns its pid, which is also the id of its session and group.
 pub(super) fn spawn(wires: Wires<'_>, command: &ResolvedCommand) -> io::Result<u32> {
     let is_here =
         command.cwd.as_deref().is_none_or(|cwd| std::env::current_dir().is_ok_and(|own| own == cwd));
@@ -67,7 +67,7 @@ fn execute(
             actions.add_dup2(0, 1)?;
             actions.add_dup2(0, 2)?;
         }
-        // None of them is among the targets: a descriptor that is copied is 3 at least.
+        // No source is among the targets: a copied descriptor is 3 or higher.
         Wires::Descriptors(descriptors) => {
             for (target, source) in (0..).zip(descriptors) {
                 actions.add_dup2(source.as_raw_fd(), target)?;

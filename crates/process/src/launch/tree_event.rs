@@ -1,9 +1,9 @@
-//! PURE. What a tree of processes tells of itself.
+//! PURE. The events of a process tree.
 
 use super::super::spec::ProcessUsage;
 use nix::sys::signal::Signal;
 
-/// How the command itself ended.
+/// The end of the command itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExitStatus {
     pub code: Option<i32>,
@@ -11,7 +11,7 @@ pub(crate) struct ExitStatus {
 }
 
 impl ExitStatus {
-    /// From the status word of wait(2).
+    /// Reads the status word of wait(2).
     pub(crate) fn from_wait_status(status: i32) -> Self {
         if nix::libc::WIFSIGNALED(status) {
             ExitStatus { code: None, signal: Some(nix::libc::WTERMSIG(status)) }
@@ -28,15 +28,15 @@ impl ExitStatus {
     }
 }
 
-/// What a tree reports; each once, `Gone` or `Lost` last.
+/// An event of a process tree. Each comes at most once, except `Dying`; `Gone` or `Lost` is the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TreeEvent {
-    /// The command itself exited; nothing else was touched yet.
+    /// The command itself exited; no other process was signalled yet.
     Exited,
-    /// Nothing of the tree is alive (or, with strays kept, nothing that is still ours).
+    /// No process of the tree is alive, or, if strays are kept, none that has to be ended.
     Gone { status: ExitStatus, usage: ProcessUsage, strays_killed: u32, strays_left: u32 },
-    /// What held the tree was killed; the tree is gone all the same, but for what can't be killed.
+    /// The guard that held the tree was killed. The tree is gone as well, except for processes that can't be killed.
     Lost { strays_killed: u32, strays_left: u32 },
-    /// Killed processes are on their way out: much memory takes the kernel its time. May come many times.
+    /// Killed processes are still ending: the kernel takes long to free much memory. May come many times.
     Dying,
 }

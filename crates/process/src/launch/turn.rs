@@ -1,4 +1,4 @@
-//! A turn to start something, lent for a moment.
+//! A turn to start a program, which is held for a moment only.
 
 use std::time::Duration;
 use tokio::sync::SemaphorePermit;

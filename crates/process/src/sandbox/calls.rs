@@ -1,4 +1,4 @@
-//! Every system call by which a process acts on another one, and what a sandbox makes of it. PURE.
+//! System calls by which a process acts on another one, and how a sandbox handles each. PURE.
 //!
 //! | what | held by |
 //! | --- | --- |
@@ -17,17 +17,17 @@
 //! Numbers differ by architecture, and mean other calls elsewhere (359 is `socket` on i386 and `pipe2` on ARM), so each has a column
 //! of its own. They are those of the kernel's `syscall.tbl` files.
 
-/// What is done about a call.
+/// The treatment of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Refused,
-    /// The first argument is a pid: 0 or nothing.
+    /// Allowed only if the first argument, a pid, is 0.
     OwnPid,
-    /// The first argument says what the second one names: this, and that is 0, or nothing.
+    /// Allowed only if the first argument, the kind of id in the second one, has this value and the second one is 0.
     OwnOf(u32),
-    /// `prlimit64`: the pid is 0, or no new limit is given.
+    /// `prlimit64`: allowed only if the pid is 0, or no new limit is given.
     Limits,
-    /// The system has no such call: a program uses an older one in its place.
+    /// Reported as absent from the system: a program then uses an older call in its place.
     Absent,
     /// `ioctl`: none of [`TYPING`], [`FILE_REQUESTS`] and [`FILE_SYSTEMS`].
     Requests,

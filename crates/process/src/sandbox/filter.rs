@@ -1,8 +1,9 @@
-//! The seccomp filter of a sandbox: the ways around Landlock's rules that a system call's numbers give away. PURE.
+//! The seccomp filter of a sandbox: it closes ways around Landlock's rules that show in the numbers of a system call. PURE.
 //!
-//! Landlock sees connect(2) and bind(2) of plain TCP sockets. Past it go MPTCP, SCTP and SMC (other socket kinds over the
-//! same wire), Fast Open (a connect inside of a send), and whatever io_uring does of those without a system call. Of what a process
-//! can do to others it sees little: [`calls`](super::calls) is the list. The filter is a classic BPF program over `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
+//! Landlock checks connect(2) and bind(2) of plain TCP sockets. It does not see MPTCP, SCTP and SMC (other socket kinds over
+//! the same wire), Fast Open (a connect inside of a send), or io_uring, which does these without a system call. Of the calls
+//! that act on other processes it checks few; [`calls`](super::calls) lists them. The filter is a classic BPF program over
+//! `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
 
 use super::calls::{CALLS, COPYING, Call, FILE_REQUESTS, FILE_SYSTEM, FILE_SYSTEMS, Rule, TYPING};
 
@@ -23,7 +24,7 @@ impl Instruction {
     }
 }
 
-/// Which sockets there may be.
+/// The sockets that a program may create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     All,
@@ -152,7 +153,7 @@ pub(crate) fn build(reach: Reach, no_truncate: bool) -> Option<Vec<Instruction>>
             let mut block = Program::default();
             block.load(argument(flags));
             block.push(JUMP_ANY_BIT, 0, 1, MSG_FASTOPEN);
-            // As a kernel says whose Fast Open is switched off: programs then connect.
+            // A kernel with Fast Open switched off gives this errno; programs then connect normally.
             block.refuse(EOPNOTSUPP);
             block.allow();
             program.when(number, &block);
@@ -219,7 +220,7 @@ impl Program {
         self.push(RETURN, 0, 0, ERRNO | errno);
     }
 
-    /// What is done about the calls by which a process acts on another one. `number`: of a call on this architecture.
+    /// Adds the rules for calls by which a process acts on another one. `number` gives a call's number on this architecture.
     fn rules(&mut self, number: fn(&Call) -> u32) {
         for call in CALLS.iter().filter(|call| number(call) != 0) {
             let mut block = Program::default();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a call comes to: 0 when it is let through.
+/// The filter's errno for a call: 0 if the call is allowed.
 fn run(program: &[Instruction], architecture: u32, number: u32, arguments: [u32; 4]) -> u32 {
     run_wide(program, architecture, number, arguments.map(u64::from))
 }
@@ -48,7 +48,7 @@ fn of(reach: Reach) -> impl Fn(u32, [u32; 4]) -> u32 {
 /// A column of the list.
 type Number = fn(&Call) -> u32;
 
-/// Another architecture's of the same kernel.
+/// The code of another architecture of the same kernel.
 const FOREIGN: u32 = 0x4000_0003;
 
 #[test]
@@ -72,7 +72,7 @@ fn nobody_acts_on_another_process_whatever_the_network_and_the_architecture() {
                     Rule::OwnOf(kind) => {
                         let kind = u64::from(kind);
                         assert_eq!((call([kind, 0, 5, 0]), call([kind, 7, 5, 0])), (0, EPERM), "{name}");
-                        // Of a group, of a user.
+                        // The other kinds: a process group, a user.
                         assert_eq!((call([kind + 1, 0, 5, 0]), call([kind + 2, 0, 5, 0])), (EPERM, EPERM));
                     }
                     Rule::Limits => {

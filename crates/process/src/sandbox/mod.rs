@@ -1,9 +1,9 @@
-//! What a program in a sandbox may do, and how the kernel is told. PURE.
+//! The rights of a sandboxed program, and their translation for the kernel. PURE.
 //!
-//! A [`Sandbox`] is what the user asks for; [`Plan::new`] makes of it, for the kernel at hand, the rules that the guard puts
-//! on the program's process just before it becomes the program (`crates/guard/src/sandbox.rs`): Landlock's, inherited by everything
-//! that the program starts, and a seccomp [`filter`] for the ways around them. Whatever a kernel can't hold is a refusal
-//! ([`Shortfall`]), never a weaker sandbox.
+//! A [`Sandbox`] is the user's request. [`Plan::new`] translates it, for the kernel at hand, to rules that the guard applies to
+//! the program's process just before it becomes the program (`crates/guard/src/sandbox.rs`): Landlock's, inherited by
+//! everything that the program starts, and a seccomp [`filter`] for the ways around them. A request that the kernel can't
+//! enforce is an error ([`Shortfall`]), never a weaker sandbox.
 //!
 //! | asked for | held by | from |
 //! | --- | --- | --- |
@@ -26,17 +26,17 @@ pub(crate) mod report;
 use filter::Reach;
 use std::path::{Path, PathBuf};
 
-/// What a program and all it starts may do. Paths are relative to the run's working directory; they must exist.
+/// The rights of a program and everything it starts. Paths are relative to the run's working directory; they must exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// What may be changed: files, or folders with all below.
+    /// Files that may be changed, and folders with everything below that may.
     pub write: Vec<PathBuf>,
-    /// What may be read and executed; `None`: everything. What may be written may be read.
+    /// Files and folders that may be read and executed; `None` means all. Those of `write` may be read as well.
     pub read: Option<Vec<PathBuf>>,
     pub network: Network,
-    /// The oldest version of Landlock that is enough.
+    /// The oldest version of Landlock that is accepted.
     pub require_landlock: Option<u32>,
-    /// `None`: changes of the usual names are told.
+    /// Files whose changes are reported or undone; `None` reports changes of the usual names.
     pub protect: Option<Protect>,
 }
 
@@ -45,7 +45,7 @@ pub struct Sandbox {
 pub struct Protect {
     /// Changes of these are told.
     pub told: Vec<String>,
-    /// These are put back as they were, and that is told.
+    /// Names whose changes are undone and reported.
     pub restored: Vec<String>,
 }
 
@@ -154,19 +154,19 @@ const SCOPES: u64 = 3;
 
 /// Always writable: programs throw away into it.
 const NULL_DEVICE: &str = "/dev/null";
-/// By this name each program has its own terminal, and no other.
+/// The path of each program's own terminal, and of no other.
 pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 
-/// Why this kernel can't hold the sandbox.
+/// The reason why this kernel can't hold the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortfall {
     Landlock,
-    /// An older one than is required.
+    /// Landlock is older than required.
     TooOld {
         required: u32,
         found: u32,
     },
-    /// Of ports.
+    /// Landlock can't limit the network to ports.
     Network,
     /// This processor's system calls are not known here.
     Filter,
@@ -189,19 +189,19 @@ impl Shortfall {
     }
 }
 
-/// Which symbolic links may be on the way to a path that is granted. Others were perhaps made by a program in an earlier sandbox, and
-/// would give the next one whatever they lead to.
+/// The symbolic links that are accepted on the way to a granted path. Another link may have been made by a program in an earlier
+/// sandbox, and would grant the next program whatever it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Links {
     /// All: the path is the system's.
     Free,
-    /// The path itself is none.
+    /// The path itself must not be a link.
     NotAtEnd,
-    /// None below the working directory.
+    /// There must be no link below the working directory.
     Nowhere,
 }
 
-/// What the guard is given.
+/// The sandbox rules that the guard gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Every right that is not granted below is refused.

@@ -1,35 +1,35 @@
-//! What a sandbox holds on the kernel at hand, in words for whoever asked for it. PURE.
+//! Describes, in words for the user, the restrictions that a sandbox enforces on this kernel. PURE.
 
 use super::{Network, Sandbox};
 use serde::Serialize;
 
-/// What a run's sandbox was held by.
+/// The sandbox that was in force for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SandboxReport {
-    /// The version of Landlock that the kernel speaks.
+    /// The version of Landlock that the kernel supports.
     pub landlock: u32,
-    /// What was held, of [`HOLDS`].
+    /// Restrictions that were enforced, of [`HOLDS`].
     pub holds: Vec<&'static str>,
-    /// Files that run later, outside, and that the run made, changed or removed.
+    /// Files that the run made, changed or removed, and that run later, outside of the sandbox.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Those of them that were put back as they were before the run.
+    /// Files of `changed` that were put back as they were before the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub restored: Vec<String>,
 }
 
-/// What a sandbox could hold here.
+/// The sandbox features of this kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxSupport {
-    /// 0: there is no Landlock, and no sandbox.
+    /// The version of Landlock; 0 without it, and then no sandbox is possible.
     pub landlock: u32,
     /// Whether another process can be asked about a system call.
     pub seccomp_notify: bool,
-    /// Whether `network: { ports }` can be held.
+    /// Whether `network: { ports }` is supported.
     pub network: bool,
     pub holds: Vec<&'static str>,
-    /// What a newer kernel would hold as well.
+    /// Restrictions that a newer kernel would enforce as well.
     pub missing: Vec<&'static str>,
 }
 
@@ -37,7 +37,7 @@ const READS: &str = "reads";
 const NETWORK: &str = "network";
 const PORTS: &str = "ports";
 
-/// Words for what is held, and from which version of Landlock on. What isn't here is held by no kernel.
+/// Names of the restrictions, with the first version of Landlock that enforces each. No kernel enforces any other.
 const HOLDS: [(&str, u32); 9] = [
     // No change of files but below `write`.
     ("writes", 1),

@@ -1,4 +1,4 @@
-//! PURE. Where a run stands on the way to its end, and until when.
+//! PURE. The phases of a run on the way to its end, with their deadlines.
 
 use std::time::{Duration, Instant};
 
@@ -39,9 +39,10 @@ pub(super) struct Held {
     pub looked: bool,
 }
 
-/// A tree that does not end by SIGKILL for so long can't be killed by us (the guards give up after ten seconds).
+/// Longest wait for a tree after SIGKILL; a longer one can't be killed by this process (the guards give up after ten seconds).
 pub(super) const KILLED_WITHIN: Duration = Duration::from_secs(12);
-/// What strays wrote waits in the pipe for a slow reader; one that takes nothing for so long is none.
+/// Longest wait for a slow reader while output of strays is in the pipe. A reader that takes nothing for so long is treated as
+/// gone.
 pub(super) const READER_WITHIN: Duration = Duration::from_secs(30);
 
 impl Phase {

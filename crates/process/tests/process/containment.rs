@@ -1,4 +1,4 @@
-//! What held the tree, and what happens when that is killed.
+//! The containment of a tree, and the consequences of killing its guard.
 #![cfg(target_os = "linux")]
 
 use super::{

@@ -1,4 +1,4 @@
-//! What becomes of a run whose own owner fails: its promises settle, and its tree is gone.
+//! A run whose own owner task fails: its promises settle, and its tree is gone.
 
 use super::{LONG_BEFORE_IT_ENDS, assert_all_dead, assert_within, is_alive, pids_in, shell};
 use process::{LineTooLong, ProcessSpec, Sink, StopReason, Stream, spawn};
@@ -122,7 +122,7 @@ impl HungFolder {
 #[cfg(target_os = "linux")]
 impl Drop for HungFolder {
     fn drop(&mut self) {
-        // Whoever hangs is let go with an error.
+        // Ending the daemon fails the requests of processes that hang.
         self.daemon = None;
         // SAFETY: the path lives for the call.
         unsafe { nix::libc::umount2(self.folder.as_ptr(), nix::libc::MNT_DETACH) };

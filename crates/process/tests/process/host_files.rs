@@ -1,5 +1,5 @@
-//! A sandboxed program replaces the files that this process writes for it: by links, by other folders, by FIFOs. Nothing outside of the
-//! sandbox may change, and nothing may wait.
+//! A sandboxed program replaces the files that this process writes for it by links, by other folders, by FIFOs. Nothing outside
+//! of the sandbox may change, and no call may hang.
 #![cfg(target_os = "linux")]
 
 use super::{outcome_of, result_of, shell};
@@ -119,7 +119,7 @@ async fn output_is_saved_through_no_link_that_a_program_could_have_made() {
         assert_eq!(outcome.result.as_ref().map(|result| result.stdout.as_str()), Some("printed\n"), "{case}");
         ground.is_untouched(case);
     }
-    // Nobody contained may write there: what the user names is what is meant.
+    // No contained program may write there, so the user's link is followed.
     let ground = Ground::new();
     let way = ground.outside.join("folder/way");
     symlink(ground.outside.join("folder/log"), &way).expect("a link");
@@ -154,7 +154,7 @@ async fn a_sandbox_grants_nothing_behind_a_link_that_a_program_could_have_made()
         assert!(error.message().starts_with(&format!("sandbox.{option}[0]: ")), "{}", error.message());
         assert!(error.message().contains("symbolic link"), "{}", error.message());
     }
-    // What lies elsewhere is reached by the user's own links, but is none itself.
+    // A path elsewhere may lead through the user's own links, but must not be a link itself.
     let way = ground.outside.with_file_name("way");
     symlink(&ground.outside, &way).expect("a link");
     for (path, is_granted) in [(way.join("folder"), true), (way.clone(), false)] {

@@ -56,7 +56,7 @@ async fn trials(count: u64) {
         let after = Duration::from_micros(if number % 10 == 0 { 0 } else { dice.below(6000) });
         started.push(stop_once(folder.path(), number, containment, after).await);
     }
-    // What is started late would have left its trace by now.
+    // A program that starts late would have left its trace by now.
     tokio::time::sleep(Duration::from_millis(300)).await;
     for (number, started) in started.iter().enumerate().filter(|(_, started)| !**started) {
         assert!(!folder.path().join(number.to_string()).exists(), "trial {number} ran later: {started}");

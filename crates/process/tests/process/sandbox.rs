@@ -104,7 +104,7 @@ fn is_linux(wanted: (u32, u32), test: &str) -> bool {
     found >= wanted
 }
 
-/// What became of each attempt.
+/// The outcome of each attempt, by its name.
 async fn attempts(spec: ProcessSpec) -> BTreeMap<String, String> {
     let result = result_of(spec).await;
     assert_eq!(result.exit_code, Some(0), "{}", result.stderr);
@@ -155,7 +155,7 @@ const PRIVILEGED: [&str; 24] = [
     "namespace-tree",
     "namespace-attributes",
 ];
-/// Of newer kernels.
+/// Attempts that only newer kernels refuse.
 const SCOPED: [&str; 2] = ["signal", "abstract-socket"];
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn without_a_sandbox_the_hostile_program_does_what_it_likes() {
     let ground = Ground::new();
     let seen = attempts(ground.spec(None)).await;
     for (name, outcome) in &seen {
-        // What this machine has no kernel support or privilege for proves nothing below.
+        // Attempts that this machine lacks kernel support or a privilege for prove nothing below.
         if ["connect-mptcp", "io-uring", "inherited-descriptor", "ioctl", "connect-fast-open"]
             .contains(&name.as_str())
             || PRIVILEGED.contains(&name.as_str())

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const IDLE: Duration = Duration::from_millis(1000);
-/// How long the programs print, every 20 ms.
+/// A program that prints every 20 ms for about 4 s.
 const SCRIPT: &str = "end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do echo x; sleep 0.02; done";
-/// What a stray writes within the drain must be there, whatever became of the host meanwhile.
+/// A stray that writes within the drain. Its output must be there even if the host was stopped meanwhile.
 const STRAY: &str = "(sleep 0.4; echo late) & exit 0";
 
 /// Not a test by itself: the host that others stop. Prints its programs' pids, then how each ended.

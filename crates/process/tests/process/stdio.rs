@@ -1,4 +1,4 @@
-//! What a program's three descriptors are, and in what form its output is given.
+//! The program's three standard descriptors, and the form of its output.
 
 use super::{failure_of, is_alive, outcome_of, pids_in, rest_of, result_of, shell};
 use process::{Admission, Containment, Encoding, Input, ProcessSpec, Stdio, Stream, spawn, spawn_after};

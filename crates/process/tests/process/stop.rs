@@ -136,7 +136,7 @@ async fn stopping_after_the_end_changes_nothing() {
     assert!(process.outcome().await.error.is_none());
 }
 
-/// What it prints first.
+/// The pids in the first line that the program prints.
 async fn first_pids(process: &Process) -> Vec<i32> {
     let (_, line) = process.chunks().next().await.expect("pids");
     pids_in(&String::from_utf8_lossy(&line))
@@ -159,7 +159,7 @@ async fn a_run_dropped_during_its_drain_leaves_no_strays() {
     let script = "setsid sleep 60 & echo $!; exit 0";
     let process = spawn(ProcessSpec { drain: Duration::from_secs(20), ..shell(script) });
     let pids = first_pids(&process).await;
-    // Nobody tells that the drain has begun.
+    // The start of the drain can't be observed.
     tokio::time::sleep(Duration::from_millis(100)).await;
     drop(process);
     let begun = Instant::now();

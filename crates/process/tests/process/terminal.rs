@@ -14,7 +14,7 @@ fn in_terminal(script: &str) -> ProcessSpec {
     }
 }
 
-/// What is shown next. Of stderr, which is none, there is only its end.
+/// The next output on the screen. stderr is no pipe in a terminal; only its end is reported.
 async fn shown(chunks: &mut ChunkReader) -> String {
     loop {
         let (stream, bytes) = chunks.next().await.expect("something to see");
@@ -50,7 +50,7 @@ async fn without_input_a_program_reads_its_end_as_often_as_it_asks() {
 
 #[tokio::test]
 async fn a_program_that_throws_away_what_was_typed_before_it_asked_is_told_again() {
-    // As those do that ask for a password.
+    // Programs that ask for a password do this.
     let script = "import sys, termios; termios.tcflush(0, termios.TCIFLUSH); print(repr(sys.stdin.read()))";
     let spec = ProcessSpec { ..in_terminal("") };
     let spec = ProcessSpec { command: "python3".into(), args: vec!["-c".into(), script.into()], ..spec };

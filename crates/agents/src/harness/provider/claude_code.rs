@@ -1,7 +1,8 @@
 //! PURE: Claude Code, `claude -p --output-format stream-json`.
 //!
-//! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. Its own retries take minutes,
-//! told as `system`/`api_retry`. Nested in itself it refuses to start, and so it does as root unless told it is in a sandbox.
+//! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. The CLI's own retries take minutes,
+//! and are reported as `system`/`api_retry`. It refuses to start nested in itself, and as root unless told that it is in a
+//! sandbox.
 
 use super::super::allow::refuse;
 use super::super::event::AgentErrorKind;

@@ -1,7 +1,7 @@
 //! PURE: Codex CLI, `codex exec --json`.
 //!
-//! `error` lines are transient while it says "Reconnecting..."; an item of type `error` is a warning; messages come whole;
-//! the usage of `turn.completed` counts on over all turns of a thread.
+//! `error` lines are transient while they say "Reconnecting..."; an item of type `error` is a warning. Messages come whole. The
+//! usage of `turn.completed` accumulates over all turns of a thread.
 
 use super::super::digest::Digest;
 use super::super::event::{AgentErrorKind, Usage};
@@ -109,7 +109,7 @@ pub(super) const WORDS: Words = Words {
             &["hit your usage limit", "usage limit has been reached", "usage_limit_reached"],
         ),
         (AgentErrorKind::ContextLength, &["max_output_tokens"]),
-        // What it says of any failure of its service.
+        // Codex uses this phrase for any failure of its service.
         (AgentErrorKind::Overloaded, &["experiencing high demand"]),
     ],
     unknown_session: &["no rollout found for thread", "thread/resume failed"],
@@ -119,7 +119,8 @@ pub(super) const WORDS: Words = Words {
     exit_code: no_exit_code,
 };
 
-/// Of a setting that goes by argument. The system takes 128 KiB of one, its name and its end included.
+/// Longest value of a setting that is passed as an argument. The system allows 128 KiB for one argument with its name and its
+/// end.
 const MAX_VALUE_BYTES: usize = 131_000;
 
 struct Codex {
@@ -222,7 +223,7 @@ fn item_completed(item: Json, digest: &mut Digest) {
     }
 }
 
-/// What the item is; older versions called the field by a name of its own.
+/// The item's type. Older versions put it into the field `item_type`.
 fn kind_of<'a>(item: Json<'a>, kind: Json<'a>) -> Json<'a> {
     if kind.is_text() { kind } else { item.field("item_type") }
 }
@@ -261,10 +262,10 @@ fn tool_input(item: Json, kind: Json) -> Value {
     }
 }
 
-/// By its own sandbox, in which it runs any command: what its user's settings and rules would let out of it counts not. Its
-/// sandbox for files can't be put up inside of another, and ours holds them then. Its filter for the network can, so that its
-/// commands have none, whatever ours leaves the CLI itself. What its sandbox leaves read-only in the working directory is put back after
-/// the turn.
+/// Holds the turn by the CLI's own sandbox for commands; the user's settings and rules that would loosen it are ignored. Its file
+/// sandbox can't be nested in another one, so in our sandbox ours restricts the files. Its network filter can be nested, so its
+/// commands have no network, even if our sandbox grants it to the CLI itself. Files in the working directory that its sandbox
+/// leaves read-only are restored after the turn.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     unallowable(
         &wanted.allow,

@@ -1,7 +1,7 @@
 //! PURE: GitHub Copilot CLI, `copilot --output-format json`.
 //!
-//! The session id stands in the last line alone, so new sessions are given one. Events with an `agentId` are a sub-agent's.
-//! A run that was told to stop says `abort` and then reports `exitCode` 0. Tokens are not told.
+//! Only the last line has the session id, so new sessions are given one. Events with an `agentId` are a sub-agent's. A run that
+//! was told to stop prints `abort` and then reports `exitCode` 0. Tokens are not reported.
 
 use super::super::allow::refuse;
 use super::super::digest::Digest;
@@ -79,9 +79,9 @@ pub(super) const WORDS: Words = Words {
 #[derive(Default)]
 struct Copilot {
     is_aborted: bool,
-    /// Of the last model call that failed.
+    /// Failure of the last model call that failed.
     call: Option<Failure>,
-    /// What the session said went wrong.
+    /// Failure that the last session error reported.
     session_error: Option<Failure>,
     is_reasoning_told: bool,
 }
@@ -197,7 +197,7 @@ impl Copilot {
         if self.is_aborted {
             return digest.end(false, Some(Failure::new(AgentErrorKind::Unknown, "the turn was aborted")));
         }
-        // Whole: it tells an exit code. What went wrong after its last answer weighs more than a good one.
+        // A complete result line has an exit code. A failure after the last answer outweighs a good one.
         let Some(exit_code) = exit_code else { return };
         if exit_code == 0 && self.session_error.is_none() {
             return digest.end(true, None);
@@ -254,8 +254,8 @@ const MODES: [Option<Mode>; 4] = {
     ]
 };
 
-/// What is not allowed is refused in a run without a terminal; a denial weighs more than any allowance. Files it keeps to its
-/// folder and the temporary one by itself.
+/// The CLI refuses tools that are not allowed when it runs without a terminal. A denial outweighs any allowance. The CLI itself
+/// keeps file access to its folder and the temporary one.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     match wanted.permission {

@@ -1,7 +1,7 @@
 //! PURE: Gemini CLI, `gemini --output-format stream-json`.
 //!
-//! The answer comes in deltas only. A tool that failed has status `success` and no exit code. An exit code may be an HTTP
-//! status modulo 256 (145 is 401). Retries stand on stderr alone.
+//! The answer comes in deltas only. A failed tool has status `success` and no exit code. An exit code may be an HTTP status
+//! modulo 256 (145 is 401). Retries are reported on stderr only.
 
 use super::super::digest::Digest;
 use super::super::event::{AgentErrorKind, Usage};
@@ -136,7 +136,7 @@ impl Reader for Gemini {
     }
 }
 
-/// It is no launcher: it is run so that its output is whole.
+/// The CLI's script is not a launcher. It is run in a way that keeps its output whole.
 fn behind_launcher(file: &Path) -> Option<Program> {
     package(file, "@google", "gemini-cli")?;
     Some(whole_script(file))
@@ -176,7 +176,7 @@ fn result(line: Line, digest: &mut Digest) {
     }
     let [name, message, code] = error.fields(["type", "message", "code"]);
     let words = message.text().or(error.text()).unwrap_or_else(|| {
-        // What it said before, where its last line says nothing.
+        // An earlier failure gives the reason if the last line has none.
         digest.last_failure().map_or("the turn failed".into(), |failure| failure.message.clone().into())
     });
     let mut failure = WORDS.failure(code.whole(), words);
@@ -191,8 +191,8 @@ fn result(line: Line, digest: &mut Digest) {
     digest.end(false, Some(failure));
 }
 
-/// By its modes, and by a policy over all others: without it the model leaves "plan" by a tool that nobody has to approve, and
-/// its user's own policies count.
+/// Holds the turn by the CLI's modes, and by a policy above all others. Without the policy the model leaves "plan" by a tool that
+/// needs no approval, and the user's own policies count.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     let (mode, policy) = match wanted.permission {

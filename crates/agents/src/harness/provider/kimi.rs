@@ -1,7 +1,7 @@
 //! PURE: Kimi Code, `kimi --output-format stream-json --prompt=PROMPT`.
 //!
 //! It prints the messages of a chat, each whole, a tool's call together with its result. Its hint how to resume is its end of
-//! turn, and the only line that tells the session. A turn that failed has no line: its reason stands on stderr.
+//! turn, and the only line with the session id. A failed turn has no line of its own; stderr gives the reason.
 
 use super::super::digest::Digest;
 use super::super::event::AgentErrorKind;

@@ -1,5 +1,5 @@
-//! PURE: the lines that Claude Code made common: `system`, `assistant`, `user`, `stream_event`, `result`. Qwen Code prints
-//! the same with differences of its own, which [`Style`] names.
+//! PURE: the output format that Claude Code introduced: `system`, `assistant`, `user`, `stream_event`, `result`. Qwen Code
+//! prints the same with some differences, which [`Style`] names.
 
 use super::super::digest::Digest;
 use super::super::event::AgentErrorKind;
@@ -16,11 +16,11 @@ pub(crate) struct Messages {
     words: &'static Words,
     message: String,
     usage: MessageUsage,
-    /// The thinking of the message that is being read came in pieces.
+    /// Whether the thinking of the current message was streamed.
     is_thinking_told: bool,
-    /// The CLI retried and kept the words that it had already given.
+    /// The CLI retried a call, and kept the text that it had streamed before.
     kept_words: bool,
-    /// Of this run's results so far: there is one more when a task in the background has ended.
+    /// Turns of this run's results so far. Another result follows when a background task has ended.
     turns: u64,
 }
 
@@ -223,7 +223,7 @@ impl Messages {
         if structured.is_present() {
             digest.structured(structured.build());
         }
-        // Whole: it says what it is and whether it is an error, and holds the answer.
+        // A complete result has a subtype, a flag for errors, and the answer.
         let is_success = subtype.is("success")
             && is_error.flag() == Some(false)
             && (result.is_text() || structured.is_present());
@@ -285,7 +285,7 @@ fn task_started(line: Line, digest: &mut Digest) {
     }
 }
 
-/// Of a subscription; what is allowed is not worth a word.
+/// Handles the rate limit of a subscription. Only a rejection is reported.
 fn rate_limit(line: Line, digest: &mut Digest) {
     let [info] = line.fields(["rate_limit_info"]);
     let [status, kind, resets_at] = info.fields(["status", "rateLimitType", "resetsAt"]);

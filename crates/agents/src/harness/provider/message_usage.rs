@@ -1,36 +1,36 @@
-//! PURE: what a run of Claude Code or Qwen Code has used.
+//! PURE: usage of a run of Claude Code or Qwen Code.
 //!
-//! Each message tells its own usage, line by line again and corrected. Claude's `result` then tells the tokens of the answer's
-//! messages alone, without those of its sub-agents, and money counted on over the session; newer versions add what all models were
-//! asked since the last result, which counts where there were sub-agents. Qwen's counts the tokens on over the session.
+//! Each message reports its own usage; later lines of it repeat and correct the figures. Claude's `result` reports tokens of the
+//! main agent's messages only, without sub-agents, and money accumulated over the session. Newer versions add the usage of all
+//! models since the last result, which counts where there were sub-agents. Qwen's `result` accumulates tokens over the session.
 
 use super::super::digest::Digest;
 use super::super::event::Usage;
 use super::super::json::Json;
 
-/// Where the two differ.
+/// The CLI, because the two report usage differently.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Style {
     Claude,
     Qwen,
 }
 
-/// Messages of sub-agents that are told apart; further ones count with the last.
+/// Most messages of sub-agents that are counted separately; further ones are added to the last.
 const MAX_MESSAGES: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct MessageUsage {
     style: Style,
-    /// What the session had used before this turn: Qwen counts tokens on, Claude money.
+    /// Usage of the session before this turn. Qwen accumulates tokens over a session, Claude money.
     before: Usage,
     pub counted: Option<Usage>,
     /// Money of this run's results so far.
     cost: Option<f64>,
-    /// Of the messages since the last result that have ended.
+    /// Usage of the messages that have ended since the last result.
     ended: Usage,
-    /// Of the message that is being read.
+    /// Usage of the message that is being read.
     current: Option<Usage>,
-    /// Of the messages of sub-agents since the last result, which come among each other.
+    /// Usage of sub-agents' messages since the last result, by message id, because their lines interleave.
     others: Vec<(String, Usage)>,
 }
 
@@ -52,7 +52,7 @@ impl MessageUsage {
         self.ended = self.ended.plus(self.current.take().unwrap_or_default());
     }
 
-    /// What a line of the message that is being read says.
+    /// Takes the usage in a line of the message that is being read.
     pub(super) fn on_message(&mut self, usage: Option<Usage>, digest: &mut Digest) {
         if usage.is_some() {
             self.current = usage;
@@ -60,7 +60,7 @@ impl MessageUsage {
         }
     }
 
-    /// What a line of a sub-agent's message says.
+    /// Takes the usage in a line of a sub-agent's message.
     pub(super) fn on_other_message(&mut self, id: &str, usage: Option<Usage>, digest: &mut Digest) {
         let Some(usage) = usage else { return };
         let known = self.others.iter().rposition(|(other, _)| other == id);
@@ -86,7 +86,7 @@ impl MessageUsage {
         self.current
     }
 
-    /// What the end of turn says.
+    /// Takes the usage in a `result` line, the end of a turn.
     pub(super) fn on_result(&mut self, usage: Json, cost: Option<f64>, since: Json, digest: &mut Digest) {
         let (others, has_others) = (self.of_others(), !self.others.is_empty());
         let Some(told) = usage_of(usage) else { return };
@@ -134,7 +134,7 @@ fn models_of(models: Json) -> Option<Usage> {
     Some(models.values().filter_map(of_model).reduce(Usage::plus).unwrap_or_default())
 }
 
-/// What was written to the cache was read from the prompt like any other token.
+/// Tokens written to the cache count as input, because they were read from the prompt like any other token.
 pub(super) fn usage_of(usage: Json) -> Option<Usage> {
     if !usage.is_object() {
         return None;

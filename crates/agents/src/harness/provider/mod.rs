@@ -1,4 +1,4 @@
-//! PURE: one file per agent CLI. It holds the CLI's [`Descriptor`]: all that the harness knows of it.
+//! PURE: one file per agent CLI, which holds the CLI's [`Descriptor`]: everything that the harness knows about it.
 //!
 //! A provider is added by its file, its line in the list below and recordings of it in fixtures/streams: names, types, help
 //! texts, the doctor, the tables of docs/agents.md and the tests follow from these.
@@ -68,7 +68,7 @@ macro_rules! providers {
                 }
             }
 
-            /// What is known of it.
+            /// Everything that the harness knows about this CLI.
             pub fn descriptor(self) -> &'static Descriptor {
                 match self {
                     $(Provider::$variant => &$file::DESCRIPTOR,)*
@@ -79,27 +79,27 @@ macro_rules! providers {
 }
 each_provider!(providers);
 
-/// All that the harness knows of one agent CLI.
+/// Everything that the harness knows about one agent CLI.
 pub struct Descriptor {
-    /// As its makers write it.
+    /// Name of the CLI as its makers write it.
     pub title: &'static str,
     /// The name of the program on PATH.
     pub program: &'static str,
     /// The command that installs it.
     pub install: &'static str,
-    /// How it is started for a turn.
+    /// Makes the launch of a turn.
     pub launch: fn(&Wanted) -> Result<Launch, Error>,
     /// Holds a turn to its level by the CLI's own means, or says why it can't be held.
     pub hold: fn(&Wanted, &mut Launch) -> Result<(), Error>,
-    /// The same for a session over the Agent Client Protocol.
+    /// Modes that hold a session over the Agent Client Protocol to its level.
     pub modes: Modes,
-    /// The same in our sandbox, where its own means fail in there.
+    /// Modes in our sandbox, if the CLI's own means fail inside of it.
     pub modes_in_sandbox: Option<Modes>,
-    /// Variables that would let it do more than a level below "auto" says.
+    /// Variables that would let the CLI do more than a level below "auto" allows.
     pub switches: &'static [&'static str],
-    /// Variables that the launch looks at.
+    /// Environment variables that the launch reads.
     pub reads: &'static [&'static str],
-    /// What it must write wherever it works: see `workspace`.
+    /// State files that the CLI must be able to write in any working directory: see `workspace`.
     pub state: &'static [&'static str],
     /// In a sandbox, a state folder of the run's own in place of one that holds configuration too: see `own_place`.
     pub own_state: Option<OwnState>,
@@ -110,27 +110,27 @@ pub struct Descriptor {
     /// Whether it takes this schema by a flag of its own.
     pub takes_schema: fn(&Value) -> bool,
     pub session: SessionPolicy,
-    /// What it tells of what its turns use: which budgets it can be held to.
+    /// The usage that the CLI reports, which decides the budgets that it can be held to.
     pub accounting: Accounting,
-    /// The variables, besides HOME, that decide whose account it works on.
+    /// The variables, besides HOME, that decide the account that the CLI works on.
     pub account: &'static [&'static str],
-    /// Where it keeps what a session has used, if it counts on over a session's turns.
+    /// Log in which the CLI keeps a session's usage, if it counts on over a session's turns.
     pub session_log: Option<&'static SessionLog>,
-    /// What it writes for a session, where that can be taken to another machine.
+    /// Files that the CLI writes for a session, if they can be taken to another machine.
     pub session_files: Option<&'static SessionFiles>,
-    /// It exits before its last lines are through the pipe, and they are lost if that has no room for them.
+    /// The CLI exits before its last lines are through the pipe. They are lost if the pipe has no room for them.
     pub exits_early: bool,
-    /// Its own words for what goes wrong.
+    /// Phrases that the CLI uses for failures.
     pub words: &'static Words,
 }
 
-/// How a CLI names its sessions.
+/// The origin of session ids.
 pub enum SessionPolicy {
-    /// It tells the id of a new session at its start.
+    /// The CLI reports the id of a new session at its start.
     Told,
-    /// It tells the id only at its end, and takes one that is chosen for it.
+    /// The CLI reports the id only at its end, and accepts an id that is chosen for it.
     Chosen,
-    /// As [`SessionPolicy::Told`]; the beginning of an id finds the session.
+    /// Like [`SessionPolicy::Told`], but the beginning of an id is enough to find the session.
     ByPrefix,
 }
 
@@ -139,7 +139,7 @@ pub trait Reader: Send + Sync {
     /// Reports one line of stdout, a JSON object; `false`: it is no event of this provider.
     fn line(&mut self, line: Line, digest: &mut Digest) -> bool;
 
-    /// What the session has used over all its turns, where the CLI counts on: the next turn's `before`.
+    /// Usage of the session over all its turns, for CLIs that count on. It is the next turn's `before`.
     fn counted(&self) -> Option<Usage> {
         None
     }

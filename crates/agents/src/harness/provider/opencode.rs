@@ -1,7 +1,7 @@
 //! PURE: opencode, `opencode run --format json`.
 //!
-//! It has no end of turn of its own until `done`, which older versions lack: a `step_finish` with reason `stop` is the last
-//! step. Tools are told when they are done. A model that answers with rubbish makes it loop for ever, step after empty step.
+//! Its end of turn is `done`. Older versions lack it: there a `step_finish` with reason `stop` is the last step. Tools are
+//! reported when they are done. A model that answers with rubbish makes it loop for ever, one empty step after the other.
 
 use super::super::digest::Digest;
 use super::super::event::{AgentErrorKind, Usage};
@@ -61,9 +61,9 @@ const MAX_CONTINUED: u32 = 5;
 
 #[derive(Default)]
 struct Opencode {
-    /// Whether the step that runs brought anything.
+    /// Whether the current step produced anything.
     is_fruitful: bool,
-    /// How often it told itself to go on since it last did anything.
+    /// How often the CLI has told itself to continue since it last did any work.
     continued: u32,
 }
 
@@ -260,12 +260,13 @@ fn asking(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<(&'st
 
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// By an agent of our own, in the configuration that the CLI reads last; what its user has there is kept. Its rules come after all
-/// others, and the last rule counts. Its name is the run's: rules for it can't stand in a configuration before.
+/// Holds the turn by an agent of our own, in the configuration that the CLI reads last; the user's part of it is kept. The
+/// agent's rules come after all others, and the last rule counts. Its name is that of the run's folder, so no earlier
+/// configuration can have rules for it.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     allowable_in_sandbox(&wanted.allow, wanted.is_sandboxed)?;
     if wanted.permission == Level::Auto {
-        // What would ask is refused in a run without a terminal.
+        // Without a terminal opencode refuses an action that it would have to ask about.
         launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);
         return Ok(());
     }
@@ -277,7 +278,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         for glob in &wanted.allow {
             put(&mut commands, glob, "allow");
         }
-        // Where the output goes is not looked at otherwise.
+        // Deny redirection, because opencode does not check the target of the output otherwise.
         put(&mut commands, "*>*", "deny");
         put(&mut rules, "bash", commands);
     }

@@ -73,10 +73,10 @@ const COMPACTION: &str = "compaction";
 
 #[derive(Default)]
 struct Pi {
-    /// How the last message of the model ended; `None` before there was one.
+    /// The end of the model's last message; `None` before the first one.
     last: Option<Ending>,
     is_thinking_told: bool,
-    /// The agent ended, and has not begun again.
+    /// The agent has ended, and has not begun again.
     is_over: bool,
 }
 
@@ -136,7 +136,7 @@ impl Reader for Pi {
                 }
             }
             b"agent_end" => self.agent_end(line, digest),
-            // To make room for the rest of the turn, or for the next one.
+            // Compaction makes room for the rest of the turn, or for the next one.
             b"compaction_start" => {
                 digest.background_begins(COMPACTION, "the compaction of its conversation", false)
             }
@@ -208,7 +208,7 @@ impl Pi {
         });
     }
 
-    /// What was said of the end of the turn before counts again, unless the turn goes on.
+    /// After compaction the previous end of turn counts again, unless the turn continues.
     fn compaction_end(&mut self, line: Line, digest: &mut Digest) {
         let [will_retry, error] = line.fields(["willRetry", "errorMessage"]);
         if let Some(words) = error.text().filter(|words| !words.is_empty()) {
@@ -264,7 +264,8 @@ fn exit_code_in(output: &str) -> Option<i64> {
     output.lines().next_back()?.strip_prefix("Command exited with code ")?.trim().parse().ok()
 }
 
-/// By the tools that it has, it asks nobody: some that only read, or some without a shell, which write where the kernel lets them.
+/// Holds the turn by its tools, because pi asks nobody: tools that only read, or tools without a shell, which write where the
+/// kernel lets them.
 fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     const READING: &[&str] = &["read", "grep", "find", "ls"];
     const WRITING: &[&str] = &["read", "edit", "write", "grep", "find", "ls"];

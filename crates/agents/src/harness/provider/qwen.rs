@@ -1,7 +1,7 @@
 //! PURE: Qwen Code, `qwen --output-format stream-json`: Claude's lines with differences of its own.
 //!
-//! A failed model call is told as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the words
-//! given before it may stand in the answer once more.
+//! A failed model call is reported as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the
+//! text of the first try may be in the answer once more.
 
 use super::super::event::{AgentErrorKind, Usage};
 use super::super::failure::Words;

@@ -4,7 +4,7 @@ fn zone(name: &str) -> TimeZone {
     TimeZone::get(name).unwrap()
 }
 
-/// What the words mean for who hears them then, in Berlin.
+/// The time that these words mean at `now` on a machine in Berlin.
 fn heard(words: &str, now: &str) -> Option<String> {
     let at = Reset::parse(words)?.resolve(now.parse().unwrap(), &zone("Europe/Berlin"))?;
     Some(at.to_string())

@@ -59,7 +59,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn make_writable(folder: &Path) {
-    // What can't be changed is told by the removal.
+    // An error is ignored here: the removal that follows fails and reports it.
     let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {

@@ -1,7 +1,8 @@
-//! Runs git so that it asks nobody, runs nothing of the repository's, and tells no secret.
+//! Runs git without prompts, without programs of the repository, and without revealing secrets.
 //!
-//! What the user of this worker has set up for git holds (keys, proxies, certificates), but for hooks and monitors: a path that is
-//! relative would be the repository's. A login goes by the environment to a helper that answers for its own host alone.
+//! The git configuration of the worker's user applies (keys, proxies, certificates), except for hooks and monitors: a relative
+//! path in it would lead into the repository. A login is passed in the environment to a helper that answers for its own host
+//! only.
 
 use crate::source::{Address, SiteLogin};
 use ground::error::{Error, ErrorCode};
@@ -10,13 +11,13 @@ use process::{ProcessSpec, spawn};
 use std::path::Path;
 use std::time::Duration;
 
-/// The whole of one command; what is silent ends far earlier.
+/// Time limit of a whole command; a silent one ends far earlier.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 const KILL_GRACE: Duration = Duration::from_millis(500);
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
 const MAX_TOLD_BYTES: usize = 1000;
 
-/// Nobody is asked, and messages are in English.
+/// Environment variables that switch all prompts off, and make messages English.
 const UNASKED: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", "false"),
@@ -25,7 +26,7 @@ const UNASKED: [(&str, &str); 6] = [
     ("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file"),
     ("LC_ALL", "C"),
 ];
-/// Settings that hold for every command, whatever configuration says.
+/// Settings of every command, which override any configuration.
 const SETTINGS: [(&str, &str); 5] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -53,15 +54,15 @@ const REMOVED: [&str; 14] = [
 /// A script of ours, the same for all: what it answers stands in the environment.
 const HELPER: &str = r#"!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SHEEPDOG_GIT_USER" "$SHEEPDOG_GIT_PASSWORD"; }; f"#;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GitFault {
-    /// The remote has no such ref, or does not give it.
+    /// The remote does not have this ref, or refuses it.
     MissingRef,
-    /// There is none on this machine.
+    /// git is not installed on this machine.
     NoGit(String),
     Idle(Duration),
-    /// What it said, without secrets.
+    /// Another error; `told` is git's output, without secrets.
     Other {
         kind: &'static str,
         told: String,
@@ -80,13 +81,13 @@ impl Git {
         Git { idle_timeout, address: address.clone(), redactor: Redactor::new(secrets) }
     }
 
-    /// What it printed.
+    /// Runs a command and returns its output.
     pub(super) async fn run(&self, at: Option<&Path>, args: &[&str]) -> Result<String, Error> {
         let printed = self.spawn(at, args, environment(None)).await;
         printed.map_err(|fault| fault.into_error(&self.address))
     }
 
-    /// The one command that gets to know the login.
+    /// Fetches. This is the only command that gets the login.
     pub(super) async fn fetch(&self, at: &Path, args: &[&str]) -> Result<(), GitFault> {
         self.spawn(Some(at), args, environment(self.address.login.as_ref())).await.map(drop)
     }
@@ -165,7 +166,7 @@ impl GitFault {
     }
 }
 
-/// By what git says in English, which `LC_ALL` asks for.
+/// Classifies a failure by git's English messages, which `LC_ALL` asks for.
 fn classify(stderr: &str) -> GitFault {
     let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if says(&["couldn't find remote ref", "not our ref", "unadvertised object", "no such remote ref"]) {

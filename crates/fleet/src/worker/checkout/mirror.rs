@@ -1,4 +1,4 @@
-//! A repository as this machine knows it: bare, shared by all workers that use the same folder, one of which fetches at a time.
+//! This machine's bare copy of a repository. All workers that use the same folder share it, and one of them fetches at a time.
 
 use super::folder::{digest, make_private, try_lock, unusable};
 use super::git::{Git, GitFault};
@@ -9,9 +9,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Between two looks at a lock that another worker has. Its fetch is bounded, and ends with it.
+/// Pause between two tries for a lock that another worker has. That worker's fetch has a time limit, and the lock ends with it.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Where git notes what was asked for first. A ref would not do: it prunes one whose name differs from the remote's.
+/// File in which git notes the fetched commit. A ref can't be used: git prunes a ref whose name differs from the remote's.
 const FETCHED: &str = "FETCH_HEAD";
 
 pub(super) struct Mirror<'a> {

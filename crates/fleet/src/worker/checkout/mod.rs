@@ -1,17 +1,17 @@
 //! A job's own copy of a repository.
 //!
 //! ```text
-//! mirrors/<address>.git    bare, fetched into; one a repository, its lock held while something is fetched
+//! mirrors/<address>.git    bare, fetched into; one per repository, its lock held during a fetch
 //! checkouts/<job>          a clone that borrows the mirror's objects; its lock is held as long as an attempt works in it
 //! ```
 //!
-//! A checkout is a repository of its own, not one of `git worktree`: those share configuration, hooks and refs with the mirror,
-//! and what an agent writes there would be run by the next git of this worker, outside of any sandbox. An agent that may
-//! write in its checkout alone can commit in it, and change nothing that another job sees. The mirror is never pruned of
-//! objects: checkouts borrow them.
+//! A checkout is a repository of its own, not one of `git worktree`. Worktrees share configuration, hooks and refs with the
+//! mirror, and the next git of this worker would run what an agent wrote there, outside of any sandbox. An agent that may write
+//! only in its checkout can commit in it, and changes nothing that another job sees. Objects of the mirror are never pruned,
+//! because checkouts borrow them.
 //!
-//! Locks are the kernel's, so they end with their process. A lock file says what its checkout is, so that an attempt that has to
-//! go on where a lost one left off finds its files; what nobody came back for goes a day later.
+//! Locks are the kernel's, so they end with their process. A lock file describes its checkout, so that an attempt that
+//! continues a lost one finds its files. A checkout that no attempt continues is removed a day later.
 
 mod folder;
 mod git;
@@ -33,16 +33,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A lost attempt's checkout waits so long for the one that goes on in it.
+/// Time for which the checkout of a lost attempt is kept for the attempt that continues in it.
 const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
-/// Copies of one job on one machine: more than one only while a worker that is fenced has not noticed yet, or when one was kept.
+/// Most copies of one job on one machine. There is more than one only until a fenced worker has noticed, or when one was kept.
 const MAX_COPIES: u32 = 100;
 
-/// Where and how a worker keeps repositories.
+/// Options for the repositories of a worker.
 #[derive(Clone, Debug)]
 pub struct GitPlace {
     pub folder: PathBuf,
-    /// A git that says nothing for so long is ended.
+    /// A git command without output for this long is ended.
     pub idle_timeout: Duration,
 }
 
@@ -58,14 +58,14 @@ impl GitPlace {
     }
 }
 
-/// What became of the attempt that worked in a checkout.
+/// The further use of a checkout after its attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaving {
-    /// Nobody needs it any more.
+    /// The checkout is not needed any more.
     Over,
-    /// The next attempt may go on in it.
+    /// The next attempt may continue in the checkout.
     GoesOn,
-    /// Its user wants to look at it.
+    /// The user wants to look at the checkout.
     Kept,
 }
 
@@ -74,13 +74,13 @@ pub(super) struct Checkout {
     path: PathBuf,
     lock_path: PathBuf,
     commit: String,
-    /// It has the files that the attempt before left.
+    /// Whether the checkout has the files of the previous attempt.
     goes_on: bool,
-    /// Until it was left.
+    /// The lock, until the attempt has left the checkout.
     lock: Mutex<Option<File>>,
 }
 
-/// What a lock file says of its checkout, once that is whole.
+/// Content of the lock file of a complete checkout.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Note {
     source: String,
@@ -224,7 +224,7 @@ async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::
                 .map(|note| note.commit);
             if left.is_none() {
                 remove(&path)?;
-                // What was left there is noted no longer.
+                // Clear the note, because the checkout that it describes was removed.
                 lock.set_len(0)?;
             }
             return Ok(Claimed { path, lock_path, lock, left });

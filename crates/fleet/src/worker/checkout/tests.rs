@@ -76,7 +76,7 @@ async fn a_branch_a_tag_and_a_commit_are_checked_out_and_gone_afterwards() {
     assert_eq!(git(head.path(), &["rev-parse", "origin/main"]), head.commit());
     let tag = scene.make("b", Some("v1")).await.unwrap();
     assert_eq!(text(&tag), "one");
-    // What is here already needs no remote.
+    // A commit that was fetched before needs no remote.
     std::fs::rename(scene.origin(), scene.root.path().join("away")).unwrap();
     let commit = scene.make("c", Some(tag.commit())).await.unwrap();
     assert_eq!(text(&commit), "one");
@@ -148,7 +148,7 @@ async fn hooks_that_a_relative_path_would_take_from_the_repository_are_not_run()
     git(&scene.origin(), &["add", "."]);
     git(&scene.origin(), &["commit", "-qm", "hooks"]);
     let checkout = scene.make("a", None).await.unwrap();
-    // As a worker's user has it who likes the hooks of repositories.
+    // The worker's user has enabled the hooks of repositories.
     git(checkout.path(), &["-c", "core.hooksPath=hooks", "checkout", "-q", "--detach", "HEAD"]);
     assert!(sign.exists(), "the hook works");
     std::fs::remove_file(&sign).unwrap();
@@ -252,7 +252,7 @@ async fn an_attempt_that_goes_on_finds_its_files_and_one_that_begins_anew_does_n
     let lost = scene.make("a", None).await.unwrap();
     std::fs::write(lost.path().join("work"), "half").unwrap();
     let path = lost.path().to_owned();
-    // As the end of its process does.
+    // Dropping releases the lock, as the end of the process would.
     drop(lost);
     let source = scene.source(None);
     let next = Checkout::make(&scene.place, "a", &source, true).await.unwrap();

@@ -1,4 +1,5 @@
-//! What a guard costs: time per run against a bare posix_spawn, memory, and how long the last process of a tree lives on.
+//! Measures the cost of a guard: time per run against a bare posix_spawn, memory, and the delay until a tree's last process is
+//! gone.
 //! Run by hand: `cargo test --lib guard::tests::cost -- --ignored --nocapture --test-threads 1`.
 
 use super::survival::{alive, grow, last_event};
@@ -14,7 +15,7 @@ fn median(mut values: Vec<Duration>) -> Duration {
     values[values.len() / 2]
 }
 
-/// The same without a guard: spawn, wait.
+/// The baseline without a guard: spawn, wait.
 fn bare() {
     let environment: [&CStr; 0] = [];
     let actions = PosixSpawnFileActions::init().unwrap();

@@ -1,5 +1,5 @@
-//! A run in a cgroup of its own, with a real one. It takes a superuser to hand a cgroup to an ordinary user, so elsewhere
-//! these tests say that they did not happen.
+//! A run in a real cgroup of its own. Only a superuser can delegate a cgroup to an ordinary user, so elsewhere these tests
+//! report that they were skipped.
 
 use super::survival::{BEHAVIOURS, USER, kill_all_of, open_program, start_host, until_gone};
 use nix::unistd::{Gid, Uid, chown, getuid};

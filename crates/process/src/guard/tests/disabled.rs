@@ -1,5 +1,6 @@
-//! Guards that a program of the same user tries to disable: without descriptors, stopped, killed; each guard alone and both, while
-//! the host lives and when it is killed. Only both killed at the same instant is more than two guards can hold.
+//! Guards that a program of the same user tries to disable: without descriptors, stopped, or killed; each guard alone and both,
+//! while the host lives and when it is killed. Two guards survive all of these, except that both are killed at the same
+//! instant.
 
 use super::survival::{Tree, alive, grow, host, kill_all_of, last_event, until_gone};
 use super::*;
@@ -32,7 +33,7 @@ impl Attack {
             Attack::None => {}
             Attack::NoFiles => {
                 let mut command = Command::new("prlimit");
-                // As whom the guard runs: a superuser without all privileges may not do it to others.
+                // Run as the guard's user: a superuser without all privileges may not do it to other users.
                 let owner = fs::metadata(format!("/proc/{pid}")).unwrap().uid();
                 command.uid(owner).gid(owner).args(["--nofile=0:0", "--pid"]).arg(pid.to_string());
                 assert!(command.status().unwrap().success());
@@ -108,7 +109,7 @@ async fn the_end_of_a_program_is_seen_although_both_guards_were_stopped() {
 #[test]
 fn nobody_of_the_same_user_may_debug_a_guard() {
     if !nix::unistd::getuid().is_root() {
-        // What can't be debugged belongs to root in /proc: told apart from an ordinary user's only.
+        // A process that can't be debugged belongs to root in /proc, which is a difference for ordinary users only.
         return;
     }
     let (mut host, token) = host("plain", "auto");

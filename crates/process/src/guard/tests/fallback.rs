@@ -1,5 +1,5 @@
-//! What becomes of a run where memory files may not be executed: real machines like that, made of namespaces. Where
-//! namespaces are forbidden themselves, these tests say so and end.
+//! Runs on systems where memory files may not be executed: real machines like that, made of namespaces. Where namespaces are
+//! forbidden themselves, these tests say so and end.
 
 use super::strict::is_allowed;
 use super::survival::last_event;
@@ -30,7 +30,7 @@ async fn as_restricted_host() {
     }
 }
 
-/// What a host prints whose PID namespace forbids executable memory files, after `setup` in a mount namespace of its own.
+/// The output of a host whose PID namespace forbids executable memory files, after `setup` in a mount namespace of its own.
 fn restricted_host(setup: &str) -> String {
     let script = format!("echo 2 > /proc/sys/vm/memfd_noexec && {setup} && exec \"$@\"");
     let mut command = Command::new("unshare");

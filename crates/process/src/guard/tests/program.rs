@@ -67,7 +67,7 @@ fn is_alive(pid: i32) -> bool {
     }
 }
 
-/// Waits for what happens in another process; the bound is for a machine under load.
+/// Waits for an event in another process; the time limit is for a machine under load.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -235,7 +235,7 @@ async fn the_program_keeps_the_hosts_niceness_and_its_turns() {
     let text = output(process);
     let (stat, sched) = text.split_once('\n').unwrap();
     assert_eq!(nice(stat), nice(&own));
-    // Where the kernel tells the length of turns, the program's is the common one.
+    // Some kernels report the length of a scheduler slice. Then the program's is the common one.
     let turn = |sched: &str| {
         sched
             .lines()
@@ -252,7 +252,7 @@ async fn strays_are_killed_and_counted_when_the_program_ends() {
     let (exit, count) = end(&mut process).await;
     assert_eq!(exit.status, 0);
     assert_eq!((count.strays_killed, count.left), (3, 0));
-    // Nobody holds the pipe: it ends.
+    // No process holds the pipe, so it ends.
     assert_eq!(output(process).lines().count(), 1);
 }
 
@@ -306,7 +306,7 @@ async fn kill_ends_the_whole_tree_at_once() {
     assert!(count.strays_killed >= 2, "{count:?}");
     assert!(pids.iter().all(|pid| !is_alive(*pid)));
     assert!(began.elapsed() < LONG_BEFORE_IT_ENDS, "{:?}", began.elapsed());
-    // Once more is the same.
+    // A second kill changes nothing.
     process.lifeline.kill();
     assert_eq!(process.lifeline.next().await, GuardEvent::Gone(count));
 }

@@ -1,4 +1,4 @@
-//! Nobody survives: trees that are hard to get rid of, against every way in which a run or its supervisors can end.
+//! No process survives: trees that are hard to kill, against every way in which a run or its supervisors can end.
 
 use super::super::launch::launch_by;
 use super::*;
@@ -99,7 +99,7 @@ pub(super) fn alive(token: &str) -> Vec<i32> {
     pids.filter(with_token).collect()
 }
 
-/// Waits for all to be gone; returns how long that took, or who is left.
+/// Waits until all processes are gone; returns the time taken, or the pids that are left.
 pub(super) fn until_gone(token: &str) -> Result<Duration, Vec<i32>> {
     let began = Instant::now();
     loop {
@@ -142,7 +142,7 @@ async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> 
     Tree { token, process, guards: (outer, inner), lived }
 }
 
-/// What is left of a tree that has been ended, and that the guards are gone too.
+/// Asserts that all processes of an ended tree are gone.
 fn assert_gone(behaviour: &str, end: &str, token: &str, lived: usize) {
     match until_gone(token) {
         Ok(_) => {}
@@ -153,7 +153,7 @@ fn assert_gone(behaviour: &str, end: &str, token: &str, lived: usize) {
     }
 }
 
-/// So that a failed test leaves nobody behind either.
+/// Kills the survivors, so that a failed test leaves no processes behind.
 pub(super) fn kill_all_of(pids: &[i32]) {
     for pid in pids {
         let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
@@ -164,7 +164,7 @@ fn sigkill(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
 
-/// What the program leaves behind is killed as soon as it has exited.
+/// The last event of a run. Processes that the program leaves behind are killed as soon as it has exited.
 pub(super) async fn last_event(process: &mut GuardedProcess) -> GuardEvent {
     loop {
         match process.lifeline.next().await {
