@@ -64,14 +64,14 @@ pub const PATH_IS_NO_LINK: u64 = 1 << 62;
 /// Offset of the lists in a sandbox section: ports, the paths' rights, the filter; see [`Header`].
 pub const SANDBOX_HEAD_BYTES: usize = 40;
 
-/// The fixed part of a spawn request. Behind it follow `body_bytes`: the sandbox section, then strings, each ending in NUL:
-/// program path, working directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables`
-/// strings, the sandbox's paths.
+/// The fixed part of a spawn request. `body_bytes` follow: the sandbox section, then strings, each ending in NUL: program path,
+/// working directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables` strings, the sandbox's
+/// paths.
 ///
-/// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own
-/// `struct landlock_ruleset_attr`; then three u32 (paths, ports, instructions of the filter) and four bytes of nothing; then
-/// a u64 for each port that may be connected to, a u64 of rights for each path (with the bits above for how it is opened), and eight bytes for each instruction of a
-/// seccomp filter.
+/// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own `struct
+/// landlock_ruleset_attr`; then come three u32 (paths, ports, instructions of the filter) and four unused bytes. Then come a u64
+/// for each port that may be connected to, a u64 of rights for each path (with the bits above for how it is opened), and eight
+/// bytes for each instruction of a seccomp filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub flags: u32,
