@@ -74,7 +74,7 @@ impl Handler for Receiver {
 
     fn on_notification(&mut self, method: &str, params: &str) {
         if method == "session.event" {
-            // The notification has an unknown form, otherwise an earlier branch would have handled it.
+            // The notification has an unknown form, otherwise `take_frame` would have handled it.
             self.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
             return;
         }
