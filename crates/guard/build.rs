@@ -25,7 +25,7 @@ fn main() -> Result<(), String> {
 fn build_guard(guard: &Path) -> Result<(), String> {
     let mut problems = String::new();
     for linker in [Linker::Bundled, Linker::C] {
-        // A program that an earlier build left must not be taken for this build's.
+        // Remove the program of an earlier build, so that it is not mistaken for this build's.
         let _ = fs::remove_file(guard);
         let output = compile(guard, linker)?.output();
         match output {
@@ -66,7 +66,7 @@ fn compile(guard: &Path, linker: Linker) -> Result<Command, String> {
         "debug-assertions=off",
         "overflow-checks=off",
         "force-unwind-tables=no",
-        // At a fixed address: nothing to relocate, one page fewer to write.
+        // A fixed address: no relocations, and one page fewer to write.
         "relocation-model=static",
         "target-feature=+crt-static",
     ];

@@ -1,4 +1,4 @@
-//! What crosses for sessions. Names and order as in lib/harness/session.ts.
+//! The types and functions that sessions pass to and from JavaScript. Names and order match lib/harness/session.ts.
 
 use super::agent::{AgentSpec, to_agent};
 use super::budget::NativeBudget;
@@ -25,15 +25,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc::unbounded_channel;
 
-/// Checked options of a session; what is absent has the core's default.
+/// Checked options of a session. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct OpenSpec {
     pub agent: AgentSpec,
-    /// Commands that may run unasked, as globs.
+    /// Globs of the commands that may run without a permission request.
     pub commands: Option<Vec<String>>,
     pub allow: Vec<RuleSpec>,
     pub deny: Vec<RuleSpec>,
-    /// Whether the host answers what the rules leave open.
+    /// Whether the host answers permission requests that the rules leave open.
     pub has_handler: bool,
     pub permission_timeout_ms: Option<Millis>,
     pub servers: Vec<McpServerSpec>,
@@ -49,7 +49,7 @@ pub struct RuleSpec {
     pub path: Option<String>,
 }
 
-/// With `url`: over HTTP; else a program.
+/// An MCP server: reached over HTTP when `url` is set, otherwise started as a program.
 #[napi(object, object_to_js = false)]
 pub struct McpServerSpec {
     pub name: String,
@@ -70,17 +70,17 @@ pub struct PairSpec {
 #[napi(object, object_to_js = false)]
 pub struct PromptSpec {
     pub text: String,
-    /// A JSON Schema, as JSON.
+    /// A JSON Schema as JSON text.
     pub schema: Option<String>,
     pub idle_timeout_ms: Option<Millis>,
     pub tool_idle_timeout_ms: Option<Millis>,
     pub timeout_ms: Option<Millis>,
-    /// Whether what goes on behind the turn is waited for.
+    /// Whether to wait for work that goes on after the turn.
     pub waits: bool,
     pub has_listener: bool,
 }
 
-/// One a JavaScript environment: its sessions end with it.
+/// One per JavaScript environment. Its sessions end with the environment.
 #[napi]
 pub struct SessionHost {
     sessions: Guests<WeakSession>,
@@ -136,13 +136,14 @@ pub struct NativeSession {
     session: Arc<Mutex<Option<Session>>>,
     switch: Arc<AbortSwitch>,
     sessions: Guests<WeakSession>,
-    /// Channels of events that somebody reads.
+    /// Channels of events that are being read. The flag becomes true when the reader leaves.
     listeners: Mutex<HashMap<u32, Arc<AtomicBool>>>,
 }
 
 #[napi]
 impl NativeSession {
-    /// Opens it: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the questions, one JSON a line: `{ question }`, `{ withdrawn }` or `{ stopped }`.
+    /// Opens the session: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the permission requests as
+    /// one JSON text per line: `{ question }`, `{ withdrawn }` or `{ stopped }`.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn open<'env>(
         &self,
@@ -188,13 +189,13 @@ impl NativeSession {
         })
     }
 
-    /// Gives the opening up.
+    /// Gives up opening the session.
     #[napi]
     pub fn abort(&self) {
         self.switch.abort();
     }
 
-    /// Sends a prompt; faults come by its promise.
+    /// Sends a prompt. Errors are reported by the turn's promise.
     #[napi]
     pub fn start(&self, spec: PromptSpec) -> NativeTurn {
         let started = self.opened().and_then(|session| {
@@ -204,7 +205,7 @@ impl NativeSession {
         NativeTurn::of(started)
     }
 
-    /// All events from here on, one JSON a line; returns the channel's number.
+    /// Delivers all later events, one JSON text per line. Returns the channel's number.
     #[napi]
     pub fn events(&self, delivery: &Delivery) -> u32 {
         let channel = delivery.multiplexer.open();
@@ -217,7 +218,7 @@ impl NativeSession {
         id
     }
 
-    /// Nobody reads this channel of events any more.
+    /// Ends the delivery of events to this channel.
     #[napi]
     pub fn leave(&self, channel: u32) {
         let is_left = lock(&self.listeners).remove(&channel);
@@ -226,7 +227,7 @@ impl NativeSession {
         }
     }
 
-    /// A call of one of the caller's tools begins or has ended.
+    /// A call of one of the caller's tools begins (`begins`) or has ended.
     #[napi]
     pub fn own_tool(&self, begins: bool) {
         if let Ok(session) = self.opened() {
@@ -234,7 +235,8 @@ impl NativeSession {
         }
     }
 
-    /// `answer`: `allow`, `allow-always`, `reject`, or with `isOption` the id of an option. `problem`: the handler failed.
+    /// Answers a permission request. `answer`: `allow`, `allow-always` or `reject`; with `isOption` the id of an option.
+    /// `problem`: the error of a handler that failed.
     #[napi]
     pub fn answer(&self, id: String, answer: String, is_option: bool, problem: Option<String>) {
         let Ok(session) = self.opened() else { return };
@@ -248,13 +250,13 @@ impl NativeSession {
         session.answer(&id, answer);
     }
 
-    /// The modes, as JSON.
+    /// The session's modes as JSON.
     #[napi]
     pub fn modes(&self) -> String {
         self.opened().map_or_else(|_| "[]".to_owned(), |session| json!(session.modes()).to_string())
     }
 
-    /// The options, as JSON.
+    /// The session's options as JSON.
     #[napi]
     pub fn options(&self) -> String {
         self.opened().map_or_else(|_| "[]".to_owned(), |session| json!(session.options()).to_string())
@@ -269,7 +271,7 @@ impl NativeSession {
         answered(env, self.opened().map(|session| session.set_mode(mode)))
     }
 
-    /// `value` as JSON.
+    /// Sets an option. `value` is JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn set_option<'env>(
         &self,
@@ -324,7 +326,7 @@ impl Drop for NativeSession {
     }
 }
 
-/// The order was given; its answer is the promise.
+/// A promise for the agent's answer to a request that was sent.
 fn answered<'env>(
     env: &'env Env,
     answer: Result<impl acp::Answered, Error>,

@@ -1,4 +1,5 @@
-//! What crosses for an agent, for a turn or a session. Names and order as in lib/harness/request.ts.
+//! The types that an agent's options have on their way from JavaScript, for turns and sessions. Names and order match
+//! lib/harness/request.ts.
 
 use super::budget::{PricesSpec, to_caps};
 use super::option::{Containment, Level, Millis};
@@ -8,16 +9,16 @@ use agents::harness::{AgentRequest, Provider};
 use ground::error::Error;
 use napi_derive::napi;
 
-/// Checked options that turns and sessions share; what is absent has the core's default.
+/// Checked options that turns and sessions share. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct AgentSpec {
     pub provider: String,
     pub binary: Option<Vec<String>>,
     pub cwd: Option<String>,
     pub env: Vec<VariableChange>,
-    /// Inherit these names alone.
+    /// Inherit only the variables with these names.
     pub inherit_only: Option<Vec<String>>,
-    /// A worker thread's own environment, instead of the process's.
+    /// The environment of a worker thread, which replaces that of the process.
     pub inherited: Option<Vec<VariableChange>>,
     pub kill_grace_ms: Option<Millis>,
     pub containment: Option<Containment>,

@@ -1,4 +1,4 @@
-//! What crosses for what agents may use. Names as in lib/harness/budget.ts.
+//! The types that budgets and prices have on their way from JavaScript. Names match lib/harness/budget.ts.
 
 use agents::harness::Budget;
 use agents::harness::spending::{Caps, Prices};
@@ -29,7 +29,7 @@ pub(super) fn to_caps(max_tokens: Option<f64>, max_cost_usd: Option<f64>) -> Cap
     Caps { max_tokens: max_tokens.map(|max| max as u64), max_cost_usd }
 }
 
-/// So much for all the turns that share it.
+/// A budget that several turns share.
 #[napi]
 pub struct NativeBudget {
     pub(super) budget: Budget,
@@ -53,14 +53,14 @@ impl NativeBudget {
         self.budget.spent().cost_usd()
     }
 
-    /// Endless without a cap.
+    /// Tokens left; infinite without a cap.
     #[napi(getter)]
     pub fn tokens_left(&self) -> f64 {
         let (tokens, _) = self.budget.caps().left(self.budget.spent());
         tokens.map_or(f64::INFINITY, |tokens| tokens as f64)
     }
 
-    /// Endless without a cap.
+    /// US dollars left; infinite without a cap.
     #[napi(getter)]
     pub fn cost_usd_left(&self) -> f64 {
         let (_, cost) = self.budget.caps().left(self.budget.spent());

@@ -1,8 +1,8 @@
-//! What crosses for the copilot capability. Names and order as in lib/copilot/link.ts.
+//! The types and functions that the Copilot client passes to and from JavaScript. Names and order match lib/copilot/link.ts.
 //!
-//! Replies to calls do not come as promises but through the link's one queue, after the events that came before them: a
-//! promise per call would let a reply overtake its events. Only what has no events before it (start, stop, a look at the
-//! disk) is a promise.
+//! Replies to calls are not promises. They come through the link's single queue, after the events that came before them: a
+//! promise per call would let a reply overtake its events. Only calls that no event precedes (start, stop, reading the disk)
+//! return promises.
 
 use super::error::Fault;
 use super::option::{Fallback, Millis, Transport};
@@ -27,29 +27,29 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use wires::jsonrpc::{Completion, Refusal, quote};
 
-/// Where the runtime is, and how to start; what is absent has the core's default.
+/// The runtime's address or program, and the options of the start. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct CopilotStartSpec {
     pub transport: Transport,
     pub command: Option<String>,
     pub args: Vec<String>,
     pub cwd: Option<String>,
-    /// The whole environment.
+    /// The complete environment of the process.
     pub env: Vec<VariableChange>,
     pub host: Option<String>,
     pub port: Option<u16>,
-    /// Parameters of `connect`, JSON text.
+    /// Parameters of `connect`, as JSON text.
     pub handshake: String,
     pub setup: Vec<CopilotSetupCall>,
     pub start_timeout_ms: Option<Millis>,
     pub tell_stderr: bool,
 }
 
-/// A request to make before the start is done.
+/// A request to make before the start is complete.
 #[napi(object, object_to_js = false)]
 pub struct CopilotSetupCall {
     pub method: String,
-    /// JSON text.
+    /// Parameters as JSON text.
     pub params: String,
 }
 
@@ -66,22 +66,22 @@ pub struct CopilotTurnSpec {
     pub timeout_ms: Option<Millis>,
     pub idle_timeout_ms: Option<Millis>,
     pub wait_for_tasks: bool,
-    /// Sent into a running turn.
+    /// The message is sent into a running turn.
     pub steering: bool,
-    /// Without a message: the history goes on as it is.
+    /// Continue the history as it is, without a message.
     pub retry: bool,
 }
 
 #[napi(object, object_to_js = false)]
 pub struct CopilotResumeSpec {
     pub session_id: String,
-    /// Of `session.resume`, JSON text.
+    /// Parameters of `session.resume`, as JSON text.
     pub params: String,
-    /// Of `session.create`, JSON text.
+    /// Parameters of `session.create`, as JSON text.
     pub create_params: String,
     pub home: Option<String>,
     pub known_turns: f64,
-    /// Messages that this client sent to the session before.
+    /// Number of messages that this client sent to the session before.
     pub seen_turns: f64,
     pub fallback: Option<Fallback>,
     /// Remove the locks of processes that are gone.
@@ -89,7 +89,7 @@ pub struct CopilotResumeSpec {
     pub timeout_ms: Option<Millis>,
 }
 
-/// One start of the runtime, and the queue of what comes from it.
+/// One start of the runtime, and the queue of its events and replies.
 #[napi]
 pub struct CopilotLink {
     outbox: Arc<Outbox>,
@@ -97,18 +97,18 @@ pub struct CopilotLink {
     sessions: HashMap<u32, Arc<Session>>,
     next_session: u32,
     turns: Arc<Mutex<HashMap<u32, Arc<TurnHandle>>>>,
-    /// Becomes true when the end is wanted while the start is under way.
+    /// Becomes true when the connection is stopped while the start is under way.
     cancelled: watch::Sender<bool>,
 }
 
 #[napi]
 impl CopilotLink {
-    /// `onWake` is called when there is something to take, and not again before `take` found nothing.
+    /// `onWake` is called when there is something to take. It is called again only after `take` found nothing.
     #[napi(constructor)]
     pub fn new(env: Env, on_wake: Function<'_, (), ()>) -> napi::Result<Self> {
         let wake = on_wake
             .build_threadsafe_function::<()>()
-            // Weak: the glue says how long the connection keeps the host alive.
+            // Weak: the JavaScript side decides how long the connection keeps the host alive.
             .weak::<true>()
             .callee_handled::<false>()
             .build()?;
@@ -160,13 +160,13 @@ impl CopilotLink {
         })
     }
 
-    /// The next batch, JSON text of an array of items; null when there is nothing.
+    /// The next batch: a JSON array of items as text. Null when there is nothing.
     #[napi]
     pub fn take<'env>(&self, env: &'env Env) -> napi::Result<Option<JsString<'env>>> {
         self.outbox.take().map(|batch| super::delivery::create_text(env, &batch)).transpose()
     }
 
-    /// A request; its result comes through the queue under `call`.
+    /// Sends a request. Its result comes through the queue under the number `call`.
     #[napi]
     pub fn request(&self, call: u32, method: String, params: String, timeout_ms: Option<Millis>) {
         let outbox = self.outbox.clone();
@@ -193,7 +193,7 @@ impl CopilotLink {
         }
     }
 
-    /// Notifications beside `session.event` that are wanted; `*` is all.
+    /// Selects the notifications to deliver beside `session.event`; `*` selects all.
     #[napi]
     pub fn want_notifications(&self, methods: Vec<String>) {
         if let Ok(connection) = self.connected() {
@@ -201,7 +201,7 @@ impl CopilotLink {
         }
     }
 
-    /// Makes a session known; returns its number, 0 without a connection.
+    /// Registers a session. Returns its number, or 0 without a connection.
     #[napi]
     pub fn open_session(&mut self, session_id: String) -> u32 {
         let Ok(connection) = self.connected() else { return 0 };
@@ -211,7 +211,7 @@ impl CopilotLink {
         key
     }
 
-    /// Which events of the session go over.
+    /// Selects the events of the session that are delivered to JavaScript.
     #[napi]
     pub fn want_events(&self, session: u32, all: bool, kinds: Vec<String>) {
         if let Some(session) = self.sessions.get(&session) {
@@ -219,7 +219,7 @@ impl CopilotLink {
         }
     }
 
-    /// Forgets the session; its turns end with SESSION_CLOSED.
+    /// Removes a session. Its turns end with SESSION_CLOSED.
     #[napi]
     pub fn close_session(&mut self, session: u32, message: String) {
         let Some(session) = self.sessions.remove(&session) else { return };
@@ -229,7 +229,7 @@ impl CopilotLink {
         }
     }
 
-    /// Messages that the runtime took of this session.
+    /// Number of messages of this session that the runtime accepted.
     #[napi]
     pub fn count_sent(&self, session: u32) -> f64 {
         self.sessions.get(&session).map_or(0.0, |session| session.sent() as f64)
@@ -241,7 +241,7 @@ impl CopilotLink {
         self.sessions.get(&session).is_some_and(|session| session.is_busy())
     }
 
-    /// `session.send`, in order.
+    /// Sends `session.send`. Sends of a session stay in order.
     #[napi]
     pub fn send(&self, call: u32, session: u32, params: String, timeout_ms: Option<Millis>) {
         let outbox = self.outbox.clone();
@@ -254,8 +254,8 @@ impl CopilotLink {
         }
     }
 
-    /// A message, in order; the result is `{ answer, completionEventId }`: the turn's answer or null, and the id of the event
-    /// that ended it where the runtime names it.
+    /// Sends a message and waits for its turn. Sends of a session stay in order. The result is `{ answer, completionEventId }`:
+    /// the turn's answer or null, and the id of the event that ended the turn where the runtime names it.
     #[napi]
     pub fn send_and_wait(&self, call: u32, session: u32, params: String, spec: CopilotTurnSpec) {
         let outbox = self.outbox.clone();
@@ -294,7 +294,7 @@ impl CopilotLink {
         });
     }
 
-    /// The caller's signal was aborted: the turn of this call ends, and its work is stopped.
+    /// The caller's signal was aborted: ends the turn of this call and stops its work.
     #[napi]
     pub fn abort_turn(&self, call: u32) {
         if let Some(turn) = lock(&self.turns).get(&call) {
@@ -302,7 +302,7 @@ impl CopilotLink {
         }
     }
 
-    /// `session.abort` is on its way.
+    /// Records that `session.abort` was sent.
     #[napi]
     pub fn on_abort_requested(&self, session: u32) {
         if let Some(session) = self.sessions.get(&session) {
@@ -310,7 +310,7 @@ impl CopilotLink {
         }
     }
 
-    /// `session.resume`, and what follows from its failure; the result is `{ how, reason, response }`.
+    /// Resumes a session and handles a failure of `session.resume`. The result is `{ how, reason, response }`.
     #[napi]
     pub fn resume(&self, call: u32, spec: CopilotResumeSpec) {
         let outbox = self.outbox.clone();
@@ -340,7 +340,7 @@ impl CopilotLink {
         });
     }
 
-    /// Ends politely; resolves when the process tree is gone, with what went wrong.
+    /// Ends the runtime gracefully. Resolves with the errors that occurred, when the process tree is gone.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<Fault[]>>")]
     pub fn stop<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<Vec<Fault>>>> {
         self.cancelled.send_replace(true);
@@ -354,7 +354,7 @@ impl CopilotLink {
         })
     }
 
-    /// Ends at once; resolves when the process tree is gone.
+    /// Kills the runtime at once. Resolves when the process tree is gone.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn kill<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         self.cancelled.send_replace(true);

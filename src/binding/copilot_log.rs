@@ -1,4 +1,4 @@
-//! What crosses for sessions on disk, and for the rule by which a failed resume is judged. Names and order as in
+//! The types and functions for Copilot sessions on disk, and for the classification of a failed resume. Names and order match
 //! lib/copilot/resume.ts.
 
 use super::option::{Fallback, LogState, ResumeVerdict};
@@ -49,7 +49,7 @@ pub struct CopilotLeftOut {
     pub reason: String,
 }
 
-/// What a failed resume means.
+/// Classifies a failed resume.
 #[napi]
 pub fn classify_copilot_resume(
     code: Option<f64>,
@@ -90,7 +90,7 @@ pub fn inspect_copilot_session<'env>(
     })
 }
 
-/// Bytes of a session's log, 0 without one.
+/// Size of a session's log in bytes, 0 when there is none.
 #[napi]
 pub fn copilot_log_size(home: String, session_id: String) -> f64 {
     event_log::log_size(&PathBuf::from(home), &session_id) as f64

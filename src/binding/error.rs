@@ -1,6 +1,6 @@
-//! Error -> data that lib/error.ts makes a JavaScript `Error` of. The one home of that translation.
+//! Converts an error to data from which lib/error.ts makes a JavaScript `Error`. No other module does this.
 //!
-//! A napi rejection can carry a code but no fields, so promises resolve with a [`Fault`] and the glue throws.
+//! A napi rejection can carry a code but no fields. So promises resolve with a [`Fault`], and lib/error.ts throws.
 
 use ground::error::{self, Error};
 use ground::{each_code, each_error_kind, retry};

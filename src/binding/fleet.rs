@@ -1,4 +1,5 @@
-//! What crosses for a fleet. Names and order as in lib/fleet.ts. Records and specs cross as JSON.
+//! The types and functions that the fleet passes to and from JavaScript. Names and order match lib/fleet.ts. Records and specs
+//! are passed as JSON.
 
 use super::budget::NativeBudget;
 use super::fleet_job::{JsHost, NativeJob};
@@ -19,16 +20,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Checked options of a connection; what is absent has the core's default.
+/// Checked options of a connection. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct FleetSpec {
     pub servers: Vec<String>,
     pub dir: String,
-    /// What the variable SHEEPDOG_NATS_SERVER says.
+    /// Value of the variable SHEEPDOG_NATS_SERVER.
     pub server_program: Option<String>,
-    /// The variable PATH.
+    /// Value of the variable PATH.
     pub path: Option<String>,
-    /// The program of the optional package.
+    /// Path of the program in the optional package.
     pub server_package: Option<String>,
     pub credentials: Option<String>,
     pub ca: Option<String>,
@@ -46,14 +47,14 @@ pub struct WorkSpec {
     pub name: Option<String>,
     /// The names of the handlers.
     pub handlers: Vec<String>,
-    /// Whether turns of agents are run.
+    /// Whether the worker runs turns of agents.
     pub runs_agents: bool,
     pub drain_timeout_ms: Option<Millis>,
     pub git_dir: Option<String>,
     pub git_idle_timeout_ms: Option<Millis>,
 }
 
-/// Which jobs are to be removed.
+/// Selects the jobs to remove.
 #[napi(object, object_to_js = false)]
 pub struct PruneSpec {
     pub older_than_ms: Millis,
@@ -62,19 +63,19 @@ pub struct PruneSpec {
     pub dry_run: bool,
 }
 
-/// Some events of one attempt; the cursor of each is `cursor` and the number of its line.
+/// Some events of one attempt. An event's cursor consists of `cursor` and the number of its line.
 #[napi(object, object_from_js = false)]
 pub struct FollowedEvents {
     pub attempt: u32,
     pub cursor: String,
     pub first_line: u32,
-    /// Epoch milliseconds, by the server's clock.
+    /// Milliseconds since 1970 by the server's clock.
     pub stored_at_ms: f64,
-    /// One JSON a line.
+    /// One JSON text per line.
     pub lines: String,
 }
 
-/// One a JavaScript environment: its fleets end with it.
+/// One per JavaScript environment. Its fleets end with the environment.
 #[napi]
 pub struct FleetHost {
     guests: Guests<WeakFleet>,
@@ -149,7 +150,7 @@ fn shown(record: Result<JobRecord, Error>) -> Settled<String> {
 
 #[napi]
 impl NativeFleet {
-    /// `spec`: JSON. Resolves with the job's id.
+    /// Submits a job. `spec` is JSON. Resolves with the job's id.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn submit<'env>(
         &self,
@@ -158,7 +159,7 @@ impl NativeFleet {
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
         let fleet = self.fleet.clone();
         settle(env, async move {
-            // What is left out has the defaults of a new job.
+            // A field that is left out has the default of a new job.
             let given: Result<Value, _> = serde_json::from_str(&spec);
             let spec = given.and_then(|given| {
                 let mut whole = serde_json::to_value(JobSpec::new())?;
@@ -184,7 +185,7 @@ impl NativeFleet {
         settle(env, async move { fleet.record(&id).await.map(|record| record.shown().to_string()).into() })
     }
 
-    /// All records; an array as JSON.
+    /// All records: an array as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn records<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
         let fleet = self.fleet.clone();
@@ -194,7 +195,7 @@ impl NativeFleet {
         })
     }
 
-    /// The record once the job is over.
+    /// Resolves with the record once the job is over.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn settled<'env>(
         &self,
@@ -205,7 +206,7 @@ impl NativeFleet {
         settle(env, async move { shown(fleet.settled(&id).await) })
     }
 
-    /// A result that its record only names; JSON.
+    /// Fetches a result that is not in the record but named by it, as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn result_object<'env>(
         &self,
@@ -270,7 +271,7 @@ impl NativeFleet {
         settle(env, async move { fleet.download(&id, &path, to.as_ref()).await.into() })
     }
 
-    /// `onJob` is called for each job and answers by the job's own methods.
+    /// `onJob` is called for each job. It answers through the job's own methods.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeWorker>>")]
     pub fn work<'env>(
         &self,
@@ -309,7 +310,7 @@ impl NativeFleet {
         settle(env, async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() })
     }
 
-    /// Counts of removed jobs and objects, as JSON.
+    /// Removes jobs. Resolves with the numbers of removed jobs and objects, as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn prune<'env>(
         &self,
@@ -333,7 +334,7 @@ impl NativeFleet {
         })
     }
 
-    /// JSON.
+    /// The status as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn status<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
         let fleet = self.fleet.clone();
@@ -361,7 +362,7 @@ pub struct NativeFollow {
 
 #[napi]
 impl NativeFollow {
-    /// The next events; nothing when the job is over and all were told.
+    /// The next events. Null when the job is over and all its events were delivered.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<FollowedEvents | null>>")]
     pub fn next<'env>(
         &self,
@@ -374,7 +375,7 @@ impl NativeFollow {
         })
     }
 
-    /// Its reader wants no more: gives up what the server keeps for it.
+    /// Ends the reading and releases the server's state for it.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let follow = self.follow.clone();
@@ -417,7 +418,7 @@ impl NativeWorker {
         })
     }
 
-    /// Resolves when the worker was closed; until then it keeps the host alive.
+    /// Resolves when the worker was closed. Until then it keeps the host alive.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn closed<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let worker = self.worker.clone();

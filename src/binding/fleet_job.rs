@@ -1,5 +1,4 @@
-//! A job on its way to JavaScript: there it becomes a turn's request, or a handler runs it. Names and order as in
-//! lib/fleet/worker.ts.
+//! Passes a job to JavaScript, which turns it into a turn's request or runs a handler. Names and order match lib/fleet/worker.ts.
 
 use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::promise::{Settled, settle};
@@ -23,7 +22,7 @@ pub(super) struct JsHost {
     budget: Option<Budget>,
 }
 
-/// What JavaScript makes of a job.
+/// JavaScript's answer to a job.
 enum JobAnswer {
     Turn(Box<(TurnRequest, Option<Mirror>)>),
     Done(Value),
@@ -40,7 +39,7 @@ impl JsHost {
     ) -> napi::Result<Self> {
         let call = on_job
             .build_threadsafe_function::<NativeJob>()
-            // Weak: what keeps the host alive is the worker, as long as it is open.
+            // Weak: the worker keeps the host alive as long as it is open.
             .weak::<true>()
             .callee_handled::<false>()
             .build()?;
@@ -109,7 +108,7 @@ impl NativeJob {
         self.run.attempt
     }
 
-    /// What was submitted, as JSON.
+    /// The submitted spec as JSON.
     #[napi(getter)]
     pub fn spec(&self) -> String {
         serde_json::json!(*self.run.spec).to_string()
@@ -120,7 +119,7 @@ impl NativeJob {
         self.run.cwd().to_string_lossy().into_owned()
     }
 
-    /// `event`: JSON. Resolves when there is room for more.
+    /// Emits an event. `event` is JSON. Resolves when there is room for more.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn emit<'env>(&self, env: &'env Env, event: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let run = self.run.clone();
@@ -137,22 +136,22 @@ impl NativeJob {
         settle(env, async move { run.artifact(&path).await.into() })
     }
 
-    /// Resolves with true when the job is to stop, with false when it is over without.
+    /// Resolves with true when the job has to stop, with false when it is over by itself.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
     pub fn stopped<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
         let (stop, mut is_over) = (self.run.stop.clone(), self.is_over.clone());
         settle(env, async move {
             let is_stopped = tokio::select! {
                 () = stop.stopped() => true,
-                // Its sender is gone: the work was given up.
+                // The sender is gone: the attempt was abandoned.
                 ended = is_over.wait_for(|over| *over) => ended.is_err(),
             };
             Settled::Value(is_stopped)
         })
     }
 
-    /// The job is this turn; its prompt, its events and its end are the core's business. Returns a handle for who looks, and can't
-    /// end it; only when somebody does (`is_seen`).
+    /// Runs a turn as the job. The core handles its prompt, its events and its end. When the worker has an observer (`is_seen`),
+    /// returns a handle that can watch the turn but can't end it.
     #[napi]
     pub fn run_turn(&self, spec: TurnSpec, is_seen: bool) -> Option<NativeTurn> {
         let (mirror, seen) = is_seen.then(Mirror::new).unzip();
@@ -163,7 +162,7 @@ impl NativeJob {
         seen.map(|turn| NativeTurn::of(Ok(turn)))
     }
 
-    /// `value`: JSON.
+    /// Ends the job with a result. `value` is JSON.
     #[napi]
     pub fn finish(&self, value: String) {
         self.settle(match serde_json::from_str(&value) {
@@ -185,7 +184,7 @@ impl NativeJob {
 
     fn settle(&self, answer: JobAnswer) {
         if let Some(sender) = lock(&self.answer).take() {
-            // Fails when the job is over: a late answer.
+            // Sending fails when the job is over, and then the answer is too late.
             let _ = sender.send(answer);
         }
     }

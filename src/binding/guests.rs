@@ -1,17 +1,17 @@
-//! What ends with a JavaScript environment: runs, turns, servers, clients. The one home of that.
+//! The objects that end with a JavaScript environment: runs, turns, servers, clients. All of them register here.
 
 use ground::lock::lock;
 use napi::Env;
 use std::sync::{Arc, Mutex};
 
-/// Something that was begun in an environment. Holding it keeps nothing alive.
+/// An object that was created in an environment. This handle does not keep the object alive.
 pub(super) trait Guest: Send + 'static {
-    /// The environment has ended.
+    /// Ends the object, because its environment has ended.
     fn end(&self);
     fn is_over(&self) -> bool;
 }
 
-/// What may not be over yet; `None` once the environment has ended.
+/// The objects that may still be alive. `None` once the environment has ended.
 pub(super) struct Guests<G>(Arc<Mutex<Option<Vec<G>>>>);
 
 impl<G> Clone for Guests<G> {
@@ -21,7 +21,7 @@ impl<G> Clone for Guests<G> {
 }
 
 impl<G: Guest> Guests<G> {
-    /// Those of this environment: they end with it.
+    /// The objects of this environment. They end with it.
     pub(super) fn of(env: &Env) -> napi::Result<Self> {
         let guests = Guests(Arc::new(Mutex::new(Some(Vec::new()))));
         env.add_env_cleanup_hook(guests.clone(), |guests| guests.end())?;
@@ -36,7 +36,7 @@ impl<G: Guest> Guests<G> {
                 }
                 guests.push(guest);
             }
-            // It came to be while the environment ended.
+            // The object was created while the environment ended.
             None => guest.end(),
         }
     }

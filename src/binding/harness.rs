@@ -1,4 +1,4 @@
-//! What crosses for the harness. Names and order as in lib/harness.ts.
+//! The types and functions that the harness passes to and from JavaScript. Names and order match lib/harness.ts.
 
 use super::agent::{AgentSpec, to_agent};
 use super::budget::NativeBudget;
@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Checked options of a turn; what is absent has the core's default.
+/// Checked options of a turn. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct TurnSpec {
     pub agent: AgentSpec,
@@ -37,11 +37,11 @@ pub struct TurnSpec {
     pub max_budget_usd: Option<f64>,
     pub allow: Option<Vec<String>>,
     pub background: Option<Background>,
-    /// A JSON Schema, as JSON.
+    /// A JSON Schema as JSON text.
     pub schema: Option<String>,
     pub retry: Option<TurnRetrySpec>,
     pub extra_args: Option<Vec<String>>,
-    /// Whether somebody may listen to the events.
+    /// Whether the events may get a listener.
     pub has_listener: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct TurnRetrySpec {
     pub wait_for_reset_ms: Option<Millis>,
 }
 
-/// One a JavaScript environment: its turns end with it.
+/// One per JavaScript environment. Its turns end with the environment.
 #[napi]
 pub struct AgentHost {
     turns: Guests<WeakTurn>,
@@ -67,7 +67,7 @@ impl AgentHost {
         Ok(AgentHost { turns: Guests::of(&env)? })
     }
 
-    /// Starts a turn; faults come by its promise.
+    /// Starts a turn. Errors are reported by the turn's promise.
     #[napi]
     pub fn start(
         &self,
@@ -98,7 +98,7 @@ impl Guest for WeakTurn {
     }
 }
 
-/// A look at the agents that are there; it ends early when it is aborted, or with its JavaScript environment.
+/// An examination of the installed agents. It ends early when it is aborted, or with its JavaScript environment.
 #[napi]
 #[derive(Default)]
 pub struct AgentExamination {
@@ -112,7 +112,7 @@ impl AgentExamination {
         AgentExamination::default()
     }
 
-    /// What was found; an array as JSON.
+    /// Resolves with the findings: an array as JSON.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
     pub fn examine<'env>(
         &self,
@@ -135,7 +135,7 @@ impl AgentExamination {
     }
 }
 
-/// What was found of each agent, and with `session` of the program that speaks the protocol of sessions for it.
+/// The findings for each agent. The field `session` has those for the program that speaks the session protocol for it.
 async fn examined(request: &AgentRequest, switch: &AbortSwitch) -> Result<Value, Error> {
     let mut findings = json!(doctor::examine(request, switch).await?);
     let speakers = acp::examine(&request.environment, switch).await?;
@@ -166,7 +166,7 @@ impl NativeTurn {
 
 #[napi]
 impl NativeTurn {
-    /// What the turn came to: `{ text, facts }`, the facts as JSON.
+    /// The turn's outcome: `{ text, facts }`, the facts as JSON.
     #[napi(
         ts_return_type = "Promise<import('../lib/error').Settled<import('../lib/harness/result').TurnEnd>>"
     )]
@@ -198,7 +198,7 @@ impl NativeTurn {
         }
     }
 
-    /// The events, one JSON a line; returns the channel's number.
+    /// Delivers the events, one JSON text per line. Returns the channel's number.
     #[napi]
     pub fn events(&self, delivery: &Delivery) -> u32 {
         let channel = delivery.multiplexer.open();
@@ -217,7 +217,7 @@ impl NativeTurn {
     }
 }
 
-/// The end of a turn: its text, which may be long, goes over without a copy in between.
+/// The end of a turn. Its text may be long and is passed on without a copy in between.
 pub struct TurnEnd {
     outcome: Arc<TurnOutcome>,
     facts: String,
@@ -235,7 +235,7 @@ impl ToNapiValue for TurnEnd {
     }
 }
 
-/// Events and verdict of a recorded run, as JSON. Without exit code and signal the end is unknown.
+/// Events and verdict of a recorded run, as JSON. With neither an exit code nor a signal, the run's end counts as unknown.
 #[napi]
 pub fn replay_recording(
     provider: String,
@@ -256,13 +256,13 @@ pub fn replay_recording(
 fn ending_of(exit_code: Option<f64>, signal: Option<String>) -> Ending {
     match (signal, exit_code) {
         (Some(signal), _) => Ending::Signalled(signal),
-        // Another system's code may be larger than this one's.
+        // Another system's exit code may not fit this system's type.
         (None, Some(code)) => Ending::Exited(code as i32),
         (None, None) => Ending::Unknown,
     }
 }
 
-/// The same of a run whose output stands in files.
+/// Does the same for a run whose output is in files.
 #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
 pub fn replay_files(
     env: &Env,
@@ -280,13 +280,13 @@ pub fn replay_files(
     })
 }
 
-/// Why a record without an end has none, by the host that its `run.json` names.
+/// The reason why a record has no end, determined from the host that its `run.json` names.
 #[napi]
 pub fn record_unfinished(host: String) -> String {
     harness::unfinished_by(&host).as_str().to_owned()
 }
 
-/// What a replay says, as it crosses.
+/// The result of a replay in the form that JavaScript gets.
 #[derive(Serialize)]
 struct Shown {
     ok: bool,
@@ -315,12 +315,13 @@ struct ShownRecord {
     turn: Option<Shown>,
 }
 
-/// As JSON, without a second form between: the events may be many. What they are made of can all be written.
+/// Serialises directly, because there may be many events. The values can't fail to serialise.
 fn text_of(shown: &impl Serialize) -> String {
     serde_json::to_string(shown).unwrap_or_default()
 }
 
-/// What the folder of a record says: `run.json`, `end.json`, why there is no end, and of a turn its events and verdict; as JSON.
+/// The content of a record's folder, as JSON: `run.json`, `end.json`, the reason for a missing end, and for a turn its events and
+/// verdict.
 #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
 pub fn replay_folder(env: &Env, folder: String) -> napi::Result<PromiseRaw<'_, Settled<String>>> {
     settle(env, async move {
@@ -352,13 +353,13 @@ pub fn provider_names() -> Vec<String> {
     Provider::ALL.iter().map(|provider| provider.as_str().to_owned()).collect()
 }
 
-/// Why this is no JSON Schema, if it is none.
+/// The reason why a JSON Schema is invalid; null when it is valid.
 #[napi]
 pub fn schema_problem(schema: String) -> Option<String> {
     compile(&schema).err().map(|error| error.message().to_owned())
 }
 
-/// Why this JSON value does not fit this JSON Schema; empty when it does, or when the schema is none.
+/// The reasons why a JSON value does not fit a JSON Schema. Empty when it does, or when the schema is invalid.
 #[napi]
 pub fn schema_problems(schema: String, value: String) -> Vec<String> {
     let value = serde_json::from_str(&value).unwrap_or_default();

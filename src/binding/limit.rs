@@ -1,4 +1,4 @@
-//! What crosses of a limit that runs, turns and the user's own work share. As in lib/limit.ts.
+//! The concurrency limit that runs, turns and the user's own work share, for JavaScript. Names match lib/limit.ts.
 
 use super::promise::{Settled, settle};
 use agents::harness::ConcurrencyLimit;
@@ -9,7 +9,7 @@ use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use std::sync::{Arc, Mutex};
 
-/// So many at once.
+/// A limit on how much runs at once.
 #[napi]
 pub struct NativeConcurrencyLimit {
     pub(super) limit: ConcurrencyLimit,
@@ -17,14 +17,14 @@ pub struct NativeConcurrencyLimit {
 
 #[napi]
 impl NativeConcurrencyLimit {
-    /// Without a number: a harness's own default.
+    /// Without a number: the harness's default.
     #[napi(constructor)]
     pub fn new(max: Option<f64>) -> Self {
         let max = max.map_or(ConcurrencyLimit::DEFAULT, |max| max as usize);
         NativeConcurrencyLimit { limit: ConcurrencyLimit::new(max) }
     }
 
-    /// A place in the queue, taken now.
+    /// Takes a place in the queue at once.
     #[napi]
     pub fn take_place(&self) -> NativePlace {
         NativePlace { waiting: Some(self.place()), slot: Arc::default() }
@@ -37,7 +37,7 @@ impl NativeConcurrencyLimit {
     }
 }
 
-/// A place in a limit's queue, and then a slot. Collected, it is given up.
+/// A place in a limit's queue, then a slot. It is released when JavaScript collects this object.
 #[napi]
 pub struct NativePlace {
     waiting: Option<Waiting>,
@@ -54,7 +54,7 @@ enum Held {
 
 #[napi]
 impl NativePlace {
-    /// Resolves when the slot is this one's: once.
+    /// Resolves when this place has been given a slot. May be called once.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
     pub fn granted<'env>(&mut self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
         let (waiting, held) = (self.waiting.take(), self.slot.clone());
@@ -69,7 +69,7 @@ impl NativePlace {
         })
     }
 
-    /// Gives the slot back, or the place up.
+    /// Releases the slot or the place.
     #[napi]
     pub fn release(&mut self) {
         self.waiting = None;

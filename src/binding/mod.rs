@@ -1,9 +1,9 @@
-//! The edge to JavaScript, and the only place that names napi.
+//! The edge to JavaScript. No other module names napi.
 //!
-//! Every promise-returning function goes through [`promise::settle`], every fault through [`error`]. The files named by a
-//! capability hold what crosses (same names, same order as in lib/) and no decisions: defaults, timers and retries live in
-//! the core, types of options are checked in lib/, and what
-//! their numbers and names mean stands in [`option`].
+//! Every function that returns a promise goes through [`promise::settle`], every error through [`error`]. A file named by a
+//! capability holds the types and functions that it passes to and from JavaScript, with the names and the order of lib/. It makes
+//! no decisions: defaults, timers and retries are in the core. lib/ checks the types of options, and [`option`] interprets their
+//! numbers and names.
 
 pub mod acp;
 pub mod agent;

@@ -1,4 +1,4 @@
-//! What crosses for the model capability. Names and order as in lib/model.ts.
+//! The types and functions that model calls pass to and from JavaScript. Names and order match lib/model.ts.
 
 use super::error::ErrorKind;
 use super::option::{Millis, millis};
@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use wires::http::HttpClient;
 
-/// Checked options of a call; what is absent has the core's default. JSON crosses as text.
+/// Checked options of a call. A missing option has the core's default. JSON is passed as text.
 #[napi(object, object_to_js = false)]
 pub struct CompletionSpec {
     pub base_url: String,
@@ -36,11 +36,11 @@ pub struct CompletionSpec {
     pub idle_timeout_ms: Option<Millis>,
     pub retry: RetrySpec,
     pub headers: Vec<HeaderSpec>,
-    /// Whether the text is asked for as it comes, by [`ModelCall::next_text`].
+    /// Whether the text is read as it comes, by [`ModelCall::next_text`].
     pub has_listener: bool,
 }
 
-/// A piece of the answer. The text of a later attempt begins anew.
+/// A piece of the answer. The text of a later attempt starts from its beginning.
 #[napi(object, object_from_js = false)]
 pub struct TextPiece {
     pub text: String,
@@ -58,9 +58,9 @@ pub struct RetrySpec {
     pub attempts: Option<f64>,
     pub base_delay_ms: Option<Millis>,
     pub max_delay_ms: Option<Millis>,
-    /// SHEEPDOG_AI_TIMEOUT_RETRIES as the calling thread sees it.
+    /// SHEEPDOG_AI_TIMEOUT_RETRIES in the environment of the calling thread.
     pub own_retries: Option<String>,
-    /// AGENTFIELD_AI_TIMEOUT_RETRIES as the calling thread sees it.
+    /// AGENTFIELD_AI_TIMEOUT_RETRIES in the environment of the calling thread.
     pub inherited_retries: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub struct ErrorClass {
     pub retry_after_ms: Option<f64>,
 }
 
-/// A call that can be aborted, before it begins as well.
+/// A call that can be aborted, also before it begins.
 #[napi]
 #[derive(Default)]
 pub struct ModelCall {
@@ -91,7 +91,7 @@ pub struct ModelCall {
     pieces: Arc<Mutex<Option<UnboundedReceiver<TextPiece>>>>,
 }
 
-/// With its JavaScript environment, such as a worker thread that is terminated, the call ends too.
+/// The call ends with its JavaScript environment, such as a worker thread that is terminated.
 impl Drop for ModelCall {
     fn drop(&mut self) {
         self.switch.abort();
@@ -115,10 +115,10 @@ impl ModelCall {
         let aborted = self.switch.aborted();
         let mut listener = None;
         if spec.has_listener {
-            // Unbounded: an answer is, and what one call of the reader takes is all that there is.
+            // Unbounded, because an answer is limited, and one call of the reader takes all pieces that are there.
             let (told, pieces) = unbounded_channel();
             listener = Some(TextListener::new(move |attempt, text| {
-                // Fails when the call is gone, and nobody listens.
+                // Sending fails when the call is gone, and then the text has no listener.
                 let _ = told.send(TextPiece { text: text.to_owned(), attempt });
             }));
             if let Ok(mut slot) = self.pieces.try_lock() {
@@ -128,7 +128,7 @@ impl ModelCall {
         settle(env, async move { complete(model::shared_client(), spec, listener, aborted).await.into() })
     }
 
-    /// What came since the last call, in order; null when nothing more will come.
+    /// The pieces since the last call, in order. Null at the end.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<TextPiece[] | null>>")]
     pub fn next_text<'env>(
         &self,
@@ -164,13 +164,13 @@ async fn complete(
     Ok(to_json(completion).to_string())
 }
 
-/// How often and how long: for `withRetry`, whose operation runs in JavaScript.
+/// Number of attempts for `withRetry`, whose operation runs in JavaScript.
 #[napi]
 pub fn retry_attempts(spec: RetrySpec) -> u32 {
     to_policy(&spec).attempts
 }
 
-/// Milliseconds to wait after so many failures.
+/// Milliseconds to wait after this many failures.
 #[napi]
 pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<Millis>) -> f64 {
     millis(to_policy(&spec).delay(failures, retry_after_ms.map(Millis::duration), random::fraction()))

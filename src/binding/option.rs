@@ -1,7 +1,7 @@
-//! Options on their way in: what a number of milliseconds means, and the names of choices. The one home of both.
+//! Converts options: the meaning of milliseconds, and the names of choices. No other module does this.
 //!
-//! lib/option.ts has checked the types. A choice is twinned here because the core knows no napi; both ways between twins are
-//! exhaustive, so a choice that one side lacks is an error of the compiler's.
+//! lib/option.ts has checked the types. Each choice has a twin here, because the core does not depend on napi. The conversions
+//! between twins are exhaustive, so a choice that one side lacks is a compiler error.
 
 use agents::harness::{self, request};
 use copilot::resume;
@@ -9,14 +9,14 @@ use napi_derive::napi;
 use process;
 use std::time::Duration;
 
-/// A number of milliseconds, as JavaScript has it.
+/// A number of milliseconds from JavaScript.
 #[napi(transparent, object_to_js = false)]
 #[derive(Clone, Copy, Debug)]
 pub struct Millis(f64);
 
 impl Millis {
-    /// How long something may take. 0 and endless: off, and so is more than a clock can hold. Less than 0 is a deadline that
-    /// has passed: zero, with which the core begins nothing.
+    /// A limit on how long something may take. 0, Infinity and numbers that a clock can't hold mean no limit. Less than 0 is a
+    /// deadline that has passed: it becomes zero, with which the core begins nothing.
     pub(super) fn limit(self) -> Option<Duration> {
         if self.0 < 0.0 {
             return Some(Duration::ZERO);
@@ -24,7 +24,7 @@ impl Millis {
         (self.0 > 0.0).then(|| positive(self.0)).flatten()
     }
 
-    /// How long something lasts: never less than zero, and endless when it is more than a clock can hold.
+    /// How long something lasts: at least zero. Numbers that a clock can't hold mean no end.
     pub(super) fn duration(self) -> Duration {
         if self.0 > 0.0 { positive(self.0).unwrap_or(Duration::MAX) } else { Duration::ZERO }
     }
@@ -35,17 +35,17 @@ impl Millis {
     }
 }
 
-/// `None`: more than a clock can hold. Never zero: what is shorter than a nanosecond is one.
+/// `None`: more than a clock can hold. Never zero: shorter durations become a nanosecond.
 fn positive(millis: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(millis / 1e3).ok().map(|duration| duration.max(Duration::from_nanos(1)))
 }
 
-/// A duration on its way out, in milliseconds.
+/// Converts a duration to milliseconds for JavaScript.
 pub(super) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Makes the JavaScript twin of an enum of the core: a string on that side.
+/// Generates the JavaScript twin of an enum of the core. In JavaScript it is a string.
 macro_rules! twin {
     ($(#[$doc:meta])* $module:ident::$name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
         $(#[$doc])*
@@ -109,7 +109,7 @@ pub enum Transport {
     Address,
 }
 
-/// Why the host ends a run.
+/// The reason why the host ends a run.
 #[napi(string_enum)]
 #[derive(Clone, Copy)]
 pub enum StopReason {

@@ -1,4 +1,4 @@
-//! What crosses for the process capability. Names and order as in lib/process.ts.
+//! The types and functions that processes pass to and from JavaScript. Names and order match lib/process.ts.
 
 use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, create_text};
 use super::limit::NativeConcurrencyLimit;
@@ -25,23 +25,23 @@ pub struct VariableChange {
     pub value: Option<String>,
 }
 
-/// Checked options of a run; what is absent has the core's default.
+/// Checked options of a run. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct RunSpec {
     pub command: String,
     pub args: Vec<String>,
     pub cwd: Option<String>,
     pub env: Vec<VariableChange>,
-    /// Inherit these names alone.
+    /// Inherit only the variables with these names.
     pub inherit_only: Option<Vec<String>>,
-    /// A worker thread's own environment, instead of the process's.
+    /// The environment of a worker thread, which replaces that of the process.
     pub inherited: Option<Vec<VariableChange>>,
     pub input: Option<Either<String, Uint8Array>>,
-    /// A file that is stdin.
+    /// Path of a file to use as stdin.
     pub input_file: Option<String>,
-    /// Where stdin comes from when there is no input.
+    /// The source of stdin when there is no input.
     pub stdin: Option<StdinSource>,
-    /// The host's own three.
+    /// Use the host's own stdin, stdout and stderr.
     pub inherit_stdio: Option<bool>,
     pub terminal: Option<TerminalSpec>,
     pub encoding: Option<Encoding>,
@@ -61,7 +61,7 @@ pub struct RunSpec {
     pub name: Option<String>,
 }
 
-/// What a program's stdin is when it is given no input.
+/// The source of a program's stdin when no input is given.
 #[napi(string_enum = "kebab-case")]
 #[derive(Clone, Copy)]
 pub enum StdinSource {
@@ -69,7 +69,7 @@ pub enum StdinSource {
     Inherit,
 }
 
-/// A terminal's size; what is absent has the core's default.
+/// A terminal's size. A missing value has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct TerminalSpec {
     pub columns: Option<u16>,
@@ -86,7 +86,8 @@ impl From<TerminalSpec> for TerminalSize {
     }
 }
 
-/// Starts a run, when the limit has room; faults come by its promises. A class of its own so that the glue can hold it.
+/// Starts a run, when the limit has room. Errors are reported by the run's promises. The result is a class, so that lib/ can hold
+/// a reference to it.
 #[napi]
 pub fn spawn_process(
     spec: RunSpec,
@@ -96,7 +97,7 @@ pub fn spawn_process(
     let spec = to_spec(spec);
     let (max_line_bytes, encoding) = (spec.max_line_bytes, spec.encoding);
     let process = within_runtime_if_available(|| match limit {
-        // The place is taken now: first come, first served.
+        // The place in the queue is taken now: first come, first served.
         Some(limit) => process::spawn_after(spec, Admission::after(limit.place().end())),
         None => process::spawn(spec),
     });
@@ -143,26 +144,27 @@ impl NativeProcess {
         self.process.stop(reason.into());
     }
 
-    /// As `stop` by `kill()`, but the group is sent the signal of this number.
+    /// Does the same as `stop` for `kill()`, but sends the group the signal with this number.
     #[napi]
     pub fn kill(&self, signal: i32) {
         self.process.kill(signal);
     }
 
-    /// Another size for its terminal.
+    /// Changes the size of the run's terminal.
     #[napi]
     pub fn resize(&self, size: TerminalSpec) {
         self.process.resize(size.into());
     }
 
-    /// Whether the pipe has taken all of it; false: the program takes no more. One at a time: those at once have no order.
+    /// Resolves with true when the pipe has taken all bytes, with false when the program reads no more. Calls must not overlap:
+    /// their order would be undefined.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
     pub fn write_stdin<'env>(
         &self,
         env: &'env Env,
         bytes: Uint8Array,
     ) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
-        // Copied now: JavaScript may change what it has passed.
+        // The bytes are copied now, because JavaScript may change its buffer later.
         let (stdin, bytes) = (self.stdin.clone(), Bytes::copy_from_slice(&bytes));
         settle(env, async move {
             Settled::Value(match stdin {
@@ -172,26 +174,26 @@ impl NativeProcess {
         })
     }
 
-    /// The pipe is closed when everything is written.
+    /// Closes the pipe when everything is written.
     #[napi]
     pub fn end_stdin(&mut self) {
         self.stdin = None;
     }
 
-    /// Lines of both streams; returns the channel's number.
+    /// Delivers the lines of both streams. Returns the channel's number.
     #[napi]
     pub fn lines(&self, delivery: &Delivery) -> u32 {
         self.deliver(delivery, |channel| LineSink::new(Selection::Lines, self.max_line_bytes, channel))
     }
 
-    /// JSON objects of stdout; returns the channel's number.
+    /// Delivers the JSON objects of stdout. Returns the channel's number.
     #[napi]
     pub fn json(&self, types: Option<Vec<String>>, delivery: &Delivery) -> u32 {
         let selection = Selection::Json { types };
         self.deliver(delivery, |channel| LineSink::new(selection, self.max_line_bytes, channel))
     }
 
-    /// stdout as it comes; returns the channel's number.
+    /// Delivers stdout as it comes. Returns the channel's number.
     #[napi]
     pub fn bytes(&self, delivery: &Delivery) -> u32 {
         self.deliver(delivery, ByteSink::new)
@@ -239,7 +241,8 @@ impl NativeProcess {
     }
 }
 
-/// Changes to what is inherited: the variables that JavaScript knows, these names of the process's, or all of those.
+/// The environment of a program: changes to a base. The base is the variables that JavaScript passes, some of the process's
+/// variables, or all of them.
 pub fn environment(
     changes: Vec<VariableChange>,
     inherited: Option<Vec<VariableChange>>,
@@ -313,11 +316,11 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     spec
 }
 
-/// A JavaScript string holds a little less than 512 Mi characters; more can't be handed over whatever is asked for. Room is
-/// left for the lines that come together with the longest one.
+/// Longest text passed to JavaScript: its strings hold a little less than 512 Mi characters. The margin is for the lines that
+/// come together with the longest one.
 const MAX_TEXT_BYTES: usize = (512 << 20) - (1 << 20);
 
-/// The result of an outcome that has one: its texts go over without a copy in between.
+/// The result of an outcome that has one. Its texts are passed on without a copy in between.
 pub struct ResultOf(Arc<Outcome>, process::Encoding);
 
 impl ResultOf {

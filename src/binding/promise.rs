@@ -1,6 +1,6 @@
-//! Future -> Promise. The one home of that translation.
+//! Converts futures to promises. No other module does this.
 //!
-//! The promise never rejects for a fault of the core: it resolves with a [`Settled`], and `settle()` of lib/error.ts either
+//! The promise never rejects for an error of the core: it resolves with a [`Settled`]. `settle()` of lib/error.ts then either
 //! returns the value or throws a JavaScript error with code, fields and the partial result.
 
 use super::error::Fault;
@@ -12,7 +12,7 @@ use napi::{Env, sys};
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 
-/// What a promise resolves with: `{ value }`, or `{ error, partial }`.
+/// The value that a promise resolves with: `{ value }`, or `{ error, partial }`.
 pub enum Settled<T> {
     Value(T),
     Failed { error: Error, partial: Option<T> },
@@ -45,10 +45,10 @@ impl<T: ToNapiValue> ToNapiValue for Settled<T> {
     }
 }
 
-/// How an outcome becomes a JavaScript value, on its thread.
+/// Converts an outcome to a JavaScript value. It runs on JavaScript's thread.
 type Conversion = Box<dyn FnOnce(sys::napi_env) -> napi::Result<sys::napi_value> + Send>;
 
-/// A value that has become one of JavaScript's already.
+/// A value that has already been converted to JavaScript.
 struct Converted(sys::napi_value);
 
 impl ToNapiValue for Converted {
@@ -57,8 +57,9 @@ impl ToNapiValue for Converted {
     }
 }
 
-/// Runs the future on the addon's threads. Costs about 15 us (a threadsafe function of its own): one a run, never one a line.
-/// A panic in it (a bug of ours, or tokio's when it is refused a thread) is an error with a code like every other.
+/// Runs the future on the addon's threads. This costs about 15 us (each promise has a threadsafe function), so use it once per
+/// run, never once per line. A panic in the future (a bug, or tokio's when it is refused a thread) becomes an error with a code
+/// like every other.
 pub fn settle<'env, T, F>(env: &'env Env, future: F) -> napi::Result<PromiseRaw<'env, Settled<T>>>
 where
     T: ToNapiValue + Send + 'static,
@@ -72,17 +73,17 @@ where
     Ok(PromiseRaw::new(env.raw(), promise_of(env, conversion.boxed())?))
 }
 
-/// All promises are one kind to napi and tokio: what they make of each kind is half a megabyte for those there are.
+/// All promises have the same type for napi and tokio. The code that they generate for each type added up to half a megabyte.
 fn promise_of(env: &Env, conversion: BoxFuture<'static, Conversion>) -> napi::Result<sys::napi_value> {
     let promise =
         env.spawn_future_with_callback(conversion.map(Ok), |env, convert| convert(env.raw()).map(Converted))?;
     Ok(promise.raw())
 }
 
-/// A panic settles the promise too: tokio and the resolver of names panic where the system refuses them a thread, and a task that
-/// is gone leaves its promise waiting for ever. Dropping the future takes down what it held.
+/// Settles the promise after a panic too. tokio and the resolver of names panic where the system refuses them a thread, and a
+/// task that is gone would leave its promise pending for ever. Dropping the future releases what it held.
 async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settled<T> {
-    // What the future shared is dropped with it; locks that it poisoned are read all the same (see PoisonError).
+    // The state that the future shared stays usable: locks that it poisoned are read all the same (see PoisonError).
     let settled = AssertUnwindSafe(future).catch_unwind().await;
     settled.unwrap_or_else(|panic| Settled::from(Err(Error::of_panic(&*panic))))
 }

@@ -1,4 +1,5 @@
-//! What crosses for serving a runtime. Names and order as in lib/runtime/server.ts and lib/runtime/handler.ts.
+//! The types and functions of the runtime's server for JavaScript. Names and order match lib/runtime/server.ts and
+//! lib/runtime/handler.ts.
 
 use super::acp::{OpenSpec, PairSpec, to_open_request};
 use super::budget::NativeBudget;
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Checked options of a server; what is absent has the core's default.
+/// Checked options of a server. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct ServeSpec {
     pub host: Option<String>,
@@ -54,8 +55,8 @@ enum Agent {
 
 #[napi]
 impl NativeAgent {
-    /// What the client does not say, the spec says; its prompt is not looked at. A fault comes by [`serve_runtime`]'s promise.
-    /// `onTurn` is shown each turn as it begins.
+    /// `spec` has the options that the client does not set; its prompt is ignored. An error in it is reported by
+    /// [`serve_runtime`]'s promise. `onTurn` is called for each turn as it begins.
     #[napi(constructor)]
     pub fn new(
         spec: TurnSpec,
@@ -73,7 +74,7 @@ impl NativeAgent {
         Ok(NativeAgent { agent })
     }
 
-    /// One that is kept for all the prompts of a client.
+    /// An agent whose session is kept for all prompts of a client.
     #[napi(factory)]
     pub fn kept(
         spec: OpenSpec,
@@ -91,7 +92,7 @@ impl NativeAgent {
         Ok(NativeAgent { agent })
     }
 
-    /// Aborts the turns under way, and each one that is asked for later.
+    /// Aborts the turns under way, and each later one as soon as it is requested.
     #[napi]
     pub fn stop(&self) {
         match &self.agent {
@@ -102,11 +103,11 @@ impl NativeAgent {
     }
 }
 
-/// What JavaScript answers are variables for the turn's agent.
+/// The array that JavaScript's callback returns has variables for the turn's agent.
 fn showing(on_turn: &Function<'static, NativeSeenTurn, Vec<PairSpec>>) -> napi::Result<OnTurn> {
     let call = on_turn
         .build_threadsafe_function::<NativeSeenTurn>()
-        // Weak: whoever looks keeps no host alive.
+        // Weak: the callback does not keep the host alive.
         .weak::<true>()
         .callee_handled::<false>()
         .build()?;
@@ -120,7 +121,7 @@ fn showing(on_turn: &Function<'static, NativeSeenTurn, Vec<PairSpec>>) -> napi::
     }))
 }
 
-/// A turn of the agent's, for who looks.
+/// A turn of the agent, for its observer.
 #[napi]
 pub struct NativeSeenTurn {
     facts: String,
@@ -129,27 +130,27 @@ pub struct NativeSeenTurn {
 
 #[napi]
 impl NativeSeenTurn {
-    /// What began: `provider`, `prompt`, `model`, `cwd`, `resume`; JSON.
+    /// The facts about the turn that began: `provider`, `prompt`, `model`, `cwd`, `resume`, as JSON.
     #[napi(getter)]
     pub fn facts(&self) -> String {
         self.facts.clone()
     }
 
-    /// A handle that can't end it.
+    /// A handle that can't end the turn.
     #[napi]
     pub fn turn(&self) -> NativeTurn {
         NativeTurn::of(Ok(self.turn.clone()))
     }
 
-    /// Nobody looks.
+    /// Releases the turn when it has no observer.
     #[napi]
     pub fn leave(&self) {
         self.turn.leave();
     }
 }
 
-/// Listens. `onInvocation` is called for each prompt and answers by the invocation's own methods; or the agent answers.
-/// Without either only commands are run.
+/// Starts a server. `onInvocation` is called for each prompt and answers through the invocation's own methods; with an agent, the
+/// agent answers. Without both, the server runs commands only.
 #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeRuntimeServer>>")]
 pub fn serve_runtime<'env>(
     env: &'env Env,
@@ -234,7 +235,7 @@ impl NativeRuntimeServer {
         })
     }
 
-    /// Resolves when the server was closed; until then it keeps the host alive.
+    /// Resolves when the server was closed. Until then it keeps the host alive.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
     pub fn closed<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
         let server = self.server.clone();
@@ -253,7 +254,7 @@ impl JsHandler {
     fn new(on_invocation: &Function<'static, NativeInvocation, ()>) -> napi::Result<Self> {
         let call = on_invocation
             .build_threadsafe_function::<NativeInvocation>()
-            // Weak: what keeps the host alive is the server, as long as it is open.
+            // Weak: the server keeps the host alive as long as it is open.
             .weak::<true>()
             .callee_handled::<false>()
             .build()?;
@@ -289,7 +290,7 @@ pub struct NativeInvocation {
 
 #[napi]
 impl NativeInvocation {
-    /// What the handler is asked, as JSON.
+    /// The request for the handler, as JSON.
     #[napi(getter)]
     pub fn request(&self) -> String {
         let invocation = &self.invocation;
@@ -306,7 +307,7 @@ impl NativeInvocation {
         .to_string()
     }
 
-    /// Takes the request's secrets out of a line for the log.
+    /// Redacts the request's secrets in a line for the log.
     #[napi]
     pub fn redact(&self, text: String) -> String {
         self.sender.redact(&text)
@@ -339,7 +340,7 @@ impl NativeInvocation {
         })
     }
 
-    /// Resolves with true when the handler is to stop, with false when the request is over without.
+    /// Resolves with true when the handler has to stop, with false when the request is over by itself.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
     pub fn stopped<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
         let cancel: CancelSignal = self.invocation.cancel.clone();
@@ -351,7 +352,7 @@ impl NativeInvocation {
         self.settle(Ok(AgentAnswer { data: AgentData::Text(text), metadata }));
     }
 
-    /// `structured`: JSON.
+    /// Answers with a structure. `structured` is JSON.
     #[napi]
     pub fn answer_structured(&self, structured: String, metadata: Map<String, Value>) {
         self.settle(match json::read(&structured) {
@@ -370,7 +371,7 @@ impl NativeInvocation {
 
     fn settle(&self, answer: HandlerAnswer) {
         if let Some(sender) = lock(&self.answer).take() {
-            // Fails when the request is over: a late answer.
+            // Sending fails when the request is over, and then the answer is too late.
             let _ = sender.send(answer);
         }
     }

@@ -1,4 +1,4 @@
-//! What crosses for the client of a runtime. Names and order as in lib/runtime/client.ts.
+//! The types and functions of the runtime's client for JavaScript. Names and order match lib/runtime/client.ts.
 
 use super::delivery::create_text;
 use super::error::Fault;
@@ -33,7 +33,7 @@ impl NativeConnection {
         NativeConnection { connecting: Connecting::new(url, options) }
     }
 
-    /// Connects, once.
+    /// Connects. May be called once.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeRuntimeClient>>")]
     pub fn open<'env>(
         &self,
@@ -52,14 +52,14 @@ impl NativeConnection {
         })
     }
 
-    /// Gives up, unless it is open.
+    /// Gives up connecting. Has no effect once the connection is open.
     #[napi]
     pub fn abort(&self) {
         self.connecting.abort();
     }
 }
 
-/// A request: a prompt or commands, checked.
+/// A checked request: a prompt or commands.
 #[napi(object, object_to_js = false)]
 pub struct RuntimeRequest {
     pub prompt: Option<RuntimePrompt>,
@@ -77,7 +77,7 @@ pub struct RuntimePrompt {
     pub system_prompt: String,
     pub user_prompt: String,
     pub model: String,
-    /// JSON: `{ type: "json_schema", schema }`.
+    /// `{ type: "json_schema", schema }` as JSON.
     pub output_format: Option<String>,
     pub agent_env: Option<HashMap<String, String>>,
     pub pre_commands: Option<Vec<RuntimeCommandSpec>>,
@@ -97,7 +97,7 @@ pub struct RuntimeDownload {
     pub working_dir: String,
 }
 
-/// A file that the runtime wants a URL for.
+/// A file for which the runtime asks an upload URL.
 #[napi(object)]
 pub struct RuntimeUploadRequest {
     pub filename: String,
@@ -105,7 +105,7 @@ pub struct RuntimeUploadRequest {
     pub upload_id: Option<String>,
 }
 
-/// How an upload went.
+/// The outcome of an upload.
 #[napi(object, object_from_js = false)]
 pub struct RuntimeUpload {
     pub path: String,
@@ -117,7 +117,7 @@ pub struct RuntimeUpload {
     pub reason: Option<String>,
 }
 
-/// How one command ended.
+/// The result of one command.
 #[napi(object, object_from_js = false)]
 pub struct RuntimeCommandResult {
     pub command: String,
@@ -127,7 +127,7 @@ pub struct RuntimeCommandResult {
     pub truncated: Option<bool>,
 }
 
-/// What happened.
+/// An event of the session.
 #[napi(discriminant = "kind", discriminant_case = "lowercase", object_from_js = false)]
 pub enum RuntimeEvent {
     Assistant {
@@ -142,15 +142,15 @@ pub enum RuntimeEvent {
         text: Text,
         command: String,
     },
-    /// A file is to be uploaded: the runtime asks for a URL.
+    /// The runtime asks for a URL to upload a file to.
     Asked {
         upload_request: RuntimeUploadRequest,
     },
-    /// How an upload went.
+    /// The outcome of an upload.
     Uploaded {
         upload: RuntimeUpload,
     },
-    /// A prompt's end. `structured_output`, where there is one, and `metadata` are JSON.
+    /// The end of a prompt. `structured_output`, where there is one, and `metadata` are JSON.
     Answered {
         request: f64,
         text: String,
@@ -166,11 +166,11 @@ pub enum RuntimeEvent {
         request: f64,
         error: Fault,
     },
-    /// The end of the session: all that concerned it came before.
+    /// The end of the session. All events of the session came before.
     Confirmed,
 }
 
-/// Output on its way: plain ASCII goes over as it is.
+/// Text for JavaScript. Plain ASCII is passed without decoding.
 pub struct Text(String);
 
 impl ToNapiValue for Text {
@@ -226,13 +226,13 @@ impl NativeRuntimeClient {
         })
     }
 
-    /// Whether the runtime resumes; null until that is known.
+    /// Whether the runtime resumes sessions; null until that is known.
     #[napi(getter)]
     pub fn resumes(&self) -> Option<bool> {
         self.client.resumes()
     }
 
-    /// What happened next; empty when nothing will happen any more.
+    /// Waits for the next event and returns all that are ready. Empty when no event will follow.
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<RuntimeEvent[]>>")]
     pub fn next_events<'env>(
         &self,

@@ -1,4 +1,4 @@
-//! What of the runtime capability ends with a JavaScript environment: its servers, its connections and its sessions.
+//! The servers, connections and sessions of the runtime that end with a JavaScript environment.
 
 use super::guests::{Guest, Guests};
 use napi::Env;
@@ -6,7 +6,7 @@ use napi_derive::napi;
 use runtime::client::{Connecting, WeakRuntimeClient};
 use runtime::server::WeakRuntimeServer;
 
-/// One a JavaScript environment.
+/// One per JavaScript environment.
 #[napi]
 pub struct RuntimeHost {
     guests: Guests<RuntimeGuest>,

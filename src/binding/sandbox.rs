@@ -1,29 +1,30 @@
-//! What crosses for a sandbox. Names and order as in lib/sandbox.ts, which has checked the types.
+//! The types that a sandbox's options have on their way from JavaScript. Names and order match lib/sandbox.ts, which has checked
+//! the types.
 
 use agents::harness::AgentSandbox;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 use process::{self, Network, Protect, Sandbox};
 
-/// What a program and all it starts may do; what is absent has the core's default.
+/// The limits of a program and everything it starts. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct SandboxSpec {
     pub write: Option<Vec<String>>,
     pub read: Option<Vec<String>>,
     pub network: Option<Either<NetworkName, PortsSpec>>,
     pub require: Option<RequireSpec>,
-    /// What is done, or also with which names.
+    /// The treatment of protected files, or the treatment and the names of the files.
     pub protect: Option<Either<ProtectHow, ProtectSpec>>,
 }
 
-/// Files that run later, outside.
+/// Files that programs outside of the sandbox run later.
 #[napi(object, object_to_js = false)]
 pub struct ProtectSpec {
     pub names: Vec<String>,
     pub how: ProtectHow,
 }
 
-/// What is done about files that run later, outside, and that a program changed.
+/// The treatment of changed files that programs outside of the sandbox run later.
 #[napi(string_enum)]
 #[derive(Clone, Copy)]
 pub enum ProtectHow {
@@ -42,7 +43,7 @@ impl ProtectHow {
     }
 }
 
-/// Least versions that the kernel must have.
+/// Lowest versions of the kernel's features that are required.
 #[napi(object, object_to_js = false)]
 pub struct RequireSpec {
     pub landlock: Option<u32>,
@@ -54,7 +55,7 @@ pub fn sandbox_support() -> String {
     serde_json::json!(process::sandbox_support()).to_string()
 }
 
-/// What an agent is held in: its workspace without `custom`.
+/// The sandbox of an agent: `custom`, or its workspace when `custom` is missing.
 #[napi(object, object_to_js = false)]
 pub struct AgentSandboxSpec {
     pub custom: Option<SandboxSpec>,
@@ -66,7 +67,7 @@ impl From<AgentSandboxSpec> for AgentSandbox {
     }
 }
 
-/// A network that is there or not.
+/// Whether there is a network.
 #[napi(string_enum)]
 #[derive(Clone, Copy)]
 pub enum NetworkName {
@@ -76,7 +77,7 @@ pub enum NetworkName {
     None,
 }
 
-/// TCP ports that may be connected to.
+/// TCP ports that the program may connect to.
 #[napi(object, object_to_js = false)]
 pub struct PortsSpec {
     pub ports: Vec<u16>,

@@ -7,13 +7,13 @@ use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 
-/// Owner tasks are short and mostly wait; what blocks (the file system, a spawn) has threads of its own.
+/// One thread is enough: owner tasks are short and mostly wait. Blocking work (the file system, a spawn) has threads of its own.
 const WORKER_THREADS: usize = 1;
 
-/// Why the addon can't be used.
+/// The reason why the addon can't be used.
 static PROBLEM: OnceLock<String> = OnceLock::new();
 
-/// Runs when the addon is loaded, where a panic would be the host's end.
+/// Runs when the addon is loaded. A panic here would end the host process.
 #[module_init]
 fn start_threads() {
     trace::install();
@@ -21,7 +21,8 @@ fn start_threads() {
         let _ = PROBLEM.set(format!(
             "sheepdog can't be loaded: the system gives it no thread ({error}); raise the limit of processes (`ulimit -u`)"
         ));
-        // Nobody is ever served by it; without any, napi would try to make threads of its own, and end the host by that.
+        // This runtime is never used. Without any runtime, napi would try to start threads of its own, and that failure would end
+        // the host.
         Builder::new_current_thread().build()
     });
     if let Ok(runtime) = runtime {
@@ -30,8 +31,8 @@ fn start_threads() {
 }
 
 fn build() -> io::Result<Runtime> {
-    // tokio panics when it is refused a thread: it is only asked when there was one a moment ago. Not joined: the loader holds a lock
-    // that a thread needs in order to end.
+    // tokio panics when it is refused a thread, so a thread is started here first as a test. It is not joined: the loader holds a
+    // lock that a thread needs in order to end.
     drop(std::thread::Builder::new().spawn(|| {})?);
     let build = || {
         Builder::new_multi_thread()
@@ -43,7 +44,7 @@ fn build() -> io::Result<Runtime> {
     catch_unwind(build).unwrap_or_else(|_| Err(io::Error::other("refused")))
 }
 
-/// Why the addon can't be used; lib/native.ts throws it.
+/// The reason why the addon can't be used. lib/native.ts throws it.
 #[napi]
 pub fn loading_problem() -> Option<String> {
     PROBLEM.get().cloned()

@@ -1,4 +1,4 @@
-//! One run of the runtime: how it is reached, the handshake, and the ways it ends.
+//! One run of the runtime: connecting to it, the handshake, and the ways it ends.
 
 use super::outbox::Outbox;
 use super::reach::{Reached, Streams, Target, reach};
@@ -17,27 +17,27 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use wires::jsonrpc::{Client, StreamSink, StreamSource, Wire};
 
-/// How to start.
+/// The options of a start.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
     pub target: Target,
     /// Parameters of the `connect` request.
     pub handshake: Map<String, Value>,
-    /// Requests to make after the handshake: method and parameters, JSON text.
+    /// Requests to make after the handshake: method and parameters as JSON text.
     pub setup: Vec<(String, String)>,
-    /// Until the last of them is answered. `None`: off.
+    /// Limit for the whole start, until the last of these requests is answered. `None`: no limit.
     pub start_timeout: Option<Duration>,
     /// Send lines of stderr to the host.
     pub tell_stderr: bool,
 }
 
-/// What the handshake found.
+/// The facts that the handshake gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
     pub pid: Option<u32>,
     pub port: Option<u16>,
     pub protocol_version: u64,
-    /// Of the runtime, where it says.
+    /// The runtime's version, if it reports one.
     pub version: Option<String>,
 }
 
@@ -48,7 +48,7 @@ struct ConnectionState {
     process: Option<RuntimeProcess>,
     notifications: Arc<Mutex<HashSet<String>>>,
     noise: Arc<AtomicU64>,
-    /// The end is wanted: nobody need be told of an exit.
+    /// The connection is being ended on purpose, so an exit need not be reported.
     stopping: Arc<AtomicBool>,
 }
 
@@ -59,13 +59,13 @@ pub struct Connection(Arc<ConnectionState>);
 impl Connection {
     /// Default of `start_timeout`.
     pub const START_TIMEOUT: Duration = Duration::from_secs(30);
-    /// The version of the protocol that is spoken.
+    /// The supported version of the protocol.
     pub const PROTOCOL_VERSION: u64 = 3;
-    /// For the runtime to say goodbye.
+    /// How long the runtime may take to answer the shutdown request.
     const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-    /// Starts or reaches the runtime and shakes hands; whatever fails takes the process down before it is told. It is given up
-    /// when `cancelled` becomes true. Call it within tokio.
+    /// Starts or reaches the runtime and does the handshake. After a failure the process is killed before the error is returned.
+    /// The start is given up when `cancelled` becomes true. Must be called within tokio.
     pub async fn start(
         options: ConnectionOptions,
         outbox: Arc<Outbox>,
@@ -201,13 +201,13 @@ impl Connection {
         &self.0.outbox
     }
 
-    /// Which notifications beside `session.event` go to the host; `*` is all.
+    /// Selects the notifications that go to the host beside `session.event`; `*` selects all.
     pub fn want_notifications(&self, methods: impl IntoIterator<Item = String>) {
         let mut wanted = lock(&self.0.notifications);
         *wanted = methods.into_iter().collect();
     }
 
-    /// State of process and connection, for messages.
+    /// The state of process and connection as text, for messages.
     pub fn describe(&self) -> String {
         let mut facts = Vec::new();
         match &self.0.process {
@@ -233,7 +233,7 @@ impl Connection {
         facts.join("; ")
     }
 
-    /// Ends politely, within five seconds: goodbye, closed stdin, SIGTERM, SIGKILL. What went wrong comes back as errors.
+    /// Ends the runtime gracefully, within five seconds: shutdown request, closed stdin, SIGTERM, SIGKILL. Returns the errors.
     pub async fn stop(&self) -> Vec<Error> {
         self.0.stopping.store(true, Ordering::SeqCst);
         let mut errors = Vec::new();
@@ -241,7 +241,7 @@ impl Connection {
         if process.is_some() && client.closed().is_none() {
             match client.request("runtime.shutdown", "{}", Some(Self::SHUTDOWN_TIMEOUT)).await {
                 Ok(_) => {}
-                // An older runtime has no goodbye.
+                // Older runtimes do not know the request.
                 Err(error) if is_unhandled(&error, "runtime.shutdown") => {}
                 Err(error) => {
                     let message = format!("Failed to gracefully shut down runtime: {}", error.message());
@@ -260,7 +260,7 @@ impl Connection {
         errors
     }
 
-    /// Ends at once, within a second.
+    /// Kills the runtime at once, within a second.
     pub async fn kill(&self) {
         self.0.stopping.store(true, Ordering::SeqCst);
         self.close();
@@ -269,7 +269,7 @@ impl Connection {
         }
     }
 
-    /// The host's environment is being torn down: nothing is waited for.
+    /// The host's environment is being torn down: kills the process without waiting.
     pub fn abandon(&self) {
         self.0.stopping.store(true, Ordering::SeqCst);
         self.0.outbox.close();
@@ -290,7 +290,7 @@ fn last_characters(text: &str, count: usize) -> &str {
     &text[start..]
 }
 
-/// The peer has no such method.
+/// Whether the error says that the peer does not have this method.
 pub(crate) fn is_unhandled(error: &Error, method: &str) -> bool {
     error.code() == ErrorCode::RpcError
         && (error.facts().get("rpcCode").and_then(Value::as_i64) == Some(-32601)

@@ -1,5 +1,5 @@
-//! A session's log on disk, `session-state/<id>/events.jsonl`: what it holds, and what can be saved of it. The original is
-//! only ever read.
+//! A session's log on disk, `session-state/<id>/events.jsonl`: reading it, and salvaging its valid part. The original is never
+//! changed.
 
 use super::resume::LogState;
 use ground::error::{Error, ErrorCode};
@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 /// Longer than any `workspace.yaml`.
 const MAX_WORKSPACE_BYTES: u64 = 4 << 20;
 
-/// What a look at the log found.
+/// The result of reading a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
     pub log: LogState,
-    /// User messages left in it.
+    /// Number of user messages left in the log.
     pub turns: u64,
     pub last_event_id: Option<String>,
-    /// The first line that is no event, from 1.
+    /// Number of the first line that is not an event, from 1.
     pub bad_line: Option<u64>,
     pub path: PathBuf,
 }
 
-/// What a salvage made.
+/// The result of a salvage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Salvage {
     pub session_id: String,
@@ -38,22 +38,22 @@ pub struct Salvage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// From 1.
+    /// Number of the line, from 1.
     pub line: u64,
     pub reason: String,
 }
 
-/// Whether an id can name a folder of its own. Others are never looked for on disk.
+/// Whether an id is a valid folder name. Other ids are never looked up on disk.
 pub fn is_plain_id(session_id: &str) -> bool {
     !matches!(session_id, "" | "." | "..") && !session_id.contains(['/', '\\', '\0'])
 }
 
-/// Where the log of a session is, in this home.
+/// The path of a session's log in this home.
 pub fn log_path(home: &Path, session_id: &str) -> PathBuf {
     home.join("session-state").join(session_id).join("events.jsonl")
 }
 
-/// Reads the log; it blocks. A home that can't be read is `Unknown`.
+/// Reads the log; blocks. The result for an unreadable home is `Unknown`.
 pub fn inspect(home: &Path, session_id: &str) -> Inspection {
     let path = log_path(home, session_id);
     let found = |log| Inspection { log, turns: 0, last_event_id: None, bad_line: None, path: path.clone() };
@@ -63,7 +63,7 @@ pub fn inspect(home: &Path, session_id: &str) -> Inspection {
     let file = match open_regular(&path) {
         Ok((file, _)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Absent is only said of a home that can be read; one that was never made holds nothing.
+            // A log counts as absent only when the home can be read. A home that was never created contains no log.
             return match fs::read_dir(home) {
                 Ok(_) => found(LogState::Absent),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => found(LogState::Absent),
@@ -89,7 +89,7 @@ pub fn log_size(home: &Path, session_id: &str) -> u64 {
     }
 }
 
-/// Copies the valid lines to a new session; it blocks. `new_id` must be a UUID that no session has.
+/// Copies the valid lines to a new session; blocks. `new_id` must be a UUID that no session has.
 pub fn salvage(home: &Path, session_id: &str, new_id: &str) -> Result<Salvage, Error> {
     let path = log_path(home, session_id);
     if !is_plain_id(session_id) {
@@ -101,7 +101,7 @@ pub fn salvage(home: &Path, session_id: &str, new_id: &str) -> Result<Salvage, E
     let target = home.join("session-state").join(new_id);
     let made = copy_session(file, &path, &target, session_id, new_id);
     made.map_err(|error| {
-        // Half a copy helps nobody; the folder is ours.
+        // Remove the incomplete copy. The folder was created by this function.
         let _ = fs::remove_dir_all(&target);
         let message = format!("the copy {} can't be written: {error}", target.display());
         Error::new(ErrorCode::ResumeFailed, message)
@@ -126,7 +126,7 @@ fn copy_session(
         let kept = match parse_line(line) {
             Line::Blank => return,
             Line::Bad(reason) => Err(reason),
-            // A history begins with its start; what is left of a beginning that is lost would not be read.
+            // A history begins with its start event. Without it, the runtime would not read the remaining events.
             Line::Event(event) if salvage.kept == 0 && !event.begins() => {
                 Err("it comes before the session's start".into())
             }
@@ -154,7 +154,7 @@ fn copy_session(
     Ok(salvage)
 }
 
-/// The session's start, with the new id.
+/// The start event of the session, with the new id.
 fn rename<'a>(line: &'a [u8], session_id: &str, new_id: &str) -> Cow<'a, [u8]> {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else { return Cow::Borrowed(line) };
     let Some(id) = event.pointer_mut("/data/sessionId") else { return Cow::Borrowed(line) };
@@ -208,7 +208,7 @@ impl Event<'_> {
 }
 
 fn parse_line(line: &[u8]) -> Line<'_> {
-    // Zeros at the end of a file that was not closed are no damage to any event.
+    // A file that was not closed may end in zeros. They damage no event.
     if line.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0) {
         return Line::Blank;
     }
@@ -228,11 +228,11 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// The events of a log, in so far as they decide what it holds.
+/// Those events of a log that decide its state.
 #[derive(Default)]
 struct History {
     events: u64,
-    /// Position of every event, to know what a rewind removes.
+    /// The position of every event, to find what a rewind removes.
     positions: HashMap<String, u64>,
     /// Positions of the user's messages.
     turns: Vec<u64>,

@@ -1,17 +1,18 @@
 //! Sessions with the Copilot CLI, over its JSON-RPC.
 //!
-//! A [`Connection`] is one run of the runtime (a process of ours, or a server elsewhere) after its handshake. Its reader
-//! ([`wires::jsonrpc`]) looks at each message without building values: an event goes to the turn logic of its session and,
-//! if the host subscribed to its type, as text into the [`Outbox`], the one ordered and bounded queue to the host.
+//! A [`Connection`] is one run of the runtime (an own process, or a server elsewhere) after its handshake. Its reader
+//! ([`wires::jsonrpc`]) looks at each message without building values. An event goes to the turn logic of its session. If the
+//! host subscribed to the event's type, its text also goes into the [`Outbox`], the only queue to the host, which is ordered and
+//! bounded.
 //!
-//! What decides is pure and stands alone: [`turn_state`] (when is a turn over), [`resume`] (what a failed resume means),
-//! [`session_event`] (what an event says). What waits is thin: one task per turn ([`turn`]), one that watches the process
-//! ([`runtime_process`]), the three of the JSON-RPC client.
+//! The modules that decide are pure: [`turn_state`] (when a turn is over), [`resume`] (classifying a failed resume),
+//! [`session_event`] (the meaning of an event). Waiting is done in thin loops: one task per turn ([`turn`]), one that watches the
+//! process ([`runtime_process`]), and the three of the JSON-RPC client.
 //!
-//! The end of a connection has one way: the reader sees the end of the stream, waits briefly for the exit status, and fails
-//! every pending request and every turn with `CONNECTION_LOST`. [`Connection::stop`] ends politely (`runtime.shutdown`, closed
-//! stdin, SIGTERM, SIGKILL), [`Connection::kill`] at once; both resolve when the process tree is gone. Dropping the last
-//! handle kills the tree, as a backstop.
+//! A connection always ends in the same way: the reader reaches the end of the stream, waits briefly for the exit status, and
+//! fails every pending request and every turn with `CONNECTION_LOST`. [`Connection::stop`] ends gracefully (`runtime.shutdown`,
+//! closed stdin, SIGTERM, SIGKILL), [`Connection::kill`] at once. Both resolve when the process tree is gone. Dropping the last
+//! handle kills the tree as well.
 
 mod connection;
 pub mod event_log;

@@ -1,21 +1,21 @@
-//! What goes to the host program, in the order of the wire: events, replies, requests, exits. One queue for all of them, so
-//! that a reply never overtakes the events before it.
+//! The queue to the host program, in the order of the wire: events, replies, requests, exits. There is only one, so that a reply
+//! never overtakes the events before it.
 //!
-//! Items are JSON arrays `[kind, ...]`, kept as text and joined to batches: a flood costs the host one string and one parse
-//! for hundreds of events. The host is woken once, takes batch after batch (leaving its own loop room between two), and
-//! is woken again only after it has found nothing. Over [`Outbox::MAX_BYTES`] the reader waits, and with it the peer.
+//! Items are JSON arrays `[kind, ...]`, kept as text and joined to batches: a flood costs the host one string and one parse for
+//! hundreds of events. The host is woken once and takes batch after batch, with a turn of its event loop between two. It is woken
+//! again only after it has found nothing. Over [`Outbox::MAX_BYTES`] the reader waits, and with it the peer.
 //!
-//! An event that nobody wants never becomes a value. While the host has nothing to do it is dropped at once; while the host
-//! is behind it is kept until its turn comes, for what comes before it may make somebody subscribe: a batch ends before the
-//! first event that is not wanted, and after every reply.
+//! An event without a subscriber is never parsed by the host. While the host is idle, such an event is dropped at once. While the
+//! host is behind, it is kept until its turn comes, because an item before it may cause a subscription. So a batch ends before
+//! the first event without a subscriber, and after every reply.
 //!
-//! | item | means |
+//! | item | meaning |
 //! |---|---|
-//! | `[0, session, event]` | an event of a session that somebody subscribed to |
+//! | `[0, session, event]` | an event of a session that has a subscriber |
 //! | `[1, call, result]` | a call succeeded |
 //! | `[2, call, fault]` | a call failed |
-//! | `[3, id, method, params]` | the peer asks |
-//! | `[4, method, params]` | the peer tells |
+//! | `[3, id, method, params]` | a request of the peer |
+//! | `[4, method, params]` | a notification of the peer |
 //! | `[5, exit]` | the process is gone, the connection over |
 //! | `[6, line]` | a line of the process's stderr |
 
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use wires::jsonrpc::quote;
 
-/// Which events of a session are wanted, as of now.
+/// The current selection of a session's events for the host.
 #[derive(Debug, Default)]
 pub struct Filter(Mutex<Wanted>);
 
@@ -55,13 +55,13 @@ impl Filter {
 
 struct Item {
     text: String,
-    /// Of an event: who may want it, and its type.
+    /// For an event: its session's filter, and its type.
     event: Option<(Arc<Filter>, Arc<str>)>,
     ends_batch: bool,
 }
 
 impl Item {
-    /// Whether the same who wanted one want the other.
+    /// Whether both items have the same filter and type, so that the same decision applies.
     fn is_like(&self, other: &Item) -> bool {
         match (&self.event, &other.event) {
             (Some((filter, kind)), Some((its_filter, its_kind))) => {
@@ -93,14 +93,14 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Held for a slow host: 4 MiB, and the message that is just being read.
+    /// Most bytes held for a slow host: 4 MiB, and the message that is being read.
     pub const MAX_BYTES: usize = 4 << 20;
-    /// A batch is one string and one parse for the host. V8 puts strings over 128 KiB into pages of their own, which costs it
-    /// ten times as much a byte.
+    /// Size of a batch. A batch is one string and one parse for the host. V8 puts strings over 128 KiB into separate pages, which
+    /// costs ten times as much per byte.
     const BATCH_BYTES: usize = 112 << 10;
     const BATCH_ITEMS: usize = 256;
 
-    /// `wake` tells the host to take; it is called from any thread and must not block.
+    /// `wake` makes the host take items. It is called from any thread and must not block.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Outbox { state: Mutex::default(), room: Notify::new(), wake: Box::new(wake) }
     }
@@ -127,10 +127,10 @@ impl Outbox {
         self.push(Item { text, event: None, ends_batch: false });
     }
 
-    /// An event, JSON text.
+    /// Queues an event as JSON text.
     pub fn push_event(&self, session: u32, filter: &Arc<Filter>, kind: &Arc<str>, event: &str) {
         let mut text = String::with_capacity(event.len() + 16);
-        // Writing to a String has no way to fail.
+        // Writing to a string can't fail.
         let _ = write!(text, "[0,{session},{event}]");
         self.push(Item { text, event: Some((Arc::clone(filter), Arc::clone(kind))), ends_batch: false });
     }
@@ -144,7 +144,7 @@ impl Outbox {
     }
 
     pub fn push_request(&self, id: &str, method: &str, params: &str) {
-        // The id crosses as text, so that it comes back as it was.
+        // The id is sent as text, so that it comes back unchanged.
         self.push_text(format!("[3,{},{},{params}]", quote(id), quote(method)));
     }
 
@@ -160,7 +160,7 @@ impl Outbox {
         self.push_text(format!("[6,{}]", quote(line)));
     }
 
-    /// The next batch, a JSON array of items; `None` when there is nothing, after which the next item wakes again.
+    /// The next batch as a JSON array of items. `None` when there is nothing; then the next item wakes the host again.
     pub fn take(&self) -> Option<String> {
         let mut state = self.lock();
         while state.items.front().is_some_and(|item| !item.is_wanted()) {
@@ -168,7 +168,7 @@ impl Outbox {
             state.bytes -= dropped.map_or(0, |item| item.text.len());
         }
         let (mut count, mut size) = (0, 2);
-        // In a flood one type follows itself: what is wanted can't change while the host is here.
+        // In a flood, events of one type follow each other. The selection can't change during this call.
         let mut like_last: Option<&Item> = None;
         for item in &state.items {
             let fits = count < Self::BATCH_ITEMS && size + item.text.len() <= Self::BATCH_BYTES;
@@ -183,7 +183,7 @@ impl Outbox {
                 break;
             }
         }
-        // Of its final size: growing it would copy a long event again and again.
+        // The string gets its final size at once, because growing it would copy a long event repeatedly.
         let mut batch = String::with_capacity(size);
         for (index, item) in state.items.drain(..count).enumerate() {
             batch.push(if index == 0 { '[' } else { ',' });
@@ -204,14 +204,14 @@ impl Outbox {
 
     /// Resolves when there is room.
     pub async fn ready(&self) {
-        // Once a message: the common case registers nothing.
+        // Called once per message: in the common case, no waiter is registered.
         if self.has_room() {
             return;
         }
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
-            // Registered before the look, so that room made in between is not missed.
+            // Registered before the check, so that room made in between is not missed.
             room.as_mut().enable();
             if self.has_room() {
                 return;
@@ -225,7 +225,7 @@ impl Outbox {
         state.bytes < Self::MAX_BYTES || state.is_closed
     }
 
-    /// The host is gone: nothing more is kept for it, and nobody waits for it.
+    /// The host is gone: nothing more is queued for it, and waiting for room ends.
     pub fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -236,7 +236,7 @@ impl Outbox {
     }
 }
 
-/// An error as the host's `Fault`.
+/// An error in the format of the host's `Fault`.
 fn fault(error: &Error) -> Value {
     let mut fault = Map::new();
     fault.insert("code".to_owned(), error.code().as_str().into());

@@ -1,4 +1,4 @@
-//! How the runtime is reached: a process of ours over its pipes, or over the port that it says, or somebody else's server.
+//! Reaches the runtime: an own process over its pipes, an own process over the port that it prints, or an existing server.
 
 use super::outbox::Outbox;
 use super::runtime_process::{RuntimeProcess, StdinSink, StdoutSource};
@@ -11,14 +11,14 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wires::jsonrpc::ByteSource;
 
-/// Where the runtime is.
+/// The way to reach the runtime.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A process of ours, over its stdin and stdout.
+    /// An own process, over its stdin and stdout.
     Stdio(ProcessSpec),
-    /// A process of ours that says the port it listens on.
+    /// An own process, over the port that it prints.
     Tcp(ProcessSpec),
-    /// Somebody else's server.
+    /// An existing server.
     Address { host: String, port: u16 },
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Reached {
     pub port: Option<u16>,
 }
 
-/// `held` gets the process as soon as there is one.
+/// Reaches the runtime. `held` gets the process as soon as there is one.
 pub(crate) async fn reach(
     target: Target,
     to_host: Option<Arc<Outbox>>,
@@ -71,7 +71,7 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
     };
     match timeout(TIMEOUT, connect_to(host, port)).await {
         Ok(Ok(socket)) => {
-            // Small requests go out at once.
+            // Send small requests without delay.
             let _ = socket.set_nodelay(true);
             Ok(socket)
         }
@@ -83,7 +83,7 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
     }
 }
 
-/// Reads the port that the process says it listens on.
+/// Reads the port that the process prints.
 async fn read_port(stdout: &mut StdoutSource, process: &RuntimeProcess) -> Result<u16, Error> {
     const MAX_BANNER: usize = 64 << 10;
     let mut printed = String::new();
@@ -109,6 +109,6 @@ fn find_port(printed: &str) -> Option<u16> {
     let lower = printed.to_ascii_lowercase();
     let start = lower.find(MARK)? + MARK.len();
     let digits = lower[start..].split(|letter: char| !letter.is_ascii_digit()).next()?;
-    // Not before the line is whole: the rest of the number may be on its way.
+    // The line must be complete: the rest of the number may be on its way.
     (start + digits.len() < lower.len()).then(|| digits.parse().ok())?
 }

@@ -1,4 +1,4 @@
-//! What the reader of a connection tells goes where it belongs: events to their sessions, all else to the host.
+//! Distributes the messages of a connection: events to their sessions, all other messages to the host.
 
 use super::outbox::Outbox;
 use super::runtime_process::{Exit, ExitWatch, WeakRuntimeProcess};
@@ -13,10 +13,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 use wires::jsonrpc::{Client, Handler, Noise};
 
-/// Between the end of a stream and the exit of its process.
+/// Longest wait between the end of a stream and the exit of its process.
 const EXIT_WAIT: Duration = Duration::from_millis(1000);
 
-/// A process that is gone while somebody holds its pipes open has nothing more to say.
+/// Closes the connection when the process is gone, even while another process holds its pipes open.
 pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
     let exit = tokio::select! {
         exit = process.exited() => exit,
@@ -34,7 +34,7 @@ pub(crate) struct Receiver {
     pub notifications: Arc<Mutex<HashSet<String>>>,
     pub noise: Arc<AtomicU64>,
     pub stopping: Arc<AtomicBool>,
-    /// The end was told to sessions and host.
+    /// Sessions and host have been informed of the end.
     pub told: bool,
 }
 
@@ -48,7 +48,7 @@ impl Receiver {
     }
 }
 
-/// The reader is gone without coming to its end: closed from outside, or by a panic. Turns end all the same.
+/// The reader ended without reaching the end of the stream: it was closed from outside, or panicked. Turns end all the same.
 impl Drop for Receiver {
     fn drop(&mut self) {
         if self.told {
@@ -75,7 +75,7 @@ impl Handler for Receiver {
 
     fn on_notification(&mut self, method: &str, params: &str) {
         if method == "session.event" {
-            // Of an unknown form, or it would not have come this far.
+            // The notification has an unknown form, otherwise `take_frame` would have handled it.
             self.noise.fetch_add(params.len() as u64, Ordering::Relaxed);
             return;
         }
@@ -104,7 +104,7 @@ impl Handler for Receiver {
         if let Some((watch, process)) = &self.process {
             exit = timeout(EXIT_WAIT, watch.exited()).await.ok();
             if exit.is_none() {
-                // Nothing can be said to it any more, so it is of no use to anybody.
+                // No message can reach the process any more, so it is of no use.
                 process.kill().await;
                 (exit, was_ended_by_us) = (watch.get(), true);
             }

@@ -1,9 +1,9 @@
-//! How long requests wait for their replies, PURE.
+//! Default timeouts of requests, PURE.
 
 use std::time::Duration;
 
-/// How long a request waits for its reply, unless the caller says otherwise: short where the runtime answers by itself,
-/// a day where a person does, a quarter of an hour for all else.
+/// The timeout of a request, unless the caller sets one. Short where the runtime answers by itself, a day where a person answers,
+/// a quarter of an hour for all others.
 pub fn request_timeout(method: &str) -> Duration {
     const QUICK: Duration = Duration::from_secs(30);
     const LOADING: Duration = Duration::from_secs(180);

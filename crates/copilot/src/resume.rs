@@ -1,48 +1,51 @@
-//! What a failed resume means, PURE: the error and the evidence in, a verdict out. Evidence decides before text does, and
-//! nothing that may hold a history is ever recreated over. The first row that matches decides:
+//! Classifies a failed resume, PURE: the error and the evidence in, a verdict out. Evidence takes precedence over text. A session
+//! that may have a history is never recreated. The first row that matches decides:
 //!
-//! | row | what is there | verdict |
+//! | row | evidence | verdict |
 //! |---|---|---|
-//! | a | no numeric code -32603 of the error's own | failed |
+//! | a | the error itself does not have the numeric code -32603 | failed |
 //! | b | text: a session in use | in use |
 //! | b | text: a directory that is missing, an id that is refused | failed |
 //! | b | text: network, sign-in, permission, time | transient |
-//! | c | text: the custom agent is not found | without the agent; failed when there is none to leave out, or `fallback` is never |
-//! | d | user turns in the log or known to the caller, or a log that can't be read | corrupt when log or text shows damage, else not found |
+//! | c | text: the custom agent is not found | without the agent; failed when there is none to leave out, or `fallback` is never
+//! |
+//! | d | user turns in the log or known to the caller, or a log that can't be read | corrupt when log or text shows damage, else
+//! not found |
 //! | e | a readable home where the log is absent or empty | recreate |
 //! | f | text: corruption, validation, schema, parsing | corrupt |
 //! | g | a readable log without a user turn | recreate |
 //! | h | no evidence | recreate |
 //!
-//! `fallback: unless-corrupt` skips d and e. `fallback: never` says not found where e, g and h say recreate.
+//! With `fallback: unless-corrupt`, rows d and e are skipped. With `fallback: never`, the verdict is not found where e, g and h
+//! recreate.
 
 use std::sync::LazyLock;
 
-/// What is known about the session beside the error.
+/// The known facts about the session beside the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumeEvidence {
     pub log: LogState,
-    /// Turns that the caller or this client knows of.
+    /// Number of turns that the caller or this client knows of.
     pub known_turns: u64,
     pub fallback: Fallback,
     /// Whether the request named an agent that can be left out. `None`: unknown.
     pub agent: Option<bool>,
-    /// The log's first bad line, from 1.
+    /// Number of the log's first bad line, from 1.
     pub bad_line: Option<u64>,
 }
 
 /// State of `session-state/<id>/events.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogState {
-    /// The home can be read; there is no log.
+    /// The home can be read, and there is no log.
     Absent,
     /// Zero bytes.
     Empty,
-    /// Readable, and no user turn is left in it.
+    /// The log can be read, and no user turn is left in it.
     NoTurns,
     Turns,
     Unreadable,
-    /// Nothing is known: a remote server, an unreadable home.
+    /// The state is unknown: a remote server, an unreadable home.
     #[default]
     Unknown,
 }
@@ -60,22 +63,22 @@ impl LogState {
     }
 }
 
-/// When an empty session may be opened afresh.
+/// The condition for opening an empty session afresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
-    /// Unless something says that there is a history.
+    /// No evidence of a history exists.
     #[default]
     Evidence,
-    /// By the text of the error alone.
+    /// The text of the error decides alone.
     UnlessCorrupt,
     Never,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeVerdict {
-    /// Open the session afresh, same id, same config.
+    /// Open the session afresh, with the same id and configuration.
     Recreate,
-    /// Once more, without the agent.
+    /// Resume again, without the agent.
     WithoutAgent,
     Corrupt,
     NotFound,
@@ -99,12 +102,12 @@ impl ResumeVerdict {
     }
 }
 
-/// A verdict and why.
+/// A verdict and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     pub verdict: ResumeVerdict,
     pub reason: String,
-    /// The damaged line, where it is known.
+    /// Number of the damaged line, where it is known.
     pub line: Option<u64>,
 }
 
@@ -184,7 +187,7 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
     }
 }
 
-/// Whether the runtime misses the session's custom agent.
+/// Whether the message says that the session's custom agent is missing.
 pub fn is_agent_missing(message: &str) -> bool {
     let text = message.to_lowercase();
     let missing =
@@ -200,7 +203,7 @@ pub fn is_agent_missing(message: &str) -> bool {
     }
 }
 
-/// A message in lower case, without what it quotes: names, paths, ids and excerpts of a log say nothing about the fault.
+/// A message in lower case without its quoted parts: names, paths, ids and excerpts of a log do not describe the failure.
 struct Text {
     words: Vec<String>,
     joined: String,
@@ -209,7 +212,7 @@ struct Text {
 impl Text {
     fn new(message: &str) -> Self {
         let lower = message.to_lowercase();
-        // The runtime shows the line that it could not read, which may say anything.
+        // The runtime shows the line that it could not read, which may contain any words.
         let said = lower.find(". event: ").map_or(lower.as_str(), |excerpt| &lower[..excerpt]);
         let mut unquoted = without_quotes(said);
         // The id that is not found may be any word.
@@ -246,7 +249,7 @@ impl Text {
     }
 }
 
-/// Takes out what stands between quotes; an apostrophe inside a word is none.
+/// Removes the text between quotes. An apostrophe inside a word is not a quote.
 fn without_quotes(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let mut kept = String::with_capacity(text.len());
@@ -267,7 +270,7 @@ fn without_quotes(text: &str) -> String {
     kept
 }
 
-/// Words of one meaning: `phrases` as whole words in a row, `stems` with any inflection.
+/// Words with the same meaning: `phrases` as whole words in a row, `stems` with any inflection.
 struct Family {
     phrases: Vec<String>,
     stems: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! Resumes a session, and acts on [`super::resume`]'s verdict when that fails.
+//! Resumes a session, and acts on the verdict of [`super::resume`] when that fails.
 
 use super::connection::Connection;
 use super::event_log::{self, Inspection};
@@ -10,39 +10,39 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wires::jsonrpc::quote;
 
-/// What to resume, and how to open it afresh if it turns out to be empty.
+/// The session to resume, and the way to open it afresh if it turns out to be empty.
 #[derive(Clone, Debug)]
 pub struct ResumeRequest {
     pub session_id: String,
-    /// Of `session.resume`, JSON text.
+    /// Parameters of `session.resume`, as JSON text.
     pub params: String,
-    /// Of `session.create`, JSON text.
+    /// Parameters of `session.create`, as JSON text.
     pub create_params: String,
-    /// The runtime's home, where it can be read.
+    /// The runtime's home, if it can be read.
     pub home: Option<PathBuf>,
-    /// Turns that the caller knows of.
+    /// Number of turns that the caller knows of.
     pub known_turns: u64,
-    /// Messages that this client sent to the session before.
+    /// Number of messages that this client sent to the session before.
     pub seen_turns: u64,
     pub fallback: Fallback,
     /// Remove the locks of processes that are gone, when the runtime says that the session is in use.
     pub take_over_stale: bool,
-    /// Of each request. `None`: off.
+    /// Timeout of each request. `None`: no limit.
     pub timeout: Option<Duration>,
 }
 
-/// How a session came to be open.
+/// The way in which a session was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumed {
     /// "resumed", "recreated" or "without-agent".
     pub how: &'static str,
     pub reason: String,
-    /// The result, JSON text.
+    /// The result as JSON text.
     pub response: String,
 }
 
 impl Resumed {
-    /// For the host.
+    /// The JSON text for the host.
     pub fn to_json(&self) -> String {
         let Resumed { how, reason, response } = self;
         format!(r#"{{"how":"{how}","reason":{},"response":{response}}}"#, quote(reason))
@@ -50,7 +50,7 @@ impl Resumed {
 }
 
 impl Connection {
-    /// Resumes; a session that is truly empty is opened afresh, one whose agent is gone without it.
+    /// Resumes a session. An empty session is opened afresh; a session whose agent is gone is resumed without it.
     pub async fn resume(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
         let first = self.resume_once(request).await;
         let Err(error) = first else { return first };
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// The verdict; an error that is none of the server's comes back as it is.
+    /// Classifies a failure. An error that does not come from the server is returned unchanged.
     async fn judge(
         &self,
         request: &ResumeRequest,
@@ -131,7 +131,7 @@ impl Connection {
         let evidence = ResumeEvidence {
             log: state,
             known_turns: match state {
-                // The session may have been started over since.
+                // The session may have been restarted since.
                 LogState::NoTurns => request.known_turns,
                 _ => request.known_turns.max(request.seen_turns),
             },
@@ -172,7 +172,7 @@ impl Connection {
 
 async fn look(home: Option<PathBuf>, session_id: String) -> Option<Inspection> {
     let home = home?;
-    // A log of 100 MB takes its time; the other sessions go on.
+    // Reading a log of 100 MB takes long, so it runs on its own thread and the other sessions continue.
     ground::os::blocking(move || event_log::inspect(&home, &session_id)).await.ok()
 }
 

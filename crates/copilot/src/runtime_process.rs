@@ -1,5 +1,5 @@
-//! The runtime as a process of ours: its pipes for the connection, its exit, the tail of its stderr. The process capability
-//! holds its tree together and takes it down; here is only what the protocol needs of it.
+//! The runtime as an own process: its pipes for the connection, its exit, the tail of its stderr. The process crate supervises
+//! and kills its process tree; this module has only the protocol's part.
 
 use super::outbox::Outbox;
 use super::stderr_tail::StderrTail;
@@ -47,7 +47,7 @@ impl Exit {
     }
 }
 
-/// Where stderr goes: a bounded tail, and line by line to the host if it wants that.
+/// The destination of stderr: a bounded tail, and each line to the host if it asked for that.
 #[derive(Clone)]
 pub(crate) struct Stderr {
     tail: Arc<Mutex<StderrTail>>,
@@ -78,7 +78,7 @@ impl Stderr {
     }
 }
 
-/// A handle; clones share the process. The last one takes the process down with it.
+/// A handle; clones share the process. Dropping the last one kills the process.
 #[derive(Clone)]
 pub(crate) struct RuntimeProcess(Arc<Inner>);
 
@@ -92,12 +92,12 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The task that waits for the exit holds the process too.
+        // The task that waits for the exit also holds the process, so dropping alone would not end it.
         self.process.stop(StopReason::HostClosing);
     }
 }
 
-/// Sees the exit without holding the process.
+/// Observes the exit without keeping the process alive.
 #[derive(Clone)]
 pub(crate) struct ExitWatch(watch::Receiver<Option<Exit>>);
 
@@ -111,12 +111,12 @@ impl ExitWatch {
     pub(crate) async fn exited(&self) -> Exit {
         let mut exit = self.0.clone();
         let exited = exit.wait_for(Option::is_some).await;
-        // The task that tells it lives until it has told.
+        // The task that reports the exit lives until it has reported.
         exited.ok().and_then(|exit| exit.clone()).unwrap_or_default()
     }
 }
 
-/// Reaches the process while somebody holds it.
+/// A handle that does not keep the process alive.
 #[derive(Clone)]
 pub(crate) struct WeakRuntimeProcess(Weak<Inner>);
 
@@ -128,22 +128,23 @@ impl WeakRuntimeProcess {
     }
 }
 
-/// The stdout of the process, for the connection; its stderr is taken aside. Dropped, the rest is read and left.
+/// The stdout of the process, for the connection. Its stderr is read separately. After this is dropped, the rest is read and
+/// discarded.
 pub(crate) struct StdoutSource(mpsc::Receiver<Bytes>);
 
 pub(crate) struct StdinSink(StdinWriter);
 
 impl RuntimeProcess {
-    /// Between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     const KILL_GRACE: Duration = Duration::from_millis(1500);
-    /// After the SIGKILL, until the tree is gone.
+    /// How long the tree may take to be gone after SIGKILL.
     const KILL_WAIT: Duration = Duration::from_millis(900);
-    /// After the exit, for what was printed before it.
+    /// How long to read on after the exit, for output that was printed before it.
     const LAST_WORDS: Duration = Duration::from_millis(500);
-    /// The process capability keeps its own head and tail; ours is enough.
+    /// The process runner keeps a head and a tail of its own. It can be small, because this module keeps a tail too.
     const KEPT_OUTPUT: usize = 32 << 10;
 
-    /// Starts the process. `with_stdin`: a pipe, else nothing to read.
+    /// Starts the process. `with_stdin`: stdin is a pipe, otherwise it is empty.
     pub(crate) async fn start(
         mut spec: ProcessSpec,
         with_stdin: bool,
@@ -170,7 +171,7 @@ impl RuntimeProcess {
         self.0.pid
     }
 
-    /// Given once.
+    /// Takes the stdout. The first call gets it; later calls get `None`.
     pub(crate) fn take_stdout(&self) -> Option<StdoutSource> {
         lock(&self.0.stdout).take()
     }
@@ -191,30 +192,30 @@ impl RuntimeProcess {
         WeakRuntimeProcess(Arc::downgrade(&self.0))
     }
 
-    /// SIGTERM, and SIGKILL to the tree for what is left. Whether the tree is gone.
+    /// Sends SIGTERM, and SIGKILL to the remaining tree. Whether the tree is gone.
     pub(crate) async fn stop(&self) -> bool {
         self.0.process.stop(StopReason::Killed);
         timeout(Self::KILL_GRACE + Self::KILL_WAIT, self.exit().exited()).await.is_ok()
     }
 
-    /// SIGKILL to the tree at once.
+    /// Sends SIGKILL to the tree at once. Whether the tree is gone.
     pub(crate) async fn kill(&self) -> bool {
         self.abandon();
         timeout(Self::KILL_WAIT, self.exit().exited()).await.is_ok()
     }
 
-    /// As [`RuntimeProcess::kill`], without waiting.
+    /// Does the same as [`RuntimeProcess::kill`], without waiting.
     pub(crate) fn abandon(&self) {
         self.0.process.stop(StopReason::HostClosing);
     }
 }
 
-/// The only reader of both streams: what is said on stderr after the end of stdout is why the process dies.
+/// The only reader of both streams, so that stderr is read after the end of stdout: it may contain the reason of a crash.
 async fn read_output(mut chunks: ChunkReader, to_stdout: mpsc::Sender<Bytes>, stderr: Stderr) {
     while let Some((stream, bytes)) = chunks.next().await {
         match stream {
             Stream::Stderr => stderr.push(&bytes),
-            // A source that was dropped leaves the rest; an empty chunk, the stream's end, is passed on.
+            // A source that was dropped ignores the rest. An empty chunk, the stream's end, is passed on.
             Stream::Stdout => {
                 let _ = to_stdout.send(bytes).await;
             }
@@ -229,7 +230,7 @@ async fn watch_exit(
     told: watch::Sender<Option<Exit>>,
 ) {
     let outcome = process.outcome().await;
-    // Its last words may still be on their way here; a host that takes no events holds them up no longer than this.
+    // The last output may still be on its way. A host that takes no events delays the exit no longer than this.
     let _ = timeout(RuntimeProcess::LAST_WORDS, reader).await;
     let (exit_code, signal) =
         outcome.result.as_ref().map_or((None, None), |result| (result.exit_code, result.signal.clone()));

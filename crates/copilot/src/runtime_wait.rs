@@ -38,14 +38,14 @@ pub(super) enum Support {
     Absent,
 }
 
-/// What became of a request, once it was answered.
+/// The outcome of a request that was answered.
 enum Answer {
     Response(Option<String>),
     Aborted,
     Failed(Error),
 }
 
-/// An answer that names an event which the listeners have not seen.
+/// An answer that names an event which has not been delivered to the listeners yet.
 struct HeldBack {
     answer: Answer,
     event: String,
@@ -64,18 +64,18 @@ struct RuntimeWait {
 pub(super) struct RuntimeWaits {
     support: Support,
     waits: Vec<RuntimeWait>,
-    /// Ids of events that may end a request and went to the listeners, with what those that are errors reported.
+    /// Ids of delivered events that may end a request, with the reported error of those that are errors.
     ended: VecDeque<(String, Option<ReportedError>)>,
 }
 
-/// What a reply to `session.sendAndWait` means.
+/// The meaning of a reply to `session.sendAndWait`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Replied {
-    /// The runtime does not know the method; the message was not taken.
+    /// The runtime does not know the method, and did not take the message.
     Unknown,
-    /// `is_new`: no `user.message` had shown before that the message was taken.
+    /// The runtime took the message. `is_new`: no `user.message` had shown that before.
     Taken { is_new: bool },
-    /// The message was refused, or nobody waits any more.
+    /// The message was refused, or its caller no longer waits.
     Nothing,
 }
 
@@ -104,14 +104,14 @@ impl RuntimeWaits {
         self.waits.push(RuntimeWait { turn: Arc::clone(turn), is_taken: false, held_back: None, end: None });
     }
 
-    /// Forgets a turn; false when it is none of these.
+    /// Removes a turn. False when it is not in the list.
     pub(super) fn leave(&mut self, turn: &Arc<TurnHandle>) -> bool {
         let before = self.waits.len();
         self.waits.retain(|wait| !Arc::ptr_eq(&wait.turn, turn));
         self.waits.len() < before
     }
 
-    /// Somebody's message is being worked on. Says whether it is one of these.
+    /// A message is being worked on. True when it is one of these.
     pub(super) fn on_user_message(&mut self) -> bool {
         let Some(wait) = self.waits.iter_mut().find(|wait| !wait.is_taken) else { return false };
         wait.is_taken = true;
@@ -141,7 +141,7 @@ impl RuntimeWaits {
                 (Answer::Failed(error.clone()), event.map(str::to_owned))
             }
         };
-        // Only a server's own answer says that it has the method: not a lost connection, nor a wait that was given up.
+        // Only an answer of the server shows that it has the method. A lost connection or an abandoned wait does not.
         if reply.as_ref().err().is_none_or(|error| error.code() == ErrorCode::RpcError) {
             self.support = Support::Present;
         }
@@ -160,7 +160,7 @@ impl RuntimeWaits {
         }
     }
 
-    /// An event that may end a request goes to the listeners.
+    /// An event that may end a request is delivered to the listeners.
     pub(super) fn on_ending_event(&mut self, id: String, error: Option<ReportedError>) {
         for wait in &mut self.waits {
             if let Some(held) = wait.held_back.take_if(|held| held.event == id) {
@@ -190,13 +190,13 @@ impl RuntimeWaits {
         wait.end.is_some().then(|| self.waits.remove(index).end).flatten()
     }
 
-    /// When the clock must be looked at again for this turn.
+    /// The time of the next check of this turn's clocks.
     pub(super) fn deadline(&self, turn: &TurnHandle) -> Option<Duration> {
         let wait = self.waits.iter().find(|wait| std::ptr::eq(&*wait.turn, turn))?;
         wait.held_back.as_ref().map(|held| held.since + BOUNDARY)
     }
 
-    /// What a turn waits for, for the message of a timeout.
+    /// Describes the pending step of a turn, for the message of a timeout.
     pub(super) fn describe(&self, turn: &TurnHandle) -> Option<String> {
         let wait = self.waits.iter().find(|wait| std::ptr::eq(&*wait.turn, turn))?;
         Some(match (&wait.held_back, wait.is_taken) {
@@ -208,7 +208,7 @@ impl RuntimeWaits {
 }
 
 impl Answer {
-    /// `reported`: what the event that ended the turn reported, if it is an error.
+    /// `reported`: the error in the event that ended the turn, if it is an error.
     fn into_end(self, reported: Option<ReportedError>) -> TurnEnd {
         match (self, reported) {
             (Answer::Response(response), _) => Ok(response),

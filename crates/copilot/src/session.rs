@@ -1,7 +1,7 @@
-//! The sessions of a connection: who wants which events, the sends of each in their order, and the turns that wait.
+//! The sessions of a connection: their event filters, the ordered sends of each, and the turns that wait.
 //!
-//! State is changed under one short lock per session: by the reader (events), by the host (sends), and by one task per turn
-//! that wakes for its clocks. The lock is never held across a call into the connection.
+//! State is changed under one short lock per session: by the reader (events), by the host (sends), and by one task per turn that
+//! wakes for its clocks. The lock is never held across a call into the connection.
 
 use super::outbox::{Filter, Outbox};
 use super::runtime_wait::{METHOD as SEND_AND_WAIT, Replied, RuntimeWaits, Support};
@@ -22,10 +22,10 @@ pub struct Sessions {
     by_id: Mutex<HashMap<String, Vec<Arc<Session>>>>,
 }
 
-/// One session as long as somebody holds it.
+/// One session, which exists as long as a handle does.
 pub struct Session {
     pub id: String,
-    /// Names the session to the host.
+    /// The number by which the host knows the session.
     pub key: u32,
     filter: Arc<Filter>,
     state: Mutex<SessionState>,
@@ -45,14 +45,14 @@ struct SessionState {
     /// `session.sendAndWait`, the first `user.message`.
     sending: bool,
     last_event: String,
-    /// Since `began`; zero before the first event.
+    /// Time of the last event since `began`; zero before the first event.
     last_event_at: Duration,
     closed: Option<Error>,
-    /// Messages that the server took.
+    /// Number of messages that the server accepted.
     sent: u64,
-    /// With it the sends go on that wait until it is known whether the runtime has `session.sendAndWait`.
+    /// The client for the sends that wait until it is known whether the runtime has `session.sendAndWait`.
     held_by: Option<Client>,
-    /// A message was sent, by whomever, since the last idle.
+    /// A message was sent, by any client, since the last idle.
     active: bool,
     was_busy: bool,
 }
@@ -71,7 +71,7 @@ impl SessionState {
         new
     }
 
-    /// Turns that are over are told at once; the tasks of the others look at their clocks again.
+    /// Reports the end of turns that are over. The tasks of the other turns check their clocks again.
     fn tell_ends(&mut self, now: Duration) {
         let SessionState { waiting, turns, runtime_waits, .. } = self;
         waiting.retain(|turn| {
@@ -103,11 +103,11 @@ impl SessionState {
     }
 }
 
-/// How a message was left whose caller waits no longer.
+/// The state of a message whose caller no longer waits.
 pub enum Left {
     /// It was never sent.
     Unsent,
-    /// It may have reached the server. `is_alone`: nobody else waits for work of this session.
+    /// It may have reached the server. `is_alone`: no other caller waits for work of this session.
     Sent { is_alone: bool },
 }
 
@@ -118,12 +118,12 @@ struct Send {
     complete: Completion,
 }
 
-/// Where a turn is.
+/// The state of a turn.
 pub enum TurnLook {
-    /// The caller has been told.
+    /// The caller has the end.
     Told,
     Ended(TurnEnd),
-    /// Look again at this time, or when woken.
+    /// The turn is open: check again at this time, or when woken.
     Open {
         deadline: Option<Duration>,
         last_event_at: Duration,
@@ -131,7 +131,7 @@ pub enum TurnLook {
 }
 
 impl Sessions {
-    /// Makes a session known. One that is open under the same id goes on beside it, until it is closed.
+    /// Registers a session. An open one with the same id stays beside it, until it is closed.
     pub fn open(&self, id: &str, key: u32) -> Arc<Session> {
         let session = Arc::new(Session {
             id: id.to_owned(),
@@ -144,7 +144,7 @@ impl Sessions {
         session
     }
 
-    /// Forgets a session and ends its turns.
+    /// Removes a session and ends its turns.
     pub fn close(&self, session: &Arc<Session>, error: &Error) {
         let mut by_id = lock(&self.by_id);
         if let Some(held) = by_id.get_mut(&session.id) {
@@ -157,13 +157,13 @@ impl Sessions {
         session.close(error);
     }
 
-    /// Ends the turns of all.
+    /// Ends the turns of all sessions.
     pub fn close_all(&self, error: &Error) {
         let all: Vec<_> = lock(&self.by_id).drain().flat_map(|(_, sessions)| sessions).collect();
         all.iter().for_each(|session| session.close(error));
     }
 
-    /// An event came, on the reader's task.
+    /// Handles an event, on the reader's task.
     pub fn on_event(&self, event: &EventHead<'_>, outbox: &Outbox) {
         let by_id = lock(&self.by_id);
         for session in by_id.get(&*event.session_id).into_iter().flatten() {
@@ -177,12 +177,12 @@ impl Session {
         self.began.elapsed()
     }
 
-    /// Which events go to the host.
+    /// Selects the events that go to the host.
     pub fn want(&self, all: bool, kinds: impl IntoIterator<Item = String>) {
         self.filter.set(all, kinds);
     }
 
-    /// How many messages the server took from this object.
+    /// Number of messages that the server accepted from this object.
     pub fn sent(&self) -> u64 {
         lock(&self.state).sent
     }
@@ -203,7 +203,7 @@ impl Session {
             let event = event.turn_event();
             match &event {
                 TurnEvent::SessionIdle { background, .. } => state.active &= !background.is_empty(),
-                // Others may send too.
+                // Other clients may send messages too.
                 TurnEvent::UserMessage { continuation, .. } => {
                     state.active = true;
                     if !continuation && state.runtime_waits.on_user_message() {
@@ -226,7 +226,7 @@ impl Session {
                 state.turns.on_event(&event, now);
             }
         }
-        // Under the lock: the host hears of the event before it hears of the turn that it ends.
+        // Under the lock, so that the host gets the event before the end of the turn that it ends.
         outbox.push_event(self.key, &self.filter, &kind, event.event);
         if wakes {
             state.tell_ends(now);
@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    /// `session.send`, after the ones before it were answered. `params` is JSON text; so is the result.
+    /// Sends `session.send` after the earlier ones were answered. `params` and the result are JSON text.
     pub fn send(
         self: &Arc<Self>,
         client: &Client,
@@ -277,8 +277,8 @@ impl Session {
         }
     }
 
-    /// `session.sendAndWait`. Messages go out one after the other until it is known that the runtime has the method; then it
-    /// takes them in the order they are written in.
+    /// Sends `session.sendAndWait`. Messages are sent one after the other until it is known that the runtime has the method.
+    /// After that the runtime takes them in the order in which they are written.
     fn ask_runtime_to_wait(
         self: &Arc<Self>,
         client: &Client,
@@ -337,7 +337,7 @@ impl Session {
         self.pump(client);
     }
 
-    /// `session.send`, or for a turn without a message `session.sendMessages`.
+    /// Writes `session.send`, or for a turn without a message `session.sendMessages`.
     fn write_send(self: &Arc<Self>, client: &Client, send: Send, mut state: MutexGuard<'_, SessionState>) {
         let Send { params, timeout, turn, complete } = send;
         state.sending = true;
@@ -385,7 +385,7 @@ impl Session {
                             true => state.turns.on_reply(id, message_id, now),
                             false => state.turns.on_retry_taken(id, now),
                         }
-                        // Its events may have come before.
+                        // The turn's events may have come before.
                         state.tell_ends(now);
                     }
                     None => message_id.into_iter().for_each(|id| state.turns.remember(id)),
@@ -400,7 +400,7 @@ impl Session {
         }
     }
 
-    /// Where the turn is now; the end is told once.
+    /// The current state of the turn. Its end is returned once.
     pub fn look(&self, turn: &TurnHandle) -> TurnLook {
         let now = self.now();
         let mut state = lock(&self.state);
@@ -426,7 +426,7 @@ impl Session {
         TurnLook::Open { deadline: state.turns.deadline(id), last_event_at: state.last_event_at }
     }
 
-    /// Leaves the turn, whatever becomes of its work.
+    /// Abandons the turn, whatever its work does.
     pub fn leave(&self, client: &Client, turn: &Arc<TurnHandle>, error: &Error) -> Left {
         let now = self.now();
         let mut state = lock(&self.state);
@@ -452,7 +452,7 @@ impl Session {
         match call {
             // The runtime stops waiting for this message; its work and all other waits go on.
             Some(call) if is_runtime_wait => client.cancel(call, error.clone()),
-            // Without a word to the server: the message may be on its way to being worked on.
+            // No message goes to the server, because the turn's message may already be on its way to being worked on.
             Some(call) => client.forget(call, error.clone()),
             None => {}
         }
@@ -468,7 +468,7 @@ impl Session {
         waiting.iter().for_each(|turn| turn.wake());
     }
 
-    /// What the turn waits for, for the message of a timeout.
+    /// Describes the pending step of the turn, for the message of a timeout.
     pub fn describe(&self, turn: &TurnHandle) -> String {
         let now = self.now();
         let state = lock(&self.state);
@@ -502,7 +502,7 @@ impl Session {
         (!state.last_event.is_empty()).then(|| state.last_event.clone())
     }
 
-    /// Time since the last event, or since `since` when that is later.
+    /// The time when the session began. Times of its events count from it.
     pub fn began(&self) -> Instant {
         self.began
     }
@@ -535,7 +535,7 @@ impl Session {
             send.complete.settle(Err(error.clone()));
         }
         for turn in waiting {
-            // One whose message was sent has its end in `turns`, which may be an earlier and better one.
+            // A turn whose message was sent has its end in `turns`, which may be an earlier and more exact one.
             let was_sent = turn.lock().id.is_some();
             match was_sent {
                 true => turn.wake(),

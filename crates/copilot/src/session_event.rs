@@ -1,4 +1,4 @@
-//! A session's event as the turn logic sees it, PURE: borrowed from the wire, most of it never looked at.
+//! A session's event as the turn logic needs it, PURE: borrowed from the wire, and mostly not parsed.
 
 use super::reported_error::ReportedError;
 use serde::Deserialize;
@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use wires::jsonrpc::without_halves;
 
-/// What every event says about itself.
+/// The fields that every event has.
 #[derive(Debug)]
 pub struct EventHead<'a> {
     pub session_id: Cow<'a, str>,
     pub kind: Cow<'a, str>,
-    /// Of a sub-agent.
+    /// The event comes from a sub-agent.
     pub is_sub_agent: bool,
     /// JSON text of the event's id.
     id: Option<&'a str>,
@@ -58,14 +58,14 @@ pub fn parse_session_event(frame: &[u8]) -> Option<EventHead<'_>> {
     parse_usual(frame).or_else(|| parse_unusual(frame))
 }
 
-/// As the runtimes write it: what is around the event is compared, not parsed.
+/// Reads the form that the runtimes write: the text around the event is compared, not parsed.
 fn parse_usual(frame: &[u8]) -> Option<EventHead<'_>> {
     const HEAD: &[u8] = br#"{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":""#;
     const MIDDLE: &[u8] = br#"","event":"#;
     const TAIL: &[u8] = b"}}";
     let rest = frame.strip_prefix(HEAD)?;
     let (session_id, rest) = rest.split_at(memchr::memchr(b'"', rest)?);
-    // What JSON does not take as it stands is the parser's to judge.
+    // Escapes and control characters are left to the JSON parser.
     if session_id.iter().any(|&byte| byte == b'\\' || byte < b' ') {
         return None;
     }
@@ -82,7 +82,7 @@ fn parse_usual(frame: &[u8]) -> Option<EventHead<'_>> {
 
 fn parse_unusual(frame: &[u8]) -> Option<EventHead<'_>> {
     const METHOD: &[u8] = b"\"session.event\"";
-    /// The method stands at the beginning; of a frame where it does not, the message is parsed as any other.
+    /// The method is near the beginning. Frames in which it is not are parsed like any other.
     const NEAR: usize = 128;
     memchr::memmem::find(&frame[..frame.len().min(NEAR)], METHOD)?;
     let notification: Notification<'_> = serde_json::from_slice(frame).ok()?;
@@ -93,7 +93,7 @@ fn parse_unusual(frame: &[u8]) -> Option<EventHead<'_>> {
     Some(EventHead::new(session_id, serde_json::from_str(event.get()).ok()?, event.get()))
 }
 
-/// Work that a session named as still running.
+/// Work that a session reported as still running.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Background {
     pub agents: Vec<String>,
@@ -106,15 +106,15 @@ impl Background {
     }
 }
 
-/// What an event means for turns.
+/// The meaning of an event for turns.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnEvent {
-    /// `continuation`: injected by the agent itself, not sent by anybody.
+    /// A user's message. `continuation`: the agent itself injected it.
     UserMessage {
         message_id: Option<String>,
         continuation: bool,
     },
-    /// The whole event as JSON text when it has content; an empty one answers nothing.
+    /// The whole event as JSON text when it has content. An empty one is not an answer.
     AssistantMessage {
         origin: Option<String>,
         answer: Option<String>,
@@ -128,7 +128,7 @@ pub enum TurnEvent {
         aborted: bool,
         autopilot: bool,
     },
-    /// An autopilot run said that it is over.
+    /// An autopilot run reported its end.
     AutopilotEnd,
     /// The autopilot stopped working on one request.
     AutopilotStopped {
@@ -136,7 +136,7 @@ pub enum TurnEvent {
         request: String,
         reason: String,
     },
-    /// The prompt with this message id was refused by a policy: it never gets a `user.message`.
+    /// A policy refused the prompt with this message id: no `user.message` will come for it.
     PromptBlocked {
         origin: String,
     },
@@ -153,13 +153,13 @@ pub enum TurnEvent {
     Closed {
         id: String,
     },
-    /// The main agent goes on working.
+    /// The main agent continues to work.
     Work,
-    /// Means nothing for turns.
+    /// The event has no meaning for turns.
     Other,
 }
 
-/// Names of the tasks of a list. What is there in another form than known is still there.
+/// Names of the tasks of a list. A task of unknown form counts too.
 fn task_names(list: Option<&Value>) -> Vec<String> {
     let name = |task: &Value| {
         let field = |name: &str| task.get(name).and_then(Value::as_str);
@@ -178,7 +178,7 @@ fn task_names(list: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// The data of an event, field by field: one of an unknown form hides no other.
+/// The data of an event, field by field. A field of unknown form does not hide the others.
 #[derive(Default, Deserialize)]
 #[serde(transparent)]
 struct Data(serde_json::Map<String, Value>);
@@ -215,9 +215,9 @@ impl<'a> EventHead<'a> {
         serde_json::from_str(self.id?).ok()
     }
 
-    /// What the event means for turns. The data of a known type in an unknown form counts as absent.
+    /// The meaning of the event for turns. Data of unknown form counts as absent.
     pub fn turn_event(&self) -> TurnEvent {
-        // Of a sub-agent, only the waiting for people and tools concerns the turn.
+        // From a sub-agent, only waiting for people and tools concerns the turn.
         match &*self.kind {
             "tool.execution_start" | "external_tool.requested" => self.opened("tool", "toolCallId"),
             "tool.execution_complete" | "external_tool.completed" => self.closed("tool", "toolCallId"),
@@ -233,7 +233,7 @@ impl<'a> EventHead<'a> {
             "assistant.idle" => TurnEvent::AssistantIdle { aborted: self.data().is_true("aborted") },
             "user.message" => {
                 let message = self.data();
-                // Steering by agents and injected skills is no prompt of anybody either.
+                // Messages by which agents steer, and injected skills, are not prompts of a user either.
                 let injected = message.text("source").is_some_and(|source| source != "user");
                 let continuation = message.is_true("isAutopilotContinuation") || injected;
                 TurnEvent::UserMessage { message_id: message.text("messageId"), continuation }
@@ -337,7 +337,7 @@ pub fn is_main_answer(event: &str) -> bool {
         .is_ok_and(|event| event.kind == "assistant.message" && event.agent_id.is_none())
 }
 
-/// Whether an event of the main agent shows that it goes on. The end of a model call, its bill and its hooks do not.
+/// Whether an event of the main agent shows that it continues. The end of a model call, its cost and its hooks do not.
 fn is_work(kind: &str) -> bool {
     match kind {
         "assistant.turn_end" | "assistant.usage" | "assistant.turn_retry" | "model.call_failure" => false,

@@ -3,7 +3,7 @@
 use ground::line::LineFramer;
 use std::collections::VecDeque;
 
-/// Bytes in, whole lines out; the last of them are kept.
+/// Collects bytes into lines, and keeps the last lines.
 #[derive(Debug)]
 pub(crate) struct StderrTail {
     framer: LineFramer,
@@ -23,12 +23,12 @@ impl Default for StderrTail {
 }
 
 impl StderrTail {
-    /// Kept: 16 KiB.
+    /// Most bytes kept: 16 KiB.
     const MAX_BYTES: usize = 16 << 10;
     /// A longer line is cut.
     const MAX_LINE: usize = 4 << 10;
 
-    /// Takes bytes; calls back with every line that became whole.
+    /// Adds bytes; calls back with every line that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&str)) {
         let StderrTail { framer, kept } = self;
         framer.push_cut(bytes, |line| kept.add(line, &mut each));
@@ -41,7 +41,7 @@ impl StderrTail {
         let _ = framer.end(|line| kept.add(line, &mut each));
     }
 
-    /// All that is kept, without blank ends.
+    /// The kept lines, without white space at both ends.
     pub(crate) fn text(&self) -> String {
         let mut text: String = self.kept.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         text.push_str(&String::from_utf8_lossy(self.framer.unfinished()));

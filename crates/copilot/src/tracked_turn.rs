@@ -1,4 +1,4 @@
-//! One open turn and what is known of it, PURE; [`super::turn_state`] says what happens to it when.
+//! One open turn and its state, PURE; [`super::turn_state`] decides about it.
 
 use super::reported_error::ReportedError;
 use super::session_event::{Background, TurnEvent};
@@ -6,10 +6,10 @@ use ground::error::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// No sign of life for so long after an error: the turn is over.
+/// A turn is over when nothing happens for this long after an error.
 pub const QUIET: Duration = Duration::from_secs(2);
 
-/// Names a turn within its session.
+/// Identifies a turn within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TurnId(pub(super) u64);
 
@@ -27,24 +27,25 @@ pub(crate) enum Phase {
 pub(crate) struct TrackedTurn {
     pub id: TurnId,
     pub message_id: Option<String>,
-    /// Sent into a running turn: it has no messages of its own origin.
+    /// The message was sent into a running turn, so no message has it as its origin.
     pub steering: bool,
     pub phase: Phase,
-    /// Nothing else that was sent is being worked on: what is reported before its `user.message` can only be about it.
+    /// No other sent message is being worked on. An error before the turn's own `user.message` can then only concern this turn.
     pub is_alone: bool,
-    /// Reported before its `user.message`, as when nobody is signed in; and when it is failed for that, once there was an idle.
+    /// An error reported before the turn's `user.message`, as when the user is not signed in; and after an idle, the time when
+    /// the turn fails for it.
     pub early_error: Option<(ReportedError, Option<Duration>)>,
     /// It was queued when the session's work was aborted, which empties the queue.
     pub was_dropped: bool,
     pub answer: Option<String>,
     pub error: Option<(ReportedError, Duration)>,
-    /// Over at this time, unless the agent goes on.
+    /// The turn ends at this time, unless the agent continues.
     pub provisional_end: Option<Duration>,
     pub aborted: bool,
     pub autopilot_ended: bool,
     /// The main agent has done something since the turn began.
     pub has_worked: bool,
-    /// Ids of messages that others sent meanwhile.
+    /// Ids of messages that other clients sent meanwhile.
     pub foreign: Vec<String>,
     pub background: Background,
     pub end: Option<TurnEnd>,
@@ -72,7 +73,7 @@ impl TrackedTurn {
         }
     }
 
-    /// Its own `user.message` is there: what was reported before was not about it.
+    /// The turn's own `user.message` came: errors before it did not concern this turn.
     pub(crate) fn begin(&mut self) {
         if matches!(self.phase, Phase::Queued) {
             self.phase = Phase::Running;
@@ -131,7 +132,7 @@ impl TrackedTurn {
 pub(crate) fn is_kept(event: &TurnEvent, early: &VecDeque<TurnEvent>) -> bool {
     match event {
         TurnEvent::Other | TurnEvent::Closed { .. } => false,
-        // One sign of life says as much as many.
+        // One such event has the same effect as many.
         TurnEvent::Work | TurnEvent::Opened { .. } => {
             !matches!(early.back(), Some(TurnEvent::Work | TurnEvent::Opened { .. }))
         }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 use wires::jsonrpc::Completion;
 
-/// How long, and for what, a caller waits.
+/// The limits of a caller's wait.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnOptions {
-    /// The whole wait, the reply to `session.send` included. `None`: off.
+    /// Limit for the whole wait, the reply to `session.send` included. `None`: no limit.
     pub timeout: Option<Duration>,
-    /// No event of the session for so long. `None`: off.
+    /// Longest time without an event of the session. `None`: no limit.
     pub idle_timeout: Option<Duration>,
     /// Wait for detached tasks too.
     pub wait_for_tasks: bool,
@@ -29,7 +29,7 @@ impl Default for TurnOptions {
 }
 
 impl TurnOptions {
-    /// The clock that has run out before the message is sent: a zero is a deadline that has passed.
+    /// The error of a timeout that has expired before the message is sent: a timeout of zero means a deadline in the past.
     pub fn passed(&self) -> Option<Error> {
         let zero = Some(Duration::ZERO);
         let error = |code, path: &str| {
@@ -43,15 +43,15 @@ impl TurnOptions {
     }
 
     pub const TIMEOUT: Duration = Duration::from_secs(60);
-    /// Between two looks at tasks that outlive their turn.
+    /// Pause between two checks of tasks that outlive their turn.
     const TASKS_EVERY: Duration = Duration::from_millis(250);
     const TASKS_TIMEOUT: Duration = Duration::from_secs(10);
-    /// An abort is asked for, not waited for longer.
+    /// Timeout of the abort request.
     const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 }
 
-/// Resolves when the turn is over and its handle was told the answer (the whole event as JSON text), if there is one. The message
-/// was given to [`Session::send`] with this handle before.
+/// Resolves when the turn is over and its handle has the answer (the whole event as JSON text), if there is one. The message was
+/// passed to [`Session::send`] with this handle before.
 pub async fn wait_for_turn(
     connection: &Connection,
     session: &Arc<Session>,
@@ -70,7 +70,7 @@ pub async fn wait_for_turn(
     handle.tell(end);
 }
 
-/// The caller of a turn whose task is gone, by a panic or with its executor, waits for nobody.
+/// Ends the turn when its task is gone, by a panic or with its executor. Otherwise its caller would wait for ever.
 struct TellOnDrop<'a>(&'a TurnHandle);
 
 impl Drop for TellOnDrop<'_> {
@@ -91,7 +91,7 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// `None`: the handle has been told already.
+    /// `None`: the handle has its end already.
     async fn until_over(&self) -> Option<TurnEnd> {
         loop {
             let (deadline, last_event_at) = match self.session.look(self.handle) {
@@ -122,8 +122,8 @@ impl Wait<'_> {
         }
     }
 
-    /// Stops the work too, if any of it may have begun. `session.abort` stops all work of the session: where the runtime waits
-    /// for each message by itself, it is sent only if nobody else waits.
+    /// Ends the turn, and stops its work if any may have begun. `session.abort` stops all work of the session. Where the runtime
+    /// waits for each message by itself, the abort is sent only if no other caller waits.
     fn abort(&self) -> Error {
         let error = Error::new(ErrorCode::SessionAborted, "The turn was aborted by its signal");
         let client = self.connection.client();
@@ -168,7 +168,7 @@ impl Wait<'_> {
             );
             let running = match tasks.await {
                 Ok(tasks) => running_tasks(&tasks),
-                // A runtime that does not list its tasks can't be waited for any longer.
+                // A runtime that does not list its tasks can't be waited for.
                 Err(error) if error.code() == ErrorCode::RpcError => return end,
                 Err(error) => return Err(error),
             };

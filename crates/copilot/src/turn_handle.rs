@@ -1,4 +1,4 @@
-//! One turn that somebody waits for, as its session, its task and its caller share it.
+//! One turn with a waiting caller, shared by its session, its task and its caller.
 
 use super::tracked_turn::{TurnEnd, TurnId};
 use ground::error::Error;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use wires::jsonrpc::CallId;
 
-/// Gets the end, and the id of the event that ended the turn where the runtime named it.
+/// Called with the end, and the id of the event that ended the turn where the runtime named it.
 type Tell = Box<dyn FnOnce(TurnEnd, Option<String>) + Send>;
 
-/// What a turn begins with.
+/// The kind of a turn's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnKind {
     Message,
@@ -29,7 +29,7 @@ pub struct TurnHandle {
 }
 
 pub(super) struct HandleState {
-    /// Once its message is on its way.
+    /// The turn's id, once its message is on its way.
     pub id: Option<TurnId>,
     pub call: Option<CallId>,
     pub failed: Option<Error>,
@@ -39,8 +39,8 @@ pub(super) struct HandleState {
 }
 
 impl TurnHandle {
-    /// `tell` is called once, with the end: by the reader right after the event that ends the turn, so that no later event
-    /// comes between the two, or by the task that waits.
+    /// `tell` is called once with the end. The reader calls it right after the event that ends the turn, so that no later event
+    /// comes in between; or the waiting task calls it.
     pub fn new(
         kind: TurnKind,
         outlasts_turn: bool,
@@ -76,13 +76,13 @@ impl TurnHandle {
         self.lock().aborted
     }
 
-    /// The turn never began.
+    /// Ends a turn that never began.
     pub fn fail(&self, error: &Error) {
         self.lock().failed.get_or_insert_with(|| error.clone());
         self.wake();
     }
 
-    /// Tells the caller the end; only the first one counts.
+    /// Passes the end to the caller. Only the first one counts.
     pub fn tell(&self, end: TurnEnd) {
         let mut state = self.lock();
         let (tell, event) = (state.tell.take(), state.completion_event.take());
@@ -102,7 +102,7 @@ impl TurnHandle {
         self.lock().tell.is_none()
     }
 
-    /// There may be something new for the task that waits.
+    /// Wakes the waiting task, because the turn's state may have changed.
     pub fn wake(&self) {
         self.wake.notify_one();
     }

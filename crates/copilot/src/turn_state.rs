@@ -33,11 +33,11 @@ use ground::error::{Error, ErrorCode};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Autopilot that goes on does so at once.
+/// An autopilot that continues does so within this time.
 pub const SETTLE: Duration = Duration::from_secs(1);
 /// Events kept for a turn whose reply is late.
 const MAX_EARLY: usize = 512;
-/// Ids of turns that are over, to know their late messages by.
+/// Ids of turns that are over, by which their late messages are recognised.
 const MAX_PAST: usize = 256;
 
 /// The end of every turn of a session that was shut down.
@@ -64,7 +64,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// A turn whose `session.send` is about to be written. `is_alone`: nothing was being worked on.
+    /// Adds a turn whose `session.send` is about to be written. `is_alone`: no other message was being worked on.
     pub fn open(&mut self, steering: bool, is_alone: bool) -> TurnId {
         let id = TurnId(self.next_id);
         self.next_id += 1;
@@ -73,7 +73,8 @@ impl Turns {
         id
     }
 
-    /// The reply to the turn's `session.send`. Without an id, the next message that somebody sent is taken for its own.
+    /// Handles the reply to the turn's `session.send`. Without an id, the next message that a client sent counts as the turn's
+    /// own.
     pub fn on_reply(&mut self, id: TurnId, message_id: Option<String>, now: Duration) {
         if let Some(message_id) = &message_id {
             self.remember(message_id.clone());
@@ -86,7 +87,7 @@ impl Turns {
         }
     }
 
-    /// The runtime took a turn without a message: it runs at once, no `user.message` comes.
+    /// The runtime accepted a turn without a message: it runs at once, and no `user.message` comes.
     pub fn on_retry_taken(&mut self, id: TurnId, now: Duration) {
         let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) else { return };
         let Phase::Sending { early } = std::mem::replace(&mut turn.phase, Phase::Queued) else { return };
@@ -107,7 +108,7 @@ impl Turns {
 
     pub fn on_event(&mut self, event: &TurnEvent, now: Duration) {
         match event {
-            // Bounded: what is open is shown, and keeps an error from ending a turn.
+            // The list is bounded. An open item is shown in messages and keeps an error from ending a turn.
             TurnEvent::Opened { id, name }
                 if self.open.len() < MAX_PAST && !self.open.iter().any(|(open, _)| open == id) =>
             {
@@ -130,7 +131,7 @@ impl Turns {
         self.apply(event, now, None);
     }
 
-    /// `session.abort` was asked for: the running turns end with their next idle, or when nothing more is heard.
+    /// `session.abort` was requested: running turns end with their next idle, or when no further event comes.
     pub fn on_abort_requested(&mut self, now: Duration) {
         for turn in
             self.turns.iter_mut().filter(|turn| matches!(turn.phase, Phase::Running) && turn.is_open())
@@ -148,7 +149,7 @@ impl Turns {
         self.open.clear();
     }
 
-    /// Gives a turn up: its clock ran out, its signal was aborted, its `session.send` failed.
+    /// Gives a turn up: its timeout expired, its signal was aborted, or its `session.send` failed.
     pub fn give_up(&mut self, id: TurnId, now: Duration) {
         if let Some(index) = self.turns.iter().position(|turn| turn.id == id) {
             let turn = self.turns.remove(index);
@@ -165,7 +166,7 @@ impl Turns {
         self.turns.remove(index).end
     }
 
-    /// When the clock must be looked at again for this turn.
+    /// The time of the next check of this turn's clocks.
     pub fn deadline(&self, id: TurnId) -> Option<Duration> {
         let turn = self.turns.iter().find(|turn| turn.id == id)?;
         let error = turn.error.as_ref().filter(|_| self.open.is_empty()).map(|(_, at)| *at + QUIET);
@@ -181,7 +182,7 @@ impl Turns {
         self.turns.is_empty()
     }
 
-    /// What a turn is waiting for, for the message of a timeout.
+    /// Describes the pending step of a turn, for the message of a timeout.
     pub fn describe(&self, id: TurnId) -> String {
         let Some(turn) = self.turns.iter().find(|turn| turn.id == id) else { return String::new() };
         let mut facts = Vec::new();
@@ -273,19 +274,19 @@ impl Turns {
         }
     }
 
-    /// Whether the error names the message that failed. While a turn does not know its own message's id (old runtimes name
-    /// none), what an error names says nothing.
+    /// Whether the error names the message that failed. While a turn does not know its own message's id (old runtimes send none),
+    /// that name gives no information.
     fn names_message(&self, error: &ReportedError) -> bool {
         let is_known =
             |turn: &TrackedTurn| turn.message_id.is_some() || matches!(turn.phase, Phase::Sending { .. });
         error.origin.is_some() && self.turns.iter().all(is_known)
     }
 
-    /// An error that names its message fails the turn of that message at once, and no other one.
+    /// An error that names its message fails the turn of that message at once, and no other turn.
     fn on_own_error(&mut self, error: &ReportedError, now: Duration, only: Option<TurnId>) {
         if let Some(turn) = self.of_message(error.origin.as_deref(), only) {
             turn.end(Err(error.clone().into_error()));
-            // The idle that follows is this turn's.
+            // The next idle belongs to this turn.
             self.owed_idle = Some(now);
         }
     }
@@ -323,14 +324,14 @@ impl Turns {
         })
     }
 
-    /// The turns whose message was taken and is not worked on yet.
+    /// The turns whose message was accepted and is not worked on yet.
     fn queued(&mut self, only: Option<TurnId>) -> impl Iterator<Item = &mut TrackedTurn> {
         self.turns.iter_mut().filter(move |turn| {
             matches!(turn.phase, Phase::Queued) && turn.is_open() && only.is_none_or(|only| only == turn.id)
         })
     }
 
-    /// What was aborted takes the messages along that were queued by then; one whose reply comes later was sent later.
+    /// An abort also removes the messages that were queued by then. A message whose reply comes later was sent later.
     fn on_queue_dropped(&mut self, only: Option<TurnId>) {
         if only.is_none() {
             self.queued(None).for_each(|turn| turn.was_dropped = true);
@@ -347,7 +348,7 @@ impl Turns {
         let by_id = message_id.and_then(|message_id| {
             self.turns.iter().position(|turn| turn.message_id.as_deref() == Some(message_id))
         });
-        // A message without an id belongs to the first turn that waits for one, as does any to a turn without an id.
+        // A message without an id belongs to the first turn that waits for one. A turn without an id takes the first message.
         let by_order = || {
             let waits = |turn: &TrackedTurn| match turn.phase {
                 Phase::Sending { .. } => message_id.is_none(),
@@ -366,7 +367,7 @@ impl Turns {
             turn.is_alone = false;
             turn.early_error = None;
         }
-        // What comes next began: an error before it was the end of the turn before.
+        // The next turn began: an earlier error ended the turn before it.
         let mut failed = false;
         for turn in self.affected(only).filter(|turn| Some(turn.id) != begun) {
             failed |= turn.fail();
@@ -381,7 +382,7 @@ impl Turns {
         }
         let Some(begun) = begun else { return };
         if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == begun) {
-            // Until the reply, the events are only remembered; a message without an id has nothing to wait for.
+            // Until the reply, the events are only stored. A message without an id has nothing to wait for.
             if let Phase::Sending { .. } = turn.phase {
                 return;
             }
@@ -400,7 +401,7 @@ impl Turns {
             self.turns.iter_mut().filter(|turn| only.is_none_or(|only| only == turn.id) && turn.is_open())
         {
             if Some(turn.id) == owner && matches!(turn.phase, Phase::Queued) {
-                // Its answer is there, so its prompt was taken.
+                // The answer has come, so the prompt was accepted.
                 turn.begin();
                 self.latest = Some(turn.id);
             }
@@ -465,7 +466,7 @@ impl Turns {
             let is_quiet = nothing_open && turn.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now);
             let early = turn.early_error.as_ref().and_then(|(_, end)| *end);
             if early.is_some_and(|end| end <= now) {
-                // Its idle has been.
+                // The turn's idle came before.
                 turn.fail();
             } else if is_quiet {
                 failed |= turn.fail();

@@ -1,4 +1,4 @@
-//! A runtime that fails to start says why.
+//! The error of a runtime that fails to start gives the reason.
 
 #![expect(clippy::unwrap_used, reason = "a panic is a test's report, in its helpers too")]
 

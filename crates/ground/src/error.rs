@@ -1,14 +1,14 @@
-//! What can go wrong, as a value: one code for programs, one message for people, facts as fields.
+//! Errors as values: one code for programs, one message for people, facts as fields.
 //!
-//! `binding/error.rs` turns an [`Error`] into a JavaScript `Error` with the same `code`, `message` and fields. A partial
-//! result travels beside the error, never inside it (see `process::Outcome`).
+//! `binding/error.rs` turns an [`Error`] into a JavaScript `Error` with the same `code`, `message` and fields. A partial result
+//! travels beside the error, never inside it (see `process::Outcome`).
 
 use serde_json::{Map, Value};
 use std::fmt;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The stable names of all faults. JavaScript sees the text of [`ErrorCode::as_str`] as `error.code`.
+        /// The stable names of all errors. JavaScript sees the text of [`ErrorCode::as_str`] as `error.code`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorCode { $($(#[$doc])* $name,)* }
 
@@ -21,7 +21,7 @@ macro_rules! codes {
             }
         }
 
-        /// Hands the list to a macro: `binding/error.rs` makes the codes' JavaScript twin of it.
+        /// Passes the list to a macro. `binding/error.rs` generates the JavaScript enum from it.
         #[macro_export]
         macro_rules! each_code {
             ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
@@ -55,7 +55,7 @@ codes! {
     ProcessLineTooLong = "PROCESS_LINE_TOO_LONG",
     /// The guard was killed: the tree is gone, the exit status unknown.
     ProcessLost = "PROCESS_LOST",
-    /// What `input` comes from failed; the tree was killed. Fields: `file`, `errno` where it is a file.
+    /// The source of `input` failed; the tree was killed. Fields: `file`, `errno` where the source is a file.
     ProcessInputFailed = "PROCESS_INPUT_FAILED",
     /// The file that output was to be saved in can't be opened or written; the run goes on. Fields: `file`, `errno`.
     ProcessOutputFailed = "PROCESS_OUTPUT_FAILED",
@@ -185,7 +185,7 @@ codes! {
     FleetClosed = "FLEET_CLOSED",
 }
 
-/// A fault: `code` for programs, `message` for people (it says what to do next), `facts` as the fields of the JS error.
+/// An error: `code` for programs, `message` for people (it says what to do next), `facts` as the fields of the JS error.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Parts>);
 
@@ -197,7 +197,7 @@ struct Parts {
     cause: Option<Error>,
 }
 
-/// The core's result.
+/// The result type of the Rust crates.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -205,8 +205,7 @@ impl Error {
         Error(Box::new(Parts { code, message: message.into(), facts: Map::new(), cause: None }))
     }
 
-    /// `INVALID_OPTION` whose message begins with the option's path.
-    /// A panic inside of this package that was caught: `ADDON_FAULT`, with its words.
+    /// `ADDON_FAULT` for a panic inside of this package that was caught. The message contains the panic's text.
     pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> Self {
         let fault = panic
             .downcast_ref::<String>()

@@ -1,4 +1,4 @@
-//! What every other crate stands on: values (pure), the operating system, records, and the log.
+//! The foundation of all other crates: pure values, the operating system, records, and the log.
 
 // Values.
 pub mod error;
@@ -10,7 +10,7 @@ pub mod random;
 pub mod redaction;
 pub mod retry;
 
-// The system, and what is written down.
+// The operating system, records, and the log.
 pub mod os;
 pub mod record;
 pub mod trace;

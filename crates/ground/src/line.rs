@@ -1,4 +1,4 @@
-//! PURE. Bytes to lines, at `\n` only: U+2028, U+0085 and a lone `\r` are text. Decoded per whole line, never per chunk.
+//! PURE. Splits bytes into lines, at `\n` only: U+2028, U+0085 and a lone `\r` are text. Lines are decoded whole, never by chunk.
 
 use memchr::{memchr, memrchr};
 
@@ -11,12 +11,12 @@ pub struct LineTooLong;
 pub struct LineFramer {
     carry: Vec<u8>,
     limit: usize,
-    /// A line was too long: what follows is the rest of it, and no line.
+    /// A line was too long. The following bytes are the rest of it and give no line.
     failed: bool,
 }
 
 impl LineFramer {
-    /// No line may be longer than `limit` bytes, its end not counted.
+    /// `limit`: longest line in bytes, without its end.
     pub fn new(limit: usize) -> Self {
         LineFramer { carry: Vec::new(), limit, failed: false }
     }
@@ -55,8 +55,8 @@ impl LineFramer {
         self.check_carry()
     }
 
-    /// For whoever would rather have a long line in pieces: calls `on_line` with each line, without its end. One that is too
-    /// long comes in pieces of the limit's length.
+    /// Cuts long lines instead of failing: calls `on_line` with each line, without its end. A line that is too long comes in
+    /// pieces of the limit's length.
     pub fn push_cut(&mut self, chunk: &[u8], mut on_line: impl FnMut(&[u8])) {
         for piece in chunk.split_inclusive(|&byte| byte == b'\n') {
             let mut text = piece.strip_suffix(b"\n").unwrap_or(piece);
@@ -76,7 +76,7 @@ impl LineFramer {
         }
     }
 
-    /// What was begun and not ended.
+    /// The beginning of a line whose end has not come.
     pub fn unfinished(&self) -> &[u8] {
         &self.carry
     }

@@ -1,11 +1,11 @@
 //! PURE: the escapes of URLs.
 
-/// What an URL's part says; what is no escape stays as it is.
+/// Decodes a part of a URL. Text that is not an escape is kept.
 pub fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&decoded_bytes(text)).into_owned()
 }
 
-/// As [`decoded`], for what need not be text.
+/// Does the same as [`decoded`] for data that need not be text.
 pub fn decoded_bytes(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

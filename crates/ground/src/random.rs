@@ -1,26 +1,26 @@
-//! Random numbers, and the names and keys that are made of them; the one home of that.
+//! Random numbers, and the names and keys made of them. All random values come from this module.
 //!
-//! | made | for | when the system gives none |
+//! | function | use | when the system has no random numbers |
 //! |---|---|---|
-//! | [`key`], [`secret`] | what nobody may guess | told: `None` |
-//! | [`name`], [`uuid`] | what nobody else is called by | made of what the standard library seeds its maps with |
-//! | [`fraction`] | scattering waits | never asked: a system call too much |
+//! | [`key`], [`secret`] | values that must not be guessed | return `None` |
+//! | [`name`], [`uuid`] | unique names | use the seeds of the standard library's maps |
+//! | [`fraction`] | scattering waits | does not ask the system, to save a system call |
 
 use crate::hex::hex;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 pub fn secret<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).ok().map(|()| bytes)
 }
 
-/// So many bytes that nobody can guess, as hexadecimal digits.
+/// `N` unpredictable bytes as hexadecimal digits.
 pub fn key<const N: usize>() -> Option<String> {
     secret::<N>().map(|bytes| hex(&bytes))
 }
 
-/// So many bytes that nobody else has, as hexadecimal digits.
+/// `N` unique bytes as hexadecimal digits.
 pub fn name<const N: usize>() -> String {
     hex(&unique::<N>())
 }
@@ -34,7 +34,7 @@ pub fn uuid() -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// A number from 0 to 1: good enough to scatter waits.
+/// A number from 0 to 1, random enough to scatter waits.
 pub fn fraction() -> f64 {
     (seed() >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -50,7 +50,7 @@ fn unique<const N: usize>() -> [u8; N] {
 }
 
 fn seed() -> u64 {
-    // Every RandomState has keys of its own.
+    // Each RandomState has its own seed.
     RandomState::new().build_hasher().finish()
 }
 

@@ -1,11 +1,13 @@
-//! Secrets that never print themselves, and a filter that takes them out of what others print. PURE.
+//! A type for secrets that never prints them, and a filter that redacts them in other texts. PURE.
 //!
-//! A [`Redactor`] replaces each secret by [`REDACTED`] in a stream of chunks, as if the whole text had been searched from the
-//! left and at each place the longest secret that begins there were replaced. What might still become a secret is held back:
-//! always the beginning of one, so fewer bytes than the longest secret has. It takes one pass, however many secrets there are.
+//! A [`Redactor`] replaces each secret by [`REDACTED`] in a stream of chunks. The result is the same as if the whole text were
+//! searched from the left, and at each position the longest secret that begins there were replaced. Bytes that may be the
+//! beginning of a secret are held back, so at most as many as the longest secret has, less one. The redactor needs one pass,
+//! however many secrets there are.
 //!
-//! A secret is also found as it stands in JSON (a key file's line breaks as `\\n`), as the usual encoders of JSON write it
-//! ([`json_forms`]), and in JSON within JSON. Other codings of it pass: base64, URLs, letters' case, a secret that is cut up.
+//! Secrets are also found in the form that they take in JSON (a key file's line breaks as `\\n`), as the usual JSON encoders
+//! write it ([`json_forms`]), and in JSON within JSON. Other encodings are not found: base64, URL escapes, another case of
+//! letters, a secret that is cut up.
 
 mod words;
 
@@ -15,13 +17,13 @@ use std::fmt;
 use std::sync::Arc;
 use words::Words;
 
-/// What stands where a secret stood.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[REDACTED]";
 
-/// A shorter number in JSON is a count, whatever the secrets are.
+/// A shorter number in JSON is treated as a count and is never redacted.
 const SHORTEST_NUMBER: usize = 4;
 
-/// A value that must not be seen: it shows as [`REDACTED`] in every message. [`Secret::expose`] is the one way in.
+/// A secret value: it prints as [`REDACTED`] in every message. Only [`Secret::expose`] gives access to it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(String);
 
@@ -30,7 +32,7 @@ impl Secret {
         Secret(value.into())
     }
 
-    /// The value itself. Every use of this is a place to look at twice.
+    /// The value itself. Review every use of this function with care.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -60,7 +62,7 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Whether a variable of this name holds a secret, as far as names tell.
+/// Whether the name of a variable suggests that it holds a secret.
 pub fn names_a_secret(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "KEY",
@@ -79,18 +81,19 @@ pub fn names_a_secret(name: &str) -> bool {
         .any(|word| WORDS.contains(&word) || ["APIKEY", "ACCESSKEY", "AUTHTOKEN"].contains(&word))
 }
 
-/// Takes secrets out of one stream. Streams that are read side by side (stdout, stderr) need one each: clone it, which is cheap.
+/// Redacts secrets in one stream. Streams that are read in parallel (stdout, stderr) need one redactor each: clone it, which is
+/// cheap.
 #[derive(Clone)]
 pub struct Redactor {
     words: Arc<Words>,
-    /// How many were given.
+    /// Number of secrets.
     secrets: usize,
-    /// The beginning of a secret, at the end of what was pushed.
+    /// Bytes at the end of the pushed text that may be the beginning of a secret.
     held: Vec<u8>,
 }
 
 impl Redactor {
-    /// Empty secrets are left out: they are everywhere. Each is also looked for as it stands in JSON.
+    /// Empty secrets are ignored, because they would match everywhere. Each secret is also searched in its JSON forms.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let secrets: BTreeSet<String> = secrets.into_iter().map(|secret| secret.0).collect();
         let forms = secrets.iter().flat_map(|secret| {
@@ -104,7 +107,7 @@ impl Redactor {
         }
     }
 
-    /// Takes the secrets out of all strings of a value, the names of fields included.
+    /// Redacts all strings of a value, the names of fields included.
     pub fn redact_json(&self, value: &mut Value) {
         if self.is_empty() {
             return;
@@ -123,7 +126,7 @@ impl Redactor {
         }
     }
 
-    /// As [`Redactor::redact_json`], for an object. Names that become the same are numbered: no value is lost.
+    /// Does the same as [`Redactor::redact_json`] for an object. Names that become equal are numbered, so that no value is lost.
     pub fn redact_fields(&self, fields: &mut Map<String, Value>) {
         if self.is_empty() {
             return;
@@ -139,12 +142,12 @@ impl Redactor {
         }
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no secrets to search for.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Takes the next chunk, gives what is safe to pass on.
+    /// Takes the next chunk; returns the text that is safe to pass on.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
         if self.is_empty() {
             return chunk.to_vec();
@@ -156,24 +159,24 @@ impl Redactor {
         out
     }
 
-    /// As [`Redactor::push`] for text: whole characters in, whole characters out. Don't mix the two in one stream.
+    /// Does the same as [`Redactor::push`] for text: whole characters in, whole characters out. Don't mix the two in one stream.
     pub fn push_text(&mut self, chunk: &str) -> String {
-        // A held piece begins where a secret begins, with a whole character: the loss never happens.
+        // The held text begins at the first character of a secret, so no character is cut and the conversion loses nothing.
         String::from_utf8_lossy(&self.push(chunk.as_bytes())).into_owned()
     }
 
-    /// The end of the stream: gives what was held back. The redactor can be used for another stream then.
+    /// Ends the stream: returns the text that was held back. The redactor can then be used for another stream.
     pub fn flush(&mut self) -> Vec<u8> {
         let bytes = std::mem::take(&mut self.held);
         self.replaced(&bytes, true).0
     }
 
-    /// As [`Redactor::flush`] for text.
+    /// Does the same as [`Redactor::flush`] for text.
     pub fn flush_text(&mut self) -> String {
         String::from_utf8_lossy(&self.flush()).into_owned()
     }
 
-    /// A whole text at once; what a stream holds back stays where it is.
+    /// Redacts a whole text. The text that the stream holds back is not affected.
     pub fn redact(&self, text: &str) -> String {
         if self.is_empty() {
             return text.to_owned();
@@ -181,7 +184,8 @@ impl Redactor {
         String::from_utf8_lossy(&self.replaced(text.as_bytes(), true).0).into_owned()
     }
 
-    /// Texts that are read one after the other: a secret that is torn over several is taken out of all of them.
+    /// Redacts texts that will be read one after the other. A secret that is split over several pieces is removed from all of
+    /// them.
     pub fn redact_pieces(&self, pieces: &[String]) -> Vec<String> {
         if self.is_empty() {
             return pieces.to_vec();
@@ -196,7 +200,7 @@ impl Redactor {
             let mut out = String::with_capacity(piece.len());
             let mut at = begin;
             while let Some(word) = next.peek().filter(|word| word.start < end) {
-                // Where it begins it is replaced, further on it is left out.
+                // The secret is replaced in the piece in which it begins, and its rest is removed from the following pieces.
                 out.push_str(&whole[at.min(word.start)..word.start]);
                 if word.start >= begin {
                     out.push_str(REDACTED);
@@ -214,7 +218,7 @@ impl Redactor {
         redacted
     }
 
-    /// What is decided of the bytes, redacted, and where the undecided rest begins.
+    /// The bytes up to the undecided part, redacted, and the position where the undecided part begins.
     fn replaced(&self, bytes: &[u8], ended: bool) -> (Vec<u8>, usize) {
         let found = self.words.find(bytes, ended);
         let mut out = Vec::with_capacity(bytes.len());
@@ -229,20 +233,20 @@ impl Redactor {
     }
 }
 
-/// How an encoder writes the characters of a JSON string that it need not escape.
+/// The way an encoder writes those characters of a JSON string that it need not escape.
 #[derive(Clone, Copy)]
 struct JsonStyle {
     /// Characters beyond ASCII are escaped.
     ascii: bool,
-    /// Digits of an escape are A to F.
+    /// The digits of an escape are upper-case letters A to F.
     upper: bool,
     /// `/` becomes `\/`.
     slash: bool,
-    /// Further characters that are escaped by their number.
+    /// Further characters that are escaped by their code.
     numbered: &'static str,
 }
 
-/// JavaScript, Rust, Swift; Python's default; PHP's two; Go's default; Gson's; .NET's.
+/// In this order: JavaScript, Rust, Swift; Python's default; PHP's two; Go's default; Gson's; .NET's.
 const JSON_STYLES: [JsonStyle; 7] = [
     JsonStyle { ascii: false, upper: false, slash: false, numbered: "" },
     JsonStyle { ascii: true, upper: false, slash: false, numbered: "" },
@@ -253,8 +257,8 @@ const JSON_STYLES: [JsonStyle; 7] = [
     JsonStyle { ascii: true, upper: true, slash: false, numbered: "\"<>&'+`\u{7f}" },
 ];
 
-/// The forms of a text between the quotes of JSON that differ from it, and those of the first two encoders within JSON of theirs,
-/// as arguments of tools are.
+/// The forms of a text inside a JSON string that differ from the text. For the first two encoders also the forms in JSON within
+/// JSON, as in arguments of tools.
 fn json_forms(text: &str) -> BTreeSet<String> {
     let mut forms: BTreeSet<String> = JSON_STYLES.iter().map(|style| json_form(text, *style)).collect();
     for style in &JSON_STYLES[..2] {
@@ -307,7 +311,7 @@ mod tests {
         Redactor::new(secrets.iter().map(|secret| Secret::from(*secret)))
     }
 
-    /// The definition, written as slowly as it reads.
+    /// The definition of redaction, as a simple and slow function.
     fn naive(secrets: &[String], text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
@@ -421,14 +425,14 @@ mod tests {
     fn many_secrets_and_hard_ones_take_one_pass() {
         let started = std::time::Instant::now();
         let mut secrets: Vec<String> = (0..20_000).map(|number| format!("secret-number-{number}")).collect();
-        // Each place of the text is the beginning of this one, and never the whole.
+        // At each position of the text this secret begins to match, but it never matches whole.
         secrets.push(format!("{}b", "a".repeat(100_000)));
         let mut redactor = Redactor::new(secrets.into_iter().map(Secret::from));
         let text = format!("{} secret-number-77 ", "a".repeat(50_000)).repeat(40);
         let mut out = redactor.push(text.as_bytes());
         out.extend(redactor.flush());
         assert_eq!(String::from_utf8(out).unwrap().matches(REDACTED).count(), 40);
-        // The square of it would be minutes; a second is a hundred times what it takes.
+        // A quadratic algorithm would take minutes. A linear one takes a hundredth of the limit.
         assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
     }
 

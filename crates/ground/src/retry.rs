@@ -1,15 +1,17 @@
-//! Whether a failure is worth another try, and how long to wait for it. PURE.
+//! Decides whether a failure is worth a retry, and how long to wait before it. PURE.
 //!
-//! [`classify`] looks at the evidence in this order, and the first that says something decides:
+//! [`classify`] looks at the evidence in this order; the first kind of evidence that is conclusive decides:
 //!
 //! | evidence | example | decides |
 //! |---|---|---|
-//! | a status number | `status: 429` | kind and retry ([`of_status`]); for 400, 422 and 429 a code may name the kind more exactly |
+//! | a status number | `status: 429` | kind and retry ([`of_status`]); for 400, 422 and 429 a code may name the kind more exactly
+//! |
 //! | a code or name | `ECONNRESET`, `AbortError`, `rate_limit_error` | kind and retry ([`of_code`]) |
 //! | a status number in words | `HTTP 503`, `status code 429`, `502 Bad Gateway` | as a status number ([`status_in`]) |
 //! | words | `connection reset by peer` | kind ([`of_words`]), and the kind's own retry |
 //!
-//! A number in a message is a status only where the message calls it one: "1500s", "after 500 ms" and "line 429" are none.
+//! A number in a message is a status only where the message calls it one. "1500s", "after 500 ms" and "line 429" contain no
+//! status.
 
 mod code;
 mod kind;
@@ -21,10 +23,10 @@ pub use words::{of_words, status_in};
 
 use std::time::Duration;
 
-/// What is known of a failure.
+/// The known facts about a failure.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence<'a> {
-    /// The HTTP status; what is not from 400 to 599 tells nothing.
+    /// The HTTP status. Values outside of 400 to 599 are ignored.
     pub status: Option<u16>,
     /// Codes, types and names in the order of their weight; unknown ones are skipped.
     pub codes: Vec<&'a str>,
@@ -32,7 +34,7 @@ pub struct Evidence<'a> {
     pub retry_after: Option<Duration>,
 }
 
-/// What to think of a failure.
+/// The classification of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classification {
     pub kind: ErrorKind,
@@ -41,7 +43,7 @@ pub struct Classification {
     pub retry_after: Option<Duration>,
 }
 
-/// See the module.
+/// Classifies a failure by the order in the module documentation.
 pub fn classify(evidence: &Evidence<'_>) -> Classification {
     let coded = evidence.codes.iter().find_map(|code| of_code(code));
     let given = evidence.status.filter(|status| (400..600).contains(status));
@@ -50,7 +52,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Classification {
         (Some(status), coded) => {
             let (kind, retryable) = of_status(status);
             let kind = exact_kind(status, coded.map(|(kind, _)| kind), evidence.message).unwrap_or(kind);
-            // No allowance comes back by asking again, whatever the number says.
+            // A used-up quota does not return by a retry, whatever the number suggests.
             (kind, retryable && kind != ErrorKind::Quota)
         }
         (None, Some(decided)) => decided,
@@ -62,7 +64,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Classification {
     Classification { kind, retryable, status, retry_after: evidence.retry_after }
 }
 
-/// One row per status; only for numbers from 400 to 599.
+/// The meaning of a status, one row each. Defined for numbers from 400 to 599.
 pub fn of_status(status: u16) -> (ErrorKind, bool) {
     use ErrorKind::*;
     match status {
@@ -80,7 +82,7 @@ pub fn of_status(status: u16) -> (ErrorKind, bool) {
     }
 }
 
-/// Statuses that stand for several kinds. The number still decides whether to try again, save for a used-up quota.
+/// The kind for a status that stands for several. The status still decides about a retry, except for a used-up quota.
 fn exact_kind(status: u16, coded: Option<ErrorKind>, message: &str) -> Option<ErrorKind> {
     use ErrorKind::*;
     match status {
@@ -93,20 +95,20 @@ fn exact_kind(status: u16, coded: Option<ErrorKind>, message: &str) -> Option<Er
     }
 }
 
-/// How often, and how long between.
+/// The number of attempts and the waits between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Tries in all, at least one.
+    /// Attempts in total, at least one.
     pub attempts: u32,
-    /// The wait after the first failure; it doubles with each.
+    /// The wait after the first failure. It doubles with each further failure.
     pub base_delay: Duration,
-    /// No wait is longer, whoever asks for it.
+    /// The longest wait, also when a server asks for a longer one.
     pub max_delay: Duration,
 }
 
 impl RetryPolicy {
-    /// The wait after so many failures: half of the step for sure, the other half by chance (`random`, from 0 to 1), so that
-    /// those who failed together don't come back together. A server that asks for more gets it, up to `max_delay`.
+    /// The wait after this many failures. Half of the step is fixed, the other half random (`random`, from 0 to 1), so that
+    /// clients that failed together don't retry together. A server that asks for a longer wait gets it, up to `max_delay`.
     pub fn delay(&self, failures: u32, retry_after: Option<Duration>, random: f64) -> Duration {
         let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let step = self.base_delay.saturating_mul(factor).min(self.max_delay);

@@ -1,32 +1,32 @@
-//! Own children: who they are, and killing them until none is left.
+//! The guard's own children: finding them, and killing them until none is left.
 
 use crate::protocol::{FRAME_DYING, FRAME_EXITED, Frame, ORIGIN_INNER, Outlook, ProcessState};
 use crate::{program, say, syscall};
 
-/// Without any child ending for so long, those left are looked at.
+/// When no child ends for this long, the state of the remaining ones is checked.
 const STALLED_US: u64 = 1_000_000;
-/// For children who could end by what was sent to them, without any of them ending.
+/// Limit for children that SIGKILL can end, without any of them ending.
 const LIMIT_US: u64 = 10_000_000;
-/// For children who are on their way out: the kernel takes its time for much memory.
+/// Limit for children that are already exiting: the kernel takes long to free much memory.
 const DYING_LIMIT_US: u64 = 60_000_000;
-/// A child that ends wakes the loop at once; this is for a child that came without one ending.
+/// Longest wait between two rounds. A child that ends wakes the loop at once; a new child does not.
 const NAP_US: u64 = 1000;
 
-/// Children who ended, and what is known of the program itself.
+/// Counts of ended children, and the state of the program itself.
 pub(crate) struct Children {
     /// The program's pid; 0 when there is none, or it has been reaped.
     pub leader: isize,
     /// Tell the host when the leader ends.
     pub reports: bool,
-    /// Of those reaped, how many had been killed here or by the kernel for us.
+    /// Number of reaped children that this guard, or the kernel on its behalf, had killed.
     pub killed: u32,
     pub rounds: u32,
-    /// Still alive when killing was given up.
+    /// Number of children that were alive when killing was given up.
     pub left: u32,
     list: List,
 }
 
-/// Where children are found. Open from the start: at the end there may be no descriptor to be had.
+/// The source of the list of children. It is opened at the start, because at the end no descriptor may be available.
 pub(crate) enum List {
     /// The kernel's list of this thread's children.
     Own(isize),
@@ -35,19 +35,19 @@ pub(crate) enum List {
 }
 
 pub(crate) enum Reaped {
-    /// Children are left, none of them has ended.
+    /// Children are left, and none of them has ended.
     Alive,
     /// No child is left.
     None,
 }
 
 impl Children {
-    /// `list`: [`List::open`] of this very process.
+    /// `list`: the result of [`List::open`] in this process.
     pub(crate) fn new(leader: isize, reports: bool, list: List) -> Children {
         Children { leader, reports, killed: 0, rounds: 0, left: 0, list }
     }
 
-    /// Takes all children that have ended. `each` hears of them: pid and wait status.
+    /// Reaps all children that have ended. `each` gets the pid and the wait status of each.
     pub(crate) fn reap(&mut self, mut each: impl FnMut(isize, i32)) -> Reaped {
         loop {
             let mut status = 0;
@@ -81,10 +81,10 @@ impl Children {
         }
     }
 
-    /// SIGKILL to every child, and to those that become children by that, until none is left. Top-down: a process that is
-    /// killed hands its children to us, so nobody can be born unseen below a living parent; a process that forks and ends
-    /// faster than we look (pid hopper) loses that race within some rounds, because we do not pause while things move.
-    /// `cgroup`: the run's own directory, or just a NUL.
+    /// Sends SIGKILL to every child, and to the orphans that become children by that, until none is left. The order is top-down:
+    /// a killed process hands its children to this guard, so no child can be born unseen below a living parent. A process that
+    /// forks and ends faster than the guard looks (pid hopper) loses that race within some rounds, because the guard does not
+    /// pause while children end. `cgroup`: path of the run's own directory, or just a NUL.
     pub(crate) fn kill_all(&mut self, is_namespace_init: bool, cgroup: &[u8]) {
         let mut moved = syscall::now_us();
         let mut looked = moved;
@@ -95,7 +95,7 @@ impl Children {
             let mut killed = 0;
             let reaped = self.reap(|_, status| {
                 ended += 1;
-                // Those that had ended before the first round are no strays.
+                // Children that had ended before the first round do not count as killed.
                 if killing && status & 0x7f == syscall::SIGKILL as i32 {
                     killed += 1;
                 }
@@ -111,12 +111,13 @@ impl Children {
             }
             self.rounds = self.rounds.wrapping_add(1);
             if !killing {
-                // Everybody in it at once, fork bombs included. It is an addition: who left the cgroup is a child of ours.
+                // Kills every process in the cgroup at once, fork bombs included. This is an addition: a process that left the
+                // cgroup is a child of this guard.
                 program::kill_cgroup(cgroup);
             }
             killing = true;
             if is_namespace_init {
-                // Everybody in the namespace but its init, in one call.
+                // Kills every process in the namespace except its init, in one call.
                 syscall::kill(-1, syscall::SIGKILL);
             }
             let (count, refused) = self.kill_each();
@@ -127,7 +128,7 @@ impl Children {
                     return;
                 }
                 let limit = match self.outlook() {
-                    // Seen twice: anybody waits for a disk now and then.
+                    // The state has to be seen twice, because any process may wait for a disk now and then.
                     Outlook::Stuck if was_stuck => return,
                     Outlook::Stuck => {
                         was_stuck = true;
@@ -139,14 +140,14 @@ impl Children {
                 if now.wrapping_sub(moved) > limit {
                     return;
                 }
-                // The host would take silence for guards that were stopped.
+                // Without a frame, the host would conclude that the guards were stopped.
                 say(&Frame::new(FRAME_DYING, ORIGIN_INNER));
             }
             syscall::wait_for_child_signal(NAP_US);
         }
     }
 
-    /// SIGKILL to every child there is right now; returns how many they are, and how many may not be signalled by us.
+    /// Sends SIGKILL to every present child. Returns their number, and the number of those that this guard may not signal.
     fn kill_each(&self) -> (u32, u32) {
         let (mut count, mut refused) = (0, 0);
         let mut kill = |pid: isize| {
@@ -154,18 +155,18 @@ impl Children {
             refused += u32::from(syscall::kill(pid, syscall::SIGKILL) == syscall::EPERM);
         };
         if !self.each(&mut kill) && self.leader > 0 {
-            // No /proc at all: at least the program's group, whose leader is unreaped and so still owns the number.
+            // Without /proc, kill at least the program's group. Its leader is unreaped and so still owns the number.
             kill(-self.leader);
         }
         (count, refused)
     }
 
-    /// What becomes of those who are left.
+    /// The prospects of the remaining children.
     fn outlook(&self) -> Outlook {
         let mut outlook = Outlook::Stuck;
         let proc = syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY);
         let known = self.each(&mut |pid| {
-            // Who can't be looked at may end.
+            // A process whose state can't be read may still end.
             let of_one = state_of_pid(proc, pid).map_or(Outlook::Ending, |state| state.outlook());
             outlook = outlook.better(of_one);
         });
@@ -173,7 +174,7 @@ impl Children {
         if known { outlook } else { Outlook::Ending }
     }
 
-    /// False: children can't be listed here.
+    /// False: children can't be listed on this system.
     fn each(&self, found: &mut impl FnMut(isize)) -> bool {
         match self.list {
             List::Own(list) => each_in(list, found),
@@ -183,7 +184,7 @@ impl Children {
 }
 
 impl List {
-    /// `scan`: as where the kernel keeps no list.
+    /// `scan`: read the process table, as where the kernel keeps no list.
     pub(crate) fn open(scan: bool) -> List {
         let own = if scan { -1 } else { own_list() };
         if own >= 0 { List::Own(own) } else { List::Table(syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY)) }
@@ -193,18 +194,18 @@ impl List {
 const PROC: &[u8] = b"/proc\0";
 const DIRECTORY: usize = syscall::O_RDONLY | syscall::O_DIRECTORY;
 
-/// Forgets that children ended; `reap` sees for itself.
+/// Clears the signal that children ended. `reap` checks for itself.
 pub(crate) fn drain(child_signals: isize) {
     let mut records = [0; 128 * 4];
     while syscall::read(child_signals, &mut records) == records.len() as isize {}
 }
 
-/// The kernel's list of this thread's children. Negative: there is none (CONFIG_PROC_CHILDREN).
+/// Opens the kernel's list of this thread's children. Negative: there is none (CONFIG_PROC_CHILDREN).
 pub(crate) fn own_list() -> isize {
     syscall::open(syscall::AT_FDCWD, b"/proc/thread-self/children\0", syscall::O_RDONLY)
 }
 
-/// The pids of such a list. False: it can't be read.
+/// Reads the pids of such a list. False: it can't be read.
 pub(crate) fn each_in(list: isize, found: &mut impl FnMut(isize)) -> bool {
     let mut pid = 0;
     let mut offset = 0;
@@ -229,7 +230,7 @@ pub(crate) fn each_in(list: isize, found: &mut impl FnMut(isize)) -> bool {
     }
 }
 
-/// Asks of every process whether it is a child of ours, which takes no descriptor. False: no /proc here.
+/// Checks every process for being a child of this one, without a further descriptor. False: there is no /proc.
 fn each_of_table(table: isize, found: &mut impl FnMut(isize)) -> bool {
     if syscall::rewind(table) < 0 {
         return false;

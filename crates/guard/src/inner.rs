@@ -1,4 +1,4 @@
-//! The inner guard: starts the program, obeys the host, reports, and kills the tree at the end.
+//! The inner guard: starts the program, carries out the host's commands, reports, and kills the tree at the end.
 
 use crate::children::{Children, List, Reaped, drain};
 use crate::outer::{CHILDREN, HOST, HOST_END, OUTER};
@@ -13,27 +13,28 @@ use crate::{
     wake_when_the_parent_dies,
 };
 
-/// Why the inner guard stopped waiting.
+/// The reason why the inner guard stopped waiting.
 enum End {
-    /// The program ended and left nobody behind.
+    /// The program ended and left no process behind.
     Alone,
-    /// The program ended; the host wants what it left behind to live on.
+    /// The program ended, and the host wants the remaining processes to live on.
     Released,
-    /// The host asked, or is gone.
+    /// The host sent the command, or is gone.
     Killed,
-    /// The outer guard is gone; so is half of the protection: the run is lost.
+    /// The outer guard is gone, and with it half of the protection: the run is lost.
     Lost,
 }
 
-/// `cgroup` is seen by the outer guard too.
+/// `cgroup` is in memory that the outer guard reads too.
 pub(crate) fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
-    // What the outer guard waits with is its own.
+    // Close the descriptors that the outer guard waits with.
     syscall::close_range(watch.outer as usize + 1, u32::MAX as usize);
-    // No group holds both guards, nor the program (which is in a session of its own).
+    // A group of its own, so that no group contains both guards or the program (which is in a session of its own).
     syscall::own_group();
     outer::become_subreaper();
     wake_when_the_parent_dies();
-    // The outer guard may have died before somebody stopped this one: then the host's end is the last that happens.
+    // The outer guard may have died before another process stopped this one. Then the host's end is the last event that can wake
+    // it.
     syscall::wake_by(LIFELINE);
     syscall::ask_for_short_turns();
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
@@ -41,16 +42,16 @@ pub(crate) fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
     if in_namespace {
         host_view = namespace::enter().unwrap_or_else(|failure| fail(failure.stage, failure.result));
     }
-    // Ids have been mapped by now, which one who can't be debugged may not do.
+    // The ids are mapped by now. A process that forbids debuggers may not map them, so this comes later.
     forbid_debuggers();
     let waiter = waiter(watch).unwrap_or_else(|errno| fail(STAGE_SUPERVISE, errno));
     let list = List::open(header.flags & FLAG_SCAN_PROC != 0);
     let started = program::start(header).unwrap_or_else(|failure| fail(failure.stage, failure.result));
     *cgroup = started.cgroup;
-    // The program has its own copies; from here on its pipes are none of our business.
+    // The program has its own copies of its pipes. The guard needs none of them.
     syscall::close_range(0, 2);
     let seen_pid = namespace::pid_for_host(host_view, started.pid);
-    // In a namespace nobody can stop this guard, and its pid means nothing outside.
+    // In a namespace the program can't stop this guard, and its pid has no meaning outside.
     let own_pid = if in_namespace { 0 } else { syscall::getpid() };
     say(&Frame::new(FRAME_STARTED, ORIGIN_INNER)
         .u32(seen_pid as u32)
@@ -76,7 +77,7 @@ fn waiter(watch: Watch) -> Result<Waiter, isize> {
     Ok(waiter)
 }
 
-/// Says what failed and ends; the outer guard ends by that.
+/// Reports a failure and exits. The outer guard ends by that.
 pub(crate) fn fail(stage: u32, result: isize) -> ! {
     report_error(ORIGIN_INNER, stage, result);
     syscall::exit(outer::INNER_DONE)
@@ -101,12 +102,13 @@ fn supervise(
     syscall::exit(outer::INNER_DONE)
 }
 
-/// The program's exit alone ends nothing: others may still write into its pipes, and the host says how long they may.
+/// Waits for the end. The program's exit alone is not the end: other processes may still write into its pipes, and the host
+/// decides how long they may.
 fn wait(children: &mut Children, waiter: Waiter, watch: Watch, leader: isize) -> End {
     loop {
         let there = waiter.wait(None);
         let is_there = |place: u64| there & 1 << place != 0;
-        // First of all who ended: a program that is done must not be reported as killed.
+        // Ended children are handled first, so that a program that has ended is not reported as killed.
         if is_there(CHILDREN) {
             drain(watch.children);
             let reaped = children.reap(|_, _| {});
@@ -125,7 +127,7 @@ fn wait(children: &mut Children, waiter: Waiter, watch: Watch, leader: isize) ->
             let length = syscall::receive(LIFELINE, &mut commands);
             for command in commands.iter().take(length.max(0) as usize) {
                 match *command {
-                    // As long as the leader is not reaped, the group's number is its own.
+                    // As long as the leader is not reaped, the group's number belongs to its group.
                     signal if signal & COMMAND_SIGNAL != 0 && children.leader != 0 => {
                         syscall::kill(-leader, usize::from(signal & !COMMAND_SIGNAL));
                     }
@@ -134,7 +136,7 @@ fn wait(children: &mut Children, waiter: Waiter, watch: Watch, leader: isize) ->
                     _ => {}
                 }
             }
-            // Nothing to read any more, and no host that could write.
+            // The lifeline is closed: nothing is left to read, and the host can't write any more.
             if length == 0 || (length < 0 && length != syscall::EAGAIN && length != syscall::EINTR) {
                 return End::Killed;
             }

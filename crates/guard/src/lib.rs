@@ -1,29 +1,30 @@
-//! The guard: a few kilobytes that outlive the host and hold a program's whole tree. No C library, no allocator.
+//! The guard: a program of a few kilobytes that outlives the host and controls a program's whole process tree. It has no C
+//! library and no allocator.
 //!
 //! ```text
 //! host --lifeline (socket pair)--> outer guard --fork--> inner guard --vfork+exec--> program --> ...
 //! ```
 //!
-//! Both guards are subreapers: whatever the program's descendants do (sessions of their own, double forks), an orphan
-//! becomes a child of the inner guard, and when that one is gone, of the outer. A guard signals only its own unreaped
-//! children, whose pids nobody else can have. Both wait for: a child's end (signalfd), the lifeline, the host
-//! (pidfd), and the inner one for the outer (pidfd).
+//! Both guards are subreapers. Whatever the program's descendants do (sessions of their own, double forks), an orphan becomes a
+//! child of the inner guard, or of the outer one when the inner is gone. A guard signals only its own unreaped children, whose
+//! pids can't belong to other processes. Both guards wait for a child's end (signalfd), the lifeline and the host (pidfd). The
+//! inner guard also waits for the outer (pidfd).
 //!
-//! A program of the same user may send a guard any signal and change its limits. So everything that a guard needs at the end is
-//! open from the start (its list of children, what it waits with), nothing that it calls asks for a limit, debuggers are
-//! forbidden, and a guard that was stopped is woken: the inner by the outer, the outer by the host, both by the kernel when what
-//! they watch dies.
+//! A program of the same user may send a guard any signal and change its limits. So all that a guard needs at the end is open
+//! from the start (its list of children, the descriptors that it waits for), and none of its calls depends on a limit. Debuggers
+//! are forbidden. A guard that was stopped is woken: the inner by the outer, the outer by the host, and both by the kernel when a
+//! process that they watch dies.
 //!
-//! The inner guard does the work: it reads the request, starts the program, obeys commands, reports. The outer one only
-//! watches it: when the inner ends any way but its own, or the host is gone and the inner does not finish, the outer
-//! kills what is left. After the program has been started neither holds its pipes. Neither ever waits without bound for
+//! The inner guard does the work: it reads the request, starts the program, carries out commands and reports. The outer guard
+//! only watches it. The outer kills the remaining processes when the inner ends in any way but its own, or when the host is gone
+//! and the inner does not finish. After the program has been started, neither holds its pipes. Neither waits without a limit for
 //! anything but the events above, so the end of a tree is bounded in time.
 //!
 //! build.rs compiles this crate a second time, as a binary with `--cfg guard_program`. The library embeds that binary and shares
 //! the format of the lifeline with the host. Its other modules are compiled for lints and for rust-analyzer only.
 #![no_std]
 #![cfg_attr(guard_program, no_main)]
-// The loops of memory.rs must not be compiled to calls of memcpy, that is, of themselves.
+// Keeps the compiler from turning the loops of memory.rs into calls of memcpy, that is, of themselves.
 #![cfg_attr(guard_program, no_builtins)]
 #![cfg(target_os = "linux")]
 
@@ -39,7 +40,7 @@ mod sandbox;
 mod syscall;
 mod waiter;
 
-/// Where the host puts its end of the conversation.
+/// The descriptor of the guard's end of the lifeline, where the host places it.
 const LIFELINE: isize = 3;
 
 /// The program, as bytes of an ELF file without dependencies.
@@ -60,29 +61,30 @@ pub extern "C" fn main() -> ! {
 const PR_SET_PDEATHSIG: usize = 1;
 const PR_SET_DUMPABLE: usize = 4;
 
-/// Whoever may signal a guard may stop it. When what it watches dies meanwhile, the kernel wakes it; awake it needs no more.
+/// A process that may signal a guard may also stop it. When a process that the guard watches dies meanwhile, the kernel sends
+/// SIGCONT.
 fn wake_when_the_parent_dies() {
     syscall::prctl(PR_SET_PDEATHSIG, syscall::SIGCONT);
 }
 
-/// A debugger of the same user could hold a guard still for ever.
+/// Forbids debuggers: one of the same user could stop a guard for ever.
 fn forbid_debuggers() {
     syscall::prctl(PR_SET_DUMPABLE, 0);
 }
 
-/// What both guards look at.
+/// The descriptors that both guards watch.
 #[derive(Clone, Copy)]
 struct Watch {
     /// Readable when a child has ended.
     children: isize,
-    /// Of the host.
+    /// Readable when the host has ended.
     host: isize,
-    /// Of the outer guard.
+    /// Readable when the outer guard has ended.
     outer: isize,
 }
 
 fn say(frame: &protocol::Frame) {
-    // A host that is gone or does not read is no reason to wait.
+    // A host that is gone or does not read is not waited for.
     syscall::send(LIFELINE, frame.bytes());
 }
 
@@ -95,11 +97,11 @@ fn report_error(origin: u8, stage: u32, result: isize) {
 #[cfg(guard_program)]
 #[panic_handler]
 fn on_panic(_: &core::panic::PanicInfo) -> ! {
-    // Not reached by any known path; ending makes the other guard clean up.
+    // No known path leads here. Exiting makes the other guard clean up.
     syscall::exit(70)
 }
 
-/// The prebuilt core library names it in its unwind tables; nothing unwinds here.
+/// The prebuilt core library refers to this function in its unwind tables. It is never called.
 #[cfg(guard_program)]
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}

@@ -1,7 +1,7 @@
-//! What the compiler takes for granted of a C library. There is none.
+//! The memory functions that the compiler expects from a C library, which the guard does not have.
 
-// The compiler may call these four whatever the code says; there is no C library that has them. `#![no_builtins]` keeps
-// it from turning their loops into calls of themselves.
+// The compiler may insert calls of these four functions into any code. `#![no_builtins]` keeps it from turning their loops into
+// calls of themselves.
 
 /// # Safety
 /// As C's.

@@ -1,5 +1,5 @@
-//! The strict level: the program and all it starts live in a PID namespace whose init is the inner guard. Nobody inside
-//! can kill that init; when it ends, the kernel kills everybody inside.
+//! The strict level: the program and everything it starts live in a PID namespace whose init is the inner guard. No process
+//! inside can kill that init. When it ends, the kernel kills every process inside.
 
 use crate::children;
 use crate::inner;
@@ -17,8 +17,8 @@ fn failure(result: isize) -> Failure {
     Failure { stage: STAGE_NAMESPACE, result }
 }
 
-/// As fork, into new PID and mount namespaces. Who may not make those makes a user namespace first, which every user may
-/// unless the machine forbids it.
+/// Forks into new PID and mount namespaces. A process that may not create those creates a user namespace first, which every user
+/// may unless the machine forbids it.
 pub(crate) fn fork() -> Result<isize, Failure> {
     if syscall::getuid() == 0 {
         let pid = syscall::fork(CLONE_NEWPID | CLONE_NEWNS);
@@ -26,7 +26,7 @@ pub(crate) fn fork() -> Result<isize, Failure> {
             return if pid < 0 { Err(failure(pid)) } else { Ok(pid) };
         }
     }
-    // Ids as they are now: inside, they are unknown until the maps are written.
+    // The current ids: in the new namespace they are unknown until the maps are written.
     let (user, group) = (syscall::getuid(), syscall::getgid());
     let pid = syscall::fork(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
     if pid < 0 {
@@ -35,13 +35,13 @@ pub(crate) fn fork() -> Result<isize, Failure> {
     if pid == 0
         && let Err(failure) = map_ids(user, group)
     {
-        // In the new process: it ends as the inner guard does.
+        // This is the new process: it fails as the inner guard does.
         inner::fail(failure.stage, failure.result)
     }
     Ok(pid)
 }
 
-/// The same ids inside as outside. An unprivileged process may map its own, once it has given up setgroups.
+/// Maps the ids to the same numbers as outside. An unprivileged process may map its own ids, once it has given up setgroups.
 fn map_ids(user: u32, group: u32) -> Result<(), Failure> {
     write_file(b"/proc/self/setgroups\0", b"deny")?;
     write_map(b"/proc/self/uid_map\0", user)?;
@@ -74,13 +74,14 @@ fn write_file(path: &[u8], text: &[u8]) -> Result<(), Failure> {
     if written < 0 { Err(failure(written)) } else { Ok(()) }
 }
 
-/// In the new namespaces: a /proc that shows this PID namespace. Returns the old one, where the host's pids can be read.
+/// Runs in the new namespaces: mounts a /proc that shows this PID namespace. Returns the old one, where the host's pids can be
+/// read.
 pub(crate) fn enter() -> Result<isize, Failure> {
     let old = syscall::open(syscall::AT_FDCWD, b"/proc\0", syscall::O_RDONLY | syscall::O_DIRECTORY);
     if old < 0 {
         return Err(failure(old));
     }
-    // Mounts of the host keep appearing here, ours never there.
+    // Mounts of the host keep appearing here; mounts made here never appear there.
     let result = syscall::mount(b"none\0", b"/\0", b"none\0", MS_REC | MS_SLAVE);
     if result < 0 {
         return Err(failure(result));
@@ -92,7 +93,7 @@ pub(crate) fn enter() -> Result<isize, Failure> {
     Ok(old)
 }
 
-/// The pid by which the host knows our only child. 0: the old /proc does not tell.
+/// The pid of the only child as the host sees it. 0: the old /proc does not show it.
 pub(crate) fn pid_for_host(old_proc: isize, pid: isize) -> isize {
     if old_proc < 0 {
         return pid;

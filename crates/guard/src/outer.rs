@@ -1,4 +1,4 @@
-//! The outer guard: reads who is asked for, starts the inner guard and watches over it.
+//! The outer guard: checks which process asked for it, starts the inner guard and watches over it.
 
 use crate::children::{Children, List, Reaped, drain};
 use crate::program::{self, Cgroup};
@@ -12,11 +12,11 @@ use crate::{
     wake_when_the_parent_dies,
 };
 
-/// The inner guard's exit codes; every other end of it means that it was lost.
+/// The inner guard's exit codes. Any other end means that it was lost.
 pub(crate) const INNER_DONE: usize = 40;
 pub(crate) const INNER_KEEPS: usize = 41;
 
-/// How long the inner guard may take when the host is gone, before the outer does the work.
+/// How long the inner guard may take when the host is gone, before the outer guard takes over.
 const INNER_GRACE_US: u64 = 50_000;
 
 const PR_SET_NAME: usize = 15;
@@ -24,16 +24,16 @@ const PR_SET_CHILD_SUBREAPER: usize = 36;
 const EVERY_SIGNAL: u64 = u64::MAX;
 
 pub(crate) fn run() -> ! {
-    // Whatever the host left open without close-on-exec is not for us, nor for the program.
+    // Close descriptors that the host left open without close-on-exec. Neither the guard nor the program may have them.
     syscall::close_range(LIFELINE as usize + 1, u32::MAX as usize);
     syscall::close_on_exec(LIFELINE);
-    // SIGTERM, SIGHUP and the like stay pending for ever: a guard ends by its own decision or by SIGKILL.
+    // SIGTERM, SIGHUP and the like stay pending for ever: only the guard's own decision or SIGKILL ends it.
     syscall::set_signal_mask(EVERY_SIGNAL);
-    // posix_spawn has made the others default, but leaves the C library's own two ignored.
+    // posix_spawn has reset the other signals to their default, but leaves the C library's own two ignored.
     syscall::default_action(32);
     syscall::default_action(33);
-    // A group, no session: under load a new session costs milliseconds, because the scheduler groups by session
-    // (autogroup) and a new group waits for its first turn.
+    // A group but not a session: under load a new session costs milliseconds, because the scheduler groups by session (autogroup)
+    // and a new group waits for its first turn.
     syscall::own_group();
     syscall::prctl(PR_SET_NAME, c"sheepdog-guard".as_ptr() as usize);
     become_subreaper();
@@ -56,7 +56,7 @@ pub(crate) fn run() -> ! {
             syscall::exit(1)
         }
     }
-    // The host died before its pidfd was opened: what was opened is another process's.
+    // The host died before its pidfd was opened, so the pidfd refers to another process.
     if host != header.host_pid as isize || syscall::getppid() != host {
         syscall::exit(1)
     }
@@ -87,7 +87,7 @@ pub(crate) fn run() -> ! {
         Err(failure) => fail(failure.stage, failure.result),
     };
     forbid_debuggers();
-    // The program's pipes are the inner guard's to pass on.
+    // The inner guard passes the program's pipes on.
     syscall::close_range(0, 2);
     watch_over(pid, waiter, watch, children, shared as *const Cgroup)
 }
@@ -96,7 +96,7 @@ pub(crate) fn become_subreaper() {
     syscall::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/// Places in a guard's waiter.
+/// The bits of a guard's waiter.
 pub(crate) const CHILDREN: u64 = 0;
 pub(crate) const HOST_END: u64 = 1;
 pub(crate) const HOST: u64 = 2;
@@ -130,7 +130,7 @@ fn watch_over(
     mut children: Children,
     cgroup: *const Cgroup,
 ) -> ! {
-    // Set when the host is gone: until when the inner guard may still finish.
+    // The time until which the inner guard may still finish. Set when the host is gone.
     let mut deadline = None;
     loop {
         let timeout = deadline.map(|at: u64| at.saturating_sub(syscall::now_us()).div_ceil(1000));
@@ -146,17 +146,17 @@ fn watch_over(
             if let Some(status) = inner_status {
                 finish(status, reaped, children, cgroup)
             }
-            // It may have been stopped: no signal keeps it from its work for longer than this.
+            // The inner guard may have been stopped. SIGCONT limits how long any signal keeps it from its work.
             syscall::kill(inner, syscall::SIGCONT);
         }
         if deadline.is_none() && there & (1 << HOST_END | 1 << HOST) != 0 {
-            // A host that is gone stays gone: from here on only the inner guard's end is waited for.
+            // The host is gone for good: from here on only the inner guard's end is awaited.
             waiter.remove(LIFELINE);
             waiter.remove(watch.host);
             deadline = Some(syscall::now_us().wrapping_add(INNER_GRACE_US));
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
-            // Stopped, or stuck: its children become ours.
+            // The inner guard is stopped or stuck. Its children become this guard's.
             syscall::kill(inner, syscall::SIGKILL);
             take_over(children, cgroup)
         }
@@ -170,14 +170,14 @@ fn finish(status: i32, reaped: Reaped, mut children: Children, cgroup: *const Cg
         syscall::exit(0)
     }
     if exited_with(INNER_DONE) {
-        // It had to leave something behind.
+        // The inner guard had to leave processes behind.
         children.kill_all(false, &[0]);
         syscall::exit(0)
     }
     take_over(children, cgroup)
 }
 
-/// The inner guard is dead, or about to be.
+/// Takes over from an inner guard that is dead or about to be.
 fn take_over(mut children: Children, cgroup: *const Cgroup) -> ! {
     // SAFETY: the mapping lives as long as this process. Another process wrote it, but not any more; the address came from
     // the kernel, so the compiler assumes that each system call may have changed what is there.

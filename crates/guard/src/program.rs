@@ -1,4 +1,4 @@
-//! The rest of the request, and the program it asks for.
+//! Reads the rest of the request, and starts the program.
 
 use crate::protocol::{
     FLAG_CGROUP_REQUIRED, FLAG_TERMINAL, Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK,
@@ -7,21 +7,21 @@ use crate::protocol::{
 use crate::{LIFELINE, sandbox, syscall};
 use core::ptr;
 
-/// The longest path of a cgroup, with NUL.
+/// Longest path of a cgroup, with NUL.
 const CGROUP_BYTES: usize = 512;
 pub(crate) type Cgroup = [u8; CGROUP_BYTES];
 const STACK_BYTES: usize = 16 << 10;
-/// A shell for scripts without a first line that names one, as execvp has it.
+/// A shell for scripts without an interpreter line, as in execvp.
 const SHELL: &[u8] = b"/bin/sh\0";
 
-/// What could not be done, and minus the errno.
+/// The stage of a failure, and its negative errno.
 pub(crate) struct Failure {
     pub stage: u32,
     pub result: isize,
 }
 
-/// What the program's process reads, and where it says why it could not become the program. It lives in the memory that
-/// both share until then.
+/// The input of the program's process, and the place for its failure if it can't become the program. It is in memory that both
+/// processes share until then.
 struct Plan<'a> {
     program: &'a [u8],
     directory: &'a [u8],
@@ -29,10 +29,10 @@ struct Plan<'a> {
     cgroup_required: bool,
     is_in_cgroup: bool,
     has_terminal: bool,
-    /// A free place, the arguments, a null pointer.
+    /// One free place, then the arguments, then a null pointer.
     arguments: *mut *const u8,
     variables: *const *const u8,
-    /// Empty: none.
+    /// The sandbox section. Empty: no sandbox.
     sandbox: &'a [u8],
     sandbox_paths: Strings<'a>,
     parent: isize,
@@ -41,11 +41,11 @@ struct Plan<'a> {
 
 pub(crate) struct Started {
     pub pid: isize,
-    /// The run's own cgroup, with NUL. Empty: the program is in none.
+    /// Path of the run's own cgroup, with NUL. Empty: the program is in none.
     pub cgroup: Cgroup,
 }
 
-/// Reads the strings that follow the header, and starts the program. Keeps no memory.
+/// Reads the strings that follow the header, and starts the program. Frees all memory that it uses.
 pub(crate) fn start(header: &Header) -> Result<Started, Failure> {
     let body_bytes = header.body_bytes as usize;
     let pointers = header.arguments as usize + header.variables as usize + 3;
@@ -69,7 +69,7 @@ pub(crate) fn start(header: &Header) -> Result<Started, Failure> {
     started
 }
 
-/// Waits for the host to send all of it; the host may be slow, but when it is gone this ends.
+/// Waits for the host to send all of it. The host may be slow; when it is gone, the wait ends.
 fn receive(body: &mut [u8]) -> Result<(), Failure> {
     let mut rest = body;
     while !rest.is_empty() {
@@ -148,7 +148,8 @@ fn spawn(
     if failure.stage == 0 { Ok(Started { pid, cgroup: kept_cgroup }) } else { Err(failure) }
 }
 
-/// The other process, until it is the program. Descriptors are its own, memory is shared, its parent waits.
+/// Runs in the other process until that becomes the program. Its descriptors are its own, the memory is shared, and the parent
+/// waits.
 extern "C" fn become_program(plan: usize) -> ! {
     // SAFETY: `spawn` passes its Plan and does not run until this process has left the memory.
     let plan = unsafe { &mut *(plan as *mut Plan) };
@@ -160,7 +161,8 @@ extern "C" fn become_program(plan: usize) -> ! {
 /// # Safety
 /// The plan's two lists end in null pointers, and `arguments` begins with a free place.
 unsafe fn attempt(plan: &mut Plan) -> Failure {
-    // A session of its own: no terminal of the host's could stop it, and no signal to its group or session reaches a guard.
+    // A session of its own: no terminal of the host's can stop the program, and no signal to its group or session reaches a
+    // guard.
     syscall::setsid();
     if plan.has_terminal {
         let result = syscall::control_terminal(0);
@@ -168,8 +170,9 @@ unsafe fn attempt(plan: &mut Plan) -> Failure {
             return Failure { stage: STAGE_TERMINAL, result };
         }
     }
-    // When the inner guard dies, so does the program: it must not outrun the outer guard. The guard has one thread, so
-    // "parent thread" and "parent" are the same here. If the guard died before the call, the parent is another one.
+    // When the inner guard dies, so does the program: it must not outlive it while the outer guard takes over. The guard has one
+    // thread, so "parent thread" and "parent" are the same here. If the guard died before the call, the parent is another
+    // process.
     syscall::prctl(crate::PR_SET_PDEATHSIG, syscall::SIGKILL);
     if syscall::getppid() != plan.parent {
         return Failure { stage: STAGE_SUPERVISE, result: syscall::ESRCH };
@@ -188,11 +191,13 @@ unsafe fn attempt(plan: &mut Plan) -> Failure {
         }
     }
     syscall::ask_for_usual_turns();
-    // Last of all: what came before reads and writes as the host may. Paths are relative to the working directory.
+    // The sandbox comes last: the steps before it read and write with the host's rights. Its paths are relative to the working
+    // directory.
     if let Err(failure) = sandbox::enter(plan.sandbox, &mut plan.sandbox_paths) {
         return failure;
     }
-    // Dispositions are the default ones since the guard was started; blocked is what the guard blocks for itself.
+    // Signal dispositions are the defaults since the guard was started. The mask still blocks the guard's signals, so it is
+    // cleared.
     syscall::set_signal_mask(0);
     // SAFETY: the caller's promise; place 0 is free, the arguments begin at place 1.
     let result = unsafe { syscall::execve(plan.program, plan.arguments.add(1), plan.variables) };
@@ -213,7 +218,7 @@ fn join_cgroup(directory: &[u8]) -> isize {
     if file < 0 {
         return file;
     }
-    // 0: whoever writes it.
+    // 0 stands for the process that writes it.
     let result = syscall::write(file, b"0");
     syscall::close(file);
     result
@@ -223,8 +228,8 @@ fn is_named(directory: &[u8]) -> bool {
     directory.first().is_some_and(|byte| *byte != 0)
 }
 
-/// SIGKILL by the kernel to everybody in the cgroup, fork bombs included. Nothing where the kernel can't (before 5.14).
-/// Nothing when there is no cgroup.
+/// Makes the kernel send SIGKILL to every process in the cgroup, fork bombs included. Does nothing where the kernel can't (before
+/// 5.14), or when there is no cgroup.
 pub(crate) fn kill_cgroup(directory: &[u8]) {
     if !is_named(directory) {
         return;
@@ -236,11 +241,11 @@ pub(crate) fn kill_cgroup(directory: &[u8]) {
     }
 }
 
-/// The last process has been reaped, but may still be about to leave the cgroup. Nothing when there is none.
+/// Removes the cgroup. The last process has been reaped, but may still be about to leave it. Does nothing when there is none.
 pub(crate) fn remove_cgroup(directory: &[u8]) {
     const EBUSY: isize = -16;
-    /// A millisecond each. The killed are gone when the kernel gets to it, which takes its time on a busy machine; nobody waits
-    /// for this any more.
+    /// Attempts, a millisecond each. Killed processes leave the cgroup when the kernel gets to it, which takes time on a busy
+    /// machine. No process waits for the result.
     const MOST_ATTEMPTS: u32 = 5000;
     let mut attempts = 0;
     while is_named(directory) && syscall::rmdir(directory) == EBUSY && attempts < MOST_ATTEMPTS {

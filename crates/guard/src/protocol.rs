@@ -1,31 +1,31 @@
-//! What the host and its guard say to each other over the lifeline: the one definition of the format, compiled into both
+//! The messages between the host and its guard over the lifeline. This is the only definition of the format, compiled into both
 //! sides (the addon includes this file by path). `docs/internals/guard.md` describes it in words. PURE, no allocation.
 //!
-//! Host to guard: one spawn request (header, then strings), then single-byte commands. Guard to host: frames of four
-//! bytes (kind, origin, payload length) and a payload. All numbers are little-endian.
+//! Host to guard: one spawn request (header, then strings), then single-byte commands. Guard to host: frames of four bytes (kind,
+//! origin, payload length) and a payload. All numbers are little-endian.
 
 /// The first bytes of a request.
 pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
-/// Raised whenever a byte below changes its meaning. A guard refuses every version but its own.
+/// Raised whenever the meaning of the format changes. A guard refuses every version but its own.
 pub(crate) const VERSION: u16 = 4;
 pub const HEADER_BYTES: usize = 32;
-/// More than any system takes for arguments and environment.
+/// More than any system accepts for arguments and environment.
 pub const MAX_BODY_BYTES: u32 = 32 << 20;
 
-/// Without the cgroup the program is not started (limits were asked for).
+/// The program is started only inside the cgroup, because limits were requested.
 pub const FLAG_CGROUP_REQUIRED: u32 = 1;
 /// The program runs in a PID namespace of its own.
 pub const FLAG_PID_NAMESPACE: u32 = 1 << 1;
-/// Children are found by reading every /proc/*/stat, as where the kernel has no children list (for tests).
+/// Children are found by reading every /proc/*/stat, as where the kernel has no list of children (for tests).
 pub const FLAG_SCAN_PROC: u32 = 1 << 2;
-/// Descriptor 0 is a terminal, and becomes the controlling one of the program's session.
+/// Descriptor 0 is a terminal and becomes the controlling terminal of the program's session.
 pub const FLAG_TERMINAL: u32 = 1 << 3;
 
-/// Added to the number of a signal: that signal to the program's group.
+/// Added to a signal's number: send that signal to the program's group.
 pub const COMMAND_SIGNAL: u8 = 0x80;
-/// SIGKILL to everything, now. After EXITED: to what the program left behind.
+/// Send SIGKILL to the whole tree now. After EXITED: to the processes that the program left behind.
 pub const COMMAND_KILL: u8 = b'K';
-/// After EXITED: what the program left behind lives on, unguarded.
+/// After EXITED: the processes that the program left behind live on, unguarded.
 pub const COMMAND_RELEASE: u8 = b'R';
 
 pub const FRAME_STARTED: u8 = 1;
@@ -33,17 +33,17 @@ pub const FRAME_SPAWN_ERROR: u8 = 2;
 pub const FRAME_EXITED: u8 = 3;
 pub const FRAME_GONE: u8 = 4;
 pub const FRAME_LOST: u8 = 5;
-/// While a kill takes long: who was killed is on the way out, and has much memory to give back. Without payload.
+/// Sent while a kill takes long: the killed processes are exiting and have much memory to free. Without payload.
 pub const FRAME_DYING: u8 = 6;
 pub const FRAME_HEADER_BYTES: usize = 4;
-/// Of the longest frame, EXITED.
+/// Payload length of the longest frame, EXITED.
 pub const MAX_PAYLOAD_BYTES: usize = 28;
 
-/// Who sent a frame.
+/// The guard that sent a frame.
 pub const ORIGIN_OUTER: u8 = 0;
 pub const ORIGIN_INNER: u8 = 1;
 
-/// What failed, in a SPAWN_ERROR.
+/// The stage that failed, in a SPAWN_ERROR.
 pub const STAGE_REQUEST: u32 = 1;
 pub const STAGE_SUPERVISE: u32 = 2;
 pub const STAGE_NAMESPACE: u32 = 3;
@@ -52,30 +52,30 @@ pub const STAGE_FORK: u32 = 5;
 pub const STAGE_CHDIR: u32 = 6;
 pub const STAGE_EXEC: u32 = 7;
 pub const STAGE_SANDBOX: u32 = 8;
-/// One of the sandbox's paths: its number stands above these 16 bits.
+/// Opening one of the sandbox's paths. The path's number is in the bits above these 16.
 pub const STAGE_SANDBOX_PATH: u32 = 9;
 pub const STAGE_TERMINAL: u32 = 10;
 
-/// In the rights on a path: it may be no link, and no link may lead to it.
+/// Flag in the rights on a path: it must not be a link, and no link may lead to it.
 pub const PATH_WITHOUT_LINKS: u64 = 1 << 63;
-/// In the rights on a path: it may be no link.
+/// Flag in the rights on a path: it must not be a link.
 pub const PATH_IS_NO_LINK: u64 = 1 << 62;
 
-/// Where the lists of a sandbox section begin: ports, the paths' rights, the filter; see [`Header`].
+/// Offset of the lists in a sandbox section: ports, the paths' rights, the filter; see [`Header`].
 pub const SANDBOX_HEAD_BYTES: usize = 40;
 
-/// The fixed part of a spawn request. Behind it follow `body_bytes`: the sandbox section, then strings, each ending in NUL:
-/// program path, working directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables`
-/// strings, the sandbox's paths.
+/// The fixed part of a spawn request. `body_bytes` follow: the sandbox section, then strings, each ending in NUL: program path,
+/// working directory (empty: the host's), cgroup directory (empty: none), `arguments` strings, `variables` strings, the sandbox's
+/// paths.
 ///
-/// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own
-/// `struct landlock_ruleset_attr`; then three u32 (paths, ports, instructions of the filter) and four bytes of nothing; then
-/// a u64 for each port that may be connected to, a u64 of rights for each path (with the bits above for how it is opened), and eight bytes for each instruction of a
-/// seccomp filter.
+/// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own `struct
+/// landlock_ruleset_attr`; then come three u32 (paths, ports, instructions of the filter) and four unused bytes. Then come a u64
+/// for each port that may be connected to, a u64 of rights for each path (with the bits above for how it is opened), and eight
+/// bytes for each instruction of a seccomp filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub flags: u32,
-    /// The guard serves this process only; it ends when its parent is another one.
+    /// The guard serves only this process, and ends when its parent is another one.
     pub host_pid: u32,
     pub body_bytes: u32,
     pub arguments: u32,
@@ -98,7 +98,7 @@ impl Header {
         bytes
     }
 
-    /// `None`: not a request, of another version, or with counts that can't be.
+    /// `None`: not a request, a request of another version, or one with impossible counts.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
         let size = u32_at(bytes, 4)?;
         if bytes.get(..4)? != MAGIC || size != (HEADER_BYTES as u32) << 16 | VERSION as u32 {
@@ -112,7 +112,7 @@ impl Header {
             variables: u32_at(bytes, 24)?,
             sandbox_bytes: u32_at(bytes, 28)?,
         };
-        // Each string takes a byte at least: counts beyond that are lies that would cost memory.
+        // Each string takes a byte at least. Higher counts are wrong and would cost memory.
         let possible = header.body_bytes <= MAX_BODY_BYTES
             && header.arguments >= 1
             && header.arguments <= header.body_bytes
@@ -183,26 +183,26 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*eight))
 }
 
-/// Writes what fits. Byte by byte without index checks: the guard carries no panic machinery.
+/// Writes the bytes that fit. Byte by byte without index checks, because the guard has no panic machinery.
 fn put(into: &mut [u8], at: usize, value: &[u8]) {
     for (place, byte) in into.iter_mut().skip(at).zip(value) {
         *place = *byte;
     }
 }
 
-/// What becomes of a process that was sent SIGKILL.
+/// The prospects of a process that was sent SIGKILL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
-    /// Waiting in the kernel for what may never come.
+    /// It waits in the kernel for an event that may never come.
     Stuck,
-    /// It will end when it gets to run.
+    /// It will end when it is scheduled.
     Ending,
-    /// It is ending: much memory takes the kernel its time.
+    /// It is ending. The kernel takes long to free much memory.
     Dying,
 }
 
 impl Outlook {
-    /// As long as one of them is worth waiting for, all are.
+    /// The better of two prospects. All processes are waited for as long as one is worth it.
     pub fn better(self, other: Outlook) -> Outlook {
         match (self, other) {
             (Outlook::Dying, _) | (_, Outlook::Dying) => Outlook::Dying,
@@ -212,7 +212,7 @@ impl Outlook {
     }
 }
 
-/// What a guard reads of /proc/PID/stat: "PID (any bytes) STATE PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS ...".
+/// The fields of /proc/PID/stat that a guard reads: "PID (any bytes) STATE PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS ...".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessState {
     pub letter: u8,
@@ -222,7 +222,7 @@ pub struct ProcessState {
 
 impl ProcessState {
     pub fn parse(text: &[u8]) -> Option<ProcessState> {
-        // The name may hold anything, brackets too; the last one ends it.
+        // The name may contain any bytes, brackets too; the last bracket ends it.
         let mut after_name = None;
         let mut at = 0;
         while let Some(byte) = text.get(at) {
@@ -252,7 +252,7 @@ impl ProcessState {
         const EXITING: u32 = 4;
         let exiting = self.flags & EXITING != 0;
         match self.letter {
-            // A zombie whose other threads are still at it.
+            // A zombie whose other threads are still running.
             b'Z' | b'X' => Outlook::Dying,
             b'D' if !exiting => Outlook::Stuck,
             b'D' => Outlook::Ending,

@@ -1,9 +1,9 @@
-//! The sandbox: rules that the kernel holds for the program and everything it starts, and that nobody inside can take off.
-//! Landlock for files, TCP ports, signals and abstract sockets; a seccomp filter for the ways around those; and no privilege is left:
-//! what root may do to a machine is not about files.
+//! The sandbox: rules that the kernel enforces for the program and everything it starts, and that no process inside can lift.
+//! Landlock covers files, TCP ports, signals and abstract sockets. A seccomp filter covers the ways around those. All privileges
+//! are dropped, because the powers of root are not limited to files.
 //!
-//! The host decides what is asked for (crates/process/src/sandbox) and writes it down in the kernel's own structures; here it is
-//! carried out, in the program's own process, by the last steps before it becomes the program. What fails ends the start.
+//! The host decides on the rules (crates/process/src/sandbox) and writes them in the kernel's own structures. This module applies
+//! them in the program's own process, as the last steps before it becomes the program. A failure ends the start.
 
 use crate::program::Failure;
 use crate::protocol::{
@@ -12,21 +12,22 @@ use crate::protocol::{
 };
 use crate::syscall::{self, number, plain};
 
-/// The same on both architectures.
+/// The number is the same on both architectures.
 const LANDLOCK_CREATE_RULESET: usize = 444;
 const LANDLOCK_ADD_RULE: usize = 445;
 const LANDLOCK_RESTRICT_SELF: usize = 446;
 
-/// Of `struct landlock_ruleset_attr`. An older kernel takes a longer one when what it doesn't know is zero.
+/// Size of `struct landlock_ruleset_attr`. An older kernel accepts a longer struct when the part that it does not know is zero.
 const RULESET_BYTES: usize = 24;
 const RULE_PATH_BENEATH: usize = 1;
 const RULE_NET_PORT: usize = 2;
 const CONNECT_TCP: u64 = 2;
 
-/// The rights that a file can have; a rule for a file with others is refused: to execute, write, read, truncate, and ioctl.
+/// The rights that apply to a file: execute, write, read, truncate, and ioctl. The kernel refuses a rule for a file with other
+/// rights.
 const FILE_RIGHTS: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15;
 
-/// As old as Landlock at least, and the same on both architectures.
+/// The call is at least as old as Landlock, and its number is the same on both architectures.
 const OPENAT2: usize = 437;
 const RESOLVE_NO_MAGICLINKS: u64 = 2;
 const RESOLVE_NO_SYMLINKS: u64 = 4;
@@ -46,7 +47,7 @@ const ENFILE: isize = -23;
 const PR_CAPBSET_DROP: usize = 24;
 const PR_CAP_AMBIENT: usize = 47;
 const PR_CAP_AMBIENT_CLEAR_ALL: usize = 4;
-/// More than any kernel has; what it does not know is EINVAL.
+/// More than any kernel has. An unknown capability gives EINVAL.
 const CAPABILITIES: usize = 64;
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
@@ -54,7 +55,7 @@ const PR_SET_SECCOMP: usize = 22;
 const PR_SET_NO_NEW_PRIVS: usize = 38;
 const SECCOMP_MODE_FILTER: usize = 2;
 
-/// The kernel's, without padding.
+/// The kernel's struct, without padding.
 #[repr(C, packed)]
 struct PathBeneath {
     rights: u64,
@@ -75,7 +76,8 @@ struct Filter {
     first: *const u8,
 }
 
-/// Restricts the calling process for good. `section` is empty where no sandbox is asked for; `paths` begins with its paths.
+/// Restricts the calling process for good. `section` is empty when no sandbox is requested; `paths` begins with the sandbox's
+/// paths.
 pub(crate) fn enter(section: &[u8], paths: &mut Strings) -> Result<(), Failure> {
     if section.is_empty() {
         return Ok(());
@@ -83,7 +85,7 @@ pub(crate) fn enter(section: &[u8], paths: &mut Strings) -> Result<(), Failure> 
     let ruleset = check(plain(LANDLOCK_CREATE_RULESET, section.as_ptr() as usize, RULESET_BYTES, 0, 0))?;
     let filter_at = add_rules(section, paths, ruleset)?;
     drop_capabilities()?;
-    // Without it only root may go on; with it no program inside gains anything by being setuid.
+    // Required for a process without root. It also keeps programs inside from gaining privileges by setuid.
     check(syscall::prctl(PR_SET_NO_NEW_PRIVS, 1))?;
     check(plain(LANDLOCK_RESTRICT_SELF, ruleset as usize, 0, 0, 0))?;
     syscall::close(ruleset);
@@ -93,7 +95,7 @@ pub(crate) fn enter(section: &[u8], paths: &mut Strings) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Returns where the filter begins.
+/// Adds the rules. Returns the offset of the filter.
 fn add_rules(section: &[u8], paths: &mut Strings, ruleset: isize) -> Result<usize, Failure> {
     let broken = || Failure { stage: STAGE_SANDBOX, result: syscall::EPROTO };
     let count = |at| u32_at(section, at).ok_or_else(broken);
@@ -116,7 +118,7 @@ fn add_rules(section: &[u8], paths: &mut Strings, ruleset: isize) -> Result<usiz
 fn add_path(ruleset: isize, path: &[u8], rights: u64, stage: u32) -> Result<(), Failure> {
     let opened = open_path(path, rights);
     if opened < 0 {
-        // That the system has no more to give is no fault of the path.
+        // When the system has no resources left, the path is not to blame.
         let is_want = matches!(opened, ENOMEM | EMFILE | ENFILE);
         return Err(Failure { stage: if is_want { STAGE_SANDBOX } else { stage }, result: opened });
     }
@@ -127,15 +129,15 @@ fn add_path(ruleset: isize, path: &[u8], rights: u64, stage: u32) -> Result<(), 
     };
     let mut result = add(rights);
     if result == EINVAL {
-        // It is no directory.
+        // The path is not a directory.
         result = add(rights & FILE_RIGHTS);
     }
     syscall::close(opened);
-    // The path was there: what is refused now is refused by the kernel, whatever the path.
+    // The path was opened, so a refusal now is the kernel's, whatever the path.
     check(result).map(drop)
 }
 
-/// No link is followed where the request says so: a program in an earlier sandbox may have made it.
+/// Opens a path. Follows no link where the request forbids it, because a program in an earlier sandbox may have made the link.
 fn open_path(path: &[u8], rights: u64) -> isize {
     if rights & PATH_WITHOUT_LINKS != 0 {
         let how = OpenHow {
@@ -156,7 +158,7 @@ fn open_path(path: &[u8], rights: u64) -> isize {
         return syscall::open(syscall::AT_FDCWD, path, O_PATH);
     }
     let opened = syscall::open(syscall::AT_FDCWD, path, O_PATH | O_NOFOLLOW);
-    // With O_PATH a link itself was opened.
+    // With O_PATH, a link itself may have been opened.
     if opened >= 0 && syscall::is_link(opened) {
         syscall::close(opened);
         return ELOOP;
@@ -164,16 +166,16 @@ fn open_path(path: &[u8], rights: u64) -> isize {
     opened
 }
 
-/// All of them for good. Root would have them back from the bounding set by executing a program; whoever may not change that set has
-/// none to get back, because no new privileges are given below.
+/// Drops all capabilities for good. Root would regain them from the bounding set by executing a program, so that set is cleared.
+/// A process that may not change the set has none to regain, because no new privileges are granted afterwards.
 fn drop_capabilities() -> Result<(), Failure> {
     let mut capability = 0;
     while capability < CAPABILITIES && syscall::prctl(PR_CAPBSET_DROP, capability) >= 0 {
         capability += 1;
     }
-    // Kernels without ambient ones say EINVAL.
+    // Kernels without ambient capabilities return EINVAL.
     plain(number::PRCTL, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0);
-    // The calling thread; then effective, permitted and inheritable, twice 32 of each.
+    // 0 stands for the calling thread. The sets are effective, permitted and inheritable, twice 32 bits each.
     let (head, sets) = ([CAPABILITY_VERSION, 0], [0u32; 6]);
     check(plain(number::CAPSET, head.as_ptr() as usize, sets.as_ptr() as usize, 0, 0)).map(drop)
 }

@@ -194,7 +194,7 @@ pub(crate) fn setsid() -> isize {
     plain(number::SETSID, 0, 0, 0, 0)
 }
 
-/// This terminal becomes the controlling one of the session that the caller leads.
+/// Makes this terminal the controlling one of the session that the caller leads.
 pub(crate) fn control_terminal(descriptor: isize) -> isize {
     const TIOCSCTTY: usize = 0x540e;
     plain(number::IOCTL, descriptor as usize, TIOCSCTTY, 0, 0)
@@ -235,7 +235,7 @@ pub(crate) fn close_on_exec(descriptor: isize) {
 type Scheduling = [u64; 6];
 const SCHEDULING_BYTES: usize = size_of::<Scheduling>();
 
-/// From now on whatever happens at the socket's other end, its end included, wakes this process if somebody has stopped it.
+/// Makes the kernel wake this process, if it was stopped, whenever something happens at the socket's other end, its end included.
 pub(crate) fn wake_by(socket: isize) {
     const F_GETFL: usize = 3;
     const F_SETFL: usize = 4;
@@ -248,14 +248,14 @@ pub(crate) fn wake_by(socket: isize) {
     control(F_SETFL, control(F_GETFL, 0) as usize | O_ASYNC);
 }
 
-/// Asks for short turns: who needs the processor for microseconds then gets it sooner when others want it too. Linux before
-/// 6.12 takes no notice. Niceness and class stay what they are, and a class other than the normal one is not touched at all.
+/// Asks for short time slices. A process that needs the processor for microseconds then gets it sooner under load. Linux before
+/// 6.12 ignores this. Niceness and scheduling class stay unchanged, and a process outside of the normal class is not affected.
 pub(crate) fn ask_for_short_turns() {
     const SHORTEST_NS: u64 = 100_000;
     set_turns(SHORTEST_NS);
 }
 
-/// As long as the system's, for the program: turns are inherited.
+/// Restores the system's time slices for the program, which would inherit the short ones.
 pub(crate) fn ask_for_usual_turns() {
     set_turns(0);
 }
@@ -266,7 +266,7 @@ fn set_turns(nanoseconds: u64) {
     // SAFETY: the kernel writes at most so many bytes.
     let got = unsafe { raw(number::SCHED_GETATTR, [0, start, SCHEDULING_BYTES, 0, 0, 0]) };
     let [size_and_policy, _, _, runtime, _, _] = &mut scheduling;
-    // 0: the normal class.
+    // 0 is the normal class.
     if got < 0 || *size_and_policy >> 32 != 0 {
         return;
     }
@@ -285,7 +285,7 @@ pub(crate) fn set_signal_mask(mask: u64) {
     plain(number::RT_SIGPROCMASK, SIG_SETMASK, &raw const mask as usize, 0, 8);
 }
 
-/// What the kernel does with a signal when nobody said anything.
+/// Resets a signal to its default action.
 pub(crate) fn default_action(signal: usize) {
     // struct sigaction: all zero is SIG_DFL without flags.
     let action = [0u64; 4];
@@ -302,7 +302,7 @@ pub(crate) fn open(directory: isize, path: &[u8], flags: usize) -> isize {
     plain(number::OPENAT, directory as usize, path.as_ptr() as usize, flags | O_CLOEXEC, 0)
 }
 
-/// Whether a descriptor that was opened without following links is of a link itself.
+/// Whether a descriptor that was opened without following links refers to a link itself.
 pub(crate) fn is_link(descriptor: isize) -> bool {
     let (name, mut target) = ([0u8; 1], [0u8; 1]);
     // SAFETY: `name` is an empty string, and the kernel writes one byte into `target` at most.
@@ -332,7 +332,7 @@ pub(crate) fn write(descriptor: isize, bytes: &[u8]) -> isize {
     plain(number::WRITE, descriptor as usize, bytes.as_ptr() as usize, bytes.len(), 0)
 }
 
-/// Never waits and never raises SIGPIPE.
+/// Sends without waiting and without raising SIGPIPE.
 pub(crate) fn send(descriptor: isize, bytes: &[u8]) -> isize {
     plain(
         number::SENDTO,
@@ -348,14 +348,14 @@ pub(crate) fn read(descriptor: isize, into: &mut [u8]) -> isize {
     unsafe { raw(number::READ, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
 }
 
-/// Waits for something.
+/// Receives bytes; waits until some are there.
 pub(crate) fn receive_waiting(descriptor: isize, into: &mut [u8]) -> isize {
     let (start, length) = (into.as_mut_ptr() as usize, into.len());
     // SAFETY: as in `read`; no address is asked for.
     unsafe { raw(number::RECVFROM, [descriptor as usize, start, length, 0, 0, 0]) }
 }
 
-/// Never waits.
+/// Receives bytes without waiting.
 pub(crate) fn receive(descriptor: isize, into: &mut [u8]) -> isize {
     let (start, length) = (into.as_mut_ptr() as usize, into.len());
     // SAFETY: as in `read`; no address is asked for.
@@ -374,12 +374,12 @@ pub(crate) fn read_directory(descriptor: isize, into: &mut [u8]) -> isize {
     unsafe { raw(number::GETDENTS64, [descriptor as usize, into.as_mut_ptr() as usize, into.len(), 0, 0, 0]) }
 }
 
-/// To be read from its beginning again.
+/// Moves the read position to the beginning.
 pub(crate) fn rewind(descriptor: isize) -> isize {
     plain(number::LSEEK, descriptor as usize, 0, 0, 0)
 }
 
-/// Whether this is a child of ours, that lives or has ended. Takes nothing away.
+/// Whether this is a child of the calling process, alive or ended. Does not reap it.
 pub(crate) fn is_child(pid: isize) -> bool {
     const P_PID: usize = 1;
     const WEXITED: usize = 4;
@@ -387,7 +387,7 @@ pub(crate) fn is_child(pid: isize) -> bool {
     plain(number::WAITID, P_PID, pid as usize, 0, WEXITED | WNOHANG | WNOWAIT | WALL) == 0
 }
 
-/// Waits until a child has ended, or so many microseconds. Needs no descriptor.
+/// Waits until a child has ended, at most this many microseconds. Needs no descriptor.
 pub(crate) fn wait_for_child_signal(timeout_us: u64) {
     let children: u64 = 1 << (SIGCHLD - 1);
     let limit = [timeout_us / 1_000_000, timeout_us % 1_000_000 * 1000];
@@ -400,7 +400,7 @@ pub(crate) fn sleep(us: u64) {
     unsafe { raw(number::PPOLL, [0, 0, limit.as_mut_ptr() as usize, 0, 8, 0]) };
 }
 
-/// Microseconds on the monotonic clock.
+/// The time of the monotonic clock in microseconds.
 pub(crate) fn now_us() -> u64 {
     const CLOCK_MONOTONIC: usize = 1;
     let mut time = [0u64; 2];
@@ -412,14 +412,14 @@ pub(crate) fn now_us() -> u64 {
 /// struct rusage: user time, system time (seconds, microseconds each), peak memory in KiB, and 13 more.
 pub(crate) type ResourceUsage = [u64; 18];
 
-/// Takes one child that has ended, of any kind; 0 when none has.
+/// Reaps one child of any kind that has ended; 0 when none has.
 pub(crate) fn reap(status: &mut i32, usage: &mut ResourceUsage) -> isize {
     let (status, usage) = (&raw mut *status as usize, usage.as_mut_ptr() as usize);
     // SAFETY: the kernel writes an int and a struct rusage, which the two arguments are the size of.
     unsafe { raw(number::WAIT4, [-1isize as usize, status, WNOHANG | WALL, usage, 0, 0]) }
 }
 
-/// Lets a child go on that made this process its tracer and stopped: nobody traces it any more, and it gets the signal that it
+/// Lets a child continue that made this process its tracer and stopped. The child is no longer traced and gets the signal that it
 /// stopped for. `false`: the status says that it has ended.
 pub(crate) fn let_go_on(child: isize, status: i32) -> bool {
     const STOPPED: i32 = 0x7f;
@@ -429,25 +429,25 @@ pub(crate) fn let_go_on(child: isize, status: i32) -> bool {
         return false;
     }
     let signal = (status >> 8 & 0xff) as usize;
-    // That one tells a tracer of an exec.
+    // SIGTRAP only tells a tracer of an exec.
     let signal = if signal == SIGTRAP { 0 } else { signal };
     plain(number::PTRACE, PTRACE_DETACH, child as usize, 0, signal);
     true
 }
 
-/// A copy of this process; 0 in the copy. Each goes on with its own memory.
+/// Copies this process; 0 in the copy. Each continues with its own memory.
 pub(crate) fn fork(namespaces: usize) -> isize {
     // SAFETY: without CLONE_VM and with no new stack this is fork(): both sides return with memory of their own.
     unsafe { raw(number::CLONE, [namespaces | SIGCHLD, 0, 0, 0, 0, 0]) }
 }
 
-/// Zeroed private memory. Negative: an error.
+/// Maps zeroed private memory. Negative: an error.
 pub(crate) fn map_memory(length: usize) -> isize {
     const PRIVATE: usize = 2;
     map(length, PRIVATE)
 }
 
-/// Zeroed memory that a fork's two sides both see. Negative: an error.
+/// Maps zeroed memory that both sides of a fork share. Negative: an error.
 pub(crate) fn map_shared_memory(length: usize) -> isize {
     const SHARED: usize = 1;
     map(length, SHARED)

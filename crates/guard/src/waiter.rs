@@ -3,14 +3,14 @@
 use crate::syscall::{O_CLOEXEC, number, plain, raw};
 
 pub(crate) const READABLE: u32 = 1;
-/// The peer writes no more, whatever is still to be read.
+/// The peer will not write any more. Unread data may remain.
 pub(crate) const PEER_ENDED: u32 = 0x2000;
 
-/// Descriptors that are waited for together. Not poll(2): that refuses to wait once the limit of open descriptors is lower than
-/// their number, and a program of the same user may lower it.
+/// Descriptors to wait for together. It does not use poll(2), which fails once the limit of open descriptors is lower than their
+/// number. A program of the same user may lower that limit.
 pub(crate) struct Waiter(isize);
 
-/// struct epoll_event: x86-64 packs it.
+/// struct epoll_event, which is packed on x86-64.
 #[cfg_attr(target_arch = "x86_64", repr(C, packed))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C))]
 #[derive(Clone, Copy)]
@@ -20,14 +20,14 @@ struct Event {
 }
 
 impl Waiter {
-    /// `Err`: minus an errno.
+    /// `Err`: the negative errno.
     pub(crate) fn new() -> Result<Waiter, isize> {
         const EPOLL_CLOEXEC: usize = O_CLOEXEC;
         let descriptor = plain(number::EPOLL_CREATE1, EPOLL_CLOEXEC, 0, 0, 0);
         if descriptor < 0 { Err(descriptor) } else { Ok(Waiter(descriptor)) }
     }
 
-    /// From now on `wait` says with the bit of `place` that `wanted` is there, or an error of the descriptor.
+    /// From now on `wait` sets the bit `place` when one of the events `wanted`, or an error, occurs on the descriptor.
     pub(crate) fn add(&self, place: u64, descriptor: isize, wanted: u32) -> isize {
         const ADD: usize = 1;
         let event = Event { events: wanted, place };
@@ -40,7 +40,7 @@ impl Waiter {
         plain(number::EPOLL_CTL, self.0 as usize, REMOVE, descriptor as usize, &raw const unused as usize);
     }
 
-    /// The bits of the places where something is there; none after the timeout (`None`: no limit).
+    /// The bits of the places where an event occurred; 0 after the timeout (`None`: no limit).
     pub(crate) fn wait(&self, timeout_ms: Option<u64>) -> u32 {
         let mut events = [Event { events: 0, place: 0 }; 4];
         let limit = timeout_ms.map_or(-1, |ms| ms as isize);

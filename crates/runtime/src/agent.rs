@@ -1,8 +1,8 @@
 //! A coding agent of this machine as the handler of prompts, through the harness.
 //!
-//! Each prompt is a turn. Its events are heard as they come: text goes out as assistant messages, and waiting for the client
-//! holds the agent back. When the request is to stop, the turn is aborted and its tree killed. What the client learns of a
-//! failure is its words, code and kind: the partial result and the process's facts are this machine's business.
+//! Each prompt is a turn. The turn's events are read as they come: text is sent as assistant messages, and a slow client slows
+//! the agent down. When the request has to stop, the turn is aborted and its process tree killed. Of a failure, the client gets
+//! the message, the code and the kind. The partial result and the facts about the process stay on this machine.
 
 use super::handler::{
     AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal,
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Asks an agent. Clones are the same agent, with the same limits.
+/// Runs an agent for each prompt. Clones are the same agent, with the same limits.
 #[derive(Clone)]
 pub struct HarnessAgent {
     on_turn: Option<OnTurn>,
@@ -27,7 +27,7 @@ pub struct HarnessAgent {
 }
 
 impl HarnessAgent {
-    /// `defaults`: what the client does not say. Its prompt is not looked at.
+    /// `defaults`: the options that a client's invocation does not set. The prompt in it is ignored.
     pub fn new(defaults: TurnRequest, limits: Vec<ConcurrencyLimit>) -> HarnessAgent {
         HarnessAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
     }
@@ -37,7 +37,7 @@ impl HarnessAgent {
         self
     }
 
-    /// Aborts the turns under way, and each one that is asked for later.
+    /// Aborts the turns under way, and each later one as soon as it is requested.
     pub fn stop(&self) {
         self.stopped.send_replace(true);
     }
@@ -64,7 +64,7 @@ impl HarnessAgent {
     }
 }
 
-/// The schema out of `{"type": "json_schema", "schema": {...}}`; a bare schema is taken as it is.
+/// Takes the schema out of `{"type": "json_schema", "schema": {...}}`. A bare schema is returned unchanged.
 pub(super) fn schema_in(mut output_format: Value) -> Option<Value> {
     if output_format.is_null() {
         return None;
@@ -99,7 +99,7 @@ impl AgentHandler for HarnessAgent {
                 };
                 let (seen, variables) = show(&on_turn, shown, &agent.redact).await;
                 mirror = Some(seen);
-                // What anybody sets comes after it.
+                // The observer's variables come first, so that any other change to the same variable overrides them.
                 let variables = variables.into_iter().map(|(name, value)| (name, Some(value)));
                 request.agent.environment.changes.splice(0..0, variables);
             }
@@ -110,10 +110,10 @@ impl AgentHandler for HarnessAgent {
     }
 }
 
-/// Where it is told that a turn is not wanted any more.
+/// The signals that a turn has to stop.
 pub(super) struct Ended<'a> {
     pub cancel: &'a mut CancelSignal,
-    /// The server's own word, for all turns.
+    /// The server's signal to stop all turns.
     pub stopped: &'a mut watch::Receiver<bool>,
 }
 
@@ -131,7 +131,7 @@ impl Ended<'_> {
     }
 }
 
-/// Tells the client of a turn as it goes, and ends it when it is not wanted any more.
+/// Sends the turn's text to the client as it comes, and aborts the turn when it has to stop.
 pub(super) async fn follow(
     turn: &Turn,
     sender: &AgentSender,
@@ -156,7 +156,7 @@ pub(super) async fn follow(
     answer_of(&outcome)
 }
 
-/// Tells the client what the agent says, until the agent has said its last.
+/// Sends the agent's text to the client until the turn's last event.
 async fn tell(turn: &Turn, sender: &AgentSender, mirror: &mut Option<Mirror>) {
     let mut events = turn.events();
     let mut speech = Speech::default();
@@ -206,7 +206,7 @@ pub(super) fn fault_of(error: &Error) -> AgentFault {
     AgentFault { error: without_own_folders(error.message()), metadata }
 }
 
-/// Where this process works and lives is no client's business.
+/// Removes this process's working directory and home directory from a text: a client has no need to know them.
 fn without_own_folders(text: &str) -> String {
     let cwd = std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
     [cwd, std::env::var("HOME").ok()]

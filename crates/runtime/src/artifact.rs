@@ -41,28 +41,28 @@ pub struct Upload {
     pub content_type: String,
 }
 
-/// What was sent of a file.
+/// The facts about a file that was uploaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uploaded {
-    /// Of the file when it was opened for the last time.
+    /// Size and modification time of the file when it was opened for the last attempt.
     pub stamp: Stamp,
-    /// Of what was sent.
+    /// Length of the content that was sent, in bytes.
     pub bytes: u64,
-    /// Of what was sent.
+    /// SHA-256 of the content that was sent, in hexadecimal.
     pub sha256: String,
     pub attempts: u32,
     /// The file changed while it was sent, each time.
     pub torn: bool,
 }
 
-/// Why a file was not sent, in words for the client.
+/// The reason why a file was not sent, worded for the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UploadFailure {
     pub reason: String,
     pub attempts: u32,
 }
 
-/// Why an answer is not acted on.
+/// The reason why a client's answer is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// No open request has this id or path.
@@ -74,7 +74,7 @@ pub struct ArtifactBook {
     queued: VecDeque<Artifact>,
     asked: BTreeMap<u64, Artifact>,
     uploading: BTreeMap<u64, Artifact>,
-    /// The content of each file that is home.
+    /// The stamp of the content that the client has, for each delivered file.
     sent: HashMap<PathBuf, Stamp>,
     undelivered: Vec<Undelivered>,
     delivered: u64,
@@ -109,10 +109,10 @@ impl ArtifactBook {
         Some((upload_id(self.last_id), artifact))
     }
 
-    /// An answer of the client.
+    /// Accepts the client's answer to an upload request.
     ///
     /// # Errors
-    /// When nothing like it was asked.
+    /// When no open request has the id or path that the answer names.
     pub fn answer(&mut self, response: UploadResponse) -> Result<Upload, Refused> {
         let id = self.asked_as(response.upload_id.as_deref(), &response.filepath).ok_or(Refused::NotAsked)?;
         let artifact = self.asked.remove(&id).ok_or(Refused::NotAsked)?;
@@ -137,7 +137,7 @@ impl ArtifactBook {
         Some(id)
     }
 
-    /// An upload ended. What the client is told of it.
+    /// Records the end of an upload. Returns the message for the client, if there is one.
     pub fn uploaded(&mut self, id: u64, outcome: Result<Uploaded, UploadFailure>) -> Option<UploadResult> {
         let artifact = self.uploading.remove(&id)?;
         let mut result = UploadResult {
@@ -155,7 +155,7 @@ impl ArtifactBook {
             Ok(uploaded) => {
                 self.delivered += 1;
                 self.undelivered.retain(|file| file.path != result.filepath);
-                // It may have changed meanwhile: then this is what the queue may want to be sent.
+                // The file may have changed during the upload. Then the queued entry is the newer content and stays queued.
                 self.queued.retain(|other| other.path != artifact.path || other.stamp != uploaded.stamp);
                 self.sent.insert(artifact.path, uploaded.stamp);
                 result.status = UploadStatus::Uploaded;
@@ -193,7 +193,7 @@ impl ArtifactBook {
         self.delivered
     }
 
-    /// All that did not get home so far, the reason for what is still on its way being that time is up.
+    /// All files that were not delivered. A file that is still on its way gets the reason that the time is up.
     pub fn undelivered(&self, still_written: impl IntoIterator<Item = String>) -> Vec<Undelivered> {
         let late =
             |path: &str, reason: &str| Undelivered { path: path.to_owned(), reason: reason.to_owned() };

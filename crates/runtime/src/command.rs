@@ -1,4 +1,4 @@
-//! Runs one command of a client: `/bin/sh -c`, its output streamed as it comes, its tree gone at the end.
+//! Runs one command of a client: `/bin/sh -c`, its output streamed as it comes, its process tree killed at the end.
 
 use super::handler::CancelSignal;
 use super::outbox::{Outbox, Ticket};
@@ -14,10 +14,10 @@ use process::{Environment, EnvironmentBase, ProcessSpec, StopReason, Stream, spa
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the process itself keeps: we keep our own, redacted.
+/// Output kept by the process runner. It can be small, because the runtime keeps a redacted copy of its own.
 const PROCESS_KEEPS: usize = 256 << 10;
 
-/// Where a command's output goes, and what stops it.
+/// Runs commands: it has the outbox for their output and the signal that stops them.
 #[derive(Clone)]
 pub struct CommandRunner {
     pub outbox: Arc<Outbox>,
@@ -26,11 +26,11 @@ pub struct CommandRunner {
     pub cancel: CancelSignal,
 }
 
-/// How a command went.
+/// The outcome of a command.
 pub enum CommandEnd {
     Ran(CommandResult),
     Cancelled,
-    /// It could not be started.
+    /// The command could not be started.
     Failed(Error),
 }
 
@@ -46,7 +46,7 @@ impl CommandRunner {
         spec.timeout = None;
         spec.max_output_bytes = PROCESS_KEEPS;
         if let Some(cwd) = &command.cwd {
-            // Made when missing. What can't be made is told by the start of the process.
+            // The folder is created when it is missing. If that fails, the start of the process reports the error.
             let folder = cwd.clone();
             let _ = blocking(move || std::fs::create_dir_all(folder)).await;
             spec.cwd = Some(PathBuf::from(cwd));

@@ -1,7 +1,7 @@
-//! One socket of the server: the door, then frames in and out until one side has enough.
+//! One socket of the server: first the access check, then frames in both directions until one side ends it.
 //!
-//! Reading and writing wait for each other only where they must: a client that reads nothing is not read from once we have
-//! too much to say to it. A session begins with the first frame, so an idle socket costs next to nothing.
+//! Reading and writing wait for each other only where necessary: the server stops reading from a client that does not read while
+//! too much output waits for it. A session begins with the first frame, so that an idle socket costs little.
 
 use super::intake::{Meter, MeteredStream};
 use super::outbox::{Outbox, Outgoing};
@@ -26,15 +26,15 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
-/// Longest message that a client may send, as ever.
+/// Longest message that a client may send, in bytes. Existing clients rely on this value.
 pub const MAX_INBOUND_BYTES: usize = 100 << 20;
-/// How long a client may take to say what it wants.
+/// How long a client may take to send the head of its HTTP request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a closing socket is given to close.
+/// How long a closing socket may take until the client has closed it too.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A client that sends so much of a long message between two pings is alive, though it can't answer them meanwhile.
+/// A client that sends this many bytes of a long message between two pings counts as alive: it can't answer pings meanwhile.
 const PROGRESS_BYTES: u64 = 64 << 10;
-/// How long a client may read nothing while something waits for it.
+/// How long a client may read nothing while output waits for it.
 const STALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 type Socket = WebSocketStream<MeteredStream>;
@@ -44,21 +44,21 @@ type Socket = WebSocketStream<MeteredStream>;
 enum End {
     /// The client closed it.
     Closed,
-    /// It broke, or the client was not heard of for too long.
+    /// It broke, or no sign of life came from the client for too long.
     Broken,
-    /// All is said.
+    /// Everything has been sent.
     Said,
-    /// Another socket took over, or should.
+    /// Another socket took over the session, or is about to.
     Moved,
-    /// The client sent more than we take.
+    /// The client sent a message longer than the limit.
     TooLong,
-    /// The client sent what is no frame.
+    /// The client sent an invalid frame.
     WrongFrame,
-    /// The client sent text that is none.
+    /// The client sent a text frame that is not UTF-8.
     NoText,
-    /// It sent much, while others do.
+    /// The server-wide budget for unfinished inbound messages is used up.
     Crowded,
-    /// There are too many sessions, of clients that are away included.
+    /// There are too many sessions, including those whose clients are away.
     Full,
     ServerClosing,
 }
@@ -70,7 +70,7 @@ pub async fn serve_connection(
     registry: SessionRegistry,
 ) {
     let live = service.live();
-    // Small frames should not wait for each other.
+    // Send small frames without waiting for more data.
     let _ = stream.set_nodelay(true);
     let head = tokio::time::timeout(HEAD_TIMEOUT, read_head(&mut stream, &policy, &registry)).await;
     let (permit, response, rest) = match head {
@@ -79,7 +79,8 @@ pub async fn serve_connection(
             let refuse = async {
                 stream.write_all(refusal.as_bytes()).await?;
                 stream.shutdown().await?;
-                // What the client still sends is read, lest the answer be lost to a reset.
+                // Read what the client still sends: closing with unread input would reset the connection and could lose the
+                // answer.
                 let mut discarded = [0; 1024];
                 for _ in 0..64 {
                     if stream.read(&mut discarded).await? == 0 {
@@ -114,7 +115,7 @@ pub async fn serve_connection(
     drop(live);
 }
 
-/// The answer to an upgrade and what came after its head, or a refusal; `None` when the client left.
+/// The answer to an upgrade and the bytes after its head, or a refusal. `None` when the client left.
 async fn read_head(
     stream: &mut TcpStream,
     policy: &AccessPolicy,
@@ -129,7 +130,7 @@ async fn read_head(
         }
         head.extend_from_slice(&buffer[..read]);
         match answer(&head, policy) {
-            // Only who may come in takes room: a stranger's unfinished head keeps nobody out.
+            // Only an authorized client takes a slot, so that unfinished heads of strangers keep no client out.
             UpgradeAnswer::Accept { response, head_bytes } => match registry.admit() {
                 Some(permit) => return Ok((permit, response, head.split_off(head_bytes))),
                 None => return Err(Some(too_many_sessions())),
@@ -185,7 +186,7 @@ async fn converse(socket: &mut Socket, service: &Service, registry: &SessionRegi
                 _ => true,
             };
             if !heard {
-                // The session is over: what it said last still goes out.
+                // The session is over: its last messages are still sent.
                 std::future::pending::<()>().await;
             }
         }
@@ -205,13 +206,13 @@ async fn converse(socket: &mut Socket, service: &Service, registry: &SessionRegi
 async fn leave(session: &SessionHandle, number: Option<u64>, end: End) -> End {
     if let Some(socket) = number {
         let deliberate = matches!(end, End::Closed | End::TooLong | End::WrongFrame | End::NoText);
-        // Fails when the session is over, which is fine.
+        // Sending fails when the session is over. Then the event is not needed.
         let _ = session.events.send(SessionEvent::Closed { socket, deliberate }).await;
     }
     end
 }
 
-/// The first thing a client says decides what it is.
+/// A client's first frame decides what kind of client it is.
 enum FirstFrame {
     Hello(Hello),
     Request(Utf8Bytes),
@@ -232,7 +233,7 @@ async fn first_frame(
                     meter.reset();
                 }
                 match received {
-                    // Not copied: it may be long.
+                    // The text is not copied, because it may be long.
                     Some(Ok(Message::Text(text))) => text,
                     Some(Ok(Message::Binary(bytes))) => String::from_utf8_lossy(&bytes).into_owned().into(),
                     Some(Ok(Message::Close(_))) => return Err(End::Closed),
@@ -259,7 +260,7 @@ async fn first_frame(
     }
 }
 
-/// The session that the first frame asks for, the socket's number in it, and what to say first.
+/// The session that the first frame asks for, the socket's number in it, and the first message to send.
 async fn enter(
     registry: &SessionRegistry,
     first: &FirstFrame,
@@ -277,7 +278,7 @@ async fn enter(
                 Some(id) => id.clone(),
                 None => ground::random::key::<16>()?,
             };
-            // A session that ends at this very moment is still known: then another one begins.
+            // A session that is ending at this moment is still registered. Then another one is begun.
             for _ in 0..3 {
                 let session = registry.session(&id)?;
                 let (reply, attached) = oneshot::channel();
@@ -294,7 +295,7 @@ async fn enter(
     }
 }
 
-/// Hands a frame to the session; false when that is over.
+/// Passes a frame to the session. False when the session is over.
 async fn forward(session: &SessionHandle, socket: u64, text: &str) -> bool {
     let frame = match parse_client_frame(text) {
         Ok(None) => return true,
@@ -321,7 +322,7 @@ async fn write(
             }
         };
         let mut next = Some(outgoing);
-        // What is there goes out together, and is flushed once.
+        // Write all frames that are ready, then flush once.
         while let Some(outgoing) = next {
             pulse.blocked(true);
             let fed = match outgoing {
@@ -348,14 +349,14 @@ async fn write(
 }
 
 async fn reaches(closing: &mut watch::Receiver<Closing>, state: impl Fn(Closing) -> bool) {
-    // The sender is part of what all share: it can't be gone.
+    // The shared service holds the sender, so the channel can't be closed.
     let _ = closing.wait_for(|now| state(*now)).await;
 }
 
 fn end_of(received: &Option<Result<Message, WsError>>) -> End {
     match received {
         Some(Err(WsError::Capacity(_))) => End::TooLong,
-        // The socket is gone, without the words that should have been said first.
+        // The socket ended without a close handshake.
         Some(Err(WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => End::Broken,
         Some(Err(WsError::Protocol(_))) => End::WrongFrame,
         Some(Err(WsError::Utf8(_))) => End::NoText,
@@ -380,19 +381,20 @@ async fn say_goodbye(socket: &mut Socket, end: End) {
         if let Some((code, reason)) = frame {
             socket.close(Some(CloseFrame { code, reason: reason.into() })).await?;
         }
-        // Until the client has closed too, lest what it has not read be lost to a reset.
+        // Read until the client has closed too: closing with unread input would reset the connection and could lose the last
+        // frames.
         while let Some(Ok(_)) = socket.next().await {}
         Ok::<(), WsError>(())
     };
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
 }
 
-/// Whether the other side still lives.
+/// Watches whether the client is still alive.
 struct Pulse<'a> {
     interval: Duration,
     meter: &'a Meter,
     state: Mutex<PulseState>,
-    /// A ping should go out.
+    /// Wakes the writer to send a ping.
     due: Notify,
 }
 
@@ -411,12 +413,12 @@ impl<'a> Pulse<'a> {
         lock(&self.state).heard = Instant::now();
     }
 
-    /// The writer waits for the client to read, or does not any more.
+    /// Records whether the writer waits for the client to read.
     fn blocked(&self, blocked: bool) {
         lock(&self.state).blocked = blocked.then(Instant::now);
     }
 
-    /// Ends when the client was not heard of for three pings, or has not read for too long.
+    /// Ends when no sign of life came for three pings, or when the client has not read for too long.
     async fn watch(&self) -> End {
         loop {
             tokio::time::sleep(self.interval).await;
@@ -426,7 +428,7 @@ impl<'a> Pulse<'a> {
             let now = Instant::now();
             let state = lock(&self.state);
             let is_dead = match state.blocked {
-                // A client that does not read can't answer a ping that stands behind what it should read.
+                // A client that does not read can't answer a ping that is queued behind other data.
                 Some(since) => now - since >= STALL_TIMEOUT,
                 None => now - state.heard >= self.interval * 3,
             };

@@ -1,23 +1,23 @@
-//! PURE: a URL that holds its data itself, `data:[type][;base64],data`.
+//! PURE: data URLs, `data:[type][;base64],data`.
 
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use ground::percent;
 
-/// Padding may be left out, as browsers have it.
+/// Base64 as browsers read it: padding may be missing.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What follows `data:`, when it is such a URL.
+/// The part after `data:`, when the URL is a data URL.
 pub fn data_of(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_at_checked(5)?;
     scheme.eq_ignore_ascii_case("data:").then_some(rest)
 }
 
-/// The bytes of what follows `data:`; the fragment is no part of them.
+/// Decodes the part after `data:`. A fragment does not belong to the data.
 pub fn read_data(rest: &str) -> Result<Vec<u8>, &'static str> {
     let rest = rest.split('#').next().unwrap_or_default();
     let (kind, data) = rest.split_once(',').ok_or("the data URL has no comma")?;

@@ -18,10 +18,11 @@ const MAX_BYTES: u64 = 16 << 30;
 
 static NEXT_PART: AtomicU64 = AtomicU64::new(0);
 
-/// Downloads to `working_dir`, made when missing. Dropping the future stops it and takes half a file away.
+/// Downloads into `working_dir`, which is created when missing. Dropping the future stops the download and removes the partial
+/// file.
 ///
 /// # Errors
-/// In words for the client; they begin with `Download failed: `.
+/// A text for the client; it begins with `Download failed: `.
 pub async fn download(http: &HttpClient, wanted: &Downloadable) -> Result<(), String> {
     let failed = |problem: String| format!("Download failed: {problem}");
     let name = file_name(&wanted.download_url).map_err(|problem| failed(problem.to_owned()))?;
@@ -78,12 +79,12 @@ async fn fetch(http: &HttpClient, url: &str, path: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// A file that is taken away unless it was renamed.
+/// A partial file. It is removed when this is dropped, unless it was renamed.
 struct Part(PathBuf);
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Gone already when it got its name.
+        // Removing fails when the file was renamed, as it should.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -96,7 +97,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// The last part of the URL's path, if a file can have that name.
+/// The last part of the URL's path, if it is a valid file name.
 fn file_name(url: &str) -> Result<String, &'static str> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let path = match data_of(path) {
@@ -116,7 +117,7 @@ fn file_name(url: &str) -> Result<String, &'static str> {
     }
 }
 
-/// The usual words for a status.
+/// The standard reason phrase of a status.
 fn reason_of(status: u16) -> &'static str {
     match status {
         400 => "Bad Request",

@@ -1,45 +1,45 @@
-//! PURE decisions about ends: when a terminal may go out, when a session may say goodbye.
+//! PURE decisions about ends: when the terminal message of a request may be sent, and when a session may confirm its end.
 //!
-//! | a session is asked to end, and | then |
+//! | state of a session that was asked to end | decision |
 //! |---|---|
-//! | nothing is on its way | confirm |
-//! | something is, and there is time | wait |
-//! | only files that somebody still writes, for half the budget | take them as they stand |
-//! | the budget is spent | confirm, naming what is missing |
+//! | everything is delivered | confirm |
+//! | something is outstanding, and there is time | wait |
+//! | for half the budget, only files that a process still writes are outstanding | upload them as they are |
+//! | the budget is spent | confirm, and name the files that are missing |
 
 use std::time::Duration;
 
-/// However long a drain may last by option, the confirm leaves within this: existing clients give up at 60 s.
+/// The confirm is sent within this time, however long the drain option is: existing clients give up at 60 s.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(55);
-/// What a session may spend on bringing files home, unless told otherwise.
+/// Default for the time that a session may spend on uploading its files at the end.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(50);
-/// How long a terminal waits for a client that answers no upload request. One-shot clients leave with the terminal, so it
-/// waits; others may answer nothing before they have it, so not for long.
+/// How long a terminal message waits for a client that answers no upload request. It waits because one-shot clients leave with
+/// the terminal message. It does not wait long because other clients answer nothing before they have it.
 pub const HOLD_WITHOUT_ANSWER: Duration = Duration::from_secs(5);
-/// How long a terminal waits at most, however diligently the client answers.
+/// Longest time that a terminal message waits, even when the client keeps answering.
 pub const HOLD_AT_MOST: Duration = Duration::from_secs(45);
 
-/// What is not home yet.
+/// The work that is still outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outstanding {
-    /// A request that has not sent its terminal.
+    /// Requests that have not sent their terminal message.
     pub requests: usize,
-    /// The directories are being looked at.
+    /// A sweep of the directories is under way.
     pub looking: bool,
-    /// Files that somebody has open for writing.
+    /// Files that a process has open for writing.
     pub written: usize,
-    /// Files that the client did not say a URL for.
+    /// Files for which the client has not given a URL.
     pub unanswered: usize,
     pub uploading: usize,
 }
 
-/// What to do about the end.
+/// The next step towards the end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndStep {
     Confirm,
-    /// Nothing, until something happens or so much time has passed since the end was asked for.
+    /// Wait for an event, or until this much time has passed since the end was requested.
     Wait(Duration),
-    /// Upload what is being written as it stands.
+    /// Upload files that are open for writing with their current content.
     TakeOpenFiles,
 }
 
@@ -69,7 +69,7 @@ pub fn next_step(
     EndStep::Wait(budget)
 }
 
-/// Whether a request whose outcome is known still waits for its files. `None`: its terminal may go out.
+/// How much longer a request whose outcome is known waits for its files. `None`: its terminal message may be sent.
 pub fn hold_terminal(elapsed: Duration, since_progress: Duration, pending: Outstanding) -> Option<Duration> {
     if !pending.looking && pending.unanswered == 0 {
         return None;

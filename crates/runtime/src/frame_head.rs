@@ -1,22 +1,22 @@
-//! PURE: the heads of a client's WebSocket frames, seen in the bytes that pass: how long a message is going to be is known before
-//! memory is made for it, and what of the bytes is message.
+//! PURE: reads the heads of a client's WebSocket frames in the bytes that pass. The length of a message is known from them before
+//! memory is allocated for it, and so is how many of the bytes are message content.
 
 /// Follows one socket's bytes.
 #[derive(Debug, Default)]
 pub(super) struct FrameHeads {
     head: [u8; 14],
     have: usize,
-    /// Of the frame's payload, to come.
+    /// Bytes of the current frame's payload that are still to come.
     left: u64,
     is_control: bool,
 }
 
-/// What some bytes were.
+/// Counts for a block of bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Announced by the data frames that began.
+    /// Sum of the lengths that the heads of data frames announced.
     pub(super) announced: u64,
-    /// Payload of data frames.
+    /// Payload bytes of data frames.
     pub(super) data: u64,
 }
 
@@ -30,7 +30,7 @@ impl FrameHeads {
                 if !self.is_control {
                     seen.data += some;
                 }
-                // No more than the slice has.
+                // `some` is at most the length of the slice.
                 bytes = &bytes[some as usize..];
                 continue;
             }

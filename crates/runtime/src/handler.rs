@@ -1,4 +1,4 @@
-//! What answers an invocation: JavaScript's handler, or a coding agent through the harness.
+//! The handler that answers invocations: JavaScript's, or a coding agent through the harness.
 
 use super::kept_session::KeptSession;
 use super::outbox::{Outbox, Ticket};
@@ -12,10 +12,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// Why a request is to stop. The first reason stands.
+/// The reason why a request is stopped. The first reason is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelReason {
-    /// The client said so.
+    /// The client cancelled it.
     Cancelled,
     /// The client ended the session.
     SessionEnded,
@@ -23,11 +23,11 @@ pub enum CancelReason {
     Disconnected,
     /// The server is closing.
     ServerClosing,
-    /// Its outcome is on the wire already: the handler reported an error.
+    /// Its outcome has been sent already: the handler reported an error.
     Answered,
 }
 
-/// Where a request's own parts learn that they are to stop.
+/// Tells the parts of a request that they have to stop.
 #[derive(Clone, Debug)]
 pub struct CancelSignal(pub(super) watch::Receiver<Option<CancelReason>>);
 
@@ -36,12 +36,12 @@ impl CancelSignal {
         *self.0.borrow()
     }
 
-    /// Resolves with true when the request is to stop, with false when it is over without.
+    /// Resolves with true when the request has to stop, with false when it has ended by itself.
     pub async fn stopped(mut self) -> bool {
         self.0.wait_for(Option::is_some).await.is_ok()
     }
 
-    /// Resolves when the request is to stop; never, when it ended without.
+    /// Resolves when the request has to stop. Stays pending when it has ended by itself.
     pub async fn cancelled(&mut self) -> CancelReason {
         loop {
             if let Some(reason) = self.reason() {
@@ -54,7 +54,7 @@ impl CancelSignal {
     }
 }
 
-/// What an agent is asked.
+/// The input of an agent: a prompt with its settings.
 #[derive(Clone, Debug)]
 pub struct AgentInvocation {
     pub request_id: Arc<str>,
@@ -64,28 +64,28 @@ pub struct AgentInvocation {
     pub model: String,
     pub env: Option<BTreeMap<String, String>>,
     pub secrets: Vec<String>,
-    /// As the client gave it: `{"type": "json_schema", "schema": {...}}`, unchecked.
+    /// The client's value, unchecked: `{"type": "json_schema", "schema": {...}}`.
     pub output_format: Option<Value>,
     pub cancel: CancelSignal,
-    /// The client's own, for as long as its session lasts.
+    /// The agent session of this client, kept until the client's session ends.
     pub kept: KeptSession,
 }
 
-/// What an agent brought home.
+/// The answer of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentData {
     Text(String),
     Structured(Value),
 }
 
-/// An answer with what is to be known about it.
+/// An agent's answer with its metadata.
 #[derive(Clone, Debug)]
 pub struct AgentAnswer {
     pub data: AgentData,
     pub metadata: Map<String, Value>,
 }
 
-/// Why there is no answer, in words for the client.
+/// The reason why there is no answer, worded for the client.
 #[derive(Clone, Debug, Default)]
 pub struct AgentFault {
     pub error: String,
@@ -94,17 +94,18 @@ pub struct AgentFault {
 
 pub type AgentFuture = Pin<Box<dyn Future<Output = Result<AgentAnswer, AgentFault>> + Send>>;
 
-/// Answers invocations, many at a time.
+/// Answers invocations. Many may run at a time.
 pub trait AgentHandler: Send + Sync + 'static {
     fn run(&self, invocation: AgentInvocation, sender: AgentSender) -> AgentFuture;
 
-    /// Whether its agents run in a sandbox. They must not get in as clients then, whose commands run outside.
+    /// Whether its agents run in a sandbox. Such an agent must not connect as a client, because a client's commands run outside
+    /// of the sandbox.
     fn is_sandboxed(&self) -> bool {
         false
     }
 }
 
-/// Where no agent is served: commands only.
+/// The handler of a runtime without an agent: it runs commands only.
 pub struct NoAgent;
 
 impl AgentHandler for NoAgent {
@@ -114,16 +115,16 @@ impl AgentHandler for NoAgent {
     }
 }
 
-/// An outcome on its way to the session.
+/// The outcome of a request, on its way to the session.
 #[derive(Debug)]
 pub struct Decided {
     pub ticket: Ticket,
     pub terminal: Body,
-    /// A directory that could not be registered: a later request may try again.
+    /// Number of a directory that could not be registered. A later request may try again.
     pub failed_root: Option<usize>,
 }
 
-/// What a handler says while it works.
+/// Sends a handler's messages while it works.
 #[derive(Clone)]
 pub struct AgentSender {
     pub(super) outbox: Arc<Outbox>,
@@ -133,12 +134,12 @@ pub struct AgentSender {
 }
 
 impl AgentSender {
-    /// A text without the session's secrets.
+    /// The text with the session's secrets replaced.
     pub fn redact(&self, text: &str) -> String {
         self.redactor.redact(text)
     }
 
-    /// Sends text to the client; waits while the client is behind. After the request's outcome it does nothing.
+    /// Sends text to the client; waits while the client is behind. Has no effect after the request's outcome.
     pub async fn assistant(&self, text_blocks: Vec<String>) {
         for body in reply::assistant(&self.redactor.redact_pieces(&text_blocks)) {
             if !self.outbox.stream(&self.ticket, body).await {
@@ -147,12 +148,12 @@ impl AgentSender {
         }
     }
 
-    /// Ends the request with an error, whatever the handler does later.
+    /// Ends the request with this error. A later result of the handler is ignored.
     pub async fn error(&self, mut fault: AgentFault) {
         if self.outbox.decide(self.ticket.number) {
             self.redactor.redact_fields(&mut fault.metadata);
             let terminal = reply::error(&self.redactor.redact(&fault.error), fault.metadata);
-            // Fails when the session is over, and nobody waits for the terminal.
+            // Sending fails when the session is over, and then no terminal message is needed.
             let _ =
                 self.decided.send(Decided { ticket: self.ticket.clone(), terminal, failed_root: None }).await;
         }

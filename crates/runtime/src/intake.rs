@@ -1,8 +1,10 @@
-//! How much of unfinished messages the server holds, over all its sockets: large ones are welcome, many at once are not.
+//! Limits how much memory unfinished inbound messages take, over all sockets of the server. One large message is accepted, many
+//! at once are not.
 //!
-//! A socket counts what it reads of a message until that is whole; pings between its parts change nothing. What one has beyond
-//! [`FREE_BYTES`] is taken from the server's [`Intake`]; when that is used up, the socket that wants more ends, and the others
-//! go on. So it is with what a frame's head announces: memory is made for all of it at once, before it has come.
+//! A socket counts the bytes that it reads of a message until the message is complete; pings between its parts do not reset the
+//! count. Bytes beyond [`FREE_BYTES`] are taken from the server's [`Intake`]. When that is used up, the socket that needs more is
+//! closed, and the others continue. The length that a frame's head announces is counted as well, because memory is reserved for
+//! all of it before it arrives.
 
 use super::frame_head::{FrameHeads, Seen};
 use std::io;
@@ -13,14 +15,15 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Of one socket, for nothing.
+/// Bytes that each socket may hold without using the server's budget.
 const FREE_BYTES: u64 = 1 << 20;
-/// Of all sockets together, beyond what is free: the longest message, and a few of usual length.
+/// Budget of all sockets together, beyond the free bytes: enough for one message of the maximum length and a few of usual length.
 pub const INTAKE_BYTES: u64 = 128 << 20;
-/// Announced over all sockets, for each byte that may be there: addresses, not memory, but they have an end too.
+/// Announced bytes over all sockets, for each byte of the budget. Announced bytes only reserve addresses, but those are limited
+/// too.
 const ANNOUNCED_PER_BYTE: u64 = 8;
 
-/// What all sockets of a server share.
+/// The budgets that all sockets of a server share.
 #[derive(Debug)]
 pub struct Intake {
     read: Budget,
@@ -49,7 +52,7 @@ impl Budget {
     }
 }
 
-/// What one socket has of a budget.
+/// The share of a budget that one socket holds.
 #[derive(Debug, Default)]
 struct Part {
     used: AtomicU64,
@@ -57,7 +60,7 @@ struct Part {
 }
 
 impl Part {
-    /// False when the budget has no more.
+    /// Adds bytes to this share. False when the budget is used up.
     fn add(&self, bytes: u64, from: &Budget) -> bool {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let more = used.saturating_sub(FREE_BYTES).saturating_sub(self.taken.load(Ordering::Relaxed));
@@ -74,13 +77,13 @@ impl Part {
     }
 }
 
-/// What one socket has read of a message. Its task alone reads and resets it.
+/// Counts the unfinished message of one socket. Only the socket's own task reads and resets it.
 #[derive(Debug)]
 pub struct Meter {
     intake: Arc<Intake>,
     read: Part,
     announced: Part,
-    /// In all, and when it was last asked for.
+    /// All bytes read so far, and that number when `progress` was last called.
     total: AtomicU64,
     seen: AtomicU64,
     refused: AtomicBool,
@@ -98,18 +101,18 @@ impl Meter {
         })
     }
 
-    /// A message is whole. Not to be said of a ping: it may stand between the parts of one that is not.
+    /// A message is complete. Not to be called for a ping, which may come between the parts of an unfinished message.
     pub fn reset(&self) {
         self.read.reset(&self.intake.read);
         self.announced.reset(&self.intake.announced);
     }
 
-    /// Whether the socket ended because the server holds too much.
+    /// Whether the socket was closed because the server's budget is used up.
     pub fn was_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Bytes read since this was asked for.
+    /// Bytes read since the last call.
     pub fn progress(&self) -> u64 {
         let total = self.total.load(Ordering::Relaxed);
         total - self.seen.swap(total, Ordering::Relaxed)
@@ -141,11 +144,11 @@ pub struct MeteredStream {
 }
 
 impl MeteredStream {
-    /// `already`: what was read from the stream before.
+    /// `already`: bytes that were read from the stream before.
     pub fn new(inner: TcpStream, meter: Arc<Meter>, already: &[u8]) -> MeteredStream {
         let mut heads = FrameHeads::default();
         let seen = heads.see(already);
-        // It is there, whatever it is: no budget is asked. What it announces is asked for.
+        // These bytes are in memory already, so a refusal is ignored. The length that they announce does count.
         let _ = meter.count(seen, already.len() as u64);
         MeteredStream { inner, meter, heads }
     }

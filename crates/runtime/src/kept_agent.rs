@@ -1,8 +1,8 @@
-//! A coding agent of this machine as the handler of prompts, in one process for all the prompts of a client.
+//! A coding agent of this machine as the handler of prompts, with one process for all prompts of a client.
 //!
-//! The first invocation opens a session ([`agents::acp`]), the next ones prompt it, so that it knows what was said before. One that
-//! comes with another system prompt, model or environment, or after the agent was lost, opens it anew and goes on where it was. It is
-//! closed with the client's own session.
+//! The first invocation opens a session ([`agents::acp`]); later ones prompt the same session, so that the agent knows the
+//! conversation. An invocation with another system prompt, model or environment opens a new process and resumes the session
+//! there. So does an invocation after the agent was lost. The agent's session is closed with the client's session.
 
 use super::agent::{Ended, fault_of, follow, schema_in};
 use super::handler::{AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
@@ -16,7 +16,7 @@ use ground::error::{Error, ErrorCode};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// Asks an agent that is kept. Clones are the same agent, with the same limits.
+/// Prompts an agent whose session is kept. Clones are the same agent, with the same limits.
 #[derive(Clone)]
 pub struct KeptAgent {
     on_turn: Option<OnTurn>,
@@ -26,18 +26,18 @@ pub struct KeptAgent {
 }
 
 impl KeptAgent {
-    /// `defaults`: what the client does not say.
+    /// `defaults`: the options that a client's invocation does not set.
     pub fn new(defaults: OpenRequest, limits: Vec<ConcurrencyLimit>) -> KeptAgent {
         KeptAgent { on_turn: None, defaults, limits, stopped: watch::Sender::new(false) }
     }
 
-    /// Its process outlives a turn: what a turn's agent is to be told besides, it is not.
+    /// Shows each turn to `on_turn`. The variables that it returns are ignored, because the agent's process outlives a turn.
     pub fn showing(mut self, on_turn: OnTurn) -> KeptAgent {
         self.on_turn = Some(on_turn);
         self
     }
 
-    /// Shows a turn that is to begin in this session; in none, if it could not be opened.
+    /// Shows a turn that is about to begin in `session`, or without a session if that could not be opened.
     async fn show(&self, invocation: &AgentInvocation, session: Option<&Session>) -> Option<Mirror> {
         let agent = &self.defaults.agent;
         let model = Some(invocation.model.as_str()).filter(|model| !model.is_empty());
@@ -53,7 +53,7 @@ impl KeptAgent {
         Some(mirror)
     }
 
-    /// Aborts the turns under way, and each one that is asked for later.
+    /// Aborts the turns under way, and each later one as soon as it is requested.
     pub fn stop(&self) {
         self.stopped.send_replace(true);
     }
@@ -103,7 +103,7 @@ impl KeptAgent {
             }
             None => None,
         };
-        // What the rules leave open is refused: nobody is asked here.
+        // No program answers permission requests here, so what the rules leave open is refused.
         let (host, _) = mpsc::unbounded_channel();
         let mut ended = ended;
         let opening = acp::open(self.request(&setup, resume), self.limits.clone(), host, ended.wait());

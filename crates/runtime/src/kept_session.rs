@@ -1,4 +1,4 @@
-//! The session that an agent has with one client, from invocation to invocation.
+//! The session that an agent keeps for one client across invocations.
 
 use agents::acp::Session;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ pub(super) struct Kept {
     pub setup: Setup,
 }
 
-/// What can't be changed while a session is open.
+/// The settings that can't be changed while a session is open.
 #[derive(Clone, PartialEq)]
 pub(super) struct Setup {
     pub system_prompt: String,
     pub model: String,
     pub environment: Vec<(String, Option<String>)>,
-    /// Where a record is kept, secrets stay out of it.
+    /// Strings that are redacted in the session's record, if one is kept.
     pub secrets: Vec<String>,
 }
 
 impl KeptSession {
-    /// Ends it; resolves when nothing of its tree is left.
+    /// Ends the session. Resolves when its process tree is gone.
     pub async fn close(&self) {
         let kept = self.0.lock().await.take();
         if let Some(kept) = kept {

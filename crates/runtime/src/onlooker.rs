@@ -1,4 +1,4 @@
-//! Who is shown the turns that an agent runs behind a runtime, and may say what their agents are to be told besides.
+//! Shows an observer the turns that an agent runs behind a runtime. The observer may add variables to an agent's environment.
 
 use agents::harness::{Mirror, Turn};
 use ground::redaction::{Redactor, Secret};
@@ -11,13 +11,13 @@ use std::time::Duration;
 /// Variables for an agent's environment.
 pub type Variables = Vec<(String, String)>;
 
-/// Is shown each turn as it begins, with a handle that can't end it.
+/// Called for each turn as it begins, with a handle that can't end the turn.
 pub type OnTurn = Arc<dyn Fn(Value, Turn) -> Pin<Box<dyn Future<Output = Variables> + Send>> + Send + Sync>;
 
-/// Of whoever looks: an agent does not wait longer for a word of theirs.
+/// Longest time that an agent waits for the observer's answer.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// What is told of a turn, without the secrets of the client.
+/// The description of a turn for the observer, with the client's secrets redacted.
 pub(super) struct Shown<'a> {
     pub provider: &'static str,
     pub prompt: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Shown<'a> {
     pub resume: Option<&'a str>,
 }
 
-/// Shows a turn that is to begin. `secrets` appear in nothing that is told of it.
+/// Shows a turn that is about to begin. `secrets` are redacted in everything that the observer gets.
 pub(super) async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &[String]) -> (Mirror, Variables) {
     let (mirror, seen) = Mirror::hiding(secrets);
     let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));

@@ -1,11 +1,11 @@
-//! What one end has to say and has not got across yet: a bounded queue with numbers, shared by those who speak and the
+//! The outgoing frames of one end that the peer does not have yet: a bounded, numbered queue between the producers and the
 //! socket's writer.
 //!
-//! A plain peer is given each frame once. A peer that resumes is given a frame again until it acknowledged it, over as many
-//! sockets as it takes. Who streams waits for room; replies of the protocol's own never wait, they are few.
+//! A peer that does not resume gets each frame once. A peer that resumes gets a frame again until it has acknowledged it, over as
+//! many sockets as needed. Streams wait for room in the queue; the few replies of the protocol itself do not wait.
 //!
-//! The state of the requests lives under the same lock: whether a message may still go out, and the message going out, are
-//! one step. That is what "exactly one terminal, nothing after it" hangs on.
+//! The state of the requests is guarded by the same lock, so that checking whether a message may still be sent and queueing it
+//! are one step. The guarantee "exactly one terminal message, nothing after it" depends on this.
 
 use super::request_state::{RequestNumber, RequestState};
 use super::wire::frame::Body;
@@ -15,30 +15,31 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// Queued for a plain peer before streams have to wait.
+/// Bytes queued for a peer that does not resume, before streams have to wait.
 const PLAIN_WINDOW: usize = 1 << 20;
-/// Unacknowledged by a resuming peer before streams have to wait.
+/// Unacknowledged bytes of a peer that resumes, before streams have to wait.
 const RESUMABLE_WINDOW: usize = 4 << 20;
-/// Beyond the window, for replies that do not wait. A peer that makes us say more without reading is not read from either.
+/// Room beyond the window for replies that do not wait. The server stops reading from a peer that causes more replies without
+/// reading them.
 const HEADROOM: usize = 1 << 20;
-/// What a resuming peer may leave unacknowledged, though it reads it.
+/// Bytes that a resuming peer may leave unacknowledged even when it reads them.
 const MAX_UNACKNOWLEDGED: usize = 16 << 20;
 
-/// The right to stream for one request, as long as that has no outcome.
+/// The right to stream for one request, until that request has an outcome.
 #[derive(Clone, Debug)]
 pub struct Ticket {
     pub number: RequestNumber,
-    /// Stands on every message of the request.
+    /// Id that every message of the request carries.
     pub request_id: Arc<str>,
 }
 
-/// What the writer sends next.
+/// The writer's next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outgoing {
     Frame(Utf8Bytes),
-    /// We have read the peer's frames up to this one.
+    /// Acknowledge the peer's frames up to this number.
     Acknowledge(u64),
-    /// All is said.
+    /// Everything has been sent.
     Ended,
     /// Another socket has taken over.
     Moved,
@@ -47,9 +48,9 @@ pub enum Outgoing {
 #[derive(Debug, Default)]
 pub struct Outbox {
     state: Mutex<State>,
-    /// Somebody may go on streaming.
+    /// Wakes streams that wait for room.
     room: Notify,
-    /// The writer has something to do.
+    /// Wakes the writer.
     work: Notify,
 }
 
@@ -57,12 +58,12 @@ pub struct Outbox {
 struct State {
     frames: VecDeque<(u64, Utf8Bytes)>,
     bytes: usize,
-    /// Of these, not given to the current socket.
+    /// Bytes of those frames that the current socket has not been given.
     waiting_bytes: usize,
     last_seq: u64,
-    /// The last frame that the current socket was given.
+    /// Number of the last frame that the current socket was given.
     given: u64,
-    /// The last frame that is not kept any more.
+    /// Number of the last frame that is no longer kept.
     dropped: u64,
     resumable: bool,
     socket: u64,
@@ -108,13 +109,13 @@ impl Outbox {
         lock(&self.state)
     }
 
-    /// A message of the protocol's own. Never waits.
+    /// Queues a message of the protocol itself. Never waits.
     pub fn push(&self, body: Body) {
         self.lock().push(body, None);
         self.work.notify_one();
     }
 
-    /// As [`Outbox::push`], under the request in flight, if there is one.
+    /// Does the same as [`Outbox::push`], with the id of the request in flight, if there is one.
     pub fn push_tagged(&self, body: Body) {
         let mut state = self.lock();
         let request_id = state.requests.in_flight().and_then(|_| state.request_id.clone());
@@ -130,7 +131,7 @@ impl Outbox {
         Some(Ticket { number, request_id })
     }
 
-    /// A message about a request in flight that is no stream of its own: a heartbeat.
+    /// Queues a message about a request in flight that is not part of its stream: a heartbeat.
     pub fn push_for(&self, ticket: &Ticket, body: Body) {
         let mut state = self.lock();
         if state.requests.in_flight() == Some(ticket.number) {
@@ -139,14 +140,14 @@ impl Outbox {
         }
     }
 
-    /// A message of a request's stream; waits for room. False when the request streams no more: its outcome is known, or
-    /// nobody will ever read.
+    /// Queues a message of a request's stream; waits for room. False when the stream has ended: the request's outcome is known,
+    /// or the outbox has no reader any more.
     pub async fn stream(&self, ticket: &Ticket, body: Body) -> bool {
         let mut body = Some(body);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
-            // Before looking: who makes room between the look and the wait must find us waiting.
+            // Register before the check, so that room made between the check and the wait is noticed.
             room.as_mut().enable();
             {
                 let mut state = self.lock();
@@ -165,14 +166,14 @@ impl Outbox {
         }
     }
 
-    /// Shuts a request's stream because its outcome is known. False when another outcome came first.
+    /// Ends a request's stream because its outcome is known. False when another outcome came first.
     pub fn decide(&self, number: RequestNumber) -> bool {
         let first = self.lock().requests.decide(number);
         self.room.notify_waiters();
         first
     }
 
-    /// The terminal of a request; false when it had one.
+    /// Queues the terminal message of a request. False when the request has had one.
     pub fn finish(&self, ticket: &Ticket, terminal: Body) -> bool {
         let mut state = self.lock();
         let first = state.requests.finish(ticket.number);
@@ -189,12 +190,12 @@ impl Outbox {
         self.lock().requests.in_flight()
     }
 
-    /// The peer acknowledges and resumes: from now on frames are kept until it has them.
+    /// The peer acknowledges and resumes: frames are kept from now on until they are acknowledged.
     pub fn make_resumable(&self) {
         self.lock().resumable = true;
     }
 
-    /// The peer neither acknowledges nor resumes: frames that it was given are not kept.
+    /// The peer neither acknowledges nor resumes: frames are dropped once they were given to the socket.
     pub fn make_plain(&self) {
         let mut state = self.lock();
         state.resumable = false;
@@ -204,8 +205,8 @@ impl Outbox {
         self.room.notify_waiters();
     }
 
-    /// The next socket begins, after the last frame that its peer has. Its number, or `None` when frames that the peer
-    /// misses are gone.
+    /// Begins the next socket, after the last frame that its peer has. Returns the socket's number, or `None` when frames that
+    /// the peer misses are gone.
     pub fn open_socket(&self, peer_received: u64) -> Option<u64> {
         let mut state = self.lock();
         if peer_received < state.dropped || peer_received > state.last_seq {
@@ -220,25 +221,25 @@ impl Outbox {
         state.socket += 1;
         let socket = state.socket;
         drop(state);
-        // The old socket's writer, if it waits, learns that it is over; the new one looks before it waits.
+        // Wakes the old socket's writer, so that it ends. The new writer checks the queue before it waits.
         self.work.notify_one();
         self.room.notify_waiters();
         Some(socket)
     }
 
-    /// The socket is of no use any more: its writer ends.
+    /// The socket can't be used any more: its writer ends.
     pub fn abandon_socket(&self) {
         self.lock().socket += 1;
         self.work.notify_one();
     }
 
-    /// Lets the writer acknowledge what was read.
+    /// Lets the writer acknowledge the frames up to this number.
     pub fn acknowledge(&self, received: u64) {
         self.lock().acknowledge = Some(received);
         self.work.notify_one();
     }
 
-    /// The peer has read our frames up to this one.
+    /// The peer has read the frames up to this number.
     pub fn acknowledged(&self, seq: u64) {
         let mut state = self.lock();
         if state.resumable {
@@ -249,7 +250,7 @@ impl Outbox {
         self.room.notify_waiters();
     }
 
-    /// What the writer of a socket sends next; waits for it.
+    /// Waits for the writer's next action on a socket.
     pub async fn next(&self, socket: u64) -> Outgoing {
         loop {
             if let Some(next) = self.try_next(socket) {
@@ -259,11 +260,11 @@ impl Outbox {
         }
     }
 
-    /// As [`Outbox::next`], `None` when there is nothing at the moment.
+    /// The same as [`Outbox::next`], but `None` instead of waiting.
     pub fn try_next(&self, socket: u64) -> Option<Outgoing> {
         let mut state = self.lock();
         if state.socket != socket {
-            // The wake-up may have been the new writer's.
+            // The wake-up may have been meant for the new socket's writer, so it is passed on.
             self.work.notify_one();
             return Some(Outgoing::Moved);
         }
@@ -271,7 +272,7 @@ impl Outbox {
             return Some(Outgoing::Acknowledge(received));
         }
         let given = state.given;
-        // Numbers are without gaps: the next frame's place is known.
+        // Frame numbers have no gaps, so the next frame's position follows from its number.
         let at = usize::try_from(given.saturating_sub(state.dropped)).unwrap_or(usize::MAX);
         if let Some((seq, frame)) = state.frames.get(at).cloned() {
             state.given = seq;
@@ -286,8 +287,8 @@ impl Outbox {
         state.closed.then_some(Outgoing::Ended)
     }
 
-    /// Waits until the peer has taken enough for us to listen to it again. What was given to it does not count: acknowledgements
-    /// would never be heard. False when it leaves too much unacknowledged.
+    /// Waits until the peer has taken enough for reading from it to continue. Frames that it was given do not count, because its
+    /// acknowledgements are among the frames to be read. False when the peer leaves too much unacknowledged.
     pub async fn may_listen(&self) -> bool {
         loop {
             let room = self.room.notified();
@@ -306,29 +307,29 @@ impl Outbox {
         }
     }
 
-    /// Whether a stream would not have to wait.
+    /// Whether a stream could send without waiting.
     pub fn has_room(&self) -> bool {
         let state = self.lock();
         state.bytes < state.window()
     }
 
-    /// The last frame that need not be kept any more: the peer of a session that resumes has read it.
+    /// Number of the last frame that need not be kept: a resuming peer has acknowledged it.
     pub fn acknowledged_through(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// Nothing is left to say or to be acknowledged.
+    /// Whether everything has been sent and acknowledged.
     pub fn is_empty(&self) -> bool {
         self.lock().frames.is_empty()
     }
 
-    /// Nothing is waiting for the writer.
+    /// Whether the writer has nothing to send.
     pub fn is_idle(&self) -> bool {
         let state = self.lock();
         state.given == state.last_seq
     }
 
-    /// Nothing more will be said. What is queued still goes out.
+    /// Ends the queue. Frames that are queued are still sent.
     pub fn close(&self) {
         self.lock().closed = true;
         self.work.notify_one();

@@ -1,4 +1,4 @@
-//! The sessions whose clients may come back, by their ids, and how much room there is for more.
+//! The sessions whose clients may come back, by id, and the limit on their number.
 
 use super::service::Service;
 use super::session::{Session, SessionHandle};
@@ -30,7 +30,7 @@ impl SessionRegistry {
         lock(&self.sessions)
     }
 
-    /// The session of this id; begun when there is none. `None` when there are too many.
+    /// The session with this id; begins one when there is none. `None` when there are too many sessions.
     pub fn session(&self, id: &str) -> Option<SessionHandle> {
         let mut sessions = self.sessions();
         if let Some(session) = sessions.get(id) {
@@ -49,14 +49,14 @@ impl SessionRegistry {
         Some(handle)
     }
 
-    /// A session of a client that does not come back.
+    /// A session for a client that will not come back.
     pub fn passing_session(&self) -> SessionHandle {
         let (session, handle) = Session::new(self.service.clone(), None);
         tokio::spawn(session.run());
         handle
     }
 
-    /// Room for one more socket.
+    /// Takes a slot for one more socket, if there is one.
     pub fn admit(&self) -> Option<OwnedSemaphorePermit> {
         self.connections.clone().try_acquire_owned().ok()
     }

@@ -1,4 +1,4 @@
-//! One request from its directories to its outcome: the stages in their order, each of which a cancel ends.
+//! One request from its directories to its outcome: the stages in order. A cancel ends each of them.
 
 use super::command::{CommandEnd, CommandRunner};
 use super::download::download;
@@ -21,10 +21,10 @@ use tokio::sync::mpsc;
 use wires::http::HttpClient;
 use wires::watch::TreeWatch;
 
-/// The text that clients know a cancelled request by.
+/// Error text by which clients recognise a cancelled request.
 pub const CANCELLED: &str = "Request cancelled";
 
-/// What all stages of a request need.
+/// The data that all stages of a request need.
 pub struct RequestContext {
     pub outbox: Arc<Outbox>,
     pub ticket: Ticket,
@@ -39,7 +39,7 @@ pub struct RequestContext {
     pub watch: Option<TreeWatch>,
 }
 
-/// A directory that the session did not watch yet.
+/// A directory that the session does not watch yet.
 pub struct NewRoot {
     pub number: usize,
     pub directory: String,
@@ -51,7 +51,7 @@ pub enum RequestKind {
     CommandExecution(Box<CommandExecution>),
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 enum NoResult {
     Cancelled,
     Failed { error: String, metadata: Map<String, Value> },
@@ -92,7 +92,7 @@ pub async fn run_request(context: RequestContext, kind: RequestKind) {
         }
     };
     if context.outbox.decide(context.ticket.number) {
-        // Fails when the session is over, and nobody waits for the terminal.
+        // Sending fails when the session is over, and then no terminal message is needed.
         let _ = context.decided.send(Decided { ticket: context.ticket, terminal, failed_root }).await;
     }
 }
@@ -150,7 +150,7 @@ impl RequestContext {
         for root in &self.new_roots {
             let adding = watch.add_root(root.number, PathBuf::from(&root.directory), root.ignore.clone());
             let mut cancel = self.cancel.clone();
-            // A directory on a file system that hangs holds up nobody but itself.
+            // A directory on a file system that hangs delays only this request.
             let added = tokio::select! {
                 biased;
                 _ = cancel.cancelled() => return Err(NoResult::Cancelled),
@@ -226,11 +226,11 @@ impl RequestContext {
         if self.cancel.reason().is_some() {
             return Err(NoResult::Cancelled);
         }
-        // A task of its own: a handler that takes its time to stop winds down without holding the session.
+        // The handler gets a task of its own, so that a handler that is slow to stop does not delay the session.
         let running = tokio::spawn(self.handler.run(asked, sender));
         let mut cancel = self.cancel.clone();
         let answer = tokio::select! {
-            // An answer that came because of the cancel is none.
+            // The cancel is checked first: an answer that the cancel caused does not count.
             biased;
             _ = cancel.cancelled() => return Err(NoResult::Cancelled),
             answer = running => answer,

@@ -6,7 +6,7 @@
 //! Running, Deciding --finish--> Idle         the terminal goes out; a second one is refused
 //! ```
 
-/// A number of our own for a request: ids of clients may repeat.
+/// The server's own number for a request, because the ids of clients may repeat.
 pub type RequestNumber = u64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct RequestState {
 }
 
 impl RequestState {
-    /// A new request, unless one is in flight.
+    /// Begins a request, unless one is in flight.
     pub fn begin(&mut self) -> Option<RequestNumber> {
         if self.phase != Phase::Idle {
             return None;
@@ -39,7 +39,7 @@ impl RequestState {
         self.phase == Phase::Running(number)
     }
 
-    /// The outcome is known: from here only the terminal may follow. False when it was known before.
+    /// The outcome is known: only the terminal message may follow. False when an outcome was known before.
     pub fn decide(&mut self, number: RequestNumber) -> bool {
         let first = self.admits(number);
         if first {
@@ -48,7 +48,7 @@ impl RequestState {
         first
     }
 
-    /// The one moment at which a terminal may go out.
+    /// The request ends. True exactly once: then its terminal message may be sent.
     pub fn finish(&mut self, number: RequestNumber) -> bool {
         let first =
             matches!(self.phase, Phase::Running(current) | Phase::Deciding(current) if current == number);
@@ -58,7 +58,7 @@ impl RequestState {
         first
     }
 
-    /// The request that still owes its terminal.
+    /// The request that has not had its terminal message.
     pub fn in_flight(&self) -> Option<RequestNumber> {
         match self.phase {
             Phase::Idle => None,

@@ -1,7 +1,7 @@
-//! PURE: which strings of a session are secrets, and how they are taken out of what it says.
+//! PURE: which strings of a session are secrets, and how they are redacted in its messages.
 //!
-//! The secrets of all requests of a session count for all that comes after. Payload strings are searched; words of the
-//! protocol, and the paths by which files are found, are not.
+//! The secrets of each request apply to all later messages of the session. Only payload strings are searched. Words of the
+//! protocol are not, and neither are the paths by which files are found.
 
 use super::wire::client_message::{CommandExecution, Invocation};
 use ground::redaction::{Redactor, Secret};
@@ -26,10 +26,10 @@ const CREDENTIAL_WORDS: [&str; 13] = [
 /// Shorter values ("1", "yes") are everywhere: they are redacted only when they are listed.
 const MIN_GUESSED_BYTES: usize = 5;
 
-/// What the secrets of a session may come to, in bytes. Keys have a few thousand.
+/// Most bytes that the secrets of a session may have together. Keys have a few thousand.
 const MAX_SECRETS_BYTES: usize = 1 << 20;
 
-/// Everything that a session knows to be secret.
+/// The secrets that a session knows.
 #[derive(Clone, Debug)]
 pub struct SessionSecrets {
     values: BTreeSet<String>,
@@ -43,22 +43,22 @@ impl Default for SessionSecrets {
 }
 
 impl SessionSecrets {
-    /// Learns what a request holds.
+    /// Adds the secrets of a request.
     ///
     /// # Errors
-    /// When that is more than a session may have: then nothing is learned, and the request is not to be run.
+    /// When the session would have too many. Then no secret is added, and the request must not be run.
     pub fn learn_invocation(&mut self, invocation: &Invocation) -> Result<(), String> {
         let commands = invocation.pre_commands.iter().chain(&invocation.post_commands);
         let environments = invocation.agent_env.iter().chain(commands.map(|command| &command.env));
         self.learn(&invocation.secrets, environments)
     }
 
-    /// As [`SessionSecrets::learn_invocation`].
+    /// The same as [`SessionSecrets::learn_invocation`], for commands.
     pub fn learn_execution(&mut self, execution: &CommandExecution) -> Result<(), String> {
         self.learn(&execution.secrets, execution.commands.iter().map(|command| &command.env))
     }
 
-    /// A filter for one stream of text, or for whole texts.
+    /// A redactor for one stream of text, or for whole texts.
     pub fn redactor(&self) -> Redactor {
         self.redactor.clone()
     }
@@ -108,8 +108,8 @@ pub fn names_a_credential(name: &str) -> bool {
 /// The variable by which a server may be given its token.
 const TOKEN_VARIABLE: &str = "SHEEPDOG_RUNTIME_TOKEN";
 
-/// What a request's process has beside the server's own environment, and what it has not: who may come in is no business of
-/// what runs here.
+/// The changes that a request's process makes to the server's environment. They remove the server's token, because a request's
+/// programs have no need to connect to the server.
 pub fn own_environment(environment: &BTreeMap<String, String>) -> Vec<(String, Option<String>)> {
     let given = environment.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
     std::iter::once((TOKEN_VARIABLE.to_owned(), None)).chain(given).collect()
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn rule_14_many_variables_and_many_secrets_take_no_time() {
-        // Processor time of this thread: a busy machine changes nothing.
+        // Measures the processor time of this thread, so that a busy machine does not change the result.
         let spent = || nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
         let started = spent();
         let mut secrets = SessionSecrets::default();

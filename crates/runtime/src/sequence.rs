@@ -1,21 +1,21 @@
-//! PURE order of what arrives over sockets that break: each message once, in order, whatever the wire did.
+//! PURE order of messages that arrive over breaking sockets: each message is handed on once and in order.
 
 use std::collections::BTreeMap;
 
-/// What is kept of messages that came before their turn.
+/// Limits for messages that arrived before their turn: their number and their size.
 const MAX_EARLY: usize = 1024;
 const MAX_EARLY_BYTES: usize = 16 << 20;
 
-/// What a message with a number is.
+/// The result of a numbered message's arrival.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrival<T> {
-    /// These are due now, in this order.
+    /// These messages are due now, in this order.
     Due(Vec<T>),
-    /// Was here before.
+    /// The message was received before.
     Duplicate,
-    /// Waits for others.
+    /// The message waits for earlier ones.
     Early,
-    /// Too many wait: the wire has lost something; a new socket has to bring it.
+    /// Too many messages wait: one was lost, and a new socket has to bring it.
     Lost,
 }
 
@@ -38,12 +38,12 @@ impl<T> Sequence<T> {
         self.received
     }
 
-    /// Messages wait for one that is missing.
+    /// Whether messages wait for a missing one.
     pub fn has_gap(&self) -> bool {
         !self.early.is_empty()
     }
 
-    /// `bytes`: about what the message takes.
+    /// `bytes`: approximate size of the message in memory.
     pub fn arrive(&mut self, seq: u64, message: T, bytes: usize) -> Arrival<T> {
         if seq <= self.received || self.early.contains_key(&seq) {
             return Arrival::Duplicate;

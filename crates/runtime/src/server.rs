@@ -1,4 +1,4 @@
-//! The listening socket and the end of it all.
+//! The listening socket, and the shutdown of the server.
 
 use super::connection::serve_connection;
 use super::handler::AgentHandler;
@@ -16,25 +16,25 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use wires::http::{HttpClient, HttpOptions};
 
-/// How a runtime is served. [`ServerOptions::new`] has the defaults that API users get.
+/// The options of a server. [`ServerOptions::new`] has the defaults that API users get.
 #[derive(Clone)]
 pub struct ServerOptions {
     pub handler: Arc<dyn AgentHandler>,
-    /// Loopback unless there is a token.
+    /// Address to listen on. Loopback unless there is a token.
     pub host: String,
-    /// 0: any.
+    /// Port to listen on. 0: any free port.
     pub port: u16,
     pub token: Option<String>,
     pub allowed_origins: Vec<String>,
-    /// `None`: no heartbeats.
+    /// Pause between two heartbeats. `None`: no heartbeats.
     pub heartbeat_interval: Option<Duration>,
     pub drain_timeout: Duration,
     pub max_sessions: usize,
-    /// Between two pings; a client that was not heard of for three of them is gone.
+    /// Pause between two pings. A client that gives no sign of life for three of them is treated as gone.
     pub ping_interval: Duration,
     /// How long a client whose socket broke may stay away.
     pub grace: Duration,
-    /// Of unfinished large messages, over all sockets.
+    /// Budget for unfinished large messages over all sockets, in bytes.
     pub intake_bytes: u64,
 }
 
@@ -65,7 +65,7 @@ impl ServerOptions {
 
 /// How long requests and uploads may take to end when the server closes.
 const CLOSE_WITHIN: Duration = Duration::from_secs(8);
-/// And the sockets after them.
+/// How long the sockets may take to close after that.
 const SOCKETS_WITHIN: Duration = Duration::from_millis(500);
 
 /// A runtime being served. Clones are the same server; dropping the last one closes it.
@@ -82,7 +82,7 @@ pub struct WeakRuntimeServer {
 }
 
 impl WeakRuntimeServer {
-    /// Has it close, from whatever thread. Nothing, when it is over.
+    /// Starts closing the server. May be called from any thread. Has no effect when the server is closed.
     pub fn close(&self) {
         if let Some(inner) = self.inner.upgrade() {
             let server = RuntimeServer { inner };
@@ -103,11 +103,12 @@ struct Inner {
     closed: watch::Sender<bool>,
 }
 
-/// Serves until closed. Resolves once connections are accepted.
+/// Starts the server. Resolves once connections are accepted; the server runs until it is closed.
 ///
 /// # Errors
-/// `RUNTIME_PORT_IN_USE`; `INVALID_OPTION` for an address that can't be listened on for another reason, and for one that others
-/// can reach when there is no token; and for an agent in a sandbox when there is none.
+/// - `RUNTIME_PORT_IN_USE`.
+/// - `INVALID_OPTION` for an address that can't be listened on for another reason, for an address that other machines can reach
+///   when there is no token, and for an agent in a sandbox when there is no token.
 pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     if let Some(token) = &options.token
         && (token.is_empty() || token.trim() != token || token.contains(char::is_control))
@@ -177,14 +178,15 @@ async fn accept(
             Ok((stream, _)) => {
                 tokio::spawn(serve_connection(stream, service.clone(), policy.clone(), registry.clone()));
             }
-            // Out of descriptors, or the client left before we came: neither is a reason to stop, nor to spin.
+            // No file descriptors are left, or the client left before the accept. The server goes on after a pause, without a
+            // busy loop.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
 }
 
 impl RuntimeServer {
-    /// The real port, also when any was asked for.
+    /// The port that the server listens on, also when 0 was requested.
     pub fn port(&self) -> u16 {
         self.inner.port
     }
@@ -197,7 +199,7 @@ impl RuntimeServer {
         WeakRuntimeServer { inner: Arc::downgrade(&self.inner), threads: self.inner.threads.clone() }
     }
 
-    /// Takes no more connections, cancels requests, finishes open uploads, closes sockets; within 10 s. Any number of times.
+    /// Stops accepting, cancels requests, finishes open uploads and closes the sockets, within 10 s. May be called repeatedly.
     pub async fn close(&self) {
         let service = &self.inner.service;
         let first = service.closing.send_if_modified(|state| {
@@ -208,14 +210,14 @@ impl RuntimeServer {
             first
         });
         if !first {
-            // The sender is part of what we hold: it can't be gone.
+            // `self` holds the sender, so the channel can't be closed.
             let _ = self.inner.closed.subscribe().wait_for(|closed| *closed).await;
             return;
         }
         let mut live = service.live.subscribe();
         if tokio::time::timeout(CLOSE_WITHIN, live.wait_for(|count| *count == 0)).await.is_err() {
             service.closing.send_replace(Closing::Now);
-            // Only a socket that can't even be closed is left behind, to the system.
+            // A socket that does not close in time is left to the operating system.
             let _ = tokio::time::timeout(SOCKETS_WITHIN, live.wait_for(|count| *count == 0)).await;
         }
         self.inner.closed.send_replace(true);
@@ -223,7 +225,7 @@ impl RuntimeServer {
 
     /// Resolves when the server was closed.
     pub async fn closed(&self) {
-        // The sender is part of what we hold: it can't be gone.
+        // `self` holds the sender, so the channel can't be closed.
         let _ = self.inner.closed.subscribe().wait_for(|closed| *closed).await;
     }
 }

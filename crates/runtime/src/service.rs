@@ -1,4 +1,4 @@
-//! What connections and sessions of one server share, and how far its end is.
+//! The parts that connections and sessions of one server share, and the progress of its shutdown.
 
 use super::handler::AgentHandler;
 use super::intake::Intake;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wires::http::HttpClient;
 
-/// How far the end of the server is.
+/// The progress of the server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
     Open,
-    /// Requests are cancelled, open uploads finished.
+    /// Requests are cancelled, open uploads are finished.
     Winding,
-    /// Whatever is left, ends.
+    /// Everything that is left is ended.
     Now,
 }
 
-/// What connections and sessions share.
+/// The parts that connections and sessions share.
 pub struct Service {
     pub handler: Arc<dyn AgentHandler>,
     pub http: HttpClient,
-    /// As [`super::upload::upload_client`] makes it.
+    /// HTTP client for uploads, made by [`super::upload::upload_client`].
     pub upload_http: HttpClient,
     pub heartbeat_interval: Option<Duration>,
     pub drain_timeout: Duration,
@@ -32,7 +32,7 @@ pub struct Service {
     pub live: watch::Sender<usize>,
 }
 
-/// Counts as alive until it is dropped.
+/// A live connection or session. It is counted until this is dropped.
 pub struct Live(watch::Sender<usize>);
 
 impl Drop for Live {

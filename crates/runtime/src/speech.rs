@@ -1,4 +1,4 @@
-//! PURE: what an agent says in pieces becomes whole messages, each told once.
+//! PURE: joins the pieces of an agent's text into whole messages, each of which is sent once.
 
 use agents::harness::AgentEvent;
 
@@ -9,7 +9,7 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
-    /// Hears an event of the agent; the messages that it completes, in order.
+    /// Takes an event of the agent; returns the messages that it completes, in order.
     pub(crate) fn hear(&mut self, event: &AgentEvent) -> Vec<String> {
         match event {
             AgentEvent::Text { text, delta: true } => {
@@ -17,11 +17,11 @@ impl Speech {
                 Vec::new()
             }
             AgentEvent::Text { text, delta: false } => {
-                // The whole mostly says what its pieces said. What it does not say was a message of its own.
+                // The whole message usually repeats its pieces. Pieces that it does not contain were a message of their own.
                 let before = if text.contains(self.pieces.trim()) { self.forget() } else { self.end() };
                 before.into_iter().chain(said(text)).collect()
             }
-            // They come in the middle of a message.
+            // These events occur in the middle of a message.
             AgentEvent::Usage(_) | AgentEvent::Noise { .. } => Vec::new(),
             _ => self.end().into_iter().collect(),
         }

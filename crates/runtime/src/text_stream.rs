@@ -1,15 +1,15 @@
-//! PURE: bytes of a command become text that may be seen: secrets out, characters whole, head and tail kept.
+//! PURE: turns the bytes of a command into text for the client: secrets redacted, characters whole, head and tail kept.
 
 use ground::redaction::Redactor;
 use std::borrow::Cow;
 
-/// Kept of one stream for the request's result, from the start and from the end each.
+/// Bytes kept of one stream for the request's result, from the start and from the end each.
 const KEPT_BYTES: usize = 480 << 10;
 
 /// One stream of one command.
 pub struct TextStream {
     redactor: Redactor,
-    /// The start of a character whose rest has not come.
+    /// The beginning of a character whose remaining bytes have not arrived.
     partial: Vec<u8>,
     head: String,
     tail: String,
@@ -36,7 +36,7 @@ impl TextStream {
         Cow::Owned(text)
     }
 
-    /// What was held back, at the end of the stream.
+    /// The text that was held back, at the end of the stream.
     pub fn end(&mut self) -> String {
         let safe = self.redactor.flush();
         let text = self.decode(safe, true);
@@ -44,7 +44,7 @@ impl TextStream {
         text
     }
 
-    /// What is kept of the whole; true when something is left out.
+    /// The kept parts of the whole text; true when something was left out.
     pub fn into_kept(mut self) -> (String, bool) {
         if self.left_out == 0 {
             self.head.push_str(&self.tail);
@@ -84,7 +84,7 @@ impl TextStream {
             rest = &rest[at..];
         }
         self.tail.push_str(rest);
-        // Twice as much is kept for a while, so that not each piece moves all.
+        // The tail may grow to twice its size, so that not every piece has to move all of it.
         if self.tail.len() > 2 * KEPT_BYTES {
             let surplus = self.tail.len() - KEPT_BYTES;
             let at = self.tail.ceil_char_boundary(surplus);

@@ -1,7 +1,7 @@
-//! Unpacks an archive that a stranger made: nothing leaves the directory, nothing grows without limit.
+//! Unpacks an archive from an untrusted source: no file is written outside of the directory, and the size is limited.
 //!
-//! All of it is unpacked aside first, below the directory, and moved into place when it is known to be good. An archive that is
-//! refused leaves everything as it was: what was there before is there, what was not is not.
+//! The archive is unpacked into a separate folder below the directory first and moved into place when all of it is valid. A
+//! refused archive leaves the directory unchanged.
 //!
 //! Blocking: call it on a blocking thread.
 
@@ -12,13 +12,14 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use zip::ZipArchive;
 
-/// How much an archive may become.
+/// Limits for the unpacked archive.
 #[derive(Clone, Copy, Debug)]
 pub struct UnzipLimits {
     pub entries: usize,
-    /// Of all files, unpacked.
+    /// Size of all unpacked files together.
     pub bytes: u64,
-    /// Unpacked to packed, once more than `ratio_from` bytes are unpacked. Real files rarely pass 100.
+    /// Largest ratio of unpacked to packed bytes, checked once more than `ratio_from` bytes are unpacked. Real files rarely pass
+    /// 100.
     pub ratio: u64,
     pub ratio_from: u64,
 }
@@ -29,11 +30,11 @@ impl Default for UnzipLimits {
     }
 }
 
-/// Unpacks all of the archive below `directory`, by way of `aside`, a directory below it that is not there yet. Existing files
-/// are replaced, existing symlinks never followed.
+/// Unpacks the whole archive below `directory`, by way of `aside`, a folder below it that must not exist yet. Existing files are
+/// replaced. Existing symlinks are never followed.
 ///
 /// # Errors
-/// In words for the client, naming the entry.
+/// A text for the client that names the entry.
 pub fn unzip(
     archive: &Path,
     directory: &Path,
@@ -45,7 +46,7 @@ pub fn unzip(
     let mut file = File::open(archive).map_err(unreadable)?;
     let packed = file.metadata().map_err(unreadable)?.len();
     let too_many = |entries: u64| format!("the archive has {entries} entries, more than {}", limits.entries);
-    // Before the archive's index is read, which is as long as its maker likes.
+    // Checked before the archive's index is read, because the index can have any length.
     let announced = entries_announced(&mut file, packed).map_err(unreadable)?;
     if announced > limits.entries as u64 {
         return Err(too_many(announced));
@@ -77,19 +78,19 @@ pub fn unzip(
     placed
 }
 
-/// Takes itself away.
+/// A folder that is removed when this is dropped.
 struct Aside<'a>(&'a Path);
 
 impl Drop for Aside<'_> {
     fn drop(&mut self) {
-        // What can't be taken away stays under a name that nobody looks at.
+        // A folder that can't be removed stays under its temporary name.
         let _ = fs::remove_dir_all(self.0);
     }
 }
 
-/// How many entries the end of the archive says that there are; 0 when there is no such end.
+/// The number of entries that the end record of the archive announces. 0 when there is no end record.
 fn entries_announced(file: &mut File, bytes: u64) -> io::Result<u64> {
-    // The end, the longest comment, and what stands before the end of an archive with more than 65,535 entries.
+    // The end record, the longest comment, and the locator before the end of an archive with more than 65,535 entries.
     let tail = bytes.min(22 + 65_535 + 20);
     file.seek(SeekFrom::Start(bytes - tail))?;
     let mut end = Vec::new();
@@ -100,7 +101,7 @@ fn entries_announced(file: &mut File, bytes: u64) -> io::Result<u64> {
         Some(digits.iter().rev().fold(0_u64, |number, digit| number << 8 | u64::from(*digit)))
     };
     let mut most = 0;
-    // Whichever of them a reader takes for the end: none may announce too many.
+    // Readers may differ in which of them they take for the end record, so none may announce too many entries.
     for at in end.windows(4).enumerate().filter(|(_, sign)| *sign == b"PK\x05\x06").map(|(at, _)| at) {
         most = most.max(number(&end, at + 10, 2).unwrap_or(0));
         let locator = at.checked_sub(20).filter(|locator| end[*locator..].starts_with(b"PK\x06\x07"));
@@ -116,9 +117,9 @@ fn entries_announced(file: &mut File, bytes: u64) -> io::Result<u64> {
     Ok(most)
 }
 
-/// Moves what was unpacked into its place, and remembers how to undo it.
+/// Moves unpacked files into their places, and remembers how to undo it.
 struct Placing {
-    /// Where files go that are replaced.
+    /// The folder for files that are replaced.
     replaced: PathBuf,
     done: Vec<Step>,
 }
@@ -164,7 +165,7 @@ impl Placing {
         Ok(())
     }
 
-    /// Best effort: the failure that matters is on its way already.
+    /// Best effort: the caller reports the failure that led here.
     fn undo(&mut self) {
         for step in self.done.drain(..).rev() {
             let _ = match step {
@@ -193,7 +194,7 @@ impl Unpacking<'_> {
         let relative = inside(name).ok_or("its path leaves the directory")?;
         let path = self.directory.join(&relative);
         if entry.is_symlink() {
-            // A link could lead anywhere, and what follows through it would too.
+            // A symlink could lead anywhere, and so could later entries that pass through it.
             return Err("it is a symlink, which is not unpacked".to_owned());
         }
         if entry.is_dir() {
@@ -209,7 +210,7 @@ impl Unpacking<'_> {
             Ok(_) => fs::remove_file(&path).map_err(|error| error.to_string())?,
             Err(_) => {}
         }
-        // create_new never follows a symlink, also not one that was made a moment ago.
+        // `create_new` never follows a symlink, not even one that was made a moment ago.
         let mut out = OpenOptions::new()
             .write(true)
             .create_new(true)

@@ -1,14 +1,14 @@
-//! PURE: what an HTTP request is answered, before anybody speaks WebSocket.
+//! PURE: the answer to an HTTP request, before the connection becomes a WebSocket.
 //!
 //! | request | answer |
 //! |---|---|
-//! | no HTTP, a head over 16 KiB | 400, 431 |
+//! | not HTTP, or a head over 16 KiB | 400, 431 |
 //! | `GET /health` | 200 |
 //! | no WebSocket upgrade | 426 |
-//! | an `Origin` that is not allowed by name | 403 |
-//! | no token, or another, where one is needed | 401 |
+//! | an `Origin` that is not in the list of allowed ones | 403 |
+//! | a missing or wrong token, where one is needed | 401 |
 //! | too many sessions | 503 |
-//! | else | 101 |
+//! | any other | 101 |
 
 use ground::percent;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -16,21 +16,21 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 /// Longest request head.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// Who may come in.
+/// The rules for accepting a client.
 #[derive(Clone, Debug, Default)]
 pub struct AccessPolicy {
     pub token: Option<String>,
     pub allowed_origins: Vec<String>,
 }
 
-/// What to do with the bytes that came so far.
+/// The next step for the bytes that were read so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpgradeAnswer {
     /// The head is not complete.
     ReadOn,
-    /// Send this, then close.
+    /// Send this text, then close.
     Refuse(String),
-    /// Send this, then speak WebSocket; so many bytes were the head.
+    /// Send this text, then continue as a WebSocket. The head took `head_bytes` of the input.
     Accept { response: String, head_bytes: usize },
 }
 
@@ -60,7 +60,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
     if is_get && path == "/health" && !upgrades {
         return UpgradeAnswer::Refuse(response("200 OK", "application/json", "", "{\"status\":\"ok\"}"));
     }
-    // Any path and any query are fine for a WebSocket, as ever.
+    // Any path and any query are accepted for a WebSocket. Existing clients rely on that.
     let Some(key) = header("sec-websocket-key").filter(|_| upgrades) else {
         return UpgradeAnswer::Refuse(response(
             "426 Upgrade Required",
@@ -78,7 +78,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
             "Only WebSocket version 13 is supported.",
         ));
     }
-    // All of them: of a header that comes twice, nobody knows which one others go by.
+    // All `Origin` headers are checked: programs differ in which one of several they use.
     let mut origins = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("origin"));
     let is_allowed =
         |value: &[u8]| policy.allowed_origins.iter().any(|allowed| allowed.as_bytes() == value.trim_ascii());
@@ -103,7 +103,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
     UpgradeAnswer::Accept { response, head_bytes }
 }
 
-/// The answer to who may come in when there is no room.
+/// The answer to an authorized client when there is no room.
 pub fn too_many_sessions() -> String {
     response("503 Service Unavailable", "text/plain", "", "There are too many sessions.")
 }
@@ -126,7 +126,7 @@ fn bearer_token(authorization: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Compares without telling by its time how much was right.
+/// Compares in constant time, so that the time does not show how much of the token was right.
 fn same(given: &[u8], expected: &[u8]) -> bool {
     let mut difference = u8::from(given.len() != expected.len());
     for (at, byte) in given.iter().enumerate() {

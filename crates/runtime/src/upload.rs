@@ -1,4 +1,5 @@
-//! Sends one artifact to the URL that the client gave for it: from disk, with patience, and what is told is what was sent.
+//! Uploads one artifact to the URL that the client gave for it, with retries. The reported size and hash are those of the content
+//! that was sent.
 
 use super::artifact::{Upload, UploadFailure, Uploaded};
 use ground::hex::hex;
@@ -15,23 +16,23 @@ use std::time::Duration;
 use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions};
 use wires::watch::Stamp;
 
-/// Attempts on one URL. A server that asks for more patience than the longest wait is tried all the same: the drain is not for
-/// ever.
+/// Attempts on one URL. When a server asks for a longer wait than the longest one here, the next attempt comes earlier: the drain
+/// has a limit.
 const RETRY: RetryPolicy =
     RetryPolicy { attempts: 5, base_delay: Duration::from_millis(200), max_delay: Duration::from_secs(20) };
-/// Followed by one attempt.
+/// Redirects that one attempt follows.
 const MAX_REDIRECTS: usize = 5;
 
-/// A client for uploads: redirects are followed here, because the file has to be sent again.
+/// An HTTP client for uploads. It follows no redirects: this module does, because the file has to be sent again.
 pub fn upload_client() -> HttpClient {
     HttpClient::new(HttpOptions { max_redirects: None, ..HttpOptions::default() })
 }
 
-/// Uploads, again when the server falters or the file changed meanwhile. `http`: an [`upload_client`].
+/// Uploads a file; retries when the server fails temporarily or the file changed meanwhile. `http`: an [`upload_client`].
 ///
 /// # Errors
-/// In words for the client: without the URL (it is a secret), without what the server wrote (it may repeat the URL), without
-/// paths of this machine.
+/// A text for the client. It does not contain the URL (a secret), the server's answer (which may repeat the URL), or paths of
+/// this machine.
 pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, UploadFailure> {
     let path = &upload.artifact.path;
     let mut attempts = 0;
@@ -61,10 +62,10 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Uplo
     }
 }
 
-/// Why one attempt brought nothing home.
+/// The reason why one attempt failed.
 enum Problem {
     Http(HttpError),
-    /// The server was content before it had the file.
+    /// The server answered with success before it had the whole file.
     Early,
     /// A redirect that asks for something other than the file.
     Elsewhere(u16),
@@ -76,7 +77,7 @@ impl Problem {
             Problem::Http(
                 HttpError::Connect { .. } | HttpError::Timeout { .. } | HttpError::Reset { .. },
             ) => true,
-            // It became shorter while it was sent: what it is now can be sent.
+            // The file became shorter while it was sent. Its current content can be sent.
             Problem::Http(HttpError::File { .. }) | Problem::Early => true,
             Problem::Http(HttpError::Status { status, .. }) => matches!(status, 408 | 425 | 429 | 500..=599),
             Problem::Http(_) | Problem::Elsewhere(_) => false,
@@ -95,7 +96,7 @@ impl Problem {
     }
 }
 
-/// One attempt, redirects included; the hash of what was sent.
+/// Makes one attempt, redirects included. Returns the hash of the content that was sent.
 async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> Result<String, Problem> {
     let mut url = upload.url.clone();
     for _ in 0..=MAX_REDIRECTS {
@@ -114,7 +115,7 @@ async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> 
         let response = http.put(&url, headers, Body::File(body)).await.map_err(Problem::Http)?;
         match response.status() {
             200..300 => {}
-            // The file goes where they lead. 303 means something else: to look for an answer there.
+            // The file is sent to the redirect's target. A 303 asks for something else: to fetch an answer from there.
             301 | 302 | 307 | 308 => match response.redirect_target() {
                 Some(target) => {
                     url = target.map_err(Problem::Http)?;
@@ -131,7 +132,7 @@ async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> 
     Err(Problem::Http(HttpError::Redirect { problem: format!("more than {MAX_REDIRECTS} redirects") }))
 }
 
-/// The file as it is, if it still is the file that was found.
+/// Opens the file, if it still is the file that was found.
 async fn open(path: &Path) -> io::Result<(Arc<File>, Stamp)> {
     let path = path.to_owned();
     let opened = ground::os::blocking(move || open_in_place(&path)).await;

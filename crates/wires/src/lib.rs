@@ -1,4 +1,4 @@
-//! The mechanisms by which Sheepdog talks and watches: HTTP, JSON-RPC, and watched folders. None of them uses another one.
+//! Mechanisms for communication and file watching: HTTP, JSON-RPC, and watched folders. They are independent of each other.
 
 pub mod http;
 pub mod jsonrpc;

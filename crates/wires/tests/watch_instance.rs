@@ -1,4 +1,5 @@
-//! What watching costs the system. A process of its own: nobody else's watches are counted.
+//! Counts the system's resources that watching takes. This test is a process of its own, so that no other test's watches are
+//! counted.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
@@ -6,11 +7,11 @@ use std::fs;
 use std::time::{Duration, Instant};
 use wires::watch::{TreeWatch, WatchSpec};
 
-/// The process's inotify instances: how many watches each has.
+/// The process's inotify instances: the number of watches of each.
 fn instances() -> Vec<usize> {
     let mut counts = Vec::new();
     for descriptor in fs::read_dir("/proc/self/fd").unwrap().flatten() {
-        // A descriptor may be closed between the two looks.
+        // A descriptor may have been closed since it was listed.
         let Ok(target) = fs::read_link(descriptor.path()) else { continue };
         if target.to_string_lossy() == "anon_inode:inotify" {
             let info = std::path::Path::new("/proc/self/fdinfo").join(descriptor.file_name());
@@ -50,7 +51,7 @@ async fn rule_4_all_trees_share_one_instance_that_watches_directories_only_and_n
     }
     // Three trees of three directories each. A file may be found before its directory's watch is set.
     until(&[9]).await;
-    // A directory that is taken away and made again is watched again.
+    // A directory that is removed and created again is watched again.
     fs::remove_dir_all(tops[0].path().join("a/b")).unwrap();
     fs::create_dir(tops[0].path().join("a/b")).unwrap();
     fs::write(tops[0].path().join("a/b/new"), "1").unwrap();

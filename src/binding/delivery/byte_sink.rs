@@ -1,4 +1,4 @@
-//! stdout of a run as it comes, on its way to JavaScript.
+//! Delivers the bytes of a run's stdout to JavaScript as they come.
 
 use super::multiplexer::Channel;
 use super::text::Text;
@@ -6,7 +6,7 @@ use ground::line::LineTooLong;
 use process::{Sink, Stream};
 use std::task::{Context, Poll};
 
-/// Bytes of stdout for a channel.
+/// Sends the bytes of stdout to a channel.
 pub(in crate::binding) struct ByteSink(Channel);
 
 impl ByteSink {

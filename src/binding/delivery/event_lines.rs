@@ -1,4 +1,4 @@
-//! A turn's events on their way to JavaScript: one JSON a line, through the multiplexer. lib/harness/event.ts reads them.
+//! Delivers a turn's events to JavaScript through the multiplexer, one JSON text per line. lib/harness/event.ts reads them.
 
 use super::multiplexer::Channel;
 use agents::harness::{AgentEvent, EventSink};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-/// Events for a channel.
+/// Sends events to a channel.
 pub(in crate::binding) struct EventLines {
     channel: Channel,
-    /// Set when nobody reads the channel any more.
+    /// Becomes true when the channel's reader has left.
     is_left: Option<Arc<AtomicBool>>,
 }
 
@@ -19,7 +19,7 @@ impl EventLines {
         EventLines { channel, is_left: None }
     }
 
-    /// The same, for a reader that may leave before the end.
+    /// Adds a flag for a reader that may leave before the end.
     pub(in crate::binding) fn until(self, is_left: Arc<AtomicBool>) -> Self {
         EventLines { is_left: Some(is_left), ..self }
     }

@@ -1,4 +1,4 @@
-//! PURE. Which lines are JSON objects of a wanted type. The unwanted are told apart without parsing them.
+//! PURE. Selects the lines that are JSON objects of a wanted type. Most other lines are rejected without parsing.
 
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserializer as _;
@@ -10,12 +10,12 @@ use std::fmt;
 #[derive(Debug)]
 pub(crate) struct JsonFilter {
     types: Option<Vec<String>>,
-    /// What a line with a wanted type must contain; `None` when a wanted name can be written in too many ways.
+    /// Texts of which a line with a wanted type contains at least one. `None` when a wanted name can be written in too many ways.
     needles: Option<Vec<memmem::Finder<'static>>>,
 }
 
 impl JsonFilter {
-    /// Objects whose top-level `type` is listed; without a list, all objects.
+    /// Selects objects whose top-level `type` is in the list, or all objects when there is no list.
     pub(crate) fn new(types: Option<Vec<String>>) -> Self {
         let needles = types.as_ref().and_then(|types| {
             let plain =
@@ -25,7 +25,7 @@ impl JsonFilter {
                     .iter()
                     .map(|name| memmem::Finder::new(&format!("\"{name}\"")).into_owned())
                     .collect();
-                // The only other way to write such a name, or the word `type` itself.
+                // An escape is the only other way to write such a name, or the word `type` itself.
                 needles.push(memmem::Finder::new("\\u").into_owned());
                 needles
             })
@@ -74,8 +74,8 @@ impl JsonFilter {
     }
 }
 
-/// The top-level `type` of a JSON object, the last one as in JavaScript; `None` for anything else. Bytes, because a string may
-/// hold half of a surrogate pair, and values that are not looked into may be any number: JSON.parse takes both.
+/// The top-level `type` of a JSON object, the last one as in JavaScript; `None` for any other JSON. The result is bytes, because
+/// a string may contain half of a surrogate pair. Other values are not decoded, because JSON.parse accepts numbers of any size.
 fn type_of(text: &str) -> Option<Vec<u8>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let found = deserializer.deserialize_map(TypeVisitor).ok()?;
@@ -126,7 +126,7 @@ impl<'de> serde::Deserialize<'de> for Bytes {
     }
 }
 
-/// A fuzz target: beside a parser that knows no short cut.
+/// A fuzz target: compares the filter with a parser that takes no short cuts.
 pub fn fuzz(bytes: &[u8]) {
     let Ok(block) = std::str::from_utf8(bytes) else { return };
     let block = format!("{block}\n");
@@ -134,7 +134,7 @@ pub fn fuzz(bytes: &[u8]) {
         let names = types.as_ref().map(|types| types.iter().map(|&name| name.to_owned()).collect());
         let mut selected = Vec::new();
         JsonFilter::new(names).select(block.as_bytes(), &mut selected);
-        // How many `\r` stand before a line's end is nothing to JSON.
+        // JSON ignores any number of `\r` before the end of a line.
         let bare = |text: &[u8]| -> Vec<Vec<u8>> {
             let lines = text.split(|&byte| byte == b'\n');
             lines
@@ -147,7 +147,7 @@ pub fn fuzz(bytes: &[u8]) {
         let mut selected = selected.iter().filter(|line| !line.is_empty()).peekable();
         for line in &bare(block.as_bytes()) {
             let is_selected = selected.next_if_eq(&line).is_some();
-            // What serde refuses JSON.parse may take: halves of pairs, numbers that are too large, any depth.
+            // JSON.parse accepts some texts that serde refuses: halves of surrogate pairs, numbers that are too large, any depth.
             let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
             let is_wanted = value.is_object()
                 && types.as_ref().is_none_or(|types| {

@@ -1,4 +1,4 @@
-//! Lines of a run, or the JSON objects among them, on their way to JavaScript.
+//! Delivers the lines of a run to JavaScript, or the JSON objects among them.
 
 use super::json_filter::JsonFilter;
 use super::multiplexer::Channel;
@@ -6,16 +6,16 @@ use ground::line::{LineFramer, LineTooLong};
 use process::{Sink, Stream};
 use std::task::{Context, Poll};
 
-/// Which lines a reader wants.
+/// The lines that a reader receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::binding) enum Selection {
     /// All lines of both streams.
     Lines,
-    /// The JSON objects of stdout, of these types when given.
+    /// The JSON objects of stdout; only those of the listed types, if there is a list.
     Json { types: Option<Vec<String>> },
 }
 
-/// Lines of a run for a channel.
+/// Sends the lines of a run to a channel.
 pub(in crate::binding) struct LineSink {
     framers: StreamFramers,
     filter: Option<JsonFilter>,
@@ -32,7 +32,7 @@ impl LineSink {
     }
 }
 
-/// Adds whole lines, or what the filter leaves of them.
+/// Appends whole lines, or those of them that the filter selects.
 fn select(filter: Option<&JsonFilter>, block: &[u8], text: &mut Vec<u8>) {
     match filter {
         None => text.extend_from_slice(block),

@@ -1,5 +1,5 @@
-//! Rust stream -> JavaScript iterator: blocks of text cross by one threadsafe function for all runs of an environment.
-//! The one home of that translation; lib/delivery.ts is its other half.
+//! Delivers Rust streams to JavaScript iterators. Blocks of text pass through one threadsafe function for all runs of an
+//! environment. lib/delivery.ts is the other half.
 
 mod byte_sink;
 mod event_lines;
@@ -25,19 +25,21 @@ use napi_derive::napi;
 use process::{StopReason, Stream, WeakProcess};
 use text::Text;
 
-/// One a JavaScript environment: hands text over, and ends the environment's runs with it.
+/// One per JavaScript environment: delivers text, and ends the environment's runs with it.
 #[napi]
 pub struct Delivery {
     pub(super) multiplexer: Multiplexer,
-    /// End with the environment.
+    /// The runs that end with the environment.
     pub(super) runs: Guests<WeakProcess>,
 }
 
 #[napi]
 impl Delivery {
-    /// `onFlush` gets `[channel, kind, text, weight, ...]`: kind 0 is stdout, 1 stderr, 2 more for text beyond Latin-1, 4 more for
-    /// bytes in the text's place; -1 is the
-    /// channel's end, -2 and -3 the same after a line of stdout or stderr that was too long.
+    /// `onFlush` gets `[channel, kind, text, weight, ...]`.
+    ///
+    /// - Kind 0 is stdout, kind 1 is stderr.
+    /// - Add 2 for text beyond Latin-1, or 4 for bytes instead of text.
+    /// - Kind -1 is the end of the channel. Kinds -2 and -3 are the end after a line of stdout or stderr that was too long.
     #[napi(constructor)]
     pub fn new(
         env: Env,
@@ -45,7 +47,7 @@ impl Delivery {
     ) -> napi::Result<Self> {
         let flush = on_flush
             .build_threadsafe_function::<Blocks>()
-            // Weak: what keeps the host alive is the run's own promise.
+            // Weak: the run's own promise keeps the host alive.
             .weak::<true>()
             .callee_handled::<false>()
             .build()?;
@@ -57,8 +59,8 @@ impl Delivery {
         Ok(Delivery { multiplexer, runs: Guests::of(&env)? })
     }
 
-    /// The loop has turned since so many flushes; `taken` is channel, weight, channel, weight …: what its readers took meanwhile.
-    /// All in one call: a hundred cost a tenth of the main thread.
+    /// Reports that the event loop has handled this many flushes, and what readers took: `taken` is channel, weight, channel,
+    /// weight …. One call reports everything: a hundred calls cost a tenth of the main thread.
     #[napi]
     pub fn acknowledge(&self, flushes: u32, taken: Uint32Array) {
         let taken = taken.chunks_exact(2).map(|pair| (pair[0], pair[1] as usize));
@@ -76,7 +78,7 @@ impl Guest for WeakProcess {
     }
 }
 
-/// Blocks on their way; they become strings on the JavaScript thread.
+/// Blocks to be delivered. They become strings on the JavaScript thread.
 pub struct Blocks(Vec<Block>);
 
 impl ToNapiValue for Blocks {
@@ -107,7 +109,7 @@ fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>>
         match text {
             Text::Latin1(bytes) => array.set(at + 2, env.create_string_latin1(bytes)?)?,
             Text::Utf16(units) => array.set(at + 2, env.create_string_utf16(units)?)?,
-            // Into memory of the engine's own: what it only refers to, it frees late.
+            // The bytes are copied into the engine's own memory, because the engine frees external memory late.
             Text::Raw(bytes) => array.set(at + 2, BufferSlice::copy_from(env, bytes)?)?,
         }
         array.set(at + 3, block.weight as u32)?;
@@ -115,11 +117,11 @@ fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>>
     Ok(array)
 }
 
-/// The longest text that the engine takes as UTF-8: its limit is said in characters and checked in bytes.
+/// The longest text that the engine accepts as UTF-8. Its limit is documented in characters but checked in bytes.
 const MOST_UTF8_BYTES: usize = (512 << 20) - 24;
 
-/// A JavaScript string. Plain ASCII goes over as Latin-1: one byte a character, nothing to decode. Invalid text grows threefold
-/// when it is replaced, but not in characters: what is too long as UTF-8 goes over as UTF-16.
+/// Creates a JavaScript string. Plain ASCII is passed as Latin-1: one byte per character, no decoding. Invalid text grows up to
+/// threefold in bytes when it is replaced, but not in characters. Text that is too long as UTF-8 is passed as UTF-16.
 pub(super) fn create_text<'env>(env: &'env Env, text: &str) -> napi::Result<JsString<'env>> {
     if text.is_ascii() {
         env.create_string_latin1(text)

@@ -1,9 +1,10 @@
-//! One flush for all runs of a JavaScript environment: text crosses in few calls, however many runs print.
+//! One queue for all runs of a JavaScript environment, so that text crosses in few calls, however many runs print.
 //!
-//! Blocks are queued by the owner tasks, and one task flushes the queue: at once when JavaScript is back from the flush before, so
-//! that its load makes the batches; where many print at once, at a [`Pace`]. JavaScript acknowledges a flush from `setImmediate`, so that a flood never starves
-//! its loop; in a flood the next flush is made ready meanwhile. A channel's window opens again when its reader has taken the text:
-//! a slow reader slows the pipe, not the others.
+//! The owner tasks queue blocks, and one task flushes the queue. It flushes as soon as JavaScript has handled the flush before,
+//! so that the batches grow with JavaScript's load. Where many runs print at once, a [`Pace`] delays the flushes. JavaScript
+//! acknowledges a flush from `setImmediate`, so that a flood never starves its event loop; in a flood the next flush is prepared
+//! meanwhile. A channel's window opens again when its reader has taken the text: a slow reader slows its own pipe, not the
+//! others.
 
 use super::pace::Pace;
 use super::text::Text;
@@ -16,26 +17,26 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// In a flood; without one the next flush waits for JavaScript.
+/// Flushes that may be unacknowledged in a flood. Otherwise the next flush waits for JavaScript.
 const FLUSHES_UNDER_WAY: usize = 2;
-/// Enough for JavaScript to be busy with while the next comes.
+/// Size of a flush that keeps JavaScript busy while the next one is prepared.
 const FLUSH_BYTES: usize = 128 << 10;
-/// What is under way, and as much again that is read meanwhile: neither side waits for the other.
+/// Room for the flushes under way and as much again that is read meanwhile, so that neither side waits for the other.
 const CHANNEL_WINDOW_BYTES: usize = 2 * FLUSHES_UNDER_WAY * FLUSH_BYTES;
 
-/// What crosses: text for a channel, or its end.
+/// A block for JavaScript: text for a channel, or the channel's end.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub channel: u32,
-    /// `None`: the channel ended.
+    /// The text. `None`: the channel ended.
     pub text: Option<(Stream, Text)>,
-    /// With the end: a line of this stream was too long to be given.
+    /// At the channel's end: the stream that had a line longer than the limit.
     pub too_long: Option<Stream>,
-    /// To be given back by [`Multiplexer::acknowledge`] when the reader has taken the text.
+    /// Weight that [`Multiplexer::acknowledge`] gives back when the reader has taken the text.
     pub weight: usize,
 }
 
-/// One a JavaScript environment. Cloneable handle; the flushing task ends with the last one.
+/// One per JavaScript environment. A cloneable handle; the flushing task ends with the last one.
 #[derive(Clone)]
 pub(crate) struct Multiplexer {
     shared: Arc<MultiplexerState>,
@@ -50,9 +51,9 @@ struct MultiplexerState {
 struct Queue {
     blocks: Vec<Block>,
     windows: HashMap<u32, Arc<Window>>,
-    /// Weight of the blocks.
+    /// Sum of the blocks' weights.
     weight: usize,
-    /// A channel's window is full, or much is waiting: nothing is won by waiting.
+    /// The flush can't wait: a channel's window is full, or much text is queued.
     urgent: bool,
     under_way: usize,
     pace: Pace,
@@ -81,14 +82,14 @@ impl Queue {
     }
 }
 
-/// What the flushing task does.
+/// The next action of the flushing task.
 enum Next {
     Flush(Vec<Block>),
-    /// For a change, at most so long.
+    /// Wait for a change, at most this long.
     Wait(Duration),
 }
 
-/// Bounded, so that the task notices that its environment is gone.
+/// Longest wait, so that the task notices when its environment is gone.
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
 
 impl MultiplexerState {
@@ -98,7 +99,7 @@ impl MultiplexerState {
 }
 
 impl Multiplexer {
-    /// `flush` hands blocks over to JavaScript. Call it within tokio.
+    /// `flush` hands blocks over to JavaScript. Must be called within tokio.
     pub(crate) fn new(flush: impl Fn(Vec<Block>) + Send + Sync + 'static) -> Self {
         let shared = Arc::new(MultiplexerState {
             queue: Mutex::new(Queue::new()),
@@ -117,7 +118,7 @@ impl Multiplexer {
         Channel { shared: self.shared.clone(), id, window, ended: false }
     }
 
-    /// JavaScript's loop has turned since so many flushes, and the readers of these channels have taken text of this weight.
+    /// JavaScript's event loop has handled this many flushes, and the readers of these channels have taken text of this weight.
     pub(crate) fn acknowledge(&self, flushes: usize, taken: impl Iterator<Item = (u32, usize)>) {
         let mut queue = self.shared.queue();
         queue.under_way = queue.under_way.saturating_sub(flushes);
@@ -152,7 +153,7 @@ impl Channel {
         self.queue(Block { channel: self.id, text: Some((stream, text)), too_long: None, weight });
     }
 
-    /// Whole lines, unless there are none.
+    /// Sends whole lines; does nothing when there are none.
     pub(super) fn send_lines(&mut self, stream: Stream, lines: Vec<u8>) {
         let weight = lines.len();
         if weight > 0 {
@@ -177,7 +178,7 @@ impl Channel {
     fn queue(&mut self, block: Block) {
         let mut queue = self.shared.queue();
         let ended = block.text.is_none();
-        // The end is urgent too: somebody waits for it.
+        // The end is urgent too, because its reader waits for it.
         queue.weight += block.weight;
         let urgent = ended || queue.weight >= FLUSH_BYTES || !self.window.has_room();
         let first = queue.blocks.is_empty();
@@ -201,7 +202,7 @@ impl Drop for Channel {
     }
 }
 
-/// Whether the queue may be flushed, or something must change before.
+/// Whether the queue may be flushed now.
 fn is_due(empty: bool, urgent: bool, under_way: usize) -> bool {
     !empty && under_way < if urgent { FLUSHES_UNDER_WAY } else { 1 }
 }

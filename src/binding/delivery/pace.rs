@@ -1,19 +1,20 @@
-//! PURE: how soon text goes over. At once while little comes: a reader sees a line when it is printed. Gathered for some
-//! milliseconds while many runs print at once: each crossing costs JavaScript's thread the same, however little it brings.
+//! PURE: decides how soon text is delivered. With little text it is delivered at once, so that a reader sees a line when it is
+//! printed. While many runs print at once, text is gathered for some milliseconds: each crossing costs JavaScript's thread the
+//! same, however little text it carries.
 
 use std::time::{Duration, Instant};
 
-/// What is counted at a time.
+/// Arrivals are counted within a span of this length.
 const SPAN: Duration = Duration::from_millis(20);
-/// Three thousand a second. One program at a thousand lines a second stays far below it, also when it was held up and prints what
-/// it owes.
+/// Arrivals in a span from which on text is gathered: three thousand a second. One program that prints a thousand lines a second
+/// stays far below, even when it catches up after a pause.
 const MANY: u32 = 60;
-/// Half as many: at the border nothing goes back and forth.
+/// Gathering ends below half of `MANY`, so that the state does not flip at the limit.
 const FEW: u32 = 30;
-/// Between two crossings while text is gathered: as long as a frame of a display. At 10 ms it costs a quarter more.
+/// Time between two crossings while text is gathered: as long as a frame of a display. At 10 ms it costs a quarter more.
 const GATHERED_FOR: Duration = Duration::from_millis(16);
 
-/// The times it is given never go back.
+/// Decides when to flush. The times passed to it must not decrease.
 #[derive(Debug)]
 pub(super) struct Pace {
     since: Instant,
@@ -27,11 +28,11 @@ impl Pace {
         Pace { since: now, arrived: 0, is_gathering: false, last_flush: None }
     }
 
-    /// Something came to be flushed.
+    /// Records that a block arrived.
     pub(super) fn arrived(&mut self, now: Instant) {
         let span = now.saturating_duration_since(self.since);
         if span >= SPAN {
-            // What came before a pause says nothing about now.
+            // Arrivals before a pause do not count for the present.
             self.is_gathering &= self.arrived >= FEW && span < 2 * SPAN;
             (self.since, self.arrived) = (now, 0);
         }
@@ -43,7 +44,7 @@ impl Pace {
         self.last_flush = Some(now);
     }
 
-    /// How long what is there waits for company. Zero: not at all.
+    /// How long the queued text waits for more. Zero: not at all.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         match self.last_flush {
             Some(last) if self.is_gathering => {
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Flushes each arrival when it is due, and gives the longest wait of those in the second half.
+    /// Simulates arrivals, each flushed when it is due. Returns the longest wait in the second half.
     fn longest_wait(arrivals: impl IntoIterator<Item = Duration>) -> Duration {
         let start = Instant::now();
         let mut pace = Pace::new(start);

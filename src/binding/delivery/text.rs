@@ -1,15 +1,16 @@
-//! PURE. A block of lines the way JavaScript holds strings: decoded here, so that its thread only copies.
+//! PURE. A block of lines in the encoding that JavaScript strings use. It is decoded here, so that JavaScript's thread only
+//! copies it.
 
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// Lines joined by `\n` alone, without the last end; or bytes as they came.
+/// Lines joined by `\n`, without a final line end; or unchanged bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Text {
-    /// No character beyond U+00FF: one byte each.
+    /// Text without characters beyond U+00FF: one byte each.
     Latin1(Vec<u8>),
     Utf16(Vec<u16>),
-    /// Not decoded at all.
+    /// Bytes that are not decoded.
     Raw(Vec<u8>),
 }
 
@@ -26,7 +27,7 @@ impl Text {
             return Text::Latin1(block);
         }
         let text = decode(&block);
-        // In valid UTF-8 these bytes begin the characters from U+0100 on, and nothing else.
+        // In valid UTF-8 these bytes begin exactly the characters from U+0100 on.
         if text.bytes().any(|byte| byte >= 0xC4) {
             Text::Utf16(text.encode_utf16().collect())
         } else {
@@ -42,7 +43,8 @@ impl From<String> for Text {
     }
 }
 
-/// Text with each invalid sequence replaced. A check first: the replacing decoder takes byte by byte even what is valid.
+/// Decodes text and replaces each invalid sequence. It checks first, because the replacing decoder reads even valid text byte by
+/// byte.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

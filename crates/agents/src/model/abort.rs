@@ -1,9 +1,9 @@
-//! The switch that ends a call from outside.
+//! A switch that aborts a call from outside.
 
 use std::future::pending;
 use tokio::sync::watch;
 
-/// Off until [`AbortSwitch::abort`] is called, before the call begins or later.
+/// Aborts a call when [`AbortSwitch::abort`] is called, before the call begins or later.
 #[derive(Debug, Default)]
 pub struct AbortSwitch {
     aborted: watch::Sender<bool>,
@@ -18,7 +18,7 @@ impl AbortSwitch {
         *self.aborted.borrow()
     }
 
-    /// Resolves when the switch is thrown. Does not hold the switch: one that is dropped will never be thrown.
+    /// Resolves when the call is aborted. Does not keep the switch alive. A switch that was dropped never aborts.
     pub fn aborted(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut aborted = self.aborted.subscribe();
         async move {

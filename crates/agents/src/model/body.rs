@@ -1,20 +1,20 @@
-//! The body of a response, in whatever pieces it comes: events, or one JSON completion. PURE.
+//! Reads the body of a response, in any pieces: server-sent events, or one JSON completion. PURE.
 
 use super::completion::{Assembly, Completion, Malformed, ServerError};
 use super::json::parse_json;
 use wires::http::{SseEvent, SseParser};
 
-/// No answer of a model is longer; what is, is no answer.
+/// Longest body. A longer one is treated as malformed.
 const MAX_BODY_BYTES: usize = 256 << 20;
 const MAX_EVENT_BYTES: usize = 64 << 20;
 
-/// How far the answer is.
+/// The progress of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Open,
-    /// The answer is whole; only its usage may still come.
+    /// The answer is complete; only its usage may still come.
     Answered,
-    /// The server said that nothing more comes.
+    /// The server announced the end of the stream.
     Done,
 }
 
@@ -28,15 +28,15 @@ pub(super) struct BodyReader {
 
 #[derive(Debug)]
 enum Form {
-    /// Nothing but white space so far.
+    /// Only white space so far.
     Unknown,
     Events(SseParser),
     Json(Vec<u8>),
 }
 
 impl BodyReader {
-    /// What the body is shows in its first byte. The Content-Type is not asked: servers name their events `text/plain`, and
-    /// their JSON `text/event-stream`.
+    /// The first byte tells whether the body is events or JSON. The Content-Type is ignored: some servers send events as
+    /// `text/plain`, and JSON as `text/event-stream`.
     pub(crate) fn new() -> Self {
         BodyReader { form: Form::Unknown, bytes: 0, assembly: Assembly::default(), saw_end: false }
     }
@@ -70,12 +70,12 @@ impl BodyReader {
         Ok(self.progress())
     }
 
-    /// The text of the answer so far; a body in one piece has it at its end only.
+    /// The text of the answer so far. A body in one piece has text only at its end.
     pub(crate) fn text(&self) -> &str {
         self.assembly.text()
     }
 
-    /// The end of the body.
+    /// Ends the body and returns its completion.
     pub(crate) fn finish(mut self) -> Result<Completion, Malformed> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(Malformed::Wrong("the body is empty".to_owned())),
@@ -104,13 +104,13 @@ impl BodyReader {
         if data == "[DONE]" {
             self.saw_end = true;
         }
-        // Nothing counts behind the end; an event without data is a sign of life.
+        // Events after the end are ignored, and so are events without data, which servers send to keep the connection alive.
         if self.saw_end || data.is_empty() {
             return Ok(());
         }
         let value = match parse_json(data) {
             Ok(value) => value,
-            // The answer is whole: what follows it can't spoil it.
+            // The answer is complete, so malformed data after it does not matter.
             Err(_) if self.assembly.has_ended() => return Ok(()),
             Err(error) => {
                 return Err(Malformed::Wrong(format!("an event of the stream is not valid JSON: {error}")));

@@ -1,4 +1,4 @@
-//! The call itself: attempts one after another, each with its clocks, until one succeeds or none is left.
+//! Calls a model: makes attempts one after another, each with its timeouts, until one succeeds or no attempt is left.
 
 use super::body::{BodyReader, Progress};
 use super::completion::{Completion, Tokens};
@@ -16,19 +16,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wires::http::{Body, HttpClient, HttpOptions, Request, Response, check_url};
 
-/// How long an answer that is whole is waited for its usage.
+/// How long to wait for the usage after the answer is complete.
 const USAGE_GRACE: Duration = Duration::from_secs(2);
-/// How long a stream that said its end is read on, so that its connection can be used again.
+/// How long to read on after a stream announced its end, so that its connection can be used again.
 const END_GRACE: Duration = Duration::from_millis(100);
 
-/// The client whose connections all calls share.
+/// The HTTP client whose connections all calls share.
 pub fn shared_client() -> &'static HttpClient {
     static CLIENT: OnceLock<HttpClient> = OnceLock::new();
     CLIENT.get_or_init(|| HttpClient::new(HttpOptions::default()))
 }
 
-/// Asks for a completion. Ends early, with the connection closed, when `abort` resolves. Each attempt after the first opens
-/// a connection of its own. Errors: see [`Failure::verdict`], `MODEL_ABORTED`, and `INVALID_OPTION` before any request.
+/// Requests a completion. Ends early, with the connection closed, when `abort` resolves. Each attempt after the first opens a
+/// connection of its own. Errors: see [`Failure::verdict`], `MODEL_ABORTED`, and `INVALID_OPTION` before any request.
 pub async fn complete(
     client: &HttpClient,
     request: CompletionRequest,
@@ -38,7 +38,7 @@ pub async fn complete(
     check_url(&request.base_url).map_err(|error| Error::invalid_option("baseUrl", error))?;
     let http = Request {
         headers: request.all_headers()?,
-        // The attempt's own clock runs.
+        // The attempt's own timeout applies instead.
         response_timeout: None,
         idle_timeout: request.idle_timeout,
         ..Request::new("POST", url)
@@ -76,12 +76,12 @@ pub async fn complete(
         };
         if let Failure::Misfit { problems, text, usage: used, .. } = &failure {
             usage = Tokens::sum(usage, *used);
-            // Of several answers the last is the one to mend.
+            // After several misfitting answers, the model is asked to correct the last one.
             asked = body(&request, &correction(text, problems));
         }
         let (_, verdict) = failure.verdict();
         if verdict.status.is_none() {
-            // No answer came over the connection: whoever calls next shall not inherit what may be dead.
+            // No answer came over the connection, so it may be dead. Later calls must not reuse it.
             client.renew();
         }
         if !verdict.retryable || attempts >= request.retry.attempts {
@@ -100,7 +100,7 @@ fn body(request: &CompletionRequest, correction: &[Value]) -> Bytes {
     Bytes::from(request.body(correction).to_string())
 }
 
-/// When an attempt must be over, and how long that was from its start.
+/// The end of an attempt, and how long after its start that is.
 type Deadline = Option<(Instant, Duration)>;
 
 async fn attempt(
@@ -129,7 +129,7 @@ async fn attempt(
     let completion = reader.finish()?;
     tell(&completion.text);
     match request.schema.as_ref() {
-        // A model that calls tools answers later.
+        // An answer with tool calls is not the final one, so the schema does not apply to it yet.
         Some(schema) if completion.tool_calls.is_empty() => fit(completion, schema),
         _ => Ok(completion),
     }
@@ -163,7 +163,7 @@ async fn read(
                 progress
             }
             (Some(Ok(None)), _) => return Ok(()),
-            // The answer is whole: nothing that happens to the connection can spoil it.
+            // The answer is complete, so a failure of the connection does not matter.
             _ if progress != Progress::Open => return Ok(()),
             (Some(Err(error)), _) => return Err(error.into()),
             (None, deadline) => {

@@ -1,20 +1,20 @@
-//! What the model answered. PURE.
+//! The model's answer. PURE.
 
 use super::json::parse_json;
 use serde_json::{Value, json};
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Completion {
     pub text: String,
-    /// What a schema asked for.
+    /// The value that fits the schema, when the request had one.
     pub structured: Option<Value>,
     pub tool_calls: Vec<ToolCall>,
-    /// Of all attempts whose server told.
+    /// Sum over all attempts whose server reported a usage.
     pub usage: Option<Tokens>,
-    /// The server's word: `stop`, `length`, `tool_calls`, ...
+    /// The server's reason for the end of the answer: `stop`, `length`, `tool_calls`, ...
     pub finish_reason: String,
-    /// Requests made, the successful one included.
+    /// Number of requests, the successful one included.
     pub attempts: u32,
 }
 
@@ -22,7 +22,7 @@ pub struct Completion {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// Parsed; the text as it came if it is no JSON.
+    /// The parsed arguments, or their text when they are not valid JSON.
     pub arguments: Value,
 }
 
@@ -30,12 +30,12 @@ pub struct ToolCall {
 pub struct Tokens {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Of the input tokens, those that came from a cache.
+    /// The part of the input tokens that came from a cache.
     pub cached_input_tokens: u64,
 }
 
 impl Tokens {
-    /// Both together, of what is known of them.
+    /// The sum of both. A missing one counts as zero; `None` when both are missing.
     pub(super) fn sum(one: Option<Tokens>, other: Option<Tokens>) -> Option<Tokens> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
         Some(Tokens {
@@ -46,7 +46,7 @@ impl Tokens {
     }
 }
 
-/// An error that the server put where an answer should be.
+/// An error that the server sent in place of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
     pub status: Option<u16>,
@@ -54,10 +54,10 @@ pub struct ServerError {
     pub message: String,
 }
 
-/// Why a body is no completion.
+/// The reason why a body is not a completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Not the form of a completion; says what is wrong.
+    /// The form is not that of a completion. The text says what is wrong.
     Wrong(String),
     Error(ServerError),
 }
@@ -66,7 +66,7 @@ fn wrong<T>(problem: impl Into<String>) -> Result<T, Malformed> {
     Err(Malformed::Wrong(problem.into()))
 }
 
-/// The answer as it grows, fed by chunks or by one whole completion.
+/// The answer so far, built from chunks or from one whole completion.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     text: String,
@@ -83,17 +83,17 @@ struct CallParts {
     id: String,
     name: String,
     text: String,
-    /// Some servers send the arguments as what they are.
+    /// The arguments as JSON: some servers do not send them as text.
     value: Option<Value>,
 }
 
 impl Assembly {
-    /// One event of the stream. Names that are not known are skipped: servers add theirs.
+    /// Adds one event of the stream. Unknown fields are ignored, because servers add their own.
     pub(crate) fn on_chunk(&mut self, chunk: &Value) -> Result<(), Malformed> {
         self.on_object(chunk, "delta")
     }
 
-    /// A completion that came in one piece.
+    /// Adds a completion that came in one piece.
     pub(crate) fn on_whole(&mut self, completion: &Value) -> Result<(), Malformed> {
         self.on_object(completion, "message")?;
         if choice(completion).is_none() {
@@ -113,7 +113,7 @@ impl Assembly {
         self.finish_reason.is_some()
     }
 
-    /// Whether anything of an answer came, be it nothing but why there is none.
+    /// Whether any part of an answer came. A mere reason for its end counts too.
     pub(crate) fn has_choice(&self) -> bool {
         self.has_choice
     }
@@ -156,8 +156,8 @@ impl Assembly {
         Ok(())
     }
 
-    /// Pieces belong together by their index. Some servers leave it out, others count all calls as 0: a new id with a name
-    /// begins a new call as well.
+    /// Adds a piece of a tool call. Pieces with the same index belong together. Some servers leave the index out or send 0 for
+    /// all calls, so a new id with a name begins a new call as well.
     fn on_call(&mut self, piece: &Value) {
         let index = piece["index"].as_u64();
         let id = piece["id"].as_str().unwrap_or_default();
@@ -182,7 +182,7 @@ impl Assembly {
         if call.id.is_empty() {
             call.id.push_str(id);
         }
-        // The name comes whole; servers that repeat it in every piece don't mean it to grow.
+        // The name comes in one piece. Some servers repeat it in every piece; it must not be appended.
         if call.name.is_empty() {
             call.name.push_str(name);
         }
@@ -207,7 +207,7 @@ impl CallParts {
 }
 
 impl ServerError {
-    /// Of `{ message, type, code }`, of plain text, or of whatever else stands under `error`.
+    /// Reads an error: `{ message, type, code }`, plain text, or any other value of the field `error`.
     pub fn of(error: &Value) -> Self {
         let word = |name: &str| error[name].as_str().map(str::to_owned);
         let number = ["status", "code", "status_code"].iter().find_map(|name| {
@@ -224,7 +224,7 @@ impl ServerError {
         }
     }
 
-    /// Of the body of an unwelcome status: `{ error: ... }`, `{ message, ... }`, or anything else as text.
+    /// Reads the body of an error status: `{ error: ... }`, `{ message, ... }`, or any other text.
     pub fn of_body(body: &str) -> Self {
         match parse_json(body) {
             Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
@@ -236,7 +236,7 @@ impl ServerError {
     }
 }
 
-/// The first choice: one was asked for.
+/// The first choice. Requests ask for one choice only.
 fn choice(object: &Value) -> Option<&Value> {
     let choices = object["choices"].as_array()?;
     choices.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0)

@@ -1,25 +1,25 @@
-//! An error of JavaScript, described by what it says of itself, judged. PURE.
+//! Classifies a JavaScript error by its own fields. PURE.
 
 use ground::retry::{Classification, ErrorKind, Evidence, classify};
 use std::time::{Duration, SystemTime};
 use wires::http::parse_retry_after;
 
-/// What one error of a chain says: the error itself, its cause, the body of its response.
+/// The fields of one error of a chain: the error itself, its cause, or the body of its response.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorLayer {
-    /// `name`, `code`, `type` and the like.
+    /// The values of `name`, `code`, `type` and similar fields.
     pub codes: Vec<String>,
-    /// `status`, `statusCode`, or a `code` that is a number.
+    /// The value of `status`, `statusCode`, or a `code` that is a number.
     pub status: Option<u32>,
-    /// An error of ours may know its kind.
+    /// The kind that errors of this package have.
     pub kind: Option<String>,
     pub message: Option<String>,
-    /// The header's value.
+    /// The value of the Retry-After header.
     pub retry_after: Option<String>,
     pub retry_after_ms: Option<f64>,
 }
 
-/// Judges a chain, the outermost error first.
+/// Classifies a chain of errors, the outermost first.
 pub fn classify_described(layers: &[ErrorLayer], now: SystemTime) -> Classification {
     let status = layers
         .iter()
@@ -39,7 +39,7 @@ pub fn classify_described(layers: &[ErrorLayer], now: SystemTime) -> Classificat
     let kind = layers.iter().find_map(|layer| ErrorKind::parse(layer.kind.as_deref()?));
     match kind {
         Some(kind) if status.is_some() => Classification { kind, ..verdict },
-        // What a code of ours says of another try is more exact than its kind.
+        // A code of this package is more exact about retries than the kind.
         Some(kind) if verdict.kind == kind => verdict,
         Some(kind) => Classification { kind, retryable: kind.is_transient(), ..verdict },
         None => verdict,

@@ -1,4 +1,4 @@
-//! Why an attempt failed, whether it is worth another, and the error that a user sees in the end. PURE.
+//! The failure of an attempt, whether to retry it, and the error for the user. PURE.
 
 use super::completion::{Malformed, ServerError, Tokens};
 use ground::error::{Error, ErrorCode};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::time::Duration;
 use wires::http::{HttpError, Waiting};
 
-/// One attempt's end without an answer.
+/// The end of an attempt without an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The attempt took too long.
@@ -17,7 +17,7 @@ pub enum Failure {
     },
     Http(HttpError),
     Malformed(Malformed),
-    /// The answer does not fit the schema. `cut`: it broke off at the model's limit.
+    /// The answer does not fit the schema. `cut`: it was truncated at the model's limit.
     Misfit {
         problems: Vec<String>,
         text: String,
@@ -38,19 +38,21 @@ impl From<Malformed> for Failure {
     }
 }
 
-/// Of an answer that does not fit, told in the error.
+/// Longest part of a misfitting answer that the error contains.
 const MAX_TOLD_CHARACTERS: usize = 4000;
 
 impl Failure {
-    /// | failure | code | tried again |
+    /// Classifies the failure.
+    ///
+    /// | failure | code | retried |
     /// |---|---|---|
-    /// | the attempt's clock, silence in the answer, no connection in time | `MODEL_TIMED_OUT` | yes |
+    /// | the attempt's timeout, silence in the answer, no connection in time | `MODEL_TIMED_OUT` | yes |
     /// | refused, unreachable, lost before or within the answer | `MODEL_UNREACHABLE` | yes |
     /// | TLS, a redirect that is not followed | `MODEL_UNREACHABLE` | no |
     /// | a status from 400 to 599 | `MODEL_FAILED` | 408, 409, 425, 429, 5xx |
-    /// | an error in place of the answer | `MODEL_FAILED` | by its status, code or words; yes if they tell nothing |
-    /// | no JSON, no completion, an end before the answer's | `MODEL_BAD_RESPONSE` | yes |
-    /// | an answer that does not fit the schema | `MODEL_BAD_RESPONSE` | yes, unless it broke off at the model's limit |
+    /// | an error in place of the answer | `MODEL_FAILED` | by its status, code or words; yes if they are inconclusive |
+    /// | not JSON, not a completion, an end before the answer's | `MODEL_BAD_RESPONSE` | yes |
+    /// | an answer that does not fit the schema | `MODEL_BAD_RESPONSE` | yes, unless it was truncated at the model's limit |
     pub fn verdict(&self) -> (ErrorCode, Classification) {
         use ErrorKind::*;
         let plain = |kind, retryable| Classification { kind, retryable, status: None, retry_after: None };
@@ -70,7 +72,7 @@ impl Failure {
             Failure::Http(HttpError::Status { status, body, retry_after }) => {
                 let told = ServerError { status: Some(*status), ..ServerError::of_body(body) };
                 let verdict = classify(&told, *retry_after);
-                // A redirect without a place to go, or a status that no server should send.
+                // The status is a redirect without a target, or one that no server should send.
                 (ErrorCode::ModelFailed, Classification { status: Some(*status), ..verdict })
             }
             Failure::Malformed(Malformed::Error(told)) => {
@@ -83,7 +85,7 @@ impl Failure {
         }
     }
 
-    /// The error, with everything secret taken out.
+    /// The error for the user, with all secrets redacted.
     pub fn into_error(self, origin: &str, attempts: u32, redactor: &Redactor) -> Error {
         let (code, verdict) = self.verdict();
         let what = match &self {
@@ -153,7 +155,7 @@ fn advice(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// The deadline of the call had passed before it was begun.
+/// The error for a deadline that had passed before the call began.
 pub(crate) fn passed(path: &str) -> Error {
     Error::new(
         ErrorCode::ModelTimedOut,
@@ -163,7 +165,7 @@ pub(crate) fn passed(path: &str) -> Error {
     .with("kind", ErrorKind::Timeout.as_str())
 }
 
-/// The caller wanted no more.
+/// The error for a call that its caller aborted.
 pub fn aborted(attempts: u32) -> Error {
     Error::new(ErrorCode::ModelAborted, "the model call was aborted by its signal")
         .with("attempts", attempts)

@@ -1,9 +1,9 @@
-//! JSON as JavaScript writes it. PURE.
+//! Reads JSON as JavaScript writes it. PURE.
 
 use serde_json::Value;
 
-/// As `serde_json::from_str`, but half a surrogate pair becomes U+FFFD instead of an error: `JSON.stringify` writes such
-/// halves whenever a program cut a text in the middle of an emoji.
+/// Parses like `serde_json::from_str`, but half of a surrogate pair becomes U+FFFD instead of an error. `JSON.stringify` writes
+/// such halves whenever a program cut a text in the middle of an emoji.
 pub fn parse_json(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text).or_else(|error| match replace_halves(text) {
         Some(whole) => serde_json::from_str(&whole),
@@ -11,7 +11,7 @@ pub fn parse_json(text: &str) -> serde_json::Result<Value> {
     })
 }
 
-/// The text with `\ufffd` for each escape of half a pair; `None` when there is none.
+/// The text with `\ufffd` for each escape that is half of a surrogate pair; `None` when there is none.
 fn replace_halves(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut kept = 0;
@@ -25,7 +25,7 @@ fn replace_halves(text: &str) -> Option<String> {
                 kept = slash + 6;
                 kept
             }
-            // The escaped character may be a backslash. It may also be missing, or longer than a byte.
+            // The escaped character may be a backslash, may be missing, or may be longer than a byte.
             _ => {
                 text[slash + 1..].chars().next().map_or(text.len(), |escaped| slash + 1 + escaped.len_utf8())
             }
@@ -38,7 +38,7 @@ fn replace_halves(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// The code unit of the escape `\uXXXX` that stands there.
+/// The code unit of the escape `\uXXXX` at this position.
 fn unit_at(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -1,15 +1,15 @@
-//! One call of a model over HTTP, that either brings an answer or says in a typed error why there is none.
+//! Calls a model over HTTP. The result is an answer or a typed error.
 //!
 //! # Theory of operation
-//! [`complete`] is one future and spawns nothing: it runs attempts one after another, each an OpenAI chat completion, always
-//! asked for as a stream so that silence can be told from work; a server that answers in one piece is understood as well.
-//! An attempt waits for the head of the response (the attempt's clock), then for the pieces of the body (the idle clock as
-//! well). After a failure that may pass it waits as [`ground::retry::RetryPolicy`] says and asks again on a fresh pool, because
-//! the likeliest reason for silence is a connection that is dead without knowing it. Dropping the future, or resolving
-//! `abort`, closes the socket at once.
+//! [`complete`] is one future and spawns nothing. It makes attempts one after another. Each is an OpenAI chat completion, always
+//! requested as a stream, so that silence can be told from work. A server that answers in one piece is supported as well. An
+//! attempt waits for the head of the response (limited by the attempt's timeout), then for the pieces of the body (limited by the
+//! idle timeout as well). After a failure that may pass, it waits as [`ground::retry::RetryPolicy`] says and retries on a fresh
+//! connection pool, because the likeliest reason for silence is a dead connection. Dropping the future, or resolving `abort`,
+//! closes the socket at once.
 //!
-//! Everything that decides is PURE: [`CompletionRequest`] makes the request, `body` and [`Completion`] read what comes back
-//! in any pieces, [`Failure::verdict`] says what a failure means, [`Schema`] finds and checks structured answers.
+//! All decisions are PURE: [`CompletionRequest`] builds the request, `body` and [`Completion`] read the response in any pieces,
+//! [`Failure::verdict`] classifies failures, [`Schema`] finds and checks structured answers.
 
 mod abort;
 mod body;

@@ -1,8 +1,8 @@
-//! JSON as models write it, made JSON. PURE.
+//! Repairs the JSON that models write. PURE.
 
-/// The object or array at the beginning of the text, mended, and how many bytes of the text were read for it. Mended are
-/// commas before a closing bracket, comments, bare control characters in strings, and Python's True, False and None. `None`
-/// when its end is missing or a bracket closes another's place: nothing is made up.
+/// Repairs the object or array at the beginning of the text; returns it with the number of bytes that were read. Repaired faults
+/// are commas before a closing bracket, comments, bare control characters in strings, and Python's True, False and None. The
+/// object is `None` when its end is missing or a bracket does not match: missing content is never invented.
 pub(super) fn repair(text: &str) -> (Option<String>, usize) {
     let mut rest = text;
     let mended = mend(&mut rest);
@@ -53,7 +53,7 @@ fn mend(rest: &mut &str) -> Option<String> {
     }
 }
 
-/// Copies the string at the beginning of the text, with what must be escaped escaped; how many bytes it took.
+/// Copies the string at the beginning of the text and escapes its control characters. Returns the number of bytes read.
 fn copy_string(text: &str, out: &mut String) -> Option<usize> {
     out.push('"');
     let mut characters = text.char_indices().skip(1);

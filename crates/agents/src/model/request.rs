@@ -1,4 +1,4 @@
-//! A model call as a value, and the HTTP request it becomes. PURE.
+//! A model call as a value, and the HTTP request for it. PURE.
 
 use super::schema::Schema;
 use ground::error::Error;
@@ -9,38 +9,37 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One completion to ask for. [`CompletionRequest::new`] has the defaults that API users get.
+/// A request for one completion. [`CompletionRequest::new`] has the defaults that API users get.
 #[derive(Debug)]
 pub struct CompletionRequest {
-    /// Where `/chat/completions` is, e.g. `https://api.openai.com/v1`; a query stays at the end.
+    /// Base URL of `/chat/completions`, e.g. `https://api.openai.com/v1`. A query stays at the end of the URL.
     pub base_url: String,
     pub api_key: Option<Secret>,
     pub model: String,
-    /// As the API has them.
+    /// Messages in the format of the API.
     pub messages: Value,
-    /// As the API has them.
+    /// Tools in the format of the API.
     pub tools: Option<Value>,
-    /// As the API has it.
+    /// The tool choice in the format of the API.
     pub tool_choice: Option<Value>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u64>,
     pub seed: Option<i64>,
-    /// Further fields of the body; they win over those that the call makes itself, save `messages` and `stream`.
+    /// Further fields of the body. They replace those of the call itself, except `messages` and `stream`.
     pub extra_body: Map<String, Value>,
-    /// The answer must be JSON that fits.
+    /// The answer must be JSON that fits this schema.
     pub schema: Option<Schema>,
-    /// For one attempt, from the connection to the end of the answer. `None`: off.
+    /// Limit for one attempt, from the connection to the end of the answer. `None`: no limit.
     pub timeout: Option<Duration>,
-    /// Between two pieces of the answer; its head is the first. `None`: off.
+    /// Longest pause between two pieces of the answer; its head is the first piece. `None`: no limit.
     pub idle_timeout: Option<Duration>,
     pub retry: RetryPolicy,
-    /// Further headers; they win over those that the call makes itself.
+    /// Further headers. They replace those of the call itself.
     pub headers: Vec<(String, String)>,
     pub listener: Option<TextListener>,
 }
 
-/// Is given the text of the answer as it comes, with the number of the attempt that it belongs to, from 1: a later attempt
-/// begins anew.
+/// Gets the text of the answer as it comes, with the number of its attempt, from 1. A later attempt starts from its beginning.
 #[derive(Clone)]
 pub struct TextListener(Arc<Listen>);
 
@@ -90,7 +89,7 @@ impl CompletionRequest {
         }
     }
 
-    /// The URL to post to. `INVALID_OPTION` for what is no http or https URL.
+    /// The URL to post to. `INVALID_OPTION` when it is not an http or https URL.
     pub fn url(&self) -> Result<String, Error> {
         let is_http = ["http://", "https://"].iter().any(|scheme| {
             self.base_url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
@@ -111,7 +110,7 @@ impl CompletionRequest {
         Ok(format!("{path}{end}{query}"))
     }
 
-    /// Scheme and host, to name the server in a message: no user, no password, no path.
+    /// Scheme and host, which name the server in messages. User, password and path are left out.
     pub fn origin(&self) -> String {
         let (scheme, rest) = self.base_url.split_once("://").unwrap_or(("", &self.base_url));
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -119,12 +118,12 @@ impl CompletionRequest {
         format!("{scheme}://{host}")
     }
 
-    /// The body of the request; `correction`: messages behind the caller's own, about an answer that did not fit.
+    /// The body of the request. `correction`: messages about a misfitting answer, which follow the caller's own.
     pub fn body(&self, correction: &[Value]) -> Value {
         let mut body = Map::new();
         body.insert("model".to_owned(), self.model.clone().into());
         body.insert("messages".to_owned(), self.messages_with(correction));
-        // An empty list is refused by servers, and means the same.
+        // Some servers refuse an empty list, which means the same as none.
         if let Some(tools) =
             self.tools.as_ref().filter(|tools| tools.as_array().is_none_or(|list| !list.is_empty()))
         {
@@ -170,7 +169,7 @@ impl CompletionRequest {
         messages
     }
 
-    /// The headers of the request. `INVALID_OPTION` for what can't stand in a header, without telling its value.
+    /// The headers of the request. `INVALID_OPTION` for a value that a header can't hold; the error does not contain the value.
     pub fn all_headers(&self) -> Result<Vec<(String, String)>, Error> {
         let mut all = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
@@ -193,9 +192,9 @@ impl CompletionRequest {
         Ok(all)
     }
 
-    /// What must not show in an error: servers like to quote the key they refuse.
+    /// The values that must not appear in an error. Servers often quote the key that they refuse.
     pub fn secrets(&self) -> Vec<Secret> {
-        /// Shorter than any key; words so short would be taken out everywhere.
+        /// Shorter than any key. Redacting such short words would damage other text.
         const SHORTEST: usize = 4;
         let user_info = self.base_url.split_once("://").and_then(|(_, rest)| {
             rest.split(['/', '?', '#']).next()?.rsplit_once('@').map(|(user, _)| user.to_owned())
@@ -225,7 +224,7 @@ fn check_value(path: &str, value: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the model is told about an answer that does not fit: its own words, and what is wrong with them.
+/// The messages that ask the model for a correction: its misfitting answer, and the list of problems.
 pub(super) fn correction(text: &str, problems: &[String]) -> Vec<Value> {
     let list: String = problems.iter().map(|problem| format!("- {problem}\n")).collect();
     let told = format!(
@@ -234,8 +233,8 @@ pub(super) fn correction(text: &str, problems: &[String]) -> Vec<Value> {
     vec![json!({ "role": "assistant", "content": text }), json!({ "role": "user", "content": told })]
 }
 
-/// Whether a server may be asked to hold the answer to the schema: every object closed, every property required, and none of
-/// the words that strict servers refuse.
+/// Whether a server may be asked to enforce the schema. It may when every object is closed, every property required, and no
+/// keyword is used that strict servers refuse.
 pub(super) fn can_be_strict(schema: &Value) -> bool {
     schema["type"] == "object" && is_strict(schema)
 }
@@ -281,7 +280,7 @@ fn is_strict(schema: &Value) -> bool {
     tables.flat_map(Map::values).chain(lists).chain(items).all(is_strict)
 }
 
-/// The API wants a name of letters, digits, `_` and `-`, 64 at most.
+/// A name for the schema. The API requires letters, digits, `_` and `-`, 64 at most.
 fn schema_name(schema: &Value) -> String {
     let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
     let name: String = title
@@ -296,8 +295,8 @@ fn schema_name(schema: &Value) -> String {
     if name.trim_matches('_').is_empty() { "answer".to_owned() } else { name }
 }
 
-/// The policy of a call, `attempts` from the environment: SHEEPDOG_AI_TIMEOUT_RETRIES, else AGENTFIELD_AI_TIMEOUT_RETRIES,
-/// else [`CompletionRequest::RETRIES`] retries. A value that is no whole number >= 0 counts as absent.
+/// The retry policy of a call. The number of retries comes from the environment: SHEEPDOG_AI_TIMEOUT_RETRIES, else
+/// AGENTFIELD_AI_TIMEOUT_RETRIES, else [`CompletionRequest::RETRIES`]. A value that is not a whole number >= 0 counts as absent.
 pub fn retry_policy(own: Option<&str>, inherited: Option<&str>) -> RetryPolicy {
     let read = |value: Option<&str>| value.and_then(|value| value.trim().parse::<u32>().ok());
     let retries = read(own).or_else(|| read(inherited)).unwrap_or(CompletionRequest::RETRIES);

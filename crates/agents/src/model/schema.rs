@@ -1,8 +1,8 @@
-//! A JSON Schema, and the value that fits it found in a model's answer. PURE.
+//! A JSON Schema, and the search for a fitting value in a model's answer. PURE.
 //!
-//! Models wrap JSON in prose and fences, add commas and comments, break lines inside strings. [`Schema::read`] looks at every
-//! place where an object or array may begin, first as the text stands, then with those faults mended; strings are never
-//! touched inside, and nothing that is missing is made up: an answer that breaks off is no answer.
+//! Models wrap JSON in prose and fences, add commas and comments, break lines inside strings. [`Schema::read`] tries every
+//! position where an object or array may begin, first with the text unchanged, then with those faults repaired. The content of
+//! strings is never changed, and missing content is never invented: a truncated answer does not count.
 
 use super::json::parse_json;
 use super::repair::repair;
@@ -10,22 +10,22 @@ use ground::error::Error;
 use serde_json::{Deserializer, Value};
 use std::fmt;
 
-/// Told of one value; more would not help anyone.
+/// Most problems that are reported for a value.
 const MAX_PROBLEMS: usize = 20;
-/// Of one problem's text: it quotes the value, which may be anything.
+/// Longest text of a problem. It quotes the value, which may have any length.
 const MAX_PROBLEM_CHARACTERS: usize = 300;
-/// Places tried for a beginning.
+/// Most positions that are tried as the beginning of a value.
 const MAX_STARTS: usize = 2000;
-/// How often the length of the text is read in search of what can be mended.
+/// Work limit of the repair: it reads at most this many times the length of the text.
 const MENDED_READS: usize = 10;
 
-/// A schema that was found to be one.
+/// A valid schema.
 pub struct Schema {
     source: Value,
     validator: jsonschema::Validator,
 }
 
-/// Where a value does not fit, and why.
+/// A part of a value that does not fit, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// JSON pointer into the value; empty for the value itself.
@@ -40,11 +40,11 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was found in a text.
+/// The result of searching a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     Fits(Value),
-    /// The likeliest value, and what is wrong with it.
+    /// The likeliest value, and its problems.
     Misfits {
         value: Value,
         problems: Vec<Problem>,
@@ -53,7 +53,7 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// The problems in words, for an error or for the model to mend; none if the value fits.
+    /// The problems as texts, for an error or for the model. Empty if the value fits.
     pub fn problems(&self) -> Vec<String> {
         match self {
             Reading::Fits(_) => Vec::new(),
@@ -64,8 +64,8 @@ impl Reading {
 }
 
 impl Schema {
-    /// `INVALID_OPTION` at `option_path` for what is no JSON Schema. References to other documents can't be resolved: no
-    /// network is asked for them.
+    /// Compiles a schema. `INVALID_OPTION` at `option_path` when it is invalid. References to other documents can't be resolved,
+    /// because no network is used.
     pub fn compile(source: Value, option_path: &str) -> Result<Self, Error> {
         if !source.is_object() {
             return Err(Error::invalid_option(option_path, "expected a JSON Schema, an object"));
@@ -87,7 +87,7 @@ impl Schema {
         &self.source
     }
 
-    /// Why the value does not fit; empty when it does.
+    /// The reasons why the value does not fit; empty when it does.
     pub fn problems(&self, value: &Value) -> Vec<Problem> {
         self.validator
             .iter_errors(value)
@@ -96,7 +96,7 @@ impl Schema {
             .collect()
     }
 
-    /// The value in the text that fits. Of several the last: models think aloud before they answer.
+    /// The fitting value in the text. When there are several, the last one: models reason before they answer.
     pub fn read(&self, text: &str) -> Reading {
         let mut best = None;
         for value in whole(text).into_iter().chain(inside(text)).chain(mended(text)) {
@@ -127,11 +127,11 @@ fn shorten(error: &impl fmt::Display) -> String {
     }
 }
 
-/// The text as it is, the inside of its fence, and the JSON inside a JSON string.
+/// The values of the whole text: the text itself, the content of its fence, and the JSON inside a JSON string.
 fn whole(text: &str) -> Vec<Value> {
     let text = text.trim().trim_start_matches('\u{feff}');
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")).and_then(|rest| {
-        // What stands behind the opening fence is the language.
+        // The word after the opening fence is the language.
         rest.split_once('\n').map(|(_, body)| body)
     });
     let mut values = Vec::new();
@@ -144,7 +144,7 @@ fn whole(text: &str) -> Vec<Value> {
     values
 }
 
-/// Complete objects and arrays that stand in the text, the last first.
+/// Complete objects and arrays inside the text, the last first.
 fn inside(text: &str) -> Vec<Value> {
     let mut values = Vec::new();
     let mut at = 0;
@@ -163,7 +163,7 @@ fn inside(text: &str) -> Vec<Value> {
     values
 }
 
-/// The same with the usual faults mended. A beginning without an end is read far: the whole of that is bounded.
+/// The same values after the repair. A beginning without an end makes the repair read far, so its total work is limited.
 fn mended(text: &str) -> Vec<Value> {
     let mut values = Vec::new();
     let mut at = 0;

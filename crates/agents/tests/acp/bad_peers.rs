@@ -51,7 +51,7 @@ async fn a_prompt_settles_once_whatever_the_agent_does() {
         ("prompt-exit", "hello", "AGENT_CRASHED"),
         ("prompt-never", "hello", "AGENT_IDLE"),
         ("", "longline 8", "ok"),
-        // More than a line may have: the stream can't be read any further.
+        // The line is longer than the limit: the stream can't be read any further.
         ("", "longline 70", "AGENT_CRASHED"),
         ("", "twice", "ok"),
     ] {
@@ -77,10 +77,10 @@ async fn a_program_that_is_not_there_is_named_with_what_installs_it() {
     assert_eq!(error_code(&try_open(open).await.err().unwrap()), "AGENT_NOT_FOUND");
 }
 
-/// What may befall a request, and what the caller is told.
+/// A fault of the agent, and the error code that the caller gets.
 type Row = (&'static str, &'static str);
 
-/// In fours: each is a Node process. What is expected to be silent is not waited for long.
+/// Runs the rows in groups of four, because each is a Node process. A row that is expected to stay silent gets a short timeout.
 async fn attempt<F: Future<Output = String> + Send + 'static>(
     rows: &[Row],
     what: impl Fn(&'static str, bool) -> F,
@@ -130,7 +130,7 @@ async fn an_opening_settles_once_whatever_befalls_its_requests() {
         ("error of session/set_config_option", "AGENT_FAILED unknown"),
     ];
     attempt(&rows, |fault, is_silent| async move {
-        // One that has its mode set, and its model by an option.
+        // An agent whose mode is set by a request, and whose model by an option.
         let mut open = request(Provider::Opencode, 1, fault);
         open.agent.model = Some("large".into());
         if fault.ends_with("session/load") {
@@ -148,7 +148,7 @@ async fn an_opening_settles_once_whatever_befalls_its_requests() {
 #[tokio::test]
 async fn a_prompt_settles_once_whatever_befalls_it() {
     for version in [1, 2] {
-        // In version 2 an answer says only that the prompt is in.
+        // In version 2 the answer means only that the prompt was accepted.
         let unsaid = if version == 1 { "AGENT_TRUNCATED" } else { "AGENT_IDLE" };
         let rows = [
             ("silent of session/prompt", "AGENT_IDLE"),
@@ -208,7 +208,7 @@ async fn what_an_agent_does_in_a_turn_settles_it_once() {
                 "{version} {play}"
             );
             if play == "diesafter" {
-                // Until it is known that it is gone.
+                // Wait until the session has noticed that the agent is gone.
                 while !agent.session.is_over() {
                     tokio::time::sleep(millis(10)).await;
                 }

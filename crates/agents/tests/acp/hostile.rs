@@ -1,4 +1,4 @@
-//! Agents that say odd things, too much, or too long: none of it wedges a session, and no secret leaves by it.
+//! Agents whose messages are malformed, too many or too long. None of them blocks a session, and no secret is leaked.
 
 use crate::support::{PATIENCE, code, error_code, millis, opened, request, text, try_open, until};
 use agents::acp::{McpServer, PromptRequest};
@@ -32,7 +32,7 @@ async fn a_notification_of_an_odd_form_is_borne() {
     }
 }
 
-/// Any JSON value, small.
+/// A small random JSON value.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -92,7 +92,8 @@ fn message() -> impl Strategy<Value = String> {
     )
 }
 
-/// Through a real process, pipe, reader and listener. SHEEPDOG_FUZZ_CASES says how many messages; 1,000 by default.
+/// The messages pass a real process, pipe, reader and listener. SHEEPDOG_FUZZ_CASES sets the number of messages; 1,000 by
+/// default.
 #[tokio::test]
 async fn no_message_wedges_a_session() {
     let cases: usize =
@@ -108,7 +109,7 @@ async fn no_message_wedges_a_session() {
             let batch: Vec<String> =
                 (0..25).map(|_| strategy.new_tree(&mut runner).expect("a message").current()).collect();
             let outcome = agent.prompt(&lines(&batch)).await;
-            // Some messages end the turn by what they say; none may keep it from ending.
+            // Some messages end the turn. No message may keep it from ending.
             let code = code(&outcome);
             assert!(!code.contains("IDLE") && !code.contains("FAULT"), "{code}: {batch:?}");
             if agent.session.is_over() {
@@ -148,7 +149,7 @@ async fn a_listener_that_reads_nothing_does_not_make_cancel_kill_an_agent_that_o
         let agent = opened(open).await;
         let unread = agent.session.events();
         let turn = agent.session.start(PromptRequest::new("obeys"));
-        // Until the listener's queue is full, and the pipe behind it.
+        // Wait until the listener's queue is full, and then the pipe.
         tokio::time::sleep(millis(700)).await;
         timeout(PATIENCE, agent.session.cancel(Strays::Keep)).await.unwrap().unwrap();
         assert_eq!(code(&turn.outcome().await), "AGENT_ABORTED", "version {version}");

@@ -137,7 +137,7 @@ async fn what_a_cancelled_turn_left_running_is_told_and_killed_on_demand() {
         let turn = agent.session.start(PromptRequest::new("leavestool"));
         let waiting = agent.session.start(PromptRequest::new("stall"));
         until(&mut events, |event| matches!(event, AgentEvent::ToolStart { .. })).await;
-        // It does not wait for the prompt that comes after.
+        // Cancelling does not wait for the next prompt.
         tokio::time::timeout(PATIENCE, agent.session.cancel(Strays::Keep)).await.unwrap().unwrap();
         assert_eq!(code(&turn.outcome().await), "AGENT_ABORTED");
         let seen = until(&mut events, |event| matches!(event, AgentEvent::Background { .. })).await;
@@ -154,7 +154,7 @@ async fn what_a_cancelled_turn_left_running_is_told_and_killed_on_demand() {
         agent.session.cancel(Strays::Kill).await.unwrap();
         again.outcome().await;
         assert_eq!(text(&agent.prompt("hello").await), "Hello world");
-        // What an earlier turn left is not this one's.
+        // A process that an earlier turn left running does not belong to this turn.
         assert!(is_alive());
         agent.session.cancel(Strays::Kill).await.unwrap();
         agent.session.close().await;
@@ -174,7 +174,7 @@ async fn a_cancel_of_the_agents_own_turn_does_not_wait_for_the_prompt_behind_it(
             let behind = agent.session.start(PromptRequest::new("stall"));
             tokio::time::timeout(PATIENCE, cancelling).await.unwrap().unwrap();
             if play == "lively" {
-                // An agent that obeyed takes the next prompt.
+                // An agent that obeyed accepts the next prompt.
                 assert!(!agent.session.is_over(), "version {version}");
                 until(&mut events, |event| matches!(event, AgentEvent::Text { text, .. } if text == "wait"))
                     .await;

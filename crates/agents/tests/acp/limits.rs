@@ -20,7 +20,7 @@ fn is_rest(event: &AgentEvent) -> bool {
 async fn a_limit_is_waited_out_and_what_was_asked_is_asked_again() {
     for version in [1, 2] {
         let mut open = patient(version);
-        // No clock counts meanwhile.
+        // No timeout runs meanwhile.
         open.agent.limits.idle = Some(millis(3000));
         let agent = opened(open).await;
         let turn = agent.session.start(listened("limit 4000"));

@@ -135,7 +135,7 @@ async fn an_answer_is_given_to_the_question_that_it_answers_and_to_no_later_one(
     let second = agent.question().await;
     assert_eq!((first.tool.title.as_str(), second.tool.title.as_str()), ("echo harmless", "rm -rf /"));
     assert_ne!(first.id, second.id);
-    // A handler that is slow: its question was given up, and the agent has asked another one under the same JSON-RPC id.
+    // A slow handler: its request was withdrawn, and the agent has sent another one under the same JSON-RPC id.
     agent.session.answer(&first.id, Ok(Answer::Allow));
     agent.session.answer(&second.id, Ok(Answer::Reject));
     assert_eq!(text(&turn.outcome().await), "cancelled no");

@@ -12,7 +12,7 @@ pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A session of the scripted agent. `start`: what goes wrong before the first prompt.
+/// Options for a session with the scripted agent. `start`: a fault before the first prompt.
 pub(crate) fn request(provider: Provider, version: u8, start: &str) -> OpenRequest {
     let agent = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures/acp/agent.mjs");
     let mut request = OpenRequest::new(provider);
@@ -87,7 +87,7 @@ pub(crate) fn text(outcome: &Arc<TurnOutcome>) -> String {
     outcome.result().map(|result| result.text.clone()).unwrap_or_default()
 }
 
-/// Events up to the first that is meant, as JSON.
+/// Events up to and including the first one that matches, as JSON.
 pub(crate) async fn until(
     reader: &mut EventReader,
     is_meant: impl Fn(&AgentEvent) -> bool,

@@ -78,7 +78,7 @@ async fn a_result_has_what_a_one_shot_turn_has() {
         let result = outcome.result().cloned().unwrap();
         assert_eq!(result.facts.session_id.as_deref(), Some("session-1"));
         assert_eq!((result.facts.tool_calls, result.facts.turns, result.facts.attempts), (1, 2, 1));
-        // Copilot counts on over its session: the second turn of this script spent nothing.
+        // Copilot counts usage over its whole session: the second turn of this script spent nothing.
         assert_eq!(result.facts.usage.unwrap().input_tokens, if turn == 1 { 100 } else { 0 });
         assert!(result.facts.process.is_none() && result.facts.duration_ms > 0.0);
     }
@@ -93,7 +93,7 @@ async fn a_turn_is_told_in_the_events_of_the_harness() {
     let agent = opened(request(ClaudeCode, 2, "")).await;
     let turn = agent.session.start(PromptRequest { has_listener: true, ..PromptRequest::new("tool") });
     turn.outcome().await;
-    // Asked for only now: what was told is kept.
+    // The events are requested only now: earlier ones were kept.
     let events = until(&mut turn.events(), |event| matches!(event, AgentEvent::End { .. })).await;
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["session", "text", "tool_start", "tool_end", "text", "usage", "end"]);
@@ -104,7 +104,7 @@ async fn a_turn_is_told_in_the_events_of_the_harness() {
     );
 }
 
-/// What is looked at together is bounded: what waits behind it is the next look's.
+/// Each wake-up processes a bounded number of messages. The remaining ones wait for the next wake-up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_pieces_comes_through_whole() {
     for version in [1, 2] {
@@ -125,7 +125,7 @@ async fn what_comes_between_prompts_is_never_the_next_ones_text() {
         let leave = |text: &str| PromptRequest { waits: false, ..PromptRequest::new(text) };
         let first = agent.run(leave(if version == 1 { "later 50" } else { "background 50" })).await;
         assert!(!text(&first).contains("woken") && !text(&first).contains("later"));
-        // Version 1 has no word for what goes on behind: nothing but its coming tells.
+        // Version 1 has no message for work that goes on after a turn: only its output shows it.
         let is_late = |event: &AgentEvent| matches!(event, AgentEvent::Text { text, .. } if text == "later" || text == "woken");
         let mut seen = until(&mut events, is_late).await;
         agent.session.idle().await.unwrap();
@@ -231,7 +231,7 @@ async fn opencode_is_held_by_an_agent_of_the_sessions_own() {
     let content: serde_json::Value = serde_json::from_str(state["opencode"].as_str().unwrap()).unwrap();
     assert_eq!((&content["model"], &content["agent"]["build"]), (&users["model"], &users["agent"]["build"]));
     assert_eq!(content["agent"][&mode]["permission"]["bash"], "ask");
-    // One that does not offer it is held as far as its own go.
+    // An agent that does not offer it is held only as far as its own rules go.
     let mut plain = open.clone();
     plain.agent.binary.as_mut().unwrap().extend(["--plain".to_owned(), "1".to_owned()]);
     let agent = opened(plain).await;

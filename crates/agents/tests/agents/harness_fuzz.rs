@@ -1,5 +1,5 @@
-//! Readers take anything: any bytes, in any pieces, and recorded lines whose values were swapped for others. Never a panic,
-//! always the same events however the bytes were cut, and never more than one end of turn.
+//! Readers accept any input: any bytes, in any pieces, and recorded lines with exchanged values. A reader never panics, gives the
+//! same events however the bytes were split, and gives at most one end of turn.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 

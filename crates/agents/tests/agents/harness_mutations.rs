@@ -1,8 +1,8 @@
-//! Recorded runs with lines dropped, repeated, moved and cut, and fields of other types: a turn is a success only by a whole good
-//! end that nothing follows, and every other one has a reason.
+//! Recorded runs with lines dropped, repeated, moved and cut, and with fields of other types. A turn is a success only if it has
+//! a complete successful end and no work follows it. Every other turn has a reason.
 //!
-//! What is a whole good end and what is work after it is said here once more, line by line and strictly, so that the readers
-//! are held by something that isn't theirs.
+//! This file defines a complete successful end, and work after it, a second time, line by line and strictly. So the readers are
+//! checked against a definition that is independent of theirs.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Every recording there is.
+/// All recordings.
 static RECORDINGS: LazyLock<Vec<(Provider, Vec<Value>)>> = LazyLock::new(|| {
     let streams = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures/streams");
     let mut all = Vec::new();
@@ -157,7 +157,7 @@ fn mutate(lines: &mut Vec<Value>, mutation: Mutation) {
         }
         Mutation::Cut(line) => lines.truncate(line.index(lines.len())),
         Mutation::Retype(line, field, value) => {
-            // Those at the top and one below, where the readers look.
+            // The fields at the top and one level below, which the readers use.
             let line = line.get_mut(lines);
             let mut places = Vec::new();
             for (name, inner) in line.as_object().into_iter().flatten() {

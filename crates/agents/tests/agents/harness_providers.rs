@@ -1,6 +1,6 @@
-//! The tables of docs/agents.md are what the providers' descriptors say.
+//! Compares the tables of docs/agents.md with the providers' descriptors.
 //!
-//! `SHEEPDOG_BLESS=1 cargo test --test agents harness_providers -- --test-threads=1` writes them anew: read the diff.
+//! `SHEEPDOG_BLESS=1 cargo test --test agents harness_providers -- --test-threads=1` rewrites them: read the diff.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
@@ -44,7 +44,7 @@ fn the_table_of_providers_is_that_of_the_descriptors() {
     check("providers", &table);
 }
 
-/// What holds a turn there, as a cell of a table.
+/// The mechanisms that limit a turn of this provider, as a table cell.
 fn held(provider: Provider, permission: Level, allow: &[&str], is_sandboxed: bool) -> String {
     let wanted = Wanted {
         permission,
@@ -62,7 +62,7 @@ fn held(provider: Provider, permission: Level, allow: &[&str], is_sandboxed: boo
     let set = launch.set.iter().chain(&launch.held).map(|(name, value)| format!("`{name}={value}`"));
     let files = launch.files.iter().map(|(path, text)| {
         let text = text.trim().replace("\n[[rule]]", " [[rule]]").replace('\n', ", ").replace("]],", "]]");
-        // A backquote inside needs two around.
+        // Text that contains a backquote needs two around it.
         let quotes = if text.contains('`') { "``" } else { "`" };
         format!("{}: {quotes}{text}{quotes}", path.display())
     });
@@ -71,7 +71,7 @@ fn held(provider: Provider, permission: Level, allow: &[&str], is_sandboxed: boo
     if cell.is_empty() { "nothing: it never asks".to_owned() } else { cell }
 }
 
-/// Whether a turn can be held there, as a short cell.
+/// Whether a turn of this provider can be limited so, as a short cell.
 fn holds(provider: Provider, permission: Level, allow: &[&str]) -> &'static str {
     let is_held =
         |is_sandboxed| !held(provider, permission, allow, is_sandboxed).starts_with("`INVALID_OPTION`");

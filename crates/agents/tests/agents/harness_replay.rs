@@ -1,6 +1,6 @@
-//! Recorded runs of all CLIs yield exactly the events and the verdict that stand beside them in fixtures/streams.
+//! Recorded runs of all CLIs yield exactly the events and the verdict that are stored beside them in fixtures/streams.
 //!
-//! `SHEEPDOG_BLESS=1 cargo test --test agents replay` writes the expectations anew: read the diff.
+//! `SHEEPDOG_BLESS=1 cargo test --test agents replay` rewrites the expectations: read the diff.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
@@ -137,7 +137,7 @@ fn garbage_between_the_lines_is_noise_and_changes_nothing_else() {
         for (index, line) in one.stdout.lines().enumerate() {
             stdout += &format!("{}\r\n{line}\n\n", GARBAGE[index % GARBAGE.len()]);
         }
-        // Deep enough for any stack; once for each provider is enough for the clock.
+        // Deep enough to overflow any stack. One recording per provider is enough, to save time.
         let deep = if one.name.ends_with("plain") { deep.as_str() } else { "[[1]]" };
         stdout += &format!("{{\"type\":{deep}}}\n{deep}\n");
         let noisy = one.replay_of(&stdout, &one.stderr, one.ending.clone());

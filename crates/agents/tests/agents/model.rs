@@ -1,4 +1,4 @@
-//! `complete()` against a server on loopback that answers, byte for byte, what a test says.
+//! `complete()` against a server on loopback whose answers a test defines byte for byte.
 #![expect(clippy::unwrap_used, reason = "a panic in a test is its report")]
 
 use agents::model::{AbortSwitch, Completion, CompletionRequest, Schema, TextListener, complete};
@@ -15,28 +15,28 @@ use wires::http::{HttpClient, HttpOptions};
 
 const KEY: &str = "sk-secret-0123456789";
 
-/// What the server does with one request.
+/// The server's reaction to one request.
 #[derive(Clone)]
 enum Act {
     /// Sends this and closes.
     Answer(String),
     /// Sends this and holds the connection open.
     Hold(String),
-    /// Closes without a word.
+    /// Closes the connection without an answer.
     HangUp,
 }
 
-/// A server, and what it heard.
+/// A server, and the requests that it received.
 struct Server {
     url: String,
     /// Port of the client and body of each request.
     heard: Arc<Mutex<Vec<(u16, Value)>>>,
-    /// A client hung up on an answer that was held.
+    /// A client closed the connection while an answer was held open.
     hung_up: Arc<Notify>,
 }
 
 impl Server {
-    /// Does these one after another, the last for ever.
+    /// A server with these reactions, one after another; the last is repeated for ever.
     async fn that(acts: Vec<Act>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Server {

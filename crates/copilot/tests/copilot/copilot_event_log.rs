@@ -1,4 +1,4 @@
-//! Logs on disk: what a look at them finds, what is saved of them, and that they stay as they are.
+//! Logs on disk: reading them, salvaging them, and that they stay unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a panic is a test's report, in its helpers too")]
 

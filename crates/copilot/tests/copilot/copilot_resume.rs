@@ -1,4 +1,4 @@
-//! What a failed resume means: each text that was seen in real versions, each state of the log, and whatever else may come.
+//! The classification of a failed resume: each text that real versions produced, each state of the log, and random input.
 
 use copilot::resume::{Fallback, LogState, ResumeEvidence, ResumeVerdict, classify_resume_error};
 use proptest::prelude::*;

@@ -1,11 +1,11 @@
-//! Names of hosts become addresses on a thread of the addon: tokio's own look-up panics when it is refused a thread.
+//! Resolves host names on a thread of the addon: tokio's own look-up panics when the system refuses it a thread.
 
 use super::blocking;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tokio::net::TcpStream;
 
-/// The addresses of a host, in the order in which they are to be tried. An address in digits takes no thread.
+/// The addresses of a host, in the order in which to try them. A numeric address needs no thread.
 pub async fn addresses_of(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
@@ -14,7 +14,7 @@ pub async fn addresses_of(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> 
     blocking(move || (host.as_str(), port).to_socket_addrs().map(Iterator::collect)).await?
 }
 
-/// A connection to the first of them that answers.
+/// Connects to the first of the host's addresses that answers.
 pub async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {
     TcpStream::connect(addresses_of(host, port).await?.as_slice()).await
 }

@@ -1,8 +1,8 @@
-//! The clock that rests while this process is stopped: SIGSTOP, a frozen cgroup, a laptop asleep, starvation.
+//! A clock that stops while this process is stopped: SIGSTOP, a frozen cgroup, a sleeping laptop, starvation.
 //!
-//! A limit on silence says something about the program only while somebody could listen, and a program that was frozen together
-//! with its host was not silent for that long. No system tells a process how long it was stopped; so while anyone asks for the
-//! clock, a task beats every [`BEAT`], and a beat that comes much too late says that the time since the one before was not ours.
+//! A limit on silence is meaningful only while this process could read the output. A program that was frozen together with its
+//! host was not silent for that time. No system tells a process how long it was stopped. So while an [`Awake`] handle exists, a
+//! task beats every [`BEAT`]. A beat that comes much too late means that the process was stopped since the beat before it.
 
 use crate::lock::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 const BEAT: Duration = Duration::from_millis(50);
-/// Later than this it was not the load.
+/// A beat that is later than this means a stopped process. Ordinary load causes shorter delays.
 const LATE: Duration = Duration::from_millis(100);
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 static HEART: Mutex<Heart> =
     Mutex::new(Heart { rest: Rest { last_beat: None, lost: Duration::ZERO }, task: None });
-/// Who asks. Without anyone the heart stands still.
+/// Number of live [`Awake`] handles. The heartbeat task stops when it drops to zero.
 static LISTENERS: AtomicU64 = AtomicU64::new(0);
 
 struct Heart {
@@ -25,16 +25,17 @@ struct Heart {
     task: Option<JoinHandle<()>>,
 }
 
-/// PURE: what the beats say.
+/// PURE: the time that the process was stopped, computed from the beats.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
-    /// Since [`ORIGIN`].
+    /// Time of the last beat since [`ORIGIN`].
     last_beat: Option<Duration>,
     lost: Duration,
 }
 
 impl Rest {
-    /// Whoever looks first after a stop counts as the late beat: a timer may fire before the heart does.
+    /// Records a beat. A reader of the clock counts as a beat too: after a stop, its timer may fire before the heartbeat task
+    /// runs.
     fn beat(&mut self, now: Duration) {
         if let Some(gap) = self.last_beat.and_then(|last| now.checked_sub(last))
             && gap > LATE
@@ -45,7 +46,7 @@ impl Rest {
     }
 }
 
-/// Somebody who measures silence. The heart beats as long as one is alive.
+/// A handle for code that measures silence. The heartbeat task runs as long as one exists.
 #[derive(Debug)]
 pub struct Awake(());
 
@@ -59,11 +60,11 @@ impl Awake {
         awake
     }
 
-    /// How long this process was stopped in all, since it began to look. Only differences mean anything.
+    /// How long this process was stopped in total. Only differences between two calls are meaningful.
     pub fn lost(&self) -> Duration {
         let mut heart = lock(&HEART);
         if heart.task.as_ref().is_none_or(JoinHandle::is_finished) {
-            // Nobody beat: the time since then says nothing.
+            // There was no heartbeat task, so the time since the last beat is unknown.
             heart.rest.last_beat = None;
             heart.task = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.spawn(beat()));
         }

@@ -1,9 +1,9 @@
-//! Work that blocks, on threads of its own. The one home of that: a thread that the system refuses is an error here, where
-//! tokio's `spawn_blocking` panics in the middle of whoever asked.
+//! Runs blocking work on threads of its own. All blocking work goes through this module: when the system refuses a thread, the
+//! result is an error here, while tokio's `spawn_blocking` panics inside the caller.
 //!
-//! Idle threads serve first, then new ones are started, at most [`MOST_THREADS`]. Work that no thread is free for is queued behind
-//! those that run; when none of them comes free within [`STARVED_AFTER`] (all hang on a dead network folder), it is taken back
-//! and refused. The caller's clocks go on meanwhile: it awaits a future and holds nothing.
+//! Idle threads are used first; then new ones are started, at most [`MOST_THREADS`]. Further work is queued. When no thread comes
+//! free within [`STARVED_AFTER`] (all hang on a dead network folder), the work is taken back and refused. The caller's timeouts
+//! continue meanwhile: it awaits a future and holds no thread.
 
 use crate::lock::lock;
 use std::collections::VecDeque;
@@ -14,16 +14,17 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 const MOST_THREADS: usize = 512;
-/// An idle thread ends after so long.
+/// An idle thread ends after this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const STARVED_AFTER: Duration = Duration::from_secs(5);
 
 static POOL: Pool = Pool::new(start_thread, STARVED_AFTER);
 
-/// Runs `work` on a thread where it may block, within the caller's tokio. Dropped before a thread took it, it is not run at all.
+/// Runs `work` on a thread where it may block. Must be called within tokio. When the future is dropped before a thread took the
+/// work, the work does not run.
 ///
 /// # Errors
-/// What the system said when it refused a thread; `TimedOut` when all threads hang; `Other` when `work` panicked.
+/// The system's error when it refused a thread; `TimedOut` when all threads hang; `Other` when `work` panicked.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     POOL.run(work).await
 }
@@ -48,7 +49,7 @@ struct State {
     idle: usize,
 }
 
-/// Work until a thread takes it, or its owner takes it back.
+/// The work, until a thread takes it or its owner takes it back.
 struct Job(Mutex<Option<Work>>);
 
 impl Job {
@@ -57,7 +58,7 @@ impl Job {
     }
 }
 
-/// Nobody waits for the work any more: what has not begun never does.
+/// Takes the work back when the caller's future is dropped. Work that has not begun is not run then.
 struct TakenBackOnDrop(Arc<Job>);
 
 impl Drop for TakenBackOnDrop {
@@ -84,7 +85,7 @@ impl Pool {
         let runtime = tokio::runtime::Handle::try_current();
         let work = move || {
             let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
-            // Whoever asked may be gone; then what was made is dropped here.
+            // The caller may be gone; then the result is dropped here.
             let _ = reply.send(work());
         };
         let job = TakenBackOnDrop(Arc::new(Job(Mutex::new(Some(Box::new(work))))));
@@ -115,21 +116,21 @@ impl Pool {
         let mut state = self.state();
         state.threads -= 1;
         if state.threads > 0 {
-            // One of those that run takes it when it is done.
+            // A running thread takes the work when it is done with its own.
             return Ok(());
         }
         state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, job));
         Err(error)
     }
 
-    /// A thread's life.
+    /// The main loop of a thread.
     fn work(&self) {
         let mut state = self.state();
         loop {
             if let Some(job) = state.waiting.pop_front() {
                 drop(state);
                 if let Some(work) = job.take() {
-                    // Its owner hears of a panic by the reply that never comes.
+                    // After a panic no reply is sent; the owner recognises the panic by that.
                     let _ = catch_unwind(AssertUnwindSafe(work));
                 }
                 state = self.state();

@@ -1,4 +1,4 @@
-//! Files, on threads where they may hang: tokio's own panic when they are refused a thread.
+//! Files, on threads where they may hang. tokio's own file functions panic when the system refuses them a thread.
 
 use super::blocking;
 use bytes::Bytes;
@@ -7,14 +7,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Work whose own errors are the system's too.
+/// Runs file system work that returns an `io::Result`.
 pub async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     blocking(work).await?
 }
 
-/// At most so many bytes from there on; none at the end.
+/// Reads at most `most` bytes from this offset. Returns an empty piece at the end of the file.
 pub async fn read_piece(file: &Arc<File>, offset: u64, most: usize) -> io::Result<Bytes> {
     let file = Arc::clone(file);
     on_disk(move || {
@@ -31,7 +31,7 @@ pub async fn read_piece(file: &Arc<File>, offset: u64, most: usize) -> io::Resul
     .await
 }
 
-/// Behind what was written before.
+/// Appends a piece to the file.
 pub async fn write_piece(file: &Arc<File>, piece: Bytes) -> io::Result<()> {
     let file = Arc::clone(file);
     on_disk(move || (&*file).write_all(&piece)).await

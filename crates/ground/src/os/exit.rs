@@ -1,11 +1,11 @@
-//! Learning that a child exited without reaping it, and without SIGCHLD: that is libuv's.
+//! Waits for the exit of a child without reaping it and without SIGCHLD, which belongs to libuv.
 
 use super::blocking;
 use nix::libc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Where neither a pidfd nor a thread can be had, the child is looked at so often.
+/// Poll interval for a child's exit, when neither a pidfd nor a thread is available.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Resolves when the child has exited; it stays a zombie. Call it within tokio.
@@ -31,7 +31,7 @@ pub fn wait_for_exit(pid: i32) -> JoinHandle<()> {
     })
 }
 
-/// WNOWAIT leaves the zombie for whoever reaps.
+/// Whether the child has exited. WNOWAIT leaves the zombie to the code that reaps it.
 fn has_exited(pid: i32, options: i32) -> bool {
     loop {
         // SAFETY: zeroed bytes are a valid siginfo_t, which the call only writes to.
@@ -42,7 +42,7 @@ fn has_exited(pid: i32, options: i32) -> bool {
             return info.si_signo != 0;
         }
         if nix::errno::Errno::last() != nix::errno::Errno::EINTR {
-            // Somebody else has reaped it: it is gone all the same.
+            // Another part of the process has reaped the child, so it has exited.
             return true;
         }
     }

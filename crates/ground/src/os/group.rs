@@ -1,4 +1,4 @@
-//! Process groups. A group's number is trusted only while its leader is not yet reaped: then it can't be another's.
+//! Process groups. A group's number is trusted only while its leader is not reaped: until then it can't belong to another group.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -8,7 +8,7 @@ pub fn group_exists(leader: i32) -> bool {
     !matches!(killpg(Pid::from_raw(leader), None), Err(nix::errno::Errno::ESRCH))
 }
 
-/// A signal to a whole process group. Only while its leader is not yet reaped.
+/// Sends a signal to a whole process group. Call it only while the group's leader is not reaped.
 pub fn signal_group(leader: i32, signal: Signal) {
     let _ = killpg(Pid::from_raw(leader), signal);
 }

@@ -1,12 +1,13 @@
-//! Folders that a contained program can write, and the files in them that this process opens.
+//! Folders that a contained program can write to, and the files in them that this process opens.
 //!
-//! This process is not in the sandbox, so whatever it opens it opens with all of the user's rights. A program in a sandbox may put a
-//! link, a FIFO or another folder wherever it may write, at any moment. So there is one way to such files, and it is here:
+//! This process is not in the sandbox, so it opens every file with all of the user's rights. A program in a sandbox may put a
+//! link, a FIFO or another folder wherever it may write, at any moment. So all access to such files goes through this module:
 //!
-//! - a folder is opened once ([`HeldFolder`]) and reached by its descriptor from then on, never by its path a second time;
-//! - below a folder that a contained program can write ([`ContainedFolders`]) no link is followed, neither on the way nor at its end;
-//! - only regular files are opened, and opening one never waits (`O_NONBLOCK`: a FIFO has no reader);
-//! - a new file is made with `O_EXCL`, and a file that is opened again has to be the one that was made ([`FileIdentity`]).
+//! - A folder is opened once ([`HeldFolder`]) and from then on reached through its descriptor, never by its path again.
+//! - Below a folder that a contained program can write to ([`ContainedFolders`]), no link is followed, neither on the way nor at
+//!   its end.
+//! - Only regular files are opened, and opening one never waits (`O_NONBLOCK`: a FIFO may have no reader).
+//! - A new file is created with `O_EXCL`. A file that is opened again has to be the one that was created ([`FileIdentity`]).
 //!
 //! `tests/layers.rs` keeps `std::fs` out of the modules that touch such folders.
 
@@ -24,16 +25,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// A descriptor that only leads to what is below it; where the system has none, one that could be read as well.
+/// Flags for a descriptor that serves only to reach the files below it. Systems without such descriptors use a readable one.
 #[cfg(target_os = "linux")]
 const WAY: OFlag = OFlag::O_PATH;
 #[cfg(not(target_os = "linux"))]
 const WAY: OFlag = OFlag::O_RDONLY;
 
-/// A folder that is listed.
+/// Flags for a folder whose entries are listed.
 const LISTED: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
-/// Which file it is, whatever its name.
+/// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
@@ -55,28 +56,28 @@ impl FileIdentity {
     }
 }
 
-/// The folders that a contained program can write, by what they are: a path to one of them may take any way.
+/// The folders that a contained program can write to, by identity: a path may reach one of them in many ways.
 #[derive(Clone, Debug, Default)]
 pub struct ContainedFolders(Vec<FileIdentity>);
 
 impl ContainedFolders {
-    /// Those of these that are there. Blocks.
+    /// The folders at these paths; missing ones are skipped. Blocks.
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a Path>) -> ContainedFolders {
         let facts = paths.into_iter().filter_map(|path| std::fs::metadata(path).ok());
         ContainedFolders(facts.map(|facts| FileIdentity::by(&facts)).collect())
     }
 
-    /// Whether one of them is on the way that this path takes, or its end. Blocks.
+    /// Whether this path leads through or to one of the folders. Blocks.
     pub fn hold(&self, path: &Path) -> bool {
-        // What isn't there yet is below what is.
+        // A file that does not exist yet will be below an ancestor that does.
         path.ancestors().any(|above| {
             std::fs::metadata(above).is_ok_and(|facts| self.0.contains(&FileIdentity::by(&facts)))
         })
     }
 }
 
-/// A file to write behind what it holds, made where there is none. Where a contained program can write, it is a regular file that no
-/// link leads to; elsewhere whatever the user names.
+/// Opens a file for appending; creates it when it is missing. Where a contained program can write, it has to be a regular file
+/// that is reached without links. Elsewhere the user may name any file.
 pub fn open_output(path: &Path, contained: &ContainedFolders) -> io::Result<File> {
     match held_by(path, contained)? {
         Some((folder, name)) => folder.append_or_create(name),
@@ -84,7 +85,7 @@ pub fn open_output(path: &Path, contained: &ContainedFolders) -> io::Result<File
     }
 }
 
-/// A file to read; the same as for [`open_output`] holds.
+/// Opens a file for reading, under the same conditions as [`open_output`].
 pub fn open_input(path: &Path, contained: &ContainedFolders) -> io::Result<File> {
     match held_by(path, contained)? {
         Some((folder, name)) => folder.open_file(name).map(|(file, _)| file),
@@ -92,8 +93,8 @@ pub fn open_input(path: &Path, contained: &ContainedFolders) -> io::Result<File>
     }
 }
 
-/// Real path of a path whose folder a contained program can write; `None` for others. Fails where the way leads through a link that
-/// such a program can have made. The path itself may be a link. Blocks.
+/// The real path of a file whose folder a contained program can write to; otherwise `None`. Fails when the path to that folder
+/// leads through a link that such a program can have made. The last component itself may be a link. Blocks.
 pub fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
     match held_by(path, contained)? {
         Some((folder, name)) => Ok(Some(folder.real_path()?.join(name))),
@@ -102,13 +103,13 @@ pub fn place_below(path: &Path, contained: &ContainedFolders) -> io::Result<Opti
     }
 }
 
-/// As [`place_below`], of a folder, and it is no link itself.
+/// Does the same as [`place_below`] for a folder, which must not be a link itself.
 pub fn place_of_folder(path: &Path, contained: &ContainedFolders) -> io::Result<Option<PathBuf>> {
     let folder = HeldFolder::open(path, contained)?;
     if folder.is_contained { folder.real_path().map(Some) } else { Ok(None) }
 }
 
-/// The folder of a path that a contained program can write, and the name in it.
+/// The folder of a path and the name in it, if a contained program can write to that folder.
 fn held_by<'a>(path: &'a Path, contained: &ContainedFolders) -> io::Result<Option<(HeldFolder, &'a OsStr)>> {
     let (Some(parent), Some(name), false) = (path.parent(), path.file_name(), contained.0.is_empty()) else {
         return Ok(None);
@@ -117,11 +118,11 @@ fn held_by<'a>(path: &'a Path, contained: &ContainedFolders) -> io::Result<Optio
     Ok(folder.is_contained.then_some((folder, name)))
 }
 
-/// What is done about a folder that is not there.
+/// The treatment of a folder that does not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Fails,
-    /// Made, for its owner alone.
+    /// The folder is created with permissions for its owner only.
     IsMade,
 }
 
@@ -129,7 +130,7 @@ enum Missing {
 #[derive(Debug)]
 pub struct HeldFolder {
     directory: OwnedFd,
-    /// As it was named when it was opened; for people to read.
+    /// The path by which it was opened, for messages.
     path: PathBuf,
     is_contained: bool,
 }
@@ -140,7 +141,7 @@ impl HeldFolder {
         Self::walk(path, contained, Missing::Fails)
     }
 
-    /// Opens a folder, and makes what is missing of it.
+    /// Opens a folder; creates its missing parts.
     pub fn make(path: &Path, contained: &ContainedFolders) -> io::Result<HeldFolder> {
         Self::walk(path, contained, Missing::IsMade)
     }
@@ -184,18 +185,18 @@ impl HeldFolder {
         Ok(HeldFolder { directory, path: self.path.join(name), is_contained: self.is_contained })
     }
 
-    /// A folder in here that is not there yet, its owner's alone.
+    /// Creates a folder in this one, with permissions for its owner only. Fails when the name exists.
     pub fn make_new(&self, name: &str) -> io::Result<HeldFolder> {
         mkdirat(&self.directory, name, Mode::S_IRWXU)?;
         self.step_strictly(OsStr::new(name), Missing::Fails)
     }
 
-    /// A folder somewhere below; no link leads to it. What is missing of it is made.
+    /// Opens a folder at any depth below this one without following links. Creates its missing parts.
     pub fn make_below(&self, below: &Path) -> io::Result<HeldFolder> {
         self.descend(below, Missing::IsMade)
     }
 
-    /// A folder somewhere below; no link leads to it.
+    /// Opens a folder at any depth below this one without following links.
     pub fn open_below(&self, below: &Path) -> io::Result<HeldFolder> {
         self.descend(below, Missing::Fails)
     }
@@ -212,7 +213,7 @@ impl HeldFolder {
         HeldFolder { is_contained: true, ..self.again()? }.step(name, missing)
     }
 
-    /// Another hold of the same folder.
+    /// Another handle of the same folder.
     pub fn again(&self) -> io::Result<HeldFolder> {
         Ok(HeldFolder {
             directory: self.directory.try_clone()?,
@@ -225,7 +226,7 @@ impl HeldFolder {
         &self.path
     }
 
-    /// Its path by now, without links.
+    /// The folder's current path, without links.
     #[cfg(target_os = "linux")]
     fn real_path(&self) -> io::Result<PathBuf> {
         use std::os::fd::AsRawFd;
@@ -237,34 +238,34 @@ impl HeldFolder {
         self.path.canonicalize()
     }
 
-    /// Whether it is this user's alone.
+    /// Whether this user owns the folder and no other user has permissions on it.
     pub fn is_owned_by(&self, user: u32) -> bool {
         fstat(&self.directory).is_ok_and(|facts| facts.st_uid == user && facts.st_mode & 0o077 == 0)
     }
 
-    /// A regular file, for reading.
+    /// Opens a regular file for reading.
     pub fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<(File, Metadata)> {
         self.opened(name.as_ref(), OFlag::O_RDONLY)
     }
 
-    /// All of a regular file; an error for one of more than `most` bytes.
+    /// Reads a whole regular file. A file of more than `most` bytes is an error.
     pub fn read(&self, name: impl AsRef<OsStr>, most: u64) -> io::Result<Vec<u8>> {
         let (file, facts) = self.open_file(name)?;
         let mut bytes = Vec::new();
-        // It may grow while it is read.
+        // The file may grow while it is read.
         if facts.len() > most || file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64 > most {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long"));
         }
         Ok(bytes)
     }
 
-    /// A new file, its owner's alone; whatever has its name already is an error.
+    /// Creates a file with permissions for its owner only. Fails when the name exists, whatever it names.
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.opened(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL)
             .map(|(file, _)| file)
     }
 
-    /// The file that was created here once, to write behind what it holds.
+    /// Opens a file that was created here earlier, for appending.
     pub(crate) fn append_to(&self, name: &str, identity: FileIdentity) -> io::Result<File> {
         let (file, facts) = self.opened(OsStr::new(name), OFlag::O_WRONLY | OFlag::O_APPEND)?;
         if FileIdentity::by(&facts) == identity {
@@ -273,7 +274,7 @@ impl HeldFolder {
         Err(self.problem(name, "was replaced by another file"))
     }
 
-    /// A regular file to write behind what it holds; a new one where there is none.
+    /// Opens a regular file for appending; creates it when it is missing.
     pub(crate) fn append_or_create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.opened(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT).map(|(file, _)| file)
     }
@@ -289,15 +290,15 @@ impl HeldFolder {
         Ok((file, facts))
     }
 
-    /// Writes a file of this name: all of it or nothing. A reader never finds half of it, and whatever had the name is replaced.
+    /// Writes a file atomically: a reader never finds half of it. An existing entry of this name is replaced.
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put_with_mode(name, bytes, 0o600)
     }
 
-    /// As [`HeldFolder::put`], for more than its owner.
+    /// Does the same as [`HeldFolder::put`], with these permissions.
     pub fn put_with_mode(&self, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
         let unfinished = format!(".{name}");
-        // Of a writer that was killed; or planted.
+        // A file of this name was left by a writer that was killed, or planted by another program.
         self.remove(&unfinished)?;
         let written = self
             .create(&unfinished)
@@ -312,7 +313,7 @@ impl HeldFolder {
         written
     }
 
-    /// Removes a file, or a link; that there is none is no error.
+    /// Removes a file or a link. Succeeds when there is none.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         match unlinkat(&self.directory, name.as_ref(), UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
@@ -320,7 +321,7 @@ impl HeldFolder {
         }
     }
 
-    /// Removes whatever has this name, a folder with all that is in it. No link is followed. Blocks.
+    /// Removes the entry of this name; a folder is removed with all its content. No link is followed. Blocks.
     pub fn remove_all(&self, name: &str) -> io::Result<()> {
         if self.kind_of(name) != Some(EntryKind::Folder) {
             return self.remove(name);
@@ -344,19 +345,19 @@ impl HeldFolder {
         Ok(unlinkat(&self.directory, name, UnlinkatFlags::RemoveDir)?)
     }
 
-    /// Makes a link of this name, where nothing has it.
+    /// Creates a link of this name. Fails when the name exists.
     pub fn make_link(&self, name: &str, target: &OsStr) -> io::Result<()> {
         Ok(symlinkat(target, &self.directory, name)?)
     }
 
-    /// What is in here: names, and whether each is a folder, a regular file, or something else.
+    /// The entries of this folder: their names, and for each whether it is a folder, a regular file, or something else.
     pub fn entries(&self) -> io::Result<Vec<(String, EntryKind)>> {
         let directory = openat(&self.directory, ".", LISTED, Mode::empty())?;
         let mut names = Vec::new();
         for entry in Dir::from_fd(directory)?.iter() {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            // Names that are no text are nothing that we look for.
+            // Names that are not UTF-8 are skipped: the callers look for names that are.
             if let Some(name) = name.to_str().filter(|name| !matches!(*name, "." | ".."))
                 && let Ok(facts) = fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW)
             {
@@ -367,24 +368,24 @@ impl HeldFolder {
         Ok(names)
     }
 
-    /// What has this name; of a link, not what it leads to.
+    /// The kind of the entry with this name. A link is not followed.
     pub fn kind_of(&self, name: impl AsRef<OsStr>) -> Option<EntryKind> {
         Some(EntryKind::of(&self.facts_of(name.as_ref())?))
     }
 
-    /// Permission bits of an entry.
+    /// The permission bits of the entry with this name.
     #[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "macOS has other types"))]
     pub fn mode_of(&self, name: &str) -> Option<u32> {
         Some(u32::from(self.facts_of(OsStr::new(name))?.st_mode & 0o7777))
     }
 
-    /// Numbers that change whenever the file does: its owner can set all its times but that of its last change.
+    /// Numbers that change whenever the file does. They include the change time: a file's owner can set its other times at will.
     pub fn stamp_of(&self, name: &str) -> Option<impl std::hash::Hash> {
         let facts = self.facts_of(OsStr::new(name))?;
         Some((facts.st_ino, facts.st_size, facts.st_ctime, facts.st_ctime_nsec))
     }
 
-    /// Where a link leads.
+    /// The target of a link.
     pub fn link_of(&self, name: &str) -> Option<OsString> {
         readlinkat(&self.directory, name).ok()
     }
@@ -394,7 +395,7 @@ impl HeldFolder {
     }
 
     fn said(&self, name: &OsStr, error: Errno) -> io::Error {
-        // A link is ENOTDIR where a folder is wanted, ELOOP elsewhere, EEXIST where nothing may be.
+        // For a link the error is ENOTDIR where a folder is expected, EEXIST where the name must be free, otherwise ELOOP.
         let facts = fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW);
         match error {
             Errno::ENOTDIR | Errno::ELOOP | Errno::EEXIST
@@ -405,7 +406,7 @@ impl HeldFolder {
                     "is a symbolic link, where a program in a sandbox can make links: name the target of the link",
                 )
             }
-            // A socket, or a FIFO that nobody reads.
+            // The entry is a socket, or a FIFO without a reader.
             Errno::ENXIO => no_regular_file(),
             _ => error.into(),
         }
@@ -417,7 +418,7 @@ impl HeldFolder {
     }
 }
 
-/// What an entry of a folder is; of a link, never what it leads to.
+/// The kind of a folder's entry. A link is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     Folder,

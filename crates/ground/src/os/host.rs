@@ -1,14 +1,15 @@
-//! Which process a host is, for good: ids are used again, and count anew in each namespace and after each boot.
+//! A permanent identity for a host process. Process ids alone are reused, and are counted separately in each namespace and after
+//! each boot.
 //!
-//! PLACE stands for the machine since it was booted and for the namespace that process ids count in: of another place's ids nothing
-//! can be said. PID and START name one process of a place. Without /proc there is no telling; the place is 0 then.
+//! PLACE stands for one boot of the machine and for the namespace in which process ids count. Ids of another place can't be
+//! checked from here. PID and START identify a process within a place. Without /proc the place is unknown and written as 0.
 
 use super::process_table::start_time;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
-/// A process that runs others. Written `PLACE-PID-START`.
+/// A process that runs other programs. Written as `PLACE-PID-START`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Host {
     place: u32,
@@ -16,12 +17,12 @@ pub struct Host {
     start: u64,
 }
 
-/// What is known of a host.
+/// The state of a host as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostState {
     Alive,
     Gone,
-    /// It is, or was, in another place: nothing can be said from here.
+    /// The host belongs to another place, so its state can't be determined here.
     Elsewhere,
 }
 
@@ -43,7 +44,7 @@ impl Host {
         parts.next().is_none().then_some(Host { place, pid, start })
     }
 
-    /// The host that a run's mark names behind its random part.
+    /// The host that a run's mark names after its random part.
     pub fn parse_mark(mark: &str) -> Option<Host> {
         let (random, host) = mark.split_once('-')?;
         let is_random = random.len() == 32 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -58,7 +59,8 @@ impl Host {
         match start_time(self.pid.cast_signed()) {
             Some(start) if start == self.start => HostState::Alive,
             Some(_) => HostState::Gone,
-            // Its line can be read and it is nobody alive: a zombie. One whose line can't be read is taken for the host.
+            // A readable stat line that gives no living process belongs to a zombie. A process with an unreadable line counts as
+            // the host.
             None => match std::fs::read(format!("/proc/{}/stat", self.pid)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => HostState::Alive,
                 _ => HostState::Gone,
@@ -73,13 +75,13 @@ impl fmt::Display for Host {
     }
 }
 
-/// `None` where it can't be told.
+/// `None` where the place can't be determined.
 fn place() -> Option<u32> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
     let mut hasher = DefaultHasher::new();
     (boot.trim(), ids).hash(&mut hasher);
-    // Zero is for those who can't tell.
+    // Zero stands for an unknown place.
     Some((hasher.finish() as u32 & 0xff_ffff).max(1))
 }
 
@@ -93,7 +95,7 @@ mod tests {
         assert_eq!(Host::parse(&own.to_string()), Some(own));
         assert_eq!(own.state(), HostState::Alive);
         assert_eq!(Host { start: own.start + 1, ..own }.state(), HostState::Gone);
-        // Higher than any id that the system gives.
+        // This id is higher than any that the system assigns.
         assert_eq!(Host { pid: 4_194_999, ..own }.state(), HostState::Gone);
         assert_eq!(Host { place: own.place ^ 1, ..own }.state(), HostState::Elsewhere);
         assert_eq!(Host::parse("12-34"), None);

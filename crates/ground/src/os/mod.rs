@@ -1,20 +1,22 @@
-//! The seam for the system: what Linux and macOS do differently, under the same names.
+//! The interface to the operating system: functions that differ between Linux and macOS, under the same names.
 //!
-//! | name | Linux | macOS (never run by us) |
+//! | name | Linux | macOS (never run by this project) |
 //! |---|---|---|
-//! | [`ProcessTable`], [`walk_descendants`], [`start_time`] | /proc | no table: the process group alone is known |
+//! | [`ProcessTable`], [`walk_descendants`], [`start_time`] | /proc | no table: only the process group is known |
 //! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) |
-//! | [`Host`] | the boot and the namespace of process ids, pid and start time | nothing can be said of another |
-//! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | nothing: without a table nobody is known by pid |
+//! | [`Host`] | the boot and the namespace of process ids, pid and start time | the state of another host is unknown |
+//! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | does nothing: without a table no process is identified by
+//! pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
-//! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | as it is |
-//! | [`Claim`] | a socket's name in the abstract namespace | nobody else is known to hold a name |
+//! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | default size |
+//! | [`Claim`] | a socket's name in the abstract namespace | no other holder of a name is known |
 //! | [`Terminal`] | posix_openpt(3) | the same |
 //!
-//! And what every system can refuse or take away: [`blocking`] is the one home of work that blocks (a thread that can't be had is
-//! an error, never a panic; [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and its
-//! like read and write files), [`Awake`] the clock that rests while this process is stopped, [`sleep_until`] a wait for a time that may
-//! not be set. [`HeldFolder`] is the one way to files that a contained program could replace. [`at_exit`] is called at this process's own end.
+//! The module also wraps what any system may refuse. [`blocking`] runs all work that blocks; a thread that the system refuses is
+//! an error, never a panic. [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and similar functions read and
+//! write files. [`Awake`] is a clock that stops while this process is stopped. [`sleep_until`] waits for an optional deadline.
+//! [`HeldFolder`] is the only way to open files that a contained program could replace. [`at_exit`] registers a function for this
+//! process's own end.
 
 mod address;
 mod at_exit;

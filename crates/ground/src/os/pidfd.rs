@@ -1,11 +1,11 @@
-//! Descriptors of processes (Linux). libuv owns SIGCHLD in a Node process, so an exit is waited for here and by nothing else.
+//! Process descriptors (Linux). libuv owns SIGCHLD in a Node process, so exits are awaited through these descriptors.
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::Signal;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A descriptor that becomes readable when the process exits. ESRCH: there is no such process; ENOSYS: no pidfds, before 5.3.
+/// Opens a descriptor that becomes readable when the process exits. ESRCH: no such process. ENOSYS: no pidfds, before Linux 5.3.
 pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: a plain system call without pointers; the kernel sets close-on-exec on the new descriptor.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };

@@ -1,4 +1,5 @@
-//! The host's ends of what a program reads and writes, pipes or a terminal: used as tokio says, or as the system says right now.
+//! The host's ends of a program's stdin and output, pipes or a terminal. Reads use either tokio's readiness or the system's
+//! current state.
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
@@ -7,13 +8,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Not for every pipe from the start: what a user's pipes may hold in all is bounded by the system.
+/// Capacity of a widened pipe. Pipes are widened only on demand, because the system limits the total of a user's pipes.
 const WIDE_BYTES: usize = 256 << 10;
 
-/// What a program writes to.
+/// The reading end of a program's output.
 pub struct Pipe(AsyncFd<OwnedFd>);
 
-/// What a program reads from.
+/// The writing end of a program's stdin.
 pub struct PipeWriter(AsyncFd<OwnedFd>);
 
 fn watched(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
@@ -29,24 +30,24 @@ impl Pipe {
     }
 
     pub async fn readable(&self) {
-        // Dropped without a word: the read that follows says what tokio has to forget.
+        // The result is ignored: the read that follows clears tokio's readiness if it was wrong.
         let _ = self.0.readable().await;
     }
 
-    /// By tokio's knowledge of the pipe, which may be behind: right after this process was stopped, timers fire before the system was
-    /// asked what became readable.
+    /// Reads according to tokio's readiness, which may be outdated: right after this process was stopped, timers fire before
+    /// tokio has asked the system for readable descriptors.
     pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.try_io(Interest::READABLE, |descriptor| {
             nix::unistd::read(descriptor, &mut *buffer).map_err(io::Error::from)
         })
     }
 
-    /// By the pipe itself. What tokio believes is not touched: at worst it wakes once for nothing.
+    /// Reads from the pipe directly. tokio's readiness is left unchanged; at worst it causes one needless wake-up.
     pub fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
         nix::unistd::read(self.0.get_ref(), buffer).map_err(io::Error::from)
     }
 
-    /// Whether bytes are waiting in it.
+    /// Whether bytes are waiting in the pipe.
     pub fn has_bytes(&self) -> bool {
         let mut count: libc::c_int = 0;
         // SAFETY: the descriptor lives for the call, which writes one int.
@@ -54,13 +55,13 @@ impl Pipe {
         asked == 0 && count > 0
     }
 
-    /// Its writer is woken less often. That the system refuses is fine: the pipe then stays as it was.
+    /// Widens the pipe, so that its writer is woken less often. A refusal by the system is ignored: the pipe keeps its size.
     pub fn widen(&self) {
         widen(self.0.get_ref(), WIDE_BYTES);
     }
 }
 
-/// Gives a pipe room for so many bytes, if it has less; for half of it, and half of that, where the system gives no more.
+/// Gives a pipe this capacity, if it has less. When the system refuses, tries half of it, then half of that, and so on.
 #[cfg_attr(
     not(target_os = "linux"),
     expect(unused_variables, reason = "pipes are as wide as they are there")
@@ -80,7 +81,7 @@ impl PipeWriter {
         watched(descriptor, Interest::WRITABLE).map(PipeWriter)
     }
 
-    /// Some of the bytes, as soon as they are taken. Cancel safe.
+    /// Writes some of the bytes as soon as the pipe accepts them. Cancel safe.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.0.writable().await?;

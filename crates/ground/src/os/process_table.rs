@@ -1,7 +1,7 @@
-//! One look at the process table, and what can be read from it and done with it.
+//! A snapshot of the process table, with functions that query it and signal its processes.
 //!
-//! A pid is only trusted together with its start time, looked at again just before a signal, through a pidfd: a recycled pid is
-//! never hit.
+//! A pid is trusted only together with its start time, which is checked again just before a signal, through a pidfd. So a
+//! recycled pid is never hit.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -16,14 +16,14 @@ pub struct ProcessIdentity {
     pub start_time: u64,
 }
 
-/// SIGKILL, unless the process is gone or its pid is another's by now. True when the signal was sent.
+/// Sends SIGKILL, unless the process is gone or its pid belongs to another one by now. True when the signal was sent.
 pub fn kill_process(identity: ProcessIdentity) -> bool {
     signal_process(identity, Signal::SIGKILL)
 }
 
-/// As [`kill_process`], with another signal.
+/// Does the same as [`kill_process`], with another signal.
 pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
-    // A pidfd taken first, then the start time checked: from there on the descriptor means the same process or none.
+    // The pidfd is opened before the start time is checked. From then on the descriptor means the same process or none.
     #[cfg(target_os = "linux")]
     if let Ok(descriptor) = super::pidfd::open(identity.pid) {
         return start_time(identity.pid) == Some(identity.start_time)
@@ -32,7 +32,7 @@ pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
     start_time(identity.pid) == Some(identity.start_time) && kill(Pid::from_raw(identity.pid), signal).is_ok()
 }
 
-/// Memory of a process that is in memory; 0 where the system does not tell.
+/// Resident memory of a process; 0 where the system does not report it.
 pub fn rss_bytes(pid: i32) -> u64 {
     let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return 0 };
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -55,17 +55,17 @@ pub struct ProcessTable {
     entries: Vec<ProcessEntry>,
 }
 
-/// What a tree has used so far.
+/// The resources that a tree has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeUsage {
     pub cpu: Duration,
-    /// Read and written, files and pipes alike; 0 where the system does not tell.
+    /// Bytes read and written, files and pipes alike; 0 where the system does not report them.
     pub io_bytes: u64,
     pub processes: usize,
 }
 
 impl ProcessTable {
-    /// `None`: this system has no table that could be read (no /proc; macOS). Then the process group alone is known.
+    /// `None`: this system has no readable table (no /proc; macOS). Then only the process group is known.
     pub fn read() -> Option<ProcessTable> {
         let folder = std::fs::read_dir("/proc").ok()?;
         let entries: Vec<ProcessEntry> = folder
@@ -74,7 +74,7 @@ impl ProcessTable {
             .filter_map(|pid| std::fs::read(format!("/proc/{pid}/stat")).ok())
             .filter_map(|stat| parse_stat(&stat))
             .collect();
-        // An empty folder of that name is none: this very process would be in the table.
+        // A /proc without processes is an empty folder: this process itself would have to be listed.
         (!entries.is_empty()).then_some(ProcessTable { entries })
     }
 
@@ -102,7 +102,7 @@ impl ProcessTable {
         found
     }
 
-    /// What `root` and its descendants have used.
+    /// The resources that `root` and its descendants have used.
     pub fn usage(&self, root: i32) -> TreeUsage {
         let mut pids: HashSet<i32> = self.descendants(root).iter().map(|identity| identity.pid).collect();
         pids.insert(root);
@@ -120,8 +120,8 @@ impl ProcessTable {
     }
 }
 
-/// The living descendants of `root`, found by asking each process for its children: no look at the whole table. Where the
-/// kernel does not list children, a look at the table serves.
+/// The living descendants of `root`, found by asking each process for its children instead of reading the whole table. Where the
+/// kernel does not list children, the table is read.
 pub fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
     if !std::path::Path::new("/proc/self/task").exists() || children(root).is_none() {
         return ProcessTable::read().unwrap_or_default().descendants(root);
@@ -140,7 +140,7 @@ pub fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
     found
 }
 
-/// The children of all threads of a process; `None` where the kernel does not tell.
+/// The children of all threads of a process; `None` where the kernel does not list them.
 fn children(pid: i32) -> Option<Vec<i32>> {
     let mut children = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
@@ -150,10 +150,10 @@ fn children(pid: i32) -> Option<Vec<i32>> {
     Some(children)
 }
 
-/// Linux reports times to user space in hundredths of a second on every architecture that we build for.
+/// Linux reports times to user space in hundredths of a second on every supported architecture.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Now, as start times are told. What is asked before a spawn is never later than the new process's start time.
+/// The current time in the unit of start times. A value read before a spawn is never later than the new process's start time.
 pub fn ticks_now() -> u64 {
     #[cfg(target_os = "linux")]
     if let Ok(time) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) {
@@ -168,15 +168,15 @@ pub fn start_time(pid: i32) -> Option<u64> {
     parse_stat(&stat).map(|entry| entry.identity.start_time)
 }
 
-/// Whether a process of this number is alive and has been for at least `age` (give or take two seconds). Without a process
-/// table only whether there is one.
+/// Whether a process with this number has been alive for at least `age` (give or take two seconds). Without a process table:
+/// whether there is such a process.
 pub fn was_alive_for(pid: i32, age: Duration) -> bool {
     if let Some(start) = start_time(pid) {
         let alive_for = Duration::from_millis(ticks_now().saturating_sub(start) * 1000 / TICKS_PER_SECOND);
         return alive_for + Duration::from_secs(2) >= age;
     }
     let has_table = start_time(std::process::id().cast_signed()).is_some();
-    // EPERM: there is such a process, of another user.
+    // EPERM: there is such a process, but it belongs to another user.
     !has_table && kill(Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
 }
 
@@ -186,7 +186,7 @@ pub fn command_names(pid: i32, word: &str) -> bool {
     words.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
-/// A process's environment as it was when it began; empty where that may not be read.
+/// A process's environment at its start; empty where it may not be read.
 pub fn variables_of(pid: i32) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
@@ -199,10 +199,10 @@ fn io_bytes(pid: i32) -> u64 {
         .sum()
 }
 
-/// A line of /proc/PID/stat; `None` for a zombie. The name in parentheses may hold anything, parentheses too.
+/// Parses a line of /proc/PID/stat; `None` for a zombie. The name in parentheses may contain anything, parentheses too.
 ///
-/// The line is the first thread's. Where that one has ended and others have not, the process is alive: it runs, and until the
-/// last thread is gone it has its files, ports and locks.
+/// The line describes the first thread. Where that thread has ended and others have not, the process is alive: until the last
+/// thread is gone it keeps its files, ports and locks.
 fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
     let text = std::str::from_utf8(stat.get(memchr::memrchr(b')', stat)? + 1..)?).ok()?;
     let pid = std::str::from_utf8(stat.split(|&byte| byte == b' ').next()?).ok()?.parse().ok()?;
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(parse_stat(b"42 (x) S 1"), None);
     }
 
-    /// A process whose first thread has ended and whose second one waits for ever.
+    /// A process whose first thread has ended and whose second thread waits for ever.
     #[cfg(target_os = "linux")]
     fn without_its_first_thread() -> i32 {
         extern "C" fn wait(_: *mut libc::c_void) -> libc::c_int {
@@ -264,7 +264,7 @@ mod tests {
         unsafe {
             let pid = libc::fork();
             if pid == 0 {
-                // Other tests' locks and pipes are not for it to keep open.
+                // The process must not keep other tests' locks and pipes open.
                 libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
                 libc::clone(wait, stack.as_mut_ptr_range().end.cast(), flags, std::ptr::null_mut());
                 libc::syscall(libc::SYS_exit, 0);

@@ -1,5 +1,4 @@
-//! Opening a file that somebody else may have placed: whatever it is by now, opening it neither waits, nor follows a link, nor
-//! reads more than was asked for.
+//! Opens a file that another program may have placed. Opening never waits and never follows a link, and reading is bounded.
 
 use nix::fcntl::OFlag;
 use std::fs::{File, Metadata, OpenOptions};
@@ -7,8 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Never a link, never the process's terminal, and never a wait: a FIFO waits for its other end. `O_NONBLOCK` means nothing to regular
-/// files.
+/// Flags that never open a link, never acquire a controlling terminal and never wait, as opening a FIFO would. `O_NONBLOCK` has
+/// no effect on regular files.
 pub(super) fn open_flags() -> OFlag {
     OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC
 }
@@ -17,14 +16,14 @@ pub(super) fn no_regular_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
-/// Opens a regular file for reading. A FIFO, a device, a directory or a symlink in its place is an error, and at once.
+/// Opens a regular file for reading. Fails at once for a FIFO, a device, a directory or a symlink.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let opened = OpenOptions::new().read(true).custom_flags(open_flags().bits()).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
         Some(nix::libc::ELOOP) => {
             io::Error::new(io::ErrorKind::InvalidInput, "a symlink has taken its place")
         }
-        // A socket, or a FIFO's like: there is nothing to read.
+        // The path names a socket or a FIFO-like file, which can't be read.
         Some(nix::libc::ENXIO) => no_regular_file(),
         _ => error,
     })?;
@@ -35,7 +34,7 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// As [`open_regular`], and no symlink has taken the place of a directory above.
+/// Does the same as [`open_regular`], and fails when a symlink has replaced a directory above the file.
 pub fn open_in_place(path: &Path) -> io::Result<(File, Metadata)> {
     let (file, metadata) = open_regular(path)?;
     if metadata.nlink() == 0 {
@@ -50,7 +49,7 @@ pub fn open_in_place(path: &Path) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Where the open file is, whatever the path leads to by now.
+/// Whether the open file's real path is this path, whatever the path leads to by now.
 #[cfg(target_os = "linux")]
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::fd::AsRawFd;
@@ -62,7 +61,7 @@ fn is_at(_: &File, path: &Path) -> io::Result<bool> {
     Ok(path.canonicalize()? == path)
 }
 
-/// A short text file. Longer ones are an error, not cut: half of it would mean something else.
+/// Reads a short text file. A longer file is an error rather than cut, because half of it would mean something else.
 pub fn read_short_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let (file, metadata) = open_regular(path)?;
     let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, "it is too long");
@@ -70,7 +69,7 @@ pub fn read_short_text(path: &Path, max_bytes: u64) -> io::Result<String> {
         return Err(too_long());
     }
     let mut text = String::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     if file.take(max_bytes + 1).read_to_string(&mut text)? as u64 > max_bytes {
         return Err(too_long());
     }

@@ -1,4 +1,4 @@
-//! A terminal of a program's own: a pair of which the host holds one end, and the program the other.
+//! Pseudo-terminals: the host holds one end, the program the other.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// How much a terminal shows at once.
+/// The size of a terminal in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSize {
     pub columns: u16,
@@ -21,17 +21,17 @@ impl Default for TerminalSize {
     }
 }
 
-/// The host's end. As long as it is open, the program's does not hang up.
+/// The host's end. While it is open, the program's end does not hang up.
 #[derive(Debug)]
 pub struct Terminal(OwnedFd);
 
-/// What a terminal is told the end of input by, unless a program has chosen another character: Ctrl-D.
+/// The character for the end of input, unless the program has set another one: Ctrl-D.
 const END_OF_INPUT: u8 = 4;
 /// The longest name is "/dev/pts/" and a number; macOS has longer ones.
 const NAME_BYTES: usize = 128;
 
 impl Terminal {
-    /// Both ends. The program's is no controlling terminal of anybody's yet.
+    /// Opens both ends. The program's end is not a controlling terminal yet.
     pub fn open(size: TerminalSize) -> io::Result<(Terminal, OwnedFd)> {
         // SAFETY: a call without pointers.
         let master = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
@@ -48,14 +48,14 @@ impl Terminal {
         Ok((terminal, program))
     }
 
-    /// The name of the program's end.
+    /// The path of the program's end.
     pub fn path(&self) -> io::Result<CString> {
         let mut name = [0; NAME_BYTES];
         name_of(self.0.as_raw_fd(), &mut name)?;
         CStr::from_bytes_until_nul(&name).map(CStr::to_owned).map_err(io::Error::other)
     }
 
-    /// The program's foreground group is told by SIGWINCH.
+    /// Sets the size. The system sends SIGWINCH to the program's foreground group.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
         let size = libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the descriptor lives for the call, which reads one winsize.
@@ -63,8 +63,8 @@ impl Terminal {
         Errno::result(set).map(drop).map_err(io::Error::from)
     }
 
-    /// The character that ends the input right now. `None` while it would only be shown: it ends nothing where no lines are put
-    /// together, unless the program reads keys by itself, which then shows them by itself too.
+    /// The character that currently means end of input. `None` when line mode is off and echo is on: the character would only be
+    /// echoed. When both are off, the program reads single keys by itself and gets the character.
     pub fn end_of_input(&self) -> Option<u8> {
         // SAFETY: zeroed bytes are a valid termios, which the call only writes to.
         let mut settings: libc::termios = unsafe { std::mem::zeroed() };
@@ -87,7 +87,7 @@ impl Terminal {
 
 #[cfg(target_os = "linux")]
 fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
-    // SAFETY: the system writes at most so many bytes, a NUL among them.
+    // SAFETY: the system writes at most this many bytes, including a NUL.
     match unsafe { libc::ptsname_r(master, name.as_mut_ptr().cast(), NAME_BYTES - 1) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
@@ -96,7 +96,7 @@ fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
-    // The name is in memory that the next caller overwrites.
+    // The name is in memory that the next call overwrites.
     static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _held = crate::lock::lock(&ONE_AT_A_TIME);
     // SAFETY: the descriptor lives; what is returned is null, or text that stays as it is until the lock is given back.
@@ -130,7 +130,7 @@ mod tests {
         program.read_to_string(&mut typed).expect("an end");
         assert_eq!(typed, "hi\n");
         program.write_all(b"shown\n").expect("printed");
-        // What was typed is shown too, as in any terminal.
+        // The terminal echoes the input.
         let mut shown = [0; b"hi\r\nshown\r\n".len()];
         host.read_exact(&mut shown).expect("text");
         assert_eq!(String::from_utf8_lossy(&shown), "hi\r\nshown\r\n");

@@ -1,22 +1,22 @@
-//! PURE: what waits for the disk, in the order in which it came.
+//! PURE: the data that waits for the disk, in its original order.
 
 use std::mem::take;
 
-/// Where a piece belongs.
+/// The file that a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
     Stdout,
     Stderr,
     /// Whole lines of JSON.
     Events,
-    /// Words for `times`: `pid 42`.
+    /// Entries for `times`, such as `pid 42`.
     Note,
 }
 
 impl Channel {
     pub(super) const ALL: [Channel; 4] = [Channel::Stdout, Channel::Stderr, Channel::Events, Channel::Note];
 
-    /// The file, and the word in `times`.
+    /// The name of the file, and of the channel in `times`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Channel::Stdout => "stdout",
@@ -27,21 +27,21 @@ impl Channel {
     }
 }
 
-/// So much may wait before the run is held back.
+/// A run is held back once this many bytes wait.
 pub(super) const FULL: usize = 4 << 20;
-/// So much at most: what a run reads at its end whatever its readers' pace has room in between.
+/// Most bytes that may wait. The margin above `FULL` takes what a run reads at its end without regard to slow readers.
 const MOST: usize = 16 << 20;
-/// A piece counts for this much beside its bytes.
+/// Added to each piece's length to account for the piece itself.
 const PIECE: usize = 16;
 
-/// A piece of what came: its bytes stand in [`Batch::bytes`], one piece behind the other.
+/// A piece of data. Its bytes are in [`Batch::bytes`], one piece after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub channel: Channel,
-    /// Since the start of the record.
+    /// Time since the start of the record.
     pub ms: u64,
     pub length: usize,
-    /// Bytes of the channel that were left out right before it.
+    /// Bytes of the channel that were left out right before this piece.
     pub left_out: u64,
 }
 
@@ -55,12 +55,12 @@ pub(super) struct Batch {
 pub(super) struct Buffer {
     batch: Batch,
     left_out: [u64; 4],
-    /// Taken by the writer and not yet written.
+    /// Weight of the data that the writer has taken and not yet written.
     in_flight: usize,
 }
 
 impl Buffer {
-    /// What doesn't fit is left out, and counted.
+    /// Adds a piece. Data that does not fit is left out and counted.
     pub(super) fn push(&mut self, channel: Channel, ms: u64, bytes: &[u8]) {
         if self.weight() + bytes.len() > MOST {
             self.left_out[channel as usize] += bytes.len() as u64;
@@ -68,7 +68,7 @@ impl Buffer {
         }
         let left_out = take(&mut self.left_out[channel as usize]);
         self.batch.bytes.extend_from_slice(bytes);
-        // What comes within one millisecond is one piece: a program that prints byte by byte makes no more of them than that.
+        // Data of the same millisecond is joined into one piece, so that a program that prints byte by byte does not create many.
         if let Some(last) = self.batch.pieces.last_mut()
             && (last.channel, last.ms, left_out) == (channel, ms, 0)
             && channel != Channel::Note
@@ -79,7 +79,7 @@ impl Buffer {
         self.batch.pieces.push(Piece { channel, ms, length: bytes.len(), left_out });
     }
 
-    /// What was left out at the very end gets a piece of its own.
+    /// Data that was left out at the very end gets a piece of its own.
     pub(super) fn close(&mut self, ms: u64) {
         for channel in Channel::ALL {
             let left_out = take(&mut self.left_out[channel as usize]);
@@ -97,7 +97,7 @@ impl Buffer {
         self.weight() >= FULL
     }
 
-    /// Worth a flush before its time.
+    /// Whether there is enough data for an early flush.
     pub(super) fn is_large(&self) -> bool {
         self.batch.bytes.len() >= FULL / 4
     }
@@ -111,7 +111,7 @@ impl Buffer {
         take(&mut self.batch)
     }
 
-    /// What was taken is on the disk, or given up.
+    /// The data that was taken has been written or given up.
     pub(super) fn written(&mut self) {
         self.in_flight = 0;
     }

@@ -1,8 +1,9 @@
-//! The files of a record, as the writer's thread has them: secrets go, the caps hold, every piece gets its line in `times`.
+//! The files of a record, on the writer's thread: secrets are redacted, sizes are capped, and every piece gets its line in
+//! `times`.
 //!
-//! The program on record may be able to write the record's folder, so the folder is held by its descriptor (`os::HeldFolder`), and
-//! nothing is opened by a path. Files are opened for each flush and closed after it: a record costs a run one descriptor. A file has to
-//! be the one that the first flush made; anything else in its place ends the record, and is told.
+//! The recorded program may be able to write to the record's folder. So the folder is held by its descriptor (`os::HeldFolder`),
+//! and no file is opened by a path. Files are opened for each flush and closed after it, so a record costs a run one descriptor.
+//! A file has to be the one that the first flush created. Any other file in its place ends the record with an error.
 
 use super::buffer::{Batch, Channel, Piece};
 use super::folder::write_json;
@@ -15,21 +16,21 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-/// Of what is printed past the cap, the end is written when the run is over.
+/// Bytes kept of the end of a channel's output past the cap. They are written when the run is over.
 const TAIL_BYTES: usize = 1 << 20;
-/// Lines of `times` that are kept: past it the output goes on without.
+/// Longest `times` file. Past it the output goes on without times.
 const MAX_TIMES_BYTES: u64 = 32 << 20;
 
 #[derive(Debug)]
 pub(super) struct Files {
     folder: Arc<HeldFolder>,
     redactor: Redactor,
-    /// By channel; of `times` the first is its own.
+    /// The output files by channel. The entry of `Note` is the `times` file itself.
     outputs: [Output; 4],
     max_bytes: u64,
     left_out: u64,
     problem: Option<String>,
-    /// What a test's disk does before it writes.
+    /// A hook that tests run before each write to the disk.
     #[cfg(test)]
     pub(super) disk: Option<fn() -> io::Result<()>>,
 }
@@ -39,11 +40,11 @@ struct Output {
     redactor: Redactor,
     written: u64,
     tail: VecDeque<u8>,
-    /// Past the cap, the tail among them.
+    /// Bytes past the cap, including those of the tail.
     cut: u64,
-    /// To be appended by this flush.
+    /// Text to be appended by this flush.
     text: Vec<u8>,
-    /// Its file, once that was made.
+    /// Identity of the file, once it was created.
     file: Option<FileIdentity>,
 }
 
@@ -69,7 +70,7 @@ impl Files {
         }
     }
 
-    /// Appends what came. A fault is remembered, and nothing is written any more but the end.
+    /// Appends a batch. A failure is remembered, and nothing more is written except the end.
     pub(super) fn append(&mut self, batch: &Batch) {
         let mut at = 0;
         let mut times = String::new();
@@ -96,7 +97,7 @@ impl Files {
         }
         let clean = output.redactor.push(bytes);
         let length = output.take(&clean, max_bytes);
-        // Events have their times in themselves.
+        // Events contain their own times.
         if length > 0 && piece.channel != Channel::Events {
             let _ = writeln!(times, "{ms} {name} {length}");
         }
@@ -115,7 +116,7 @@ impl Files {
         }
     }
 
-    /// The output first: `times` never tells of more than there is.
+    /// Writes the output first, so that `times` never refers to more than there is.
     fn write(&mut self, times: &str) -> io::Result<()> {
         #[cfg(test)]
         if let Some(disk) = self.disk {
@@ -136,7 +137,7 @@ impl Files {
         Ok(())
     }
 
-    /// Writes the end, with what became of the record in it.
+    /// Writes `end.json`, including the outcome of the record itself.
     pub(super) fn end(&mut self, mut end: Value, ms: u64) -> RecordFacts {
         let mut times = String::new();
         for channel in [Channel::Stdout, Channel::Stderr, Channel::Events] {
@@ -179,7 +180,7 @@ impl Files {
     }
 }
 
-/// Behind what the file holds. The first time it is made.
+/// Appends to a file, which is created the first time.
 fn append(folder: &HeldFolder, name: &str, made: &mut Option<FileIdentity>, bytes: &[u8]) -> io::Result<()> {
     let mut file = match *made {
         Some(identity) => folder.append_to(name, identity)?,
@@ -193,10 +194,10 @@ fn append(folder: &HeldFolder, name: &str, made: &mut Option<FileIdentity>, byte
 }
 
 impl Output {
-    /// Takes what there is room for, the rest goes into the tail. Returns how much is to be appended.
+    /// Takes the bytes that there is room for; the rest goes into the tail. Returns how many are to be appended.
     fn take(&mut self, bytes: &[u8], max_bytes: u64) -> usize {
         let room = usize::try_from(max_bytes.saturating_sub(self.written)).unwrap_or(usize::MAX);
-        // Once something was left out, what follows stands behind it.
+        // Once something was left out, all further output goes into the tail.
         let now = if self.cut > 0 { 0 } else { bytes.len().min(room) };
         self.text.extend_from_slice(&bytes[..now]);
         self.written += now as u64;
@@ -208,8 +209,8 @@ impl Output {
         now
     }
 
-    /// The end of what was cut, from the beginning of a line on, behind a line that says what is missing. How much is missing, and how
-    /// much is appended.
+    /// Appends the end of the output that was cut, from the beginning of a line on, after a line that says how much is missing.
+    /// Returns the missing and the appended number of bytes.
     fn append_tail(&mut self, is_json: bool) -> (u64, usize) {
         if self.cut == 0 {
             return (0, 0);

@@ -1,4 +1,4 @@
-//! A record's folder: made, named, and read again. Everything here blocks.
+//! A record's folder: creating, naming and reading it. All functions here block.
 
 use super::spec::{Place, RecordSpec};
 use super::stamp::{epoch_ms, utc};
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// The largest `run.json` or `end.json` that is read: a prompt may be long.
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
-/// Makes the folder and writes what it begins with. INVALID_OPTION where that can't be done.
+/// Creates the folder and writes `run.json`. INVALID_OPTION where that fails.
 pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error> {
     let contained = ContainedFolders::of(spec.contained.iter().map(PathBuf::as_path));
     let (path, folder) = match &spec.place {
@@ -48,30 +48,30 @@ fn make_below(parent: &HeldFolder) -> io::Result<HeldFolder> {
     Err(last)
 }
 
-/// All of it or nothing: a reader never finds half of it.
+/// Writes the file atomically: a reader never finds half of it.
 pub(super) fn write_json(folder: &HeldFolder, name: &str, value: &Value) -> io::Result<()> {
     folder.put(name, format!("{value:#}\n").as_bytes())
 }
 
-/// One of a record's files of JSON; `None` when there is none that could be read.
+/// Reads one of a record's JSON files; `None` when it is missing or unreadable.
 pub fn read_json(folder: &Path, name: &str) -> Option<Value> {
     let folder = HeldFolder::open(folder, &ContainedFolders::default()).ok()?;
     serde_json::from_slice(&folder.read(name, MAX_JSON_BYTES).ok()?).ok()
 }
 
-/// Why a record has no end.
+/// The reason why a record has no end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// Its host is alive: it is being written.
+    /// Its host is alive: the record is being written.
     Running,
-    /// Its host is gone: it was killed, or ended without waiting.
+    /// Its host is gone: it was killed, or ended without waiting for the record.
     HostGone,
-    /// Its host is, or was, of another machine, boot or container.
+    /// Its host belongs to another machine, boot or container.
     Elsewhere,
 }
 
 impl Unfinished {
-    /// By what `run.json` says.
+    /// The reason, determined from `run.json`.
     pub fn of(start: &Value) -> Unfinished {
         Unfinished::by_host(start["host"]["id"].as_str())
     }

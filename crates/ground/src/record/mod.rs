@@ -1,14 +1,15 @@
-//! On record: a folder that keeps what ran, all it printed and when, and how it ended. docs/record.md has the files.
+//! Records: a folder that keeps what ran, all its output with times, and its end. docs/record.md describes the files.
 //!
-//! [`Record::create`] makes the folder and its `run.json` before anything is started: a place that can't be written is told then.
-//! From there on the run pushes what it reads into a bounded buffer ([`buffer`]); one task a record ([`writer`]) takes it to the disk
-//! every [`FLUSH`], on a thread where it may block. Secrets are taken out there. [`Record::finish`] hands over the end; a record that
-//! is dropped without one says that it was let go.
+//! [`Record::create`] makes the folder and its `run.json` before the program is started, so that a folder that can't be written
+//! is reported then. From then on the run pushes the output that it reads into a bounded buffer ([`buffer`]). One task per record
+//! ([`writer`]) writes it to the disk every [`FLUSH`], on a thread where it may block. Secrets are redacted there.
+//! [`Record::finish`] writes the end. A record that is dropped without it notes that it was abandoned.
 //!
-//! - Never on the JavaScript thread, and no disk is waited for by a run for longer than [`HOLDS_AT_MOST`] in all: a full buffer holds the
-//!   program back as a slow reader does; when that is used up, what doesn't fit is left out, counted and told.
-//! - A disk that fails is told once; the run goes on without.
-//! - What was pushed is in the files [`FLUSH`] later, even when this process is killed then.
+//! - Recording never runs on the JavaScript thread. A run waits for the disk for at most [`HOLDS_AT_MOST`] in total: a full
+//!   buffer slows the program down as a slow reader does. Once that time is used up, data that doesn't fit is left out, counted
+//!   and reported.
+//! - A failing disk is reported once; the run goes on without the record.
+//! - Pushed data is in the files [`FLUSH`] later, even when this process is killed then.
 
 mod buffer;
 mod files;

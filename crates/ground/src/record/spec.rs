@@ -1,4 +1,4 @@
-//! Where a record goes and what it begins with; and what is said of it at the end. Defaults live here, once.
+//! The options of a record, its place, and the facts about it at the end. Defaults are defined here and nowhere else.
 
 use crate::os::HeldFolder;
 use crate::redaction::Secret;
@@ -7,28 +7,28 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A record that is wanted.
+/// The options of a record.
 #[derive(Clone, Debug)]
 pub struct RecordSpec {
     pub place: Place,
-    /// Taken out of everything that is written.
+    /// Strings that are redacted in everything that is written.
     pub secrets: Vec<Secret>,
-    /// The most that is kept in each file of output; what is printed past it is left out, but for its end.
+    /// Most bytes kept in each file of output. Output past the limit is left out, except for its end.
     pub max_bytes: u64,
-    /// What `run.json` says besides what the run itself knows.
+    /// Fields for `run.json` beside those of the run itself.
     pub facts: Map<String, Value>,
-    /// Folders that the program on record, or one before it, can write: no link below them leads to the record.
+    /// Folders that the recorded program, or an earlier one, can write to. Links below them are not followed to the record.
     pub contained: Vec<PathBuf>,
 }
 
 /// The folder of a record.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// A new one in here, named by the time.
+    /// A new folder in this one, named by the time.
     Below(PathBuf),
-    /// This one, which is not there yet.
+    /// This folder, which must not exist yet.
     At(PathBuf),
-    /// Below the folder of another record.
+    /// A folder inside the folder of another record.
     Within(Arc<HeldFolder>, PathBuf),
 }
 
@@ -46,14 +46,14 @@ impl RecordSpec {
     }
 }
 
-/// What became of a record.
+/// Facts about a record at its end.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordFacts {
     pub folder: String,
-    /// Printed or told, and not in the files: past `maxRecordBytes`, or the disk could not follow.
+    /// Bytes that are not in the files: past `maxRecordBytes`, or the disk was too slow.
     pub left_out_bytes: u64,
-    /// Why the record is not whole.
+    /// The reason why the record is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

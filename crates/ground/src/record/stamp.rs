@@ -1,4 +1,4 @@
-//! PURE: a moment as the text that people and `ls` sort by.
+//! PURE: times as text that people read and `ls` sorts.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ pub fn utc(epoch_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{:02}.{:03}Z", ms / 1000 % 60, ms % 1000)
 }
 
-/// The date so many days after 1970-01-01, counted in years that begin in March, so that the leap day is the last one.
+/// The date this many days after 1970-01-01. Years are counted from March, so that the leap day is the last one.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

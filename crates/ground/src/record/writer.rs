@@ -1,4 +1,4 @@
-//! A record's handle, and the task that takes what it is given to the disk.
+//! A record's handle, and the task that writes its data to the disk.
 
 use super::buffer::{Buffer, Channel};
 use super::files::Files;
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::time::Sleep;
 
-/// What was pushed is on its way to the disk after so long.
+/// Pushed data is written to the disk after at most this time.
 pub const FLUSH: Duration = Duration::from_millis(100);
-/// So long a full buffer may hold a run back, in all.
+/// Longest time in total that a full buffer may hold a run back.
 pub const HOLDS_AT_MOST: Duration = Duration::from_secs(2);
-/// The end of a run waits so long for a disk that does not take its record.
+/// Longest time that the end of a run waits for a disk that does not accept its record.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// A record that is being written. The writer task ends with it.
@@ -33,7 +33,7 @@ pub struct Record {
     files: Option<Files>,
     facts: watch::Receiver<Option<RecordFacts>>,
     publish: Option<watch::Sender<Option<RecordFacts>>>,
-    /// Left of what a full buffer may hold the run back.
+    /// The remaining time that a full buffer may hold the run back.
     may_hold: Duration,
     held: Option<Held>,
 }
@@ -46,7 +46,7 @@ struct Held {
 #[derive(Default)]
 struct WriterState {
     state: Mutex<State>,
-    /// Something came, and something that should not wait.
+    /// Wakes the writer for new data, and for data that should be written soon.
     news: Notify,
     urgent: Notify,
     room: AtomicWaker,
@@ -68,7 +68,7 @@ impl Record {
     /// Makes the folder and writes `run.json`. Blocks. Nothing else is written before [`Record::begin`].
     ///
     /// # Errors
-    /// `INVALID_OPTION` where nothing can be written.
+    /// `INVALID_OPTION` where the folder can't be written.
     pub fn create(spec: &RecordSpec, mut start: Map<String, Value>) -> Result<Self, Error> {
         let redactor = Redactor::new(spec.secrets.iter().cloned());
         start.extend(spec.facts.clone());
@@ -88,7 +88,7 @@ impl Record {
         })
     }
 
-    /// Times count from here. Starts the writer; call it within tokio.
+    /// Starts the clock of the record and its writer. Must be called within tokio.
     pub fn begin(&mut self, at: Instant) {
         self.begun = at;
         if let (Some(files), Some(publish)) = (self.files.take(), self.publish.take()) {
@@ -101,7 +101,7 @@ impl Record {
         self.folder.path()
     }
 
-    /// For the records below it.
+    /// The record's folder, for records inside it.
     pub fn folder(&self) -> Arc<HeldFolder> {
         self.folder.clone()
     }
@@ -118,14 +118,14 @@ impl Record {
         }
     }
 
-    /// Since the start.
+    /// Milliseconds since the start.
     pub fn ms(&self) -> u64 {
         self.begun.elapsed().as_millis() as u64
     }
 
-    /// Ready when there is room for more, or when the run has waited long enough for it.
+    /// Ready when there is room for more data, or when the run has waited long enough for it.
     pub fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Before the look: the room may come between the two.
+        // Register before the check, so that room made in between is noticed.
         self.shared.room.register(context.waker());
         if !self.shared.state().buffer.is_full() {
             if let Some(held) = self.held.take() {
@@ -149,12 +149,12 @@ impl Record {
         until
     }
 
-    /// Whether it holds its run back right now.
+    /// Whether the record holds its run back right now.
     pub fn holds(&self) -> bool {
         self.held.is_some()
     }
 
-    /// The last word; resolves when it is on the disk, or after a moment without.
+    /// Ends the record. Resolves when the end is on the disk, or after a short time without success.
     pub async fn finish(mut self, end: Value) -> RecordFacts {
         self.end(end);
         let mut facts = self.facts.clone();
@@ -188,14 +188,14 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // A runtime that is going down takes no task any more; then the record stays as it is, without an end.
+        // A tokio runtime that is shutting down takes no task. Then the record stays without an end.
         if tokio::runtime::Handle::try_current().is_ok() {
             self.end(json!({ "error": { "code": "PROCESS_LOST", "message": "the task that watched the run ended before the run" } }));
         }
     }
 }
 
-/// The writer's life: a flush as long as something comes, the end last.
+/// The writer's task: it flushes as long as data comes, and writes the end last.
 async fn write(
     shared: Arc<WriterState>,
     folder: String,
@@ -229,7 +229,7 @@ async fn write(
                 publish.send_replace(facts);
                 return;
             }
-            // No thread: the record is as far as it came, and says so by having no end.
+            // No thread is available. The record stays as it is, and the missing end shows that it is incomplete.
             Err(error) => {
                 let problem = Some(format!("the system refused a thread to write the record: {error}"));
                 publish.send_replace(Some(RecordFacts { folder, left_out_bytes: 0, problem }));
@@ -337,7 +337,7 @@ mod tests {
     async fn a_disk_that_hangs_holds_a_run_back_as_long_as_it_may_and_no_longer() {
         let folder = tempfile::tempdir().unwrap();
         let start = Map::new();
-        // Never begun: nobody takes anything out of its buffer.
+        // This record is never begun, so no task empties its buffer.
         let mut record = Record::create(&RecordSpec::new(Place::Below(folder.path().into())), start).unwrap();
         record.push(Channel::Stdout, &vec![0; super::super::buffer::FULL]);
         let begun = tokio::time::Instant::now();

@@ -1,6 +1,6 @@
-//! PURE: where in a text which of many words begin, in time that grows with the text alone, however many words there are and
-//! whatever they are. (Aho and Corasick's automaton, twice: backwards it tells at each place the longest word that begins there;
-//! forwards it tells which words the end of the text may be the beginning of.)
+//! PURE: finds which of many words begin where in a text. The time grows with the length of the text only, whatever the number of
+//! words. The module uses Aho and Corasick's automaton twice. Backwards it gives the longest word that begins at each position.
+//! Forwards it finds the words that may begin at the end of the text.
 
 use std::ops::Range;
 
@@ -11,16 +11,16 @@ pub(super) struct Words {
     longest: usize,
 }
 
-/// What was found in a text.
+/// The words found in a text.
 pub(super) struct Found {
-    /// From the left, none within another, at each place the longest.
+    /// Ranges from left to right without overlap. At each position the longest word counts.
     pub(super) words: Vec<Range<usize>>,
-    /// From here on what follows the text decides. Its length, when it is the end.
+    /// The position from which on later text decides. It is the text's length at the end of the stream.
     pub(super) decided: usize,
 }
 
 impl Words {
-    /// Empty words are nowhere.
+    /// Empty words are ignored.
     pub(super) fn new(words: impl IntoIterator<Item = Vec<u8>>) -> Words {
         let mut words: Vec<Vec<u8>> = words.into_iter().filter(|word| !word.is_empty()).collect();
         let longest = words.iter().map(Vec::len).max().unwrap_or(0);
@@ -33,10 +33,10 @@ impl Words {
         self.longest == 0
     }
 
-    /// `ended`: nothing follows the text.
+    /// `ended`: no text follows.
     pub(super) fn find(&self, text: &[u8], ended: bool) -> Found {
         let open = if ended { Vec::new() } else { self.open_at_the_end(text) };
-        // Places and lengths, from the right.
+        // Positions and lengths, from right to left.
         let mut begins = Vec::new();
         let mut state = ROOT;
         for (at, byte) in text.iter().enumerate().rev() {
@@ -50,7 +50,7 @@ impl Words {
         let mut open = open.into_iter().peekable();
         let mut at = 0;
         for (begin, length) in begins.into_iter().rev().chain([(text.len(), 0)]) {
-            // A longer word that may still come goes before a shorter one that is there.
+            // A longer word that may still be completed takes precedence over a shorter one that is complete.
             while let Some(undecided) = open.next_if(|undecided| *undecided <= begin) {
                 if undecided >= at {
                     found.decided = undecided;
@@ -65,7 +65,7 @@ impl Words {
         found
     }
 
-    /// The places from which the text is the beginning of a longer word, from the left.
+    /// The positions from which the rest of the text is the beginning of a longer word, from left to right.
     fn open_at_the_end(&self, text: &[u8]) -> Vec<usize> {
         let tail = text.len().saturating_sub(self.longest.saturating_sub(1));
         let mut state = ROOT;
@@ -88,21 +88,21 @@ const ROOT: u32 = 0;
 
 #[derive(Clone, Copy, Default)]
 struct Node {
-    /// The first of the nodes that follow it: they stand side by side, in the order of their bytes.
+    /// Index of the first child node. The children are adjacent and ordered by their bytes.
     first_child: u32,
     children: u16,
-    /// By which it is reached.
+    /// The byte that leads to this node.
     byte: u8,
     depth: u32,
-    /// The longest beginning of a word that what led here ends with, itself aside.
+    /// Index of the node for the longest proper suffix of this node's text that is the beginning of a word.
     fail: u32,
-    /// The length of the longest word that what led here ends with.
+    /// The length of the longest word that is a suffix of this node's text.
     word: u32,
 }
 
 struct Automaton {
     nodes: Vec<Node>,
-    /// Most steps are from the root.
+    /// The children of the root by byte. Most steps start there.
     from_root: Box<[u32; 256]>,
 }
 
@@ -111,7 +111,7 @@ impl Automaton {
         words.sort();
         words.dedup();
         let mut nodes = vec![Node::default()];
-        // The words that pass through each node: side by side, as they are sorted.
+        // The words that pass through each node: they are adjacent, because the words are sorted.
         let mut through = Vec::new();
         through.push(0..words.len());
         let mut at = 0;
@@ -119,7 +119,7 @@ impl Automaton {
             let depth = nodes[at].depth as usize;
             let mut range = through[at].clone();
             if words.get(range.start).is_some_and(|word| word.len() == depth) {
-                // The shortest comes first.
+                // The shortest word comes first.
                 nodes[at].word = nodes[at].depth;
                 range.start += 1;
             }
@@ -139,7 +139,7 @@ impl Automaton {
         automaton
     }
 
-    /// Nodes stand in the order of their depth: where a shorter one leads is known before it is asked for.
+    /// Nodes are ordered by depth, so the link of a shallower node is known before a deeper one needs it.
     fn link(&mut self) {
         for at in 0..self.nodes.len() {
             let parent = self.nodes[at];

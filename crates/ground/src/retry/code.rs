@@ -1,12 +1,12 @@
-//! Codes, types and names of errors: of the system, of Node, of undici, of the models' servers, and our own. PURE.
+//! Classifies codes, types and names of errors: of the system, Node, undici, the models' servers, and this package. PURE.
 
 use super::kind::ErrorKind::{self, *};
 
-/// What an exact code says (capitals don't count); `None` when it says nothing.
+/// The kind and retry of an exact code (case does not matter); `None` for an unknown code.
 pub fn of_code(code: &str) -> Option<(ErrorKind, bool)> {
     let code = code.to_ascii_uppercase();
     let decided = match code.as_str() {
-        // The system and Node.
+        // Codes of the system and of Node.
         "ECONNRESET"
         | "ECONNREFUSED"
         | "ECONNABORTED"
@@ -46,7 +46,7 @@ pub fn of_code(code: &str) -> Option<(ErrorKind, bool)> {
         | "TIMEOUT" => (Timeout, true),
         "ABORTERROR" | "ABORT_ERR" | "UND_ERR_ABORTED" | "APIUSERABORTERROR" | "ERR_CANCELED"
         | "CANCELLED" => (Aborted, false),
-        // A certificate does not become right by asking again.
+        // A certificate does not become valid by a retry.
         "CERT_HAS_EXPIRED"
         | "CERT_NOT_YET_VALID"
         | "DEPTH_ZERO_SELF_SIGNED_CERT"
@@ -60,7 +60,7 @@ pub fn of_code(code: &str) -> Option<(ErrorKind, bool)> {
         "ERR_INVALID_URL" | "ERR_INVALID_ARG_TYPE" | "ERR_INVALID_ARG_VALUE" | "UND_ERR_INVALID_ARG" => {
             (InvalidRequest, false)
         }
-        // The models' servers.
+        // Codes of the models' servers.
         "AUTHENTICATION_ERROR"
         | "INVALID_API_KEY"
         | "UNAUTHENTICATED"
@@ -95,8 +95,8 @@ pub fn of_code(code: &str) -> Option<(ErrorKind, bool)> {
         | "NOTFOUNDERROR"
         | "UNSUPPORTED_VALUE"
         | "UNKNOWN_PARAMETER" => (InvalidRequest, false),
-        // Our own. What ran out of time in a process, a session or an agent may have had effects: that is not for a
-        // table to repeat.
+        // Codes of this package. A process, a session or an agent that timed out may have had effects, so it is not retried
+        // without the caller's decision.
         "MODEL_TIMED_OUT" | "CONNECTION_TIMED_OUT" => (Timeout, true),
         "MODEL_BAD_RESPONSE" => (Server, true),
         "MODEL_UNREACHABLE" | "RESUME_TRANSIENT" => (Network, true),

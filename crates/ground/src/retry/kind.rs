@@ -1,8 +1,8 @@
-//! PURE: what failures are about.
+//! PURE: the kinds of failures.
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What a failure is about. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
+        /// The cause of a failure. JavaScript sees the text of [`ErrorKind::as_str`] as `error.kind`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $($(#[$doc])* $name,)* }
 
@@ -14,7 +14,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Hands the list to a macro: `binding/error.rs` makes the kinds' JavaScript twin of it.
+        /// Passes the list to a macro. `binding/error.rs` generates the JavaScript enum from it.
         #[macro_export]
         macro_rules! each_error_kind {
             ($make:ident) => { $make! { $($(#[$doc])* $name = $text,)* } };
@@ -39,10 +39,10 @@ kinds! {
     Network = "network",
     /// The server failed.
     Server = "server",
-    /// The key is right, but this is not allowed to it.
+    /// The key is valid, but it does not permit this request.
     Permission = "permission",
     Timeout = "timeout",
-    /// Somebody here wanted it to end.
+    /// The caller ended the operation.
     Aborted = "aborted",
     Unknown = "unknown",
 }
@@ -52,7 +52,7 @@ impl ErrorKind {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
     }
 
-    /// Whether such failures pass by themselves.
+    /// Whether such failures usually pass by themselves.
     pub fn is_transient(self) -> bool {
         use ErrorKind::*;
         matches!(self, RateLimit | Overloaded | Network | Server | Timeout)

@@ -1,8 +1,8 @@
-//! What a message tells people, read by a program: the last resort. PURE.
+//! Classifies a failure by the words of its message: the last resort. PURE.
 
 use super::kind::ErrorKind::{self, *};
 
-/// In this order: "exceeded your quota, see rate limits" is about the quota.
+/// The order matters: "exceeded your quota, see rate limits" is about the quota.
 const PHRASES: &[(ErrorKind, &[&str])] = &[
     (
         ContextLength,
@@ -166,7 +166,7 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
     (Aborted, &["aborted", "cancelled", "canceled"]),
 ];
 
-/// Phrases that stand beside the number of their status.
+/// Reason phrases that appear beside the number of their status.
 const REASONS: &[(u16, &str)] = &[
     (400, "bad request"),
     (401, "unauthorized"),
@@ -192,7 +192,7 @@ const REASONS: &[(u16, &str)] = &[
     (529, "overloaded"),
 ];
 
-/// The kind that the message speaks of, in whole words.
+/// The kind that the message names, in whole words.
 pub fn of_words(message: &str) -> Option<ErrorKind> {
     let message = message.to_ascii_lowercase();
     PHRASES
@@ -201,7 +201,7 @@ pub fn of_words(message: &str) -> Option<ErrorKind> {
         .map(|(kind, _)| *kind)
 }
 
-/// Whether the phrase stands in the text with no letter or digit right before or behind it.
+/// Whether the phrase is in the text with no letter or digit right before or after it.
 fn holds(text: &str, phrase: &str) -> bool {
     text.match_indices(phrase).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -234,7 +234,7 @@ pub fn status_in(message: &str) -> Option<u16> {
     None
 }
 
-/// No part of a word, of a decimal number or of a longer one.
+/// Whether the number is not part of a word, of a decimal number or of a longer number.
 fn stands_alone(before: &str, behind: &str) -> bool {
     let glued = |character: char| character.is_alphanumeric() || character == '_' || character == '%';
     let mut after = behind.chars();
@@ -267,7 +267,7 @@ fn is_called_status(before: &str, status: u16, behind: &str) -> bool {
     {
         return true;
     }
-    // Weaker words count where nothing else is counted: "API error: 500 {...", not "error: 500 tokens".
+    // Weaker words count only at the end of a clause: "API error: 500 {...", not "error: 500 tokens".
     let ends_here = reason.is_empty()
         || behind.starts_with([':', ')', ']', ',', '.', ';', '\n', '"'])
         || reason.starts_with(['{', '<']);

@@ -5,12 +5,12 @@ use std::fmt::{Debug, Write};
 use std::time::SystemTime;
 use tracing::field::{Field, Visit};
 
-/// Whose number it is.
+/// The field that holds the owner's number.
 const ID: &str = "id";
-/// What `tracing` calls the words behind the fields.
+/// The field in which `tracing` passes the message.
 const MESSAGE: &str = "message";
 
-/// The fields of an event, as they are told.
+/// The fields of an event as text.
 #[derive(Default)]
 pub(super) struct Line {
     id: String,
@@ -25,7 +25,7 @@ impl Line {
     }
 
     fn put(&mut self, field: &Field, value: impl std::fmt::Display) {
-        // Writing into a string does not fail.
+        // Writing to a string can't fail.
         let _ = match field.name() {
             ID => write!(self.id, "{value}"),
             MESSAGE => write!(self.message, "{value}"),

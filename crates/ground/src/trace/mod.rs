@@ -1,13 +1,15 @@
-//! What the owners of runs, turns and sessions heard and decided, told on stderr for a bug report: `SHEEPDOG_LOG=debug`.
+//! A log of the events and decisions of runs, turns and sessions, written to stderr for bug reports: `SHEEPDOG_LOG=debug`.
 //!
-//! An owner says it by [`debug`] or [`trace`] with one of the targets [`RUN`], [`TURN`], [`SESSION`] and its own [`number`]. Off, which is the
-//! default, that is the load of one atomic: nothing is evaluated, nothing is built. On ([`install`]), a [`Teller`] makes a line of it and
-//! hands it to the `pen`, whose thread alone waits for stderr: a reader that is gone or blocked costs lines, never an owner's time.
+//! A run, turn or session logs with [`debug`] or [`trace`] under one of the targets [`RUN`], [`TURN`], [`SESSION`] and with its
+//! own [`number`]. Off, which is the default, a log statement costs the load of one atomic: no argument is evaluated. When the
+//! log is on ([`install`]), a [`Teller`] formats a line and hands it to the `pen`. Only the pen's thread waits for stderr: a
+//! reader that is gone or blocked costs lines, never the time of a run.
 //!
-//! **No text of others**: an owner says numbers, words of ours, codes of errors. What a program printed, an agent answered or a caller
-//! passed (prompts, arguments, values, paths) is never said, so no secret can be in it.
+//! **No foreign text**: log statements contain numbers, fixed words and codes of errors. The output of a program, the answers of
+//! an agent and the values of a caller (prompts, arguments, paths) are never logged, so a line can't contain a secret.
 //!
-//! Other crates of the addon speak to `tracing` too, of headers among others: what doesn't have a target of ours isn't heard.
+//! Other crates in the addon use `tracing` too, for HTTP headers among other things. Events without one of these targets are
+//! ignored.
 
 mod line;
 mod pen;
@@ -22,7 +24,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Begins every target of ours, and no path of a module.
+/// Prefix of every target of this package. No module path begins with it.
 const OURS: &str = "sheepdog ";
 pub const RUN: &str = "sheepdog run";
 pub const TURN: &str = "sheepdog turn";
@@ -30,13 +32,13 @@ pub const SESSION: &str = "sheepdog session";
 
 const VARIABLE: &str = "SHEEPDOG_LOG";
 
-/// What one owner is called by; no two of a process have the same.
+/// A number for a run, turn or session, unique within the process.
 pub fn number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Looks at the environment, once, when the addon is loaded. A thread that the system refuses is no reason not to work.
+/// Reads the environment once, when the addon is loaded. If the system refuses the log's thread, the addon works without a log.
 pub fn install() {
     let Some(wanted) = std::env::var_os(VARIABLE) else { return };
     let level = level_of(&wanted.to_string_lossy());
@@ -50,14 +52,14 @@ pub fn install() {
             let _ = tracing::subscriber::set_global_default(Teller { level, pen });
         }
         Ok(None) => {}
-        // Its value is nobody's business either.
+        // The variable's value is not logged either.
         Err(()) => {
             pen.write(format!("{VARIABLE}: expected \"debug\", \"trace\" or \"off\"; nothing is logged\n"))
         }
     }
 }
 
-/// `None` is off.
+/// `None`: the log is off.
 fn level_of(wanted: &str) -> Result<Option<Level>, ()> {
     match wanted.trim().to_ascii_lowercase().as_str() {
         "" | "off" => Ok(None),
@@ -87,7 +89,7 @@ impl Subscriber for Teller {
         self.pen.write(line.text(SystemTime::now(), event.metadata().target()));
     }
 
-    // There are no spans of ours.
+    // This package uses no spans.
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)

@@ -1,4 +1,4 @@
-//! The thread that writes the log, and waits for whoever reads it.
+//! The thread that writes the log and waits for stderr's reader.
 
 use crate::os::at_exit;
 use std::io::{self, ErrorKind, Write};
@@ -8,20 +8,20 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Lines that wait for a slow reader; more are left out, and counted. About a megabyte.
+/// Lines that may wait for a slow reader. Further lines are left out and counted. About a megabyte.
 const MOST_LINES: usize = 8192;
-/// A pipe that another of its users made non-blocking is asked again after so long.
+/// Pause before the next write to a full pipe that another of its users made non-blocking.
 const FULL_PIPE: Duration = Duration::from_millis(5);
-/// The end of this process waits so long for the last lines.
+/// Longest time that the end of this process waits for the last lines.
 const LAST_LINES: Duration = Duration::from_millis(250);
 
-/// What the thread and those who write know of each other.
+/// The state that the log's thread shares with the callers.
 #[derive(Default)]
 struct Desk {
     /// Lines handed over and not yet written.
     waiting: AtomicU64,
     left_out: AtomicU64,
-    /// Nobody will ever read it.
+    /// The reader is gone for good.
     is_closed: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ impl Pen {
         Ok(Pen { lines, desk })
     }
 
-    /// Never waits.
+    /// Hands a line over. Never waits.
     pub(super) fn write(&self, line: String) {
         self.desk.waiting.fetch_add(1, Ordering::AcqRel);
         if self.lines.try_send(line).is_err() {
@@ -50,7 +50,7 @@ impl Pen {
         }
     }
 
-    /// A host that ends right after its last run wants to know how that went.
+    /// Makes the end of this process wait for the last lines, so that the log of the last run is complete.
     pub(super) fn finish_at_exit(&self) {
         if OWN.set(self.desk.clone()).is_ok() {
             at_exit(wait_for_last_lines);
@@ -58,7 +58,7 @@ impl Pen {
     }
 }
 
-/// Of the pen that this process's end waits for.
+/// The state of the pen that the end of this process waits for.
 static OWN: OnceLock<Arc<Desk>> = OnceLock::new();
 
 extern "C" fn wait_for_last_lines() {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// A reader that takes nothing until it is allowed to, and then in pieces; its pipe is full now and then.
+    /// A reader that does not read until it is allowed to, and then reads in pieces. Its pipe is full now and then.
     struct SlowReader {
         allowed: mpsc::Receiver<()>,
         taken: mpsc::Sender<Vec<u8>>,
@@ -134,7 +134,7 @@ mod tests {
         let (allow, allowed) = mpsc::channel();
         let (taken, takes) = mpsc::channel();
         let pen = Pen::start(SlowReader { allowed, taken, asked: 0 }).unwrap();
-        // Would hang here if it waited.
+        // This loop would hang here if writing waited.
         for number in 0..MOST_LINES + 10 {
             pen.write(format!("{number}\n"));
         }

@@ -17,7 +17,7 @@ const HELLO_WITHIN: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     pub token: Option<String>,
-    /// `None`: no limit.
+    /// Connecting takes at most this long. `None`: no limit.
     pub connect_timeout: Option<Duration>,
 }
 
@@ -28,10 +28,10 @@ impl Default for ClientOptions {
 }
 
 impl RuntimeClient {
-    /// As [`Connecting::open`].
+    /// Shorthand for [`Connecting::open`].
     ///
     /// # Errors
-    /// The same.
+    /// The same as for [`Connecting::open`].
     pub async fn connect(url: &str, options: ClientOptions) -> Result<RuntimeClient> {
         Connecting::new(url, options).open().await
     }
@@ -50,12 +50,12 @@ impl Connecting {
         Connecting { url: url.into(), options, aborted: watch::Sender::new(false) }
     }
 
-    /// Gives up; the socket is closed. Nothing, once it is open.
+    /// Gives up connecting and closes the socket. Has no effect once the connection is open.
     pub fn abort(&self) {
         self.aborted.send_replace(true);
     }
 
-    /// Nobody waits for it any more.
+    /// The attempt has ended: it succeeded, failed or was given up.
     pub fn is_over(&self) -> bool {
         self.aborted.receiver_count() == 0
     }
@@ -66,11 +66,11 @@ impl Connecting {
     /// `INVALID_OPTION`, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when there is no runtime, `RUNTIME_TIMED_OUT`,
     /// `RUNTIME_ABORTED`.
     pub fn open(&self) -> impl Future<Output = Result<RuntimeClient>> + Send + use<> {
-        // Now, not when it is first polled: from here on somebody waits.
+        // Subscribe now rather than when the future is first polled, so that no abort in between is missed.
         let (connecting, mut aborted) = (self.clone(), self.aborted.subscribe());
         async move {
             let aborted = async {
-                // The sender is part of what we hold: it can't be gone.
+                // `self` holds the sender, so the channel can't be closed.
                 let _ = aborted.wait_for(|aborted| *aborted).await;
             };
             tokio::select! {
@@ -123,7 +123,7 @@ impl Connecting {
     }
 }
 
-/// Nobody was there in time.
+/// The error for a runtime that did not answer within `limit`.
 fn not_answered(limit: Duration) -> Error {
     Error::new(ErrorCode::RuntimeTimedOut, format!("no runtime answered within {} ms", limit.as_millis()))
         .with("timeoutMs", limit.as_millis() as u64)

@@ -1,4 +1,4 @@
-//! What is asked of a session of the client, and what happens in it.
+//! The requests that a caller makes of a client's session, and the events that it receives.
 
 use crate::wire::client_message::{ClientMessage, CommandExecution, Invocation};
 use crate::wire::runtime_message::{
@@ -8,7 +8,7 @@ use ground::error::{Error, ErrorCode, Result};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What happens, in order.
+/// An event of the session, handed out in the order in which things happened.
 #[derive(Clone, Debug)]
 pub enum ClientEvent {
     Assistant {
@@ -21,21 +21,21 @@ pub enum ClientEvent {
         text: String,
         command: String,
     },
-    /// The runtime wants a URL for a file: to be answered or declined.
+    /// The runtime asks for a URL to upload a file to. The caller answers or declines.
     UploadRequested(UploadRequest),
-    /// How an upload went.
+    /// The outcome of an upload.
     Uploaded(UploadResult),
-    /// The last event of a request.
+    /// A request ended. No later event carries its number.
     Ended {
         request: u64,
         outcome: Result<RequestResult>,
     },
-    /// The runtime confirmed the end of the session: all that concerned it came before.
+    /// The runtime confirmed the end of the session. All events of the session came before it.
     Confirmed,
 }
 
 impl ClientEvent {
-    /// About what it takes.
+    /// Approximate size of the event in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         match self {
             ClientEvent::Assistant { text_blocks, .. } => text_blocks.iter().map(String::len).sum(),
@@ -45,7 +45,7 @@ impl ClientEvent {
     }
 }
 
-/// What a request brought home.
+/// The result of a successful request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestResult {
     Agent(AgentResult),
@@ -64,14 +64,14 @@ pub struct SessionEnd {
 #[derive(Clone, Debug)]
 pub struct ClientRequest {
     pub message: RequestMessage,
-    /// `None`: no limit.
+    /// The request is cancelled after this long. `None`: no limit.
     pub timeout: Option<Duration>,
-    /// Between two messages of the runtime. `None`: no limit.
+    /// Longest pause between two messages of the runtime. `None`: no limit.
     pub idle_timeout: Option<Duration>,
 }
 
 impl ClientRequest {
-    /// The clock that has run out before anything is sent: a zero is a deadline that has passed.
+    /// The error of a timeout that has expired before anything is sent: a timeout of zero means a deadline in the past.
     pub(super) fn passed(&self) -> Option<Error> {
         let zero = Some(Duration::ZERO);
         let error = |code, path: &str| {
@@ -85,7 +85,7 @@ impl ClientRequest {
     }
 }
 
-/// What is asked; the id is the session's to give.
+/// The content of a request, without its id: the session assigns that.
 #[derive(Clone, Debug)]
 pub enum RequestMessage {
     Invocation(Box<Invocation>),
@@ -106,7 +106,7 @@ impl RequestMessage {
     }
 }
 
-/// What the handle has the owner task do.
+/// A command from the handle to the owner task.
 pub(super) enum Order {
     Request { request: ClientRequest, reply: oneshot::Sender<Result<u64>> },
     Abort { request: u64 },

@@ -6,7 +6,7 @@ use ground::error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
-/// Text handed out in one batch of events.
+/// Longest text handed out in one batch of events, in bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// A session with a runtime. Dropping the last clone closes the socket.
@@ -26,10 +26,11 @@ pub struct WeakRuntimeClient {
 }
 
 impl WeakRuntimeClient {
-    /// Closes the socket without further ado, from whatever thread.
+    /// Closes the socket without ending the session first. May be called from any thread.
     pub fn abandon(&self) {
         if let Some(orders) = self.orders.upgrade() {
-            // Full only when as many orders are due that the session is not idle: its client is gone all the same.
+            // The queue is full only while the session is busy with earlier orders. The session ends anyway when the client is
+            // dropped.
             let _ = orders.try_send(Order::Close);
         }
     }
@@ -59,29 +60,29 @@ impl RuntimeClient {
 
     /// Stops a request; it ends with `RUNTIME_ABORTED`.
     pub async fn abort(&self, request: u64) {
-        // Fails when the session is over, and the request with it.
+        // Sending fails when the session is over, and then the request is over as well.
         let _ = self.orders.send(Order::Abort { request }).await;
     }
 
     /// Tells the runtime where to put a file.
     pub async fn answer(&self, request: UploadRequest, presigned_url: String, content_type: String) {
-        // Fails when the session is over: nobody uploads any more.
+        // Sending fails when the session is over, and then the runtime no longer uploads.
         let _ = self.orders.send(Order::Answer { request, presigned_url, content_type }).await;
     }
 
     /// Tells the runtime that a file is not taken.
     pub async fn decline(&self, request: UploadRequest, reason: String) {
-        // Fails when the session is over: nobody uploads any more.
+        // Sending fails when the session is over, and then the runtime no longer uploads.
         let _ = self.orders.send(Order::Decline { request, reason }).await;
     }
 
-    /// Whether the runtime numbers its messages and continues the session over another socket. `None` until it has said
-    /// anything.
+    /// Whether the runtime numbers its messages and continues the session over another socket. `None` until the runtime has sent
+    /// something.
     pub fn resumes(&self) -> Option<bool> {
         *self.resumes.borrow()
     }
 
-    /// What happened next, all that is there; empty when nothing will happen any more.
+    /// Waits for the next event and returns all events that are ready. An empty list means that no event will follow.
     pub async fn next_events(&self) -> Vec<ClientEvent> {
         let mut events = self.events.lock().await;
         let mut batch = Vec::new();
@@ -99,9 +100,9 @@ impl RuntimeClient {
         batch
     }
 
-    /// Ends the session: files still on their way come home first. Any number of times, the same answer.
+    /// Ends the session after the remaining files have been uploaded. Repeated calls give the same answer.
     pub async fn end_session(&self) -> SessionEnd {
-        // Fails when the session has ended.
+        // Sending fails when the session has ended already.
         let _ = self.orders.send(Order::End).await;
         let mut ended = self.ended.clone();
         let end = ended.wait_for(Option::is_some).await.map(|end| end.clone());
@@ -111,7 +112,7 @@ impl RuntimeClient {
     /// Ends the session, then closes the socket.
     pub async fn close(&self) {
         self.end_session().await;
-        // Fails when it is closed.
+        // Sending fails when the socket is closed already.
         let _ = self.orders.send(Order::Close).await;
         let mut closed = self.closed.clone();
         let _ = closed.wait_for(|closed| *closed).await;

@@ -1,30 +1,32 @@
 //! PURE state of the request that a client waits for: its clocks, and why it was stopped.
 //!
-//! | clock | then |
+//! | clock | what is due |
 //! |---|---|
-//! | `timeout` since it was sent, `idle_timeout` since the runtime was heard | [`Due::Stop`]: the runtime is told to cancel |
-//! | [`END_AFTER_STOP_WITHIN`] since it was stopped | [`Due::Tell`]: its caller waits no longer; the runtime still owes the end |
+//! | `timeout` since the request was sent, `idle_timeout` since the runtime's last message | [`Due::Stop`]: tell the runtime to
+//! cancel |
+//! | [`END_AFTER_STOP_WITHIN`] since the request was stopped | [`Due::Tell`]: report the outcome to the caller; the runtime's
+//! terminal is still awaited |
 
 use super::event::{ClientRequest, RequestMessage};
 use ground::error::{Error, ErrorCode};
 use std::time::{Duration, Instant};
 
-/// How long a stopped request may take to end, before its caller is told all the same.
+/// Longest time that a stopped request may take to end. After it the caller gets the outcome anyway.
 const END_AFTER_STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// What clocks ask for.
+/// The action that the clocks of a request ask for.
 #[derive(Clone, Debug)]
 pub(super) enum Due {
     Stop(Error),
     Tell(Error),
-    /// Nothing before then.
+    /// No action before this time.
     At(Option<Instant>),
 }
 
 pub(super) struct InFlight {
     pub(super) number: u64,
     pub(super) request_id: String,
-    /// A prompt; else commands.
+    /// True for a prompt, false for commands.
     pub(super) is_prompt: bool,
     deadline: Option<Instant>,
     idle_timeout: Option<Duration>,
@@ -47,12 +49,13 @@ impl InFlight {
         }
     }
 
-    /// The runtime said something about it.
+    /// The runtime sent a message about this request.
     pub(super) fn heard(&mut self, now: Instant) {
         self.last_heard = now;
     }
 
-    /// It is to end with this error, whatever the runtime says. False when it was stopped before: the first reason stands.
+    /// Ends the request with this error, whatever the runtime sends afterwards. False when it was stopped before: the first
+    /// reason is kept.
     pub(super) fn stop(&mut self, error: Error, now: Instant) -> bool {
         let first = self.stopped.is_none();
         if first {
@@ -65,12 +68,12 @@ impl InFlight {
         self.stopped.is_some()
     }
 
-    /// Its caller has the outcome; only the runtime's end of it is still awaited.
+    /// Whether the caller has the outcome already. Only the runtime's terminal is still awaited then.
     pub(super) fn is_told(&self) -> bool {
         self.told
     }
 
-    /// What its caller learns when it ends with this. `None`: was told before.
+    /// The outcome for the caller when the request ends with `ended`. `None`: the caller has had its outcome.
     pub(super) fn outcome<T>(self, ended: Result<T, Error>) -> Option<Result<T, Error>> {
         match (self.told, self.stopped) {
             (true, _) => None,
@@ -79,7 +82,7 @@ impl InFlight {
         }
     }
 
-    /// `listening`: nothing that the runtime said waits to be read.
+    /// `listening`: every message of the runtime has been read.
     pub(super) fn on_clock(&mut self, now: Instant, listening: bool) -> Due {
         if let Some((error, since)) = &self.stopped {
             let until = *since + END_AFTER_STOP_WITHIN;
@@ -99,7 +102,7 @@ impl InFlight {
         if let Some(limit) = self.idle_timeout
             && let Some(until) = self.last_heard.checked_add(limit)
         {
-            // While we ourselves don't read, silence means nothing.
+            // While the client does not read, the runtime's silence means nothing.
             if now >= until && listening {
                 let error = Error::new(ErrorCode::RuntimeIdle, "the runtime was silent for too long")
                     .with("idleTimeoutMs", limit.as_millis() as u64);

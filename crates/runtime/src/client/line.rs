@@ -1,4 +1,4 @@
-//! The way to the runtime: one socket after the other, and what of the frames got across.
+//! The connection to the runtime over successive sockets, and which frames have been received and acknowledged.
 
 use super::reconnect::{Next, Reconnect};
 use super::socket::{Address, ClientStream, Greeting, SocketEnd, SocketEvent, open_again, pump};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// How long a broken socket is replaced for. The runtime's grace period ends then.
+/// How long the client tries to replace a broken socket. The runtime's grace period is as long.
 pub(super) const RESUME_FOR: Duration = Duration::from_secs(30);
-/// How long a missing frame is waited for before the socket is replaced.
+/// How long the client waits for a missing frame before it replaces the socket.
 const GAP_WITHIN: Duration = Duration::from_secs(2);
 
 enum Link {
     Connected(u64),
-    /// Being opened anew, since then.
+    /// A new socket is being opened, since this time.
     Broken(Instant),
     Closed,
 }
@@ -38,7 +38,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The outbox keeps its frames until the runtime acknowledges them; [`Outbox::make_plain`] ends that.
+    /// Frames stay in the outbox until the runtime acknowledges them, unless [`Outbox::make_plain`] is called.
     pub(super) fn new(address: Address, session_id: String) -> Line {
         let (socket_sender, sockets) = mpsc::channel(4);
         let (reopened_sender, reopened) = mpsc::channel(1);
@@ -67,7 +67,7 @@ impl Line {
         matches!(self.state, Link::Connected(_))
     }
 
-    /// Whether what this socket tells still counts.
+    /// Whether events of this socket still count.
     pub(super) fn is_by(&self, socket: u64) -> bool {
         matches!(self.state, Link::Connected(own) if own == socket)
     }
@@ -76,7 +76,7 @@ impl Line {
         self.state = Link::Closed;
     }
 
-    /// Goes on by this socket; false when the runtime has not all that it received before.
+    /// Continues on this socket. False when frames that the runtime misses are no longer kept.
     pub(super) fn take_socket(&mut self, stream: ClientStream, received: u64) -> bool {
         let Some(socket) = self.outbox.open_socket(received) else { return false };
         self.state = Link::Connected(socket);
@@ -86,7 +86,7 @@ impl Line {
         true
     }
 
-    /// What a numbered frame makes due.
+    /// Takes a numbered frame; returns the frames that are now due in order.
     pub(super) fn arrive(&mut self, number: u64, frame: RuntimeFrame) -> Arrival<RuntimeFrame> {
         let bytes = frame.bytes;
         let arrival = self.inbound.arrive(number, frame, bytes);
@@ -94,20 +94,20 @@ impl Line {
         arrival
     }
 
-    /// All that is due was heard.
+    /// Acknowledges all frames that have been handed on.
     pub(super) fn acknowledge(&self) {
         self.outbox.acknowledge(self.inbound.received());
     }
 
-    /// When a missing frame is waited for no longer.
+    /// The time when waiting for a missing frame ends.
     pub(super) fn gap_ends(&self) -> Option<Instant> {
         self.gap_since.map(|since| since + GAP_WITHIN)
     }
 
-    /// The socket is replaced; `Err` when too many broke in a row.
+    /// Replaces the socket. `Err` when too many sockets in a row broke without bringing anything.
     pub(super) fn reopen(&mut self, end: SocketEnd) -> Result<(), Error> {
         self.outbox.abandon_socket();
-        // What is missing comes by the next one.
+        // The next socket brings the missing frames.
         self.gap_since = None;
         let now = Instant::now();
         let since = match self.state {
@@ -131,13 +131,13 @@ impl Line {
                 again = open_again(&address, &session_id, received, pause, within) => again,
                 () = reopened.closed() => None,
             };
-            // Fails when the owner has given up.
+            // Sending fails when the owner has given up.
             let _ = reopened.send(again).await;
         });
         Ok(())
     }
 
-    /// For the writer to say goodbye.
+    /// Lets the writer close the socket properly.
     pub(super) async fn part(&mut self) {
         self.outbox.close();
         if self.is_connected() {
@@ -155,7 +155,7 @@ mod tests {
     use tokio::net::TcpListener;
     use tokio_tungstenite::tungstenite::Message;
 
-    /// A runtime that has the session, whatever it is asked.
+    /// The address of a runtime that continues every session.
     async fn known_session() -> Address {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}", listener.local_addr().unwrap());
@@ -192,7 +192,7 @@ mod tests {
 
         assert!(!arrive(&mut line, 7) && line.gap_ends().is_some());
         line.reopen(SocketEnd::default()).unwrap();
-        // Else the owner would replace the socket that is being opened, at each turn.
+        // Otherwise the owner would replace the socket that is being opened, each time it wakes.
         assert_eq!(line.gap_ends(), None);
         let (stream, greeting) = line.reopened.recv().await.unwrap().expect("another socket");
         assert!(line.take_socket(stream, greeting.answer.unwrap().received));

@@ -1,21 +1,21 @@
-//! PURE: when a broken socket is replaced, and when that is given up.
+//! PURE: when a broken socket is replaced, and when the client gives up.
 //!
-//! | a socket broke, and since the one before it | then |
+//! | since the previous socket broke | decision |
 //! |---|---|
-//! | something got across, or it lived for [`LIVED`] | another one, at once as it were |
-//! | nothing did | another one after a wait that doubles, [`MAX_FRUITLESS`] times; then it is given up |
+//! | something got across, or the socket lived for [`LIVED`] | open another socket almost at once |
+//! | nothing got across | open another socket after a wait that doubles, [`MAX_FRUITLESS`] times; then give up |
 //!
-//! Whatever gets across counts, in either direction: a frame read, a frame of ours acknowledged.
+//! Progress in either direction counts: a frame that was read, or a sent frame that was acknowledged.
 
 use ground::retry::RetryPolicy;
 use std::time::{Duration, Instant};
 
-/// A socket that held so long was a good one, though nothing was said.
+/// A socket that stayed open this long was usable, even when nothing was sent.
 const LIVED: Duration = Duration::from_secs(10);
-/// Sockets in a row that brought nothing.
+/// Number of sockets in a row that may bring nothing.
 const MAX_FRUITLESS: u32 = 8;
 
-/// Between two attempts to open a socket, and between a socket that brought nothing and the next.
+/// Pauses between two attempts to open a socket, and after a socket that brought nothing.
 pub(super) const PAUSES: RetryPolicy = RetryPolicy {
     attempts: MAX_FRUITLESS,
     base_delay: Duration::from_millis(40),
@@ -29,12 +29,12 @@ pub(super) struct Reconnect {
     opened: Instant,
 }
 
-/// What to do about a broken socket.
+/// The decision about a broken socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Replace it after so long.
+    /// Replace the socket after this pause.
     OpenAfter(Duration),
-    /// So many sockets in a row brought nothing.
+    /// This many sockets in a row brought nothing.
     GiveUp { sockets: u32 },
 }
 
@@ -48,7 +48,7 @@ impl Reconnect {
         self.opened = now;
     }
 
-    /// `across`: a number that grows with everything that got across. `random`: from 0 to 1.
+    /// `across`: a counter that grows with every frame that got across. `random`: from 0 to 1, for the jitter of the pause.
     pub(super) fn on_broken(&mut self, across: u64, random: f64, now: Instant) -> Next {
         let was_good = across > self.across || now.saturating_duration_since(self.opened) >= LIVED;
         self.across = across;

@@ -19,10 +19,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// How long the end of a session may take: of ours, and of runtimes with a longer drain.
+/// Longest time that the end of a session may take. Other runtimes may drain longer than this project's.
 const END_WITHIN: Duration = Duration::from_secs(60);
 const END_WITHIN_OTHERS: Duration = Duration::from_secs(95);
-/// All that a session of the client is.
+/// The state of a client's session.
 pub(super) struct ClientSession {
     session_id: String,
     peer: Peer,
@@ -85,12 +85,12 @@ impl ClientSession {
                     Some(Order::Close) | None => break,
                     Some(order) => self.on_order(order),
                 },
-                // Nothing is read while events wait: who does not take them slows the runtime.
+                // Nothing is read while events wait, so that a slow caller slows the runtime down.
                 Some(event) = self.line.sockets.recv(), if self.pending.is_empty() => self.on_socket(event),
                 room = events.reserve(), if !self.pending.is_empty() => {
                     match (room, self.pending.pop_front()) {
                         (Ok(room), Some(event)) => room.send(event),
-                        // Nobody takes events any more.
+                        // The receiver of events is gone.
                         _ => self.pending.clear(),
                     }
                 }
@@ -103,7 +103,7 @@ impl ClientSession {
         self.line.part().await;
         self.closed.send_replace(true);
         for event in self.pending {
-            // Whoever still listens gets what there was.
+            // A receiver that is still there gets the remaining events.
             if events.send(event).await.is_err() {
                 break;
             }
@@ -121,7 +121,7 @@ impl ClientSession {
     fn on_order(&mut self, order: Order) {
         match order {
             Order::Request { request, reply } => {
-                // The caller may have gone: then the request runs for nobody, as if aborted.
+                // The caller may have gone. Then the request continues without a receiver, as after an abort.
                 let _ = reply.send(self.on_request(request));
             }
             Order::Abort { request } => {
@@ -155,7 +155,7 @@ impl ClientSession {
         }
     }
 
-    /// A frame shows whether the runtime numbers its frames and resumes.
+    /// Learns from a frame whether the runtime numbers its frames and resumes.
     fn learn_peer(&mut self, frame: &RuntimeFrame) {
         let before = self.peer;
         self.peer = before.on_frame(frame);
@@ -184,7 +184,7 @@ impl ClientSession {
         }
     }
 
-    /// Has the caller asked for files, as many as it answers; none while our answers don't get across.
+    /// Passes upload requests on to the caller, as fast as it answers. Passes none while the answers can't be sent.
     fn hand_on(&mut self) {
         while self.line.outbox.has_room() {
             let Some(request) = self.uploads.next() else { return };
@@ -277,7 +277,7 @@ impl ClientSession {
     fn on_message(&mut self, frame: RuntimeFrame) {
         let is_mine = |current: &InFlight| match &frame.request_id {
             Some(id) => *id == current.request_id,
-            // Others name no request: it can only be this one.
+            // Other runtimes name no request: the frame can only mean the current one.
             None => true,
         };
         let live = self.current.as_mut().filter(|current| is_mine(current));
@@ -301,7 +301,7 @@ impl ClientSession {
             (RuntimeMessage::CommandResults(results), Some(_)) if is_named => {
                 self.finish_with(Ok(RequestResult::Commands(results)));
             }
-            // A refusal is no part of a request, but names it.
+            // A refusal does not belong to a request, but its text names the request.
             (RuntimeMessage::Error(error), Some((_, id, _))) if is_named || error.refuses(&id) => {
                 self.finish_with(Err(failure_of(error)));
             }
@@ -327,7 +327,7 @@ impl ClientSession {
         }
     }
 
-    /// The request's outcome, unless it was stopped for a reason of our own.
+    /// Ends the request with this outcome, or with the client's own reason when the client stopped it.
     fn finish_with(&mut self, outcome: Result<RequestResult>) {
         let Some(current) = self.current.take() else { return };
         let request = current.number;
@@ -384,7 +384,7 @@ impl ClientSession {
         }
     }
 
-    /// Does what clocks say; when to look again.
+    /// Acts on the clocks that have expired. Returns the time of the next check.
     fn on_clock(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let mut wake: Option<Instant> = None;
@@ -434,11 +434,11 @@ fn protocol_error(problem: &str) -> Error {
     Error::new(ErrorCode::RuntimeProtocol, format!("cannot parse the runtime's answer: {problem}"))
 }
 
-/// What the caller gets for an error of the runtime.
+/// Converts an error message of the runtime into the caller's error.
 fn failure_of(error: RuntimeError) -> Error {
     let text =
         if error.error.is_empty() { "the runtime reported an error without a message" } else { &error.error };
-    // Deeper than anybody looks, it is told as text.
+    // Metadata nested deeper than the parser's limit is kept as text.
     let metadata = error.metadata.read::<Value>().unwrap_or_else(|_| Value::from(error.metadata.text()));
     Error::new(ErrorCode::RuntimeFailed, text).with("metadata", metadata)
 }

@@ -1,4 +1,4 @@
-//! The client's socket: opening it, again when it broke, and moving frames between it and the queues.
+//! The client's socket: opening it, reopening it after it broke, and moving frames between it and the queues.
 
 use super::reconnect::PAUSES;
 use crate::outbox::{Outbox, Outgoing};
@@ -26,7 +26,7 @@ use tokio_tungstenite::tungstenite::stream::Mode;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
 
-/// Results of other runtimes may be this large.
+/// Longest message that is accepted. Other runtimes may send results this large.
 const MAX_INBOUND_BYTES: usize = 128 << 20;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
@@ -36,16 +36,16 @@ const HELLO_AGAIN_WITHIN: Duration = Duration::from_secs(5);
 /// Frames that a runtime may send before it answers hello.
 const MAX_EARLY_FRAMES: usize = 256;
 const MAX_EARLY_BYTES: usize = 4 << 20;
-/// Nobody listens any more: what had the session is gone, or comes back in a moment.
+/// How long refused connections are retried: the program that had the session is gone, or is about to come back.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
-/// The fact that says so.
+/// Field of an error that marks a refused connection.
 const REFUSED: &str = "refused";
-/// A runtime that knows our hello says so when it accepts the socket; a proxy may have taken that away.
+/// Response header by which a runtime says that it knows this client's hello. A proxy may have removed it.
 const KNOWN_HEADER: &str = "x-sheepdog-runtime";
 
 pub(super) type ClientStream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// What a socket tells its owner.
+/// An event that a socket reports to its owner.
 pub(super) enum SocketEvent {
     Frame { socket: u64, frame: RuntimeFrame },
     Closed { socket: u64, end: SocketEnd },
@@ -54,11 +54,11 @@ pub(super) enum SocketEvent {
 /// How a socket ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SocketEnd {
-    /// The runtime, or we, meant it: nothing is to be resumed.
+    /// One of the two ends closed it on purpose: there is nothing to resume.
     pub deliberate: bool,
-    /// What the runtime said about it.
+    /// Code and reason of the runtime's close frame, if it sent one.
     pub close: Option<(u16, String)>,
-    /// What broke, when nothing was said.
+    /// Description of the failure, when the socket broke without a close frame.
     pub fault: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl SocketEnd {
         SocketEnd { fault: Some(fault.to_string()), ..SocketEnd::default() }
     }
 
-    /// RUNTIME_CLOSED that says how it ended, with `closeCode` and `closeReason` where the runtime gave them.
+    /// A RUNTIME_CLOSED error that describes the end, with `closeCode` and `closeReason` where the runtime gave them.
     pub(super) fn into_error(self, what: &str) -> Error {
         match (self.close, self.fault) {
             (Some((code, reason)), _) => {
@@ -91,23 +91,23 @@ impl SocketEnd {
     }
 }
 
-/// Where the runtime is and how to get in.
+/// The runtime's address and the token for it.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub url: String,
     pub token: Option<String>,
 }
 
-/// Opens a socket. True beside it when the runtime said that it knows hello.
+/// Opens a socket. The flag is true when the runtime announced that it knows hello.
 ///
 /// # Errors
-/// `INVALID_OPTION` for an URL that is none, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when nobody answers.
+/// `INVALID_OPTION` for an invalid URL, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when the connection is refused.
 pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
     let mut request =
         address.url.as_str().into_client_request().map_err(|error| {
             Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}"))
         })?;
-    // What is no port would be passed over in favour of the scheme's own.
+    // An invalid port would be ignored in favour of the scheme's default port, so it is refused here.
     if let Some(authority) = request.uri().authority()
         && authority.port_u16().is_none()
         && authority.as_str().rsplit('@').next().is_some_and(|host| host.len() > authority.host().len())
@@ -174,7 +174,7 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
     }
 }
 
-/// Like tokio-tungstenite's own, whose look-up of the name panics when the system refuses a thread.
+/// Replaces tokio-tungstenite's own function, which panics when the system refuses a thread for the name look-up.
 async fn reach(
     request: Request,
     config: WebSocketConfig,
@@ -190,18 +190,18 @@ async fn reach(
     client_async_tls_with_config(request, socket, Some(config), Some(connector)).await
 }
 
-/// What came of a hello.
+/// The result of sending a hello.
 pub(super) struct Greeting {
-    /// `None`: the runtime has not answered in time.
+    /// The runtime's answer. `None`: it did not arrive in time.
     pub answer: Option<RuntimeHello>,
-    /// What the wire brought before the answer.
+    /// Frames that arrived before the answer.
     pub early: Vec<RuntimeFrame>,
 }
 
-/// Says hello on a new socket and waits for the answer.
+/// Sends hello on a new socket and waits for the answer.
 ///
 /// # Errors
-/// When the socket ends meanwhile, or the runtime says too much else.
+/// When the socket ends meanwhile, or the runtime sends too many other frames first.
 pub(super) async fn greet(
     stream: &mut ClientStream,
     session_id: &str,
@@ -248,8 +248,8 @@ pub(super) async fn greet(
     Ok(Greeting { answer, early })
 }
 
-/// Opens a socket for a session that the runtime knows, after a pause, again and again for so long. `None`: there was none, or
-/// nobody has listened there for [`REFUSED_FOR`].
+/// Opens a socket for a session that the runtime knows, after a pause, and retries until the time is up. `None`: no socket could
+/// be opened, or connections have been refused for [`REFUSED_FOR`].
 pub(super) async fn open_again(
     address: &Address,
     session_id: &str,
@@ -285,7 +285,7 @@ pub(super) async fn open_again(
     tokio::time::timeout(within, attempts).await.ok().flatten()
 }
 
-/// Moves frames until the socket ends, says so, and closes it.
+/// Moves frames until the socket ends, reports the end, and closes it.
 pub(super) async fn pump(
     stream: ClientStream,
     outbox: Arc<Outbox>,
@@ -327,7 +327,7 @@ pub(super) async fn pump(
                 _ = ping.tick() => Message::Ping(Vec::new().into()),
             };
             if sink.send(message).await.is_err() {
-                // The reader knows better whether it was closed or broke.
+                // The reader can tell better whether the socket was closed or broke.
                 return std::future::pending().await;
             }
         }
@@ -337,7 +337,7 @@ pub(super) async fn pump(
         end = writing => end,
     };
     let deliberate = end.deliberate;
-    // Fails when the owner is gone, and nobody has to know.
+    // Sending fails when the owner is gone, and then the event is not needed.
     let _ = events.send(SocketEvent::Closed { socket, end }).await;
     if !deliberate {
         // A close frame would end the session; another socket is to go on with it.

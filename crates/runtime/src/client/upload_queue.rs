@@ -1,12 +1,12 @@
-//! PURE: the files that a runtime asks for, handed on as fast as the caller answers. Runtimes of others ask for all that they have at
+//! PURE: the upload requests of a runtime, passed on as fast as the caller answers. Other runtimes request all their files at
 //! once.
 
 use crate::wire::runtime_message::UploadRequest;
 use std::collections::VecDeque;
 
-/// Files that the caller is asked for at a time.
+/// Upload requests that the caller may have open at a time.
 const MAX_ASKED: usize = 32;
-/// Requests that wait for their turn, and what they may take.
+/// Limits for the requests that wait: their number and their size.
 pub(super) const MAX_WAITING: usize = 100_000;
 const MAX_WAITING_BYTES: usize = 16 << 20;
 
@@ -14,19 +14,19 @@ const MAX_WAITING_BYTES: usize = 16 << 20;
 pub(super) struct UploadQueue {
     waiting: VecDeque<UploadRequest>,
     waiting_bytes: usize,
-    /// Handed on and not answered.
+    /// Requests that were passed on and have no answer yet.
     asked: usize,
 }
 
 impl UploadQueue {
-    /// False when more wait than may.
+    /// Queues a request. False when the queue is full.
     pub(super) fn push(&mut self, request: UploadRequest) -> bool {
         self.waiting_bytes += weight_of(&request);
         self.waiting.push_back(request);
         self.waiting.len() <= MAX_WAITING && self.waiting_bytes <= MAX_WAITING_BYTES
     }
 
-    /// What the caller is asked for next, if it has answered enough of what it was asked before.
+    /// The next request for the caller, unless too many earlier ones are still open.
     pub(super) fn next(&mut self) -> Option<UploadRequest> {
         if self.asked >= MAX_ASKED {
             return None;
@@ -37,7 +37,7 @@ impl UploadQueue {
         Some(request)
     }
 
-    /// The caller has answered one.
+    /// The caller has answered a request.
     pub(super) fn on_answer(&mut self) {
         self.asked = self.asked.saturating_sub(1);
     }

@@ -1,4 +1,4 @@
-//! What is due after each event: asking for files, terminals, the confirm. The decisions are `end_session`'s.
+//! The actions that are due after each event: upload requests, terminal messages, the confirm. `end_session` makes the decisions.
 
 use super::{CONFIRM_LINGER, LOOK_AGAIN, Presence, Session};
 use crate::end_session::{EndStep, Outstanding, hold_terminal, next_step};
@@ -9,7 +9,7 @@ use serde_json::Map;
 use tokio::time::Instant;
 
 impl Session {
-    /// Does what is due. True when the session is over.
+    /// Takes the actions that are due. True when the session is over.
     pub(super) fn advance(&mut self) -> bool {
         let now = Instant::now();
         self.wake = None;
@@ -45,7 +45,7 @@ impl Session {
     pub(super) fn advance_request(&mut self, now: Instant, gone: bool) {
         let unanswered = self.artifacts.unanswered();
         let sweeps_done = self.sweeps_done;
-        // The drain waits for the files: the terminal need not.
+        // When the session ends, its drain waits for the files, so the terminal message need not.
         let hurried = gone || self.closing || self.ending.is_some();
         let Some(running) = &mut self.running else { return };
         let mut wake = None;
@@ -116,12 +116,12 @@ impl Session {
                 if let Some(ending) = &mut self.ending {
                     ending.taken_open_files = true;
                 }
-                // Asks for them, and decides anew.
+                // Requests the files, then the loop decides again.
                 self.wake_at(now);
             }
             EndStep::Confirm => {
                 if let Some(running) = self.running.take() {
-                    // It did not stop in time; its terminal still comes first.
+                    // The request did not stop in time. Its terminal message is still sent before the confirm.
                     self.outbox.finish(&running.ticket, reply::error(CANCELLED, Map::new()));
                 }
                 let still_written: Vec<String> = self.written.iter().map(|file| self.path_of(file)).collect();
@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// After the confirm: whether the client has it, as far as we can know. Closes the socket then.
+    /// After the confirm: whether the client has it, as far as the server can know. Closes the socket then.
     pub(super) fn is_said(&mut self, now: Instant) -> bool {
         let Some(confirmed) = self.ending.as_ref().and_then(|ending| ending.confirmed) else { return false };
         let waits_for_client = self.id.is_some() && !self.outbox.is_empty();

@@ -1,4 +1,4 @@
-//! The session's files: found, asked for, uploaded.
+//! The session's files: finding them, requesting URLs for them and uploading them.
 
 use super::{Session, SessionEvent};
 use crate::artifact::{Artifact, UploadFailure, Uploaded};
@@ -48,14 +48,14 @@ impl Session {
         });
     }
 
-    /// Looks at all directories; the number of this look.
+    /// Starts a sweep of all directories and returns its number.
     pub(super) fn look(&mut self) -> u64 {
         let Some((watch, _)) = &self.watch else { return self.sweeps_done };
         let (watch, events) = (watch.clone(), self.event_sender.clone());
         self.sweeps_started += 1;
         self.last_sweep = Instant::now();
         tokio::spawn(async move {
-            // A watch that has ended has nothing to show.
+            // The sweep of a watch that has ended is empty.
             let sweep = watch.sweep().await.unwrap_or_default();
             let _ = events.send(SessionEvent::Swept(sweep)).await;
         });
@@ -64,7 +64,7 @@ impl Session {
 
     pub(super) fn on_swept(&mut self, sweep: Sweep) {
         self.sweeps_done += 1;
-        // What was found before the look is older than what the look says.
+        // Files that were reported before the sweep are older than its result, so they are taken first.
         while let Some(file) = self.watch.as_mut().and_then(|(_, found)| found.try_recv().ok()) {
             self.take(&file, None);
         }

@@ -1,11 +1,11 @@
-//! One session: what a client asked for, its files, and its end. The owner task holds all state.
+//! One session: a client's requests, its files, and its end. The owner task holds all state.
 //!
-//! It waits for the client's frames, outcomes of requests, files that were found, uploads that ended, and clocks. After each
-//! of them [`Session::advance`] asks the pure siblings what is due: `artifact` what to ask for, `end_session` whether a
-//! terminal or the confirm may go out.
+//! The task waits for the client's frames, outcomes of requests, found files, ended uploads, and clocks. After each of them
+//! [`Session::advance`] asks the pure siblings what is due: `artifact` decides which files to request, and `end_session` whether
+//! a terminal message or the confirm may be sent.
 //!
-//! A session outlives its socket: a client that said hello may come back within the grace period, and uploads under way are
-//! finished for anybody.
+//! A session outlives its socket: a client that sent hello may come back within the grace period. Uploads under way are finished
+//! even when it does not.
 
 mod advance;
 mod artifacts;
@@ -33,20 +33,20 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wires::watch::{FoundFile, Sweep, TreeWatch};
 
-/// Uploads of a session at a time.
+/// Uploads of a session that run at a time.
 const PARALLEL_UPLOADS: usize = 8;
-/// Between two looks at files that somebody still writes.
+/// Pause between two sweeps while a process still writes files.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// How long a client that resumes may take to acknowledge the confirm.
 const CONFIRM_LINGER: Duration = Duration::from_secs(5);
 
-/// What happens to a session.
+/// An event that a session's owner task handles.
 pub enum SessionEvent {
     /// A socket of a client that does not resume.
     Open {
         reply: oneshot::Sender<u64>,
     },
-    /// A socket whose client said hello.
+    /// A socket whose client sent hello.
     Attach {
         hello: Hello,
         reply: oneshot::Sender<Attached>,
@@ -55,7 +55,7 @@ pub enum SessionEvent {
         socket: u64,
         frame: Result<ClientFrame, Malformed>,
     },
-    /// A socket ended; on purpose when the client said so.
+    /// A socket ended; `deliberate` when the client closed it on purpose.
     Closed {
         socket: u64,
         deliberate: bool,
@@ -65,19 +65,19 @@ pub enum SessionEvent {
 
 /// The answer to a hello.
 pub struct Attached {
-    /// `None`: what the client misses is gone; it has to begin anew.
+    /// Number of the socket. `None`: frames that the client misses are gone, and it has to begin a new session.
     pub socket: Option<u64>,
     pub hello: Body,
 }
 
-/// How others reach a session.
+/// The way for other tasks to reach a session.
 #[derive(Clone)]
 pub struct SessionHandle {
     pub events: mpsc::Sender<SessionEvent>,
     pub outbox: Arc<Outbox>,
 }
 
-/// Where the client is.
+/// The state of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
     Connected(u64),
@@ -100,13 +100,13 @@ struct Deciding {
     terminal: Body,
     since: Instant,
     last_progress: Instant,
-    /// The look at the directories that has to be through.
+    /// Number of the sweep that has to finish first.
     sweep: u64,
 }
 
 struct Ending {
     since: Instant,
-    /// The last look, once no request runs any more.
+    /// Number of the last sweep, which starts once no request runs.
     sweep: Option<u64>,
     taken_open_files: bool,
     confirmed: Option<Instant>,
@@ -114,25 +114,25 @@ struct Ending {
 
 pub struct Session {
     service: Arc<Service>,
-    /// Of the last socket's hello: what the client knows beyond the protocol.
+    /// The capabilities in the hello of the last socket.
     capabilities: Capabilities,
     id: Option<String>,
     outbox: Arc<Outbox>,
     inbound: Sequence<Result<ClientMessage, Malformed>>,
     presence: Presence,
-    /// The agent's, where one is kept.
+    /// The agent's session, if one is kept.
     kept: KeptSession,
-    /// A socket said hello before.
+    /// Whether a socket has sent hello before.
     greeted: bool,
     secrets: SessionSecrets,
     running: Option<Running>,
     requests_begun: u64,
     roots: Vec<Option<String>>,
-    /// Those that are watched, by what the client calls them.
+    /// The watched directories, by the names that the client uses.
     root_names: HashSet<String>,
     watch: Option<(TreeWatch, mpsc::Receiver<FoundFile>)>,
     artifacts: ArtifactBook,
-    /// Found open for writing at the last look.
+    /// Files that were open for writing at the last sweep.
     written: Vec<FoundFile>,
     sweeps_started: u64,
     sweeps_done: u64,
@@ -149,7 +149,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session to be run; `id` when its client may come back.
+    /// A session that is ready to run; `id` when its client may come back.
     pub fn new(service: Arc<Service>, id: Option<String>) -> (Session, SessionHandle) {
         let (event_sender, events) = mpsc::channel(64);
         let (decided_sender, decided) = mpsc::channel(4);
@@ -192,7 +192,7 @@ impl Session {
         (session, handle)
     }
 
-    /// Until it is over.
+    /// Runs the session until it is over.
     pub async fn run(mut self) {
         let mut closing = self.service.closing.subscribe();
         let _live = self.service.live();
@@ -221,7 +221,7 @@ impl Session {
         }
         self.cancel(CancelReason::Disconnected);
         self.outbox.close();
-        // The server waits for it: nothing of an agent outlives its client.
+        // The server waits for this task, so that no agent outlives its client.
         self.kept.close().await;
     }
 
@@ -230,7 +230,7 @@ impl Session {
             SessionEvent::Open { reply } => {
                 if let Some(socket) = self.outbox.open_socket(0) {
                     self.presence = Presence::Connected(socket);
-                    // The connection ended before it began: it says so with its next event.
+                    // Sending fails when the connection ended before this. Its own event reports that.
                     let _ = reply.send(socket);
                 }
             }
@@ -251,7 +251,7 @@ impl Session {
         self.greeted = true;
         self.capabilities = hello.capabilities;
         let hello = self.hello(&id, resumed);
-        // The connection ended before it began: it says so with its next event.
+        // Sending fails when the connection ended before this. Its own event reports that.
         let _ = reply.send(Attached { socket, hello });
     }
 
@@ -280,7 +280,7 @@ impl Session {
                 (seq, Err(malformed), bytes)
             }
         };
-        // Without hello the numbers mean nothing to us.
+        // Without hello the sequence numbers have no meaning.
         let (Some(seq), Some(_)) = (seq, &self.id) else { return self.on_message(message) };
         match self.inbound.arrive(seq, message, bytes) {
             Arrival::Due(messages) => {
@@ -289,7 +289,7 @@ impl Session {
             }
             Arrival::Duplicate => self.outbox.acknowledge(self.inbound.received()),
             Arrival::Early => {}
-            // Only a new socket can bring what is missing.
+            // Only a new socket can bring the missing frame.
             Arrival::Lost => {
                 self.outbox.abandon_socket();
                 self.presence = Presence::Away(Instant::now());
@@ -326,7 +326,7 @@ impl Session {
             }
             Ok(ClientMessage::Cancel) => self.cancel(CancelReason::Cancelled),
             Ok(ClientMessage::EndSession) => self.on_end_session(),
-            // Too late to resume by it; the peer learns what we are all the same. A doubled one is nothing.
+            // A late hello can't begin to resume, but the peer still gets the server's capabilities. A repeated hello is ignored.
             Ok(ClientMessage::Hello(hello)) if self.id.is_none() => {
                 self.capabilities = hello.capabilities;
                 self.outbox.push(self.hello("", false));
@@ -357,7 +357,7 @@ impl Session {
         if self.running.is_some() {
             return self.refuse("Received request while another is in flight!", request_id);
         }
-        // Before anything is run, and only of what is run.
+        // The secrets are learned before the request runs, and only from a request that runs.
         let learned = match &kind {
             RequestKind::Invocation(invocation) => self.secrets.learn_invocation(invocation),
             RequestKind::CommandExecution(execution) => self.secrets.learn_execution(execution),
@@ -410,7 +410,7 @@ impl Session {
         if !is_current {
             return;
         }
-        // A handler that reported its error is told to stop.
+        // A handler that reported an error is stopped.
         self.cancel(CancelReason::Answered);
         let sweep = self.look();
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! PURE: what an end can do beyond the protocol that every peer knows. Both ends announce theirs with hello, and what a peer
-//! did not announce is not sent to it.
+//! PURE: the features of an end beyond the protocol that every peer knows. Both ends announce theirs in hello. A message that
+//! needs a feature is sent only to a peer that announced it.
 
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -21,24 +21,24 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    /// `request_id` stands on all that concerns a request.
+    /// Every message that concerns a request carries `request_id`.
     RequestId = "request_id",
     /// Messages are numbered and acknowledged.
     Seq = "seq",
     /// A session outlives its socket.
     Resume = "resume",
-    /// Clients: take `artifact_upload_result_message`. Runtimes: tell it.
+    /// A client with it accepts `artifact_upload_result_message`. A runtime with it sends that message.
     ArtifactUploadResult = "artifact_upload_result",
-    /// Runtimes: understand `artifact_upload_decline_message`. Clients: send it.
+    /// A runtime with it understands `artifact_upload_decline_message`. A client with it sends that message.
     ArtifactUploadDecline = "artifact_upload_decline",
 }
 
-/// A peer's capabilities; on the wire a list of names, of which unknown ones are passed over.
+/// A peer's capabilities. On the wire they are a list of names; unknown names are ignored.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities(u8);
 
 impl Capabilities {
-    /// Ours, at both ends.
+    /// The capabilities of this implementation, at both ends.
     pub const OURS: Capabilities = Capabilities((1 << Capability::ALL.len()) - 1);
 
     pub fn has(self, capability: Capability) -> bool {

@@ -1,4 +1,4 @@
-//! PURE: what a client says. `null` is absence, whatever the field.
+//! PURE: the messages of a client. A field that is `null` counts as absent.
 
 use super::capability::Capabilities;
 use super::json::null_as_default;
@@ -19,14 +19,14 @@ messages! {
     }
 }
 
-/// The first message of a client that knows the extensions.
+/// The first message of a client that knows the extensions of the protocol.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     #[serde(default, deserialize_with = "null_as_default")]
     pub version: u64,
     #[serde(default, deserialize_with = "null_as_default")]
     pub capabilities: Capabilities,
-    /// Names the session, and is the secret by which a later socket claims it.
+    /// Id of the session. It is also the secret by which a later socket claims the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The last frame that was read before the socket broke.
@@ -34,7 +34,7 @@ pub struct Hello {
     pub received: u64,
 }
 
-/// The sender has read all frames up to this one. Both ends say it.
+/// The sender has read all frames up to this one. Both ends send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledge {
     pub ack: u64,
@@ -50,19 +50,19 @@ pub struct CommandSpec {
     pub env: BTreeMap<String, String>,
 }
 
-/// A file to be fetched before anything runs.
+/// A file to be downloaded before anything runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Downloadable {
     pub download_url: String,
     pub working_dir: String,
 }
 
-/// Where artifacts are looked for.
+/// The directories in which artifacts are looked for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArtifactDirs {
     /// As the client wrote them.
     pub dirs: Vec<String>,
-    /// Rules that stand above any `.artifactignore`.
+    /// Ignore rules that take precedence over any `.artifactignore`.
     pub ignore: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct Invocation {
     pub secrets: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_env: Option<BTreeMap<String, String>>,
-    /// The text of a JSON object, parsed only when its turn comes.
+    /// The text of a JSON object. It is parsed only when the request runs.
     #[serde(rename = "output_format_json_schema_str", default, skip_serializing_if = "Option::is_none")]
     pub output_format: Option<String>,
     /// The old name of a single directory.
@@ -139,7 +139,7 @@ pub struct CommandExecution {
     pub downloads: Vec<Downloadable>,
 }
 
-/// Where to put a file that was asked for.
+/// The URL for a file that the runtime asked to upload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UploadResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,13 +160,13 @@ pub struct UploadDecline {
     pub reason: String,
 }
 
-/// Directories that a request may have watched.
+/// Most directories that one request may have watched.
 const MAX_DIRECTORIES: usize = 1000;
 /// Longest id that a peer may give a request or a session.
 pub(super) const MAX_ID_BYTES: usize = 128;
 
 impl ClientMessage {
-    /// What is wrong with it beside its form, in words for the client.
+    /// Describes a problem other than the message's form, worded for the client.
     pub(crate) fn problem(&self) -> Option<String> {
         match self {
             ClientMessage::Hello(hello) => {
@@ -182,7 +182,7 @@ impl ClientMessage {
 }
 
 impl Invocation {
-    /// The directories, taken out.
+    /// Takes the directories out of the message.
     pub fn take_artifacts(&mut self) -> ArtifactDirs {
         let dirs = self.artifacts_dir.take().into_iter().chain(self.artifacts_dirs.drain(..)).collect();
         ArtifactDirs { dirs, ignore: self.artifacts_ignore.take() }
@@ -204,7 +204,7 @@ impl Invocation {
 }
 
 impl CommandExecution {
-    /// The directories, taken out.
+    /// Takes the directories out of the message.
     pub fn take_artifacts(&mut self) -> ArtifactDirs {
         let dirs = self.artifacts_dir.take().into_iter().chain(self.artifacts_dirs.drain(..)).collect();
         ArtifactDirs { dirs, ignore: self.artifacts_ignore.take() }

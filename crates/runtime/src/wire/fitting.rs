@@ -1,6 +1,6 @@
-//! PURE arithmetic of frames: how long a text becomes as JSON, where it can be cut, what is kept of too much.
+//! PURE arithmetic of frames: the length of a text as JSON, the places where it can be cut, and the parts kept of a long text.
 
-/// No frame of ours is longer than this when serialised: clients that refuse 1 MiB exist, and cannot be told apart.
+/// Longest serialised frame that is sent, in bytes. Some clients refuse 1 MiB, and the server can't tell which.
 pub const MAX_FRAME_BYTES: usize = 1_000_000;
 
 /// Text of one streamed frame. Small enough that a queue of them is short, large enough that framing costs nothing.

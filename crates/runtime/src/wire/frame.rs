@@ -1,4 +1,4 @@
-//! PURE: what stands around a message in its frame, at both ends.
+//! PURE: the envelope of a message in its frame, at both ends.
 
 use super::client_message::{ClientMessage, MAX_ID_BYTES};
 use super::fitting::head_and_tail;
@@ -8,45 +8,45 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What is repeated of a frame that is wrong.
+/// Longest part of a problem's description that is kept: it may quote the peer's frame.
 const MAX_PROBLEM_BYTES: usize = 1024;
 
 /// A frame of a client, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientFrame {
     pub message: ClientMessage,
-    /// Position in the client's stream; clients that know of no resume send none.
+    /// Position in the client's stream. Clients that do not know resume send none.
     pub seq: Option<u64>,
-    /// Our frames that the client has read.
+    /// Number of the server's last frame that the client has read.
     pub ack: Option<u64>,
-    /// Of the frame.
+    /// Length of the frame.
     pub bytes: usize,
 }
 
-/// Why a frame is refused, in words for the peer: no path and no stack of this side.
+/// The reason why a frame is refused, worded for the peer. It contains no path and no stack of this side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     pub problem: String,
     pub request_id: Option<String>,
     pub seq: Option<u64>,
-    /// Of the frame.
+    /// Length of the frame.
     pub bytes: usize,
 }
 
 /// A frame of a runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuntimeFrame {
-    /// [`RuntimeMessage::Unknown`] when it can't be read.
+    /// The message; [`RuntimeMessage::Unknown`] when it can't be read.
     pub message: RuntimeMessage,
-    /// Why it can't be read, when it is one that ends a request.
+    /// The reason why the message can't be read, when its type is one that ends a request.
     pub problem: Option<String>,
     pub seq: Option<u64>,
     pub request_id: Option<String>,
-    /// Of the frame.
+    /// Length of the frame.
     pub bytes: usize,
 }
 
-/// The fields that a frame is sorted by. What has another type than it should counts as absent.
+/// The fields by which a frame is classified. A field of the wrong type counts as absent.
 #[derive(Default, Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -71,7 +71,7 @@ fn is_object(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
 }
 
-/// A client's frame. `Ok(None)`: JSON, but nothing that asks for anything; it is passed over in silence, as ever.
+/// Parses a client's frame. `Ok(None)`: valid JSON that is not a known message; it is ignored.
 pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> {
     let bytes = text.len();
     let refused = |problem: String| Malformed { problem, request_id: None, seq: None, bytes };
@@ -104,14 +104,15 @@ pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> 
     }
 }
 
-/// A runtime's frame; `None` when it is no JSON object. What can't be read is passed over, ends of requests excepted.
+/// Parses a runtime's frame; `None` when it is not a JSON object. Unreadable messages are ignored, except those that end a
+/// request.
 pub fn parse_runtime_frame(text: &str) -> Option<RuntimeFrame> {
     let envelope: Envelope<'_> = is_object(text).then(|| serde_json::from_str(text).ok())??;
     let tag = string(envelope.message_type).unwrap_or_default();
     let (message, problem) = match RuntimeMessage::read(&tag, text) {
         Ok(message) => (message, None),
         Err(problem) if ends_a_request(&tag) => (RuntimeMessage::Unknown, Some(format!("{tag}: {problem}"))),
-        // However it is worded: the session is over.
+        // The session is over, whatever else the message contains.
         Err(_) if tag == "end_session_confirm_message" => (RuntimeMessage::Confirm(Default::default()), None),
         Err(_) => (RuntimeMessage::Unknown, None),
     };
@@ -124,9 +125,9 @@ pub fn parse_runtime_frame(text: &str) -> Option<RuntimeFrame> {
 pub struct Body(pub(super) String);
 
 impl Body {
-    /// Written as it is: it fits because it is short, or because people wrote it.
+    /// Serialises a message without a check of its length. For messages that are short, or whose text is fixed.
     pub fn of(message: &impl Serialize) -> Body {
-        // A message of ours has no keys but strings: it can be written.
+        // The keys of a message are strings, so serialising can't fail.
         Body(serde_json::to_string(message).unwrap_or_else(|_| "{}".to_owned()))
     }
 

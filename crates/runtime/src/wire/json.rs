@@ -1,17 +1,17 @@
-//! PURE: JSON that another program wrote, read so that nothing is lost in silence.
+//! PURE: reads JSON from other programs, so that nothing is lost without an error.
 //!
-//! | what others write | what becomes of it |
+//! | input | result |
 //! |---|---|
-//! | half of a surrogate pair (`"\ud83d"`: JavaScript writes them) | U+FFFD in text that we look at; kept as it is in [`JsonText`] |
-//! | nesting of any depth, numbers like `1e999` | kept as they are in [`JsonText`], passed over in fields that nobody knows; else refused |
+//! | half of a surrogate pair (`"\ud83d"`: JavaScript writes them) | U+FFFD in text that is decoded; unchanged in [`JsonText`] |
+//! | nesting of any depth, numbers like `1e999` | unchanged in [`JsonText`], skipped in unknown fields; otherwise refused |
 //!
-//! Fields that nobody knows are passed over without being kept, and without recursion.
+//! Unknown fields are skipped without being stored, and without recursion.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Reads a value; why it can't be read, in words for its writer.
+/// Reads a value. The error says why it can't be read, worded for the program that wrote it.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let words = |error: serde_json::Error| {
         let words = error.to_string();
@@ -61,14 +61,14 @@ pub fn without_half_pairs(text: &str) -> Option<String> {
     mended
 }
 
-/// A JSON value that is passed on and not looked at: its text, of any depth.
+/// A JSON value that is passed on without being decoded: its text, of any depth.
 #[derive(Clone, Debug)]
 pub struct JsonText(Box<RawValue>);
 
 impl JsonText {
     /// The text of a value that we made.
     pub fn of(value: &impl Serialize) -> JsonText {
-        // A value of ours has no keys but strings: it can be written.
+        // The keys of the value are strings, so serialising can't fail.
         JsonText(serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
@@ -76,10 +76,10 @@ impl JsonText {
         self.0.get()
     }
 
-    /// The value, for who has to look at it.
+    /// Decodes the value.
     ///
     /// # Errors
-    /// As [`read`].
+    /// The same as for [`read`].
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, String> {
         read(self.text())
     }
@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for JsonText {
     }
 }
 
-/// `null` is absence, whatever the field.
+/// Reads `null` as the default value, whatever the field's type.
 pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     from: D,
 ) -> Result<T, D::Error> {

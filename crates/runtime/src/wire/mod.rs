@@ -1,16 +1,17 @@
-//! PURE: the words of the wire, both directions, in their one home.
+//! PURE: the messages of the protocol, in both directions.
 //!
-//! [`client_message`] is what a client says, [`runtime_message`] what a runtime says. Each message is one type, which one end
-//! writes and the other reads; a direction is an enum of them, tagged by `message_type`. [`frame`] is what stands around a
-//! message, [`capability`] what an end may say only to a peer that announced it, [`json`] how another program's JSON is read.
-//! [`reply`] makes a runtime's messages so that they fit a frame, by the arithmetic of [`fitting`].
+//! [`client_message`] has the messages of a client, [`runtime_message`] those of a runtime. Each message is one type, which one
+//! end writes and the other reads. A direction is an enum of these types, tagged by `message_type`. [`frame`] is the envelope of
+//! a message. [`capability`] lists the features that are used only with a peer that announced them. [`json`] reads the JSON of
+//! other programs. [`reply`] builds a runtime's messages so that they fit a frame, with the arithmetic of [`fitting`].
 //!
-//! A message to be added: its type and its row in one of the two enums; a row in [`capability`] when older peers don't know it.
+//! To add a message: add its type and its row in one of the two enums. Add a row in [`capability`] when older peers don't know
+//! it.
 
-/// The messages of one direction: what is written and what is read comes from this one list.
+/// The messages of one direction. The code that writes them and the code that reads them are generated from this list.
 ///
-/// Written as serde writes a tagged enum. Read by the tag first and then straight into the type: what serde does with a tag
-/// would hold the whole frame, fields that nobody knows included, in memory at many times its size.
+/// They are written as serde writes a tagged enum. Reading decodes the tag first and then the message's type. serde's own way of
+/// reading a tagged enum would hold the whole frame in memory at many times its size, unknown fields included.
 macro_rules! messages {
     ($(#[$doc:meta])* enum $name:ident { $($(#[$note:meta])* $tag:literal => $variant:ident $(($body:ty))?,)* }) => {
         $(#[$doc])*
@@ -18,13 +19,13 @@ macro_rules! messages {
         #[serde(tag = "message_type")]
         pub enum $name {
             $($(#[$note])* #[serde(rename = $tag)] $variant $(($body))?,)*
-            /// A type that nobody here knows: newer peers may send them.
+            /// A message of an unknown type. Newer peers may send such messages.
             #[serde(skip)]
             Unknown,
         }
 
         impl $name {
-            /// The message of a frame with this `message_type`; why it is none, in words for the peer.
+            /// Reads the message of a frame with this `message_type`. The error says why it is invalid, worded for the peer.
             pub(crate) fn read(tag: &str, frame: &str) -> Result<$name, String> {
                 Ok(match tag {
                     $($tag => messages!(@read $name $variant frame $($body)?),)*

@@ -1,4 +1,4 @@
-//! PURE: the messages of a runtime, made so that they always fit a frame.
+//! PURE: builds the messages of a runtime so that they always fit a frame.
 
 use super::capability::Capabilities;
 use super::client_message::Acknowledge;
@@ -11,19 +11,19 @@ use super::runtime_message::{
 };
 use serde_json::{Map, Value, json};
 
-/// What stands around a message in its frame: `seq`, `request_id`, braces.
+/// Room for the envelope of a message in its frame: `seq`, `request_id`, braces.
 const ENVELOPE_BYTES: usize = 512;
 /// Longest error text, as JSON.
 const ERROR_BYTES: usize = 64 << 10;
 /// Most metadata of an error or a result, as JSON.
 const METADATA_BYTES: usize = 256 << 10;
-/// Most of a command that is repeated with each piece of its output. No shell takes a longer one anyway.
+/// Longest part of a command that is repeated with each piece of its output. No shell accepts a longer command anyway.
 const COMMAND_BYTES: usize = 256 << 10;
-/// Commands whose results are told one by one.
+/// Most commands whose results are reported individually.
 const MAX_RESULT_ITEMS: usize = 4000;
-/// Kept of the results of a request while it runs.
+/// Most bytes kept of a request's results while it runs.
 const MAX_KEPT_BYTES: usize = 16 << 20;
-/// Longest reason why an upload failed, as JSON.
+/// Longest reason for a failed upload, as JSON.
 const REASON_BYTES: usize = 4096;
 
 pub fn hello(session_id: &str, resumed: bool, received: u64, grace_ms: u64) -> Body {
@@ -45,8 +45,8 @@ pub fn heartbeat(elapsed_ms: u64) -> Body {
     Body::of(&RuntimeMessage::Heartbeat(Heartbeat { phase: "request_in_flight".to_owned(), elapsed_ms }))
 }
 
-/// Output of a command, in as many messages as it takes. Written by hand, without a copy in between: this is the one message
-/// that there are gigabytes of.
+/// The output of a command, in as many messages as needed. The JSON is written by hand and without an intermediate copy, because
+/// this message may carry gigabytes.
 pub fn command_output<'text>(
     stream: OutputStream,
     command: &str,
@@ -57,7 +57,7 @@ pub fn command_output<'text>(
         OutputStream::Stdout => "stdout",
         OutputStream::Stderr => "stderr",
     };
-    // All but the text is the same in each of them: written once.
+    // All fields except the text are the same in each message, so they are serialised once.
     let tail = format!(",\"command\":{}}}", Value::from(command));
     pieces(text, STREAM_TEXT_BYTES).map(move |piece| {
         let mut body = String::with_capacity(piece.len() + piece.len() / 8 + tail.len() + 96);
@@ -70,7 +70,7 @@ pub fn command_output<'text>(
     })
 }
 
-/// What the agent said, in as many messages as it takes.
+/// The agent's text, in as many messages as needed.
 pub fn assistant(text_blocks: &[String]) -> Vec<Body> {
     let budget = MAX_FRAME_BYTES / 2;
     let mut replies = Vec::new();
@@ -98,7 +98,7 @@ pub fn error(error: &str, metadata: Map<String, Value>) -> Body {
     Body::of(&RuntimeMessage::Error(RuntimeError { error, metadata: fitting(metadata) }))
 }
 
-/// The agent's answer. A text that fits no frame keeps head and tail; a structure can't be cut, so it is refused.
+/// The agent's answer. Text that does not fit a frame is cut to its head and tail. A structure can't be cut, so it is refused.
 pub fn result(data: ResultData, metadata: Map<String, Value>) -> Body {
     let metadata = fitting(metadata);
     let room = MAX_FRAME_BYTES - ENVELOPE_BYTES - METADATA_BYTES;
@@ -127,7 +127,7 @@ pub fn command_results(results: &[CommandResult]) -> Body {
     };
     let shown = head.len() + tail.len();
     let room = MAX_FRAME_BYTES - ENVELOPE_BYTES;
-    // Most results fit whole. If not, each gets an equal share, of which the fixed words of an item take some.
+    // Most results fit whole. Otherwise each gets an equal share, part of which the fixed fields of an item take.
     let whole: usize =
         results.iter().map(|result| escaped_len(&result.stdout) + escaped_len(&result.command) + 80).sum();
     let share = if whole <= room { usize::MAX } else { (room / shown.max(1)).saturating_sub(80) };
@@ -164,7 +164,8 @@ pub fn end_session_confirm(uploaded: u64, undelivered: &[Undelivered]) -> Body {
     }))
 }
 
-/// Results that fit no frame together lose what their frame would lose anyway, before they fill the memory.
+/// Shortens results that do not fit one frame together. Their frame would lose this text anyway; shortening them early saves
+/// memory.
 pub fn bound(results: &mut [CommandResult]) {
     let kept: usize = results.iter().map(|result| result.command.len() + result.stdout.len()).sum();
     if kept <= MAX_KEPT_BYTES {
@@ -191,7 +192,7 @@ fn fitting(metadata: Map<String, Value>) -> JsonText {
     if text.text().len() <= METADATA_BYTES { text } else { JsonText::of(&json!({"truncated": true})) }
 }
 
-/// Appends the text as JSON writes it, without a copy in between: this is where a command's output goes through.
+/// Appends a text as JSON, without an intermediate copy: all output of commands passes through this function.
 fn push_json_string(into: &mut String, text: &str) {
     into.push('"');
     let mut kept = 0;
@@ -207,7 +208,7 @@ fn push_json_string(into: &mut String, text: &str) {
             0..0x20 => "",
             _ => continue,
         };
-        // A byte below 0x80 is a character of its own: the border is one of characters.
+        // A byte below 0x80 is a whole character, so this position is a character boundary.
         into.push_str(&text[kept..at]);
         kept = at + 1;
         if short.is_empty() {

@@ -1,4 +1,4 @@
-//! PURE: what a runtime says.
+//! PURE: the messages of a runtime.
 
 use super::capability::Capabilities;
 use super::client_message::Acknowledge;
@@ -22,7 +22,7 @@ messages! {
     }
 }
 
-/// Whether a message of this tag ends a request: then it is an end also when it can't be read.
+/// Whether a message with this tag ends a request. Such a message ends it even when it can't be read.
 pub(super) fn ends_a_request(tag: &str) -> bool {
     matches!(tag, "result_message" | "command_execution_result_message" | "error_message")
 }
@@ -36,13 +36,13 @@ pub struct RuntimeHello {
     pub capabilities: Capabilities,
     #[serde(default, deserialize_with = "null_as_default")]
     pub session_id: String,
-    /// The session was known; the client goes on with it.
+    /// The session was known, and the client continues it.
     #[serde(default, deserialize_with = "null_as_default")]
     pub resumed: bool,
-    /// The last frame of the client that was read.
+    /// Number of the client's last frame that was read.
     #[serde(default, deserialize_with = "null_as_default")]
     pub received: u64,
-    /// How long the client may stay away.
+    /// How long the client may stay away, in milliseconds.
     #[serde(default, deserialize_with = "null_as_default")]
     pub grace_ms: u64,
 }
@@ -61,7 +61,7 @@ pub struct Assistant {
     pub text_blocks: Vec<String>,
 }
 
-/// Which of a command's streams.
+/// The stream that a piece of a command's output comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputStream {
@@ -77,12 +77,12 @@ pub struct CommandOutput {
     pub command: String,
 }
 
-/// A file that should get home: the client is asked for a URL.
+/// A file to be delivered. The client is asked for an upload URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadRequest {
     /// The last part of the path.
     pub filename: String,
-    /// The client's directory, joined with the part below.
+    /// The client's name of the directory, joined with the path below it.
     pub filepath: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_id: Option<String>,
@@ -94,7 +94,7 @@ pub struct UploadRequest {
 }
 
 impl UploadRequest {
-    /// Whether the name is one that a file can have, and no way to another directory.
+    /// Whether the name is a valid file name and contains no path to another directory.
     pub fn names_a_file(&self) -> bool {
         !matches!(self.filename.as_str(), "" | "." | "..") && !self.filename.contains(['/', '\\', '\0'])
     }
@@ -107,22 +107,22 @@ pub enum UploadStatus {
     Failed,
 }
 
-/// How an upload went, told to clients that announced [`super::capability::Capability::ArtifactUploadResult`].
+/// The outcome of an upload, for clients that announced [`super::capability::Capability::ArtifactUploadResult`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UploadResult {
     pub upload_id: String,
     pub filename: String,
     pub filepath: String,
     pub status: UploadStatus,
-    /// Of what was sent.
+    /// Length of the content that was sent, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Of what was sent.
+    /// SHA-256 of the content that was sent, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub attempts: u32,
-    /// Why it failed.
+    /// The reason of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,12 +135,12 @@ pub struct AgentResult {
     #[serde(default, deserialize_with = "null_as_default")]
     pub metadata: JsonText,
     pub data: ResultData,
-    /// The text is head and tail only.
+    /// Only head and tail of the text are here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
 }
 
-/// What an agent brought home.
+/// The answer of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", try_from = "AnyData")]
 pub enum ResultData {
@@ -148,7 +148,7 @@ pub enum ResultData {
     StructuredOutput { structured_output: JsonText },
 }
 
-/// Read before it is known which of the two it is, so that a structure's text stays what it is.
+/// The answer before its type is known. A structure stays unparsed, so that its text does not change.
 #[derive(Deserialize)]
 struct AnyData {
     #[serde(rename = "type")]
@@ -174,30 +174,30 @@ impl TryFrom<AnyData> for ResultData {
     }
 }
 
-/// How commands ended: as many as ran.
+/// The results of the commands that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResults {
     pub results: Vec<CommandResult>,
-    /// Some of them are left out.
+    /// Some results are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results_left_out: Option<usize>,
 }
 
-/// How one command ended.
+/// The result of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResult {
     pub command: String,
-    /// -1 for a signal, as the protocol has it.
+    /// Exit code; -1 when a signal ended the command. The protocol defines it so.
     pub exit_code: i32,
-    /// The name of the signal that ended it. Beyond the protocol.
+    /// The name of the signal that ended it. This field is an extension of the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// Absent when empty.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub stdout: String,
-    /// `stdout` is head and tail only.
+    /// Only head and tail of `stdout` are here.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "is_false")]
     pub truncated: bool,
 }
@@ -206,7 +206,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RuntimeError {
     #[serde(default, deserialize_with = "null_as_default")]
@@ -216,7 +216,7 @@ pub struct RuntimeError {
 }
 
 impl RuntimeError {
-    /// Whether it refuses the request of this id: a refused request is none that could be named in the usual place.
+    /// Whether the error refuses the request with this id. A refused request never began, so its id is not in the envelope.
     pub fn refuses(&self, request_id: &str) -> bool {
         #[derive(Deserialize)]
         struct Refusal {
@@ -237,7 +237,7 @@ pub struct Confirm {
     pub undelivered_count: usize,
 }
 
-/// A file that did not get home, and why.
+/// A file that was not delivered, and the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undelivered {
     pub path: String,

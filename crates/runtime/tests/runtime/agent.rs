@@ -1,4 +1,4 @@
-//! A coding agent behind the runtime: shell scripts play the CLIs, the harness reads them.
+//! A coding agent behind the runtime. Shell scripts play the CLIs, and the harness reads their output.
 
 use super::support::{Peer, is_terminal, reader_until_all_are_gone, server_with};
 use agents::harness::{ConcurrencyLimit, Provider, TurnRequest};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Lines of a codex that has a session and ends well, around what the script prints.
+/// The output of a successful codex session around the output of a script.
 fn codex(script: &str) -> String {
     let begin = r#"{"type":"thread.started","thread_id":"t"}"#;
     let end =
@@ -16,7 +16,7 @@ fn codex(script: &str) -> String {
     format!("echo '{begin}'; echo '{{\"type\":\"turn.started\"}}'; {script}; echo '{end}'")
 }
 
-/// Has codex say what a shell expression becomes; quotes in it are its own business.
+/// Makes codex say the value of a shell expression. The caller escapes quotes in it.
 fn says(expression: &str) -> String {
     format!(
         r#"printf '{{"type":"item.completed","item":{{"id":"1","type":"agent_message","text":"%s"}}}}\n' "{expression}""#
@@ -145,7 +145,7 @@ async fn a_failure_is_told_with_code_and_kind_and_without_facts_of_this_machine(
 async fn cancel_disconnect_end_and_stop_kill_the_agent_s_whole_tree() {
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("alive");
-    // Whoever holds the pipe's writing end is alive: its reader sees the end when all are gone.
+    // Each process that is still alive holds the pipe's writing end. The reader sees the end of file when all are gone.
     let script = codex(&format!("exec 3<>{}; setsid sleep 60 & {}; sleep 60", fifo.display(), says("up")));
     for how in ["cancel", "disconnect", "end", "stop"] {
         let _ = std::fs::remove_file(&fifo);

@@ -1,4 +1,4 @@
-//! Files on their way home: asked for, uploaded, named when they are not.
+//! The delivery of files: upload requests, uploads, and the report of missing files.
 
 use super::sink::{Sink, upload_response};
 use super::support::{Peer, server, server_with};
@@ -54,7 +54,7 @@ async fn rule_6_finished_files_are_asked_for_before_the_terminal_and_a_put_outli
             _ => {}
         }
     }
-    // As a one-shot client does.
+    // A one-shot client disconnects at this point.
     drop(peer);
     assert_eq!(asked, BTreeSet::from(["out/a.txt".to_owned(), "out/sub/b.txt".to_owned()]));
     sink.until(|sink| sink.bodies("slow/a.txt") == [b"one\n"] && sink.bodies("slow/b.txt") == [b"two\n"])
@@ -109,7 +109,7 @@ async fn rule_7_at_most_eight_requests_are_unanswered() {
     let mut peer = Peer::connect(&server).await;
     peer.send(commands("for n in $(seq 20); do echo $n > out/$n; done", directory.path())).await;
     let mut asked = Vec::new();
-    // The terminal comes when nothing is answered for a while: all that will be asked has been asked.
+    // The terminal message comes after a while without answers. All upload requests have been sent by then.
     for message in peer.until_terminal().await {
         if message["message_type"] == "artifact_upload_request_message" {
             asked.push(message);
@@ -180,7 +180,7 @@ async fn rule_8_a_file_that_changes_while_it_is_sent_is_sent_again_before_the_co
     answer(&mut peer, &request, &sink, "hold/").await;
     peer.terminal().await;
     sink.until(|sink| !sink.bodies("hold/changing").is_empty()).await;
-    // Without a writer that closes it: nothing but the upload itself can notice.
+    // No writer closes the file, so only the upload itself can notice the change.
     let file = std::fs::OpenOptions::new().write(true).open(directory.path().join("out/changing")).unwrap();
     (&file).write_all(b"and after").unwrap();
     sink.release.notify_one();
@@ -192,7 +192,7 @@ async fn rule_8_a_file_that_changes_while_it_is_sent_is_sent_again_before_the_co
     );
     assert_eq!(fate["sha256"], "b1c898411da979ef2f3885e37107baa5688eae697aead520562cba257cbd448e");
     drop(file);
-    // Its last content is home: closing it is no reason to ask for it once more.
+    // The file's last content was delivered, so closing the file causes no further request.
     let confirm = peer.end().await;
     assert_eq!((&confirm["uploaded"], &confirm["undelivered"]), (&json!(1), &json!([])), "{confirm}");
     assert_eq!(sink.bodies("hold/changing").len(), 2);
@@ -301,7 +301,7 @@ async fn rule_6_one_content_is_uploaded_once_and_a_new_one_again() {
         peer.send(commands(&command, directory.path())).await;
         let fate = "artifact_upload_result_message";
         let (_, seen) = answering(&mut peer, &sink, "command_execution_result_message").await;
-        // A content that is written while the one before is on its way goes with that one's upload.
+        // A content that is written during the upload of an earlier one is delivered by that upload.
         if is_new && !seen.iter().any(|message| message["message_type"] == fate) {
             answering(&mut peer, &sink, fate).await;
         }

@@ -1,4 +1,4 @@
-//! What our client is asked, and what comes of it.
+//! Requests of the client under test, and their outcomes.
 
 use super::support::invocation;
 use ground::error::ErrorCode;
@@ -13,7 +13,7 @@ pub(crate) fn query(prompt: &str) -> ClientRequest {
     request(invocation(prompt))
 }
 
-/// What the message asks for, without limits.
+/// A request with this message and without limits.
 pub(crate) fn request(message: Value) -> ClientRequest {
     let message = match parse_client_frame(&message.to_string()).unwrap().unwrap().message {
         ClientMessage::Invocation(invocation) => RequestMessage::Invocation(invocation),
@@ -23,7 +23,7 @@ pub(crate) fn request(message: Value) -> ClientRequest {
     ClientRequest { message, timeout: None, idle_timeout: None }
 }
 
-/// All that was said until the request ended, and its outcome.
+/// All text until the request ended, and the request's outcome.
 pub(crate) async fn until_ended(
     client: &RuntimeClient,
     number: u64,

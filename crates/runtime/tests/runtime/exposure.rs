@@ -1,4 +1,4 @@
-//! Who gets in, and what strangers can't do: the hostile peers of docs/internals/runtime.md.
+//! Access control and the limits for strangers: the hostile peers of docs/internals/runtime.md.
 
 use super::sink::Sink;
 use super::support::{Peer, invocation, server, server_with};
@@ -151,14 +151,14 @@ async fn a_frame_of_more_than_100_mib_closes_its_socket_with_1009_and_disturbs_n
         tokio_tungstenite::connect_async_with_config(server.url(), Some(config), false).await.unwrap();
     let (mut sink, mut stream) = socket.split();
     let sending = tokio::spawn(async move {
-        // Fails somewhere on the way: the server stops reading.
+        // Sending fails part way: the server stops reading.
         let _ = sink.send(Message::text("x".repeat((100 << 20) + 1))).await;
     });
     let close = loop {
         match stream.next().await {
             Some(Ok(Message::Close(frame))) => break frame,
             Some(Ok(_)) => {}
-            // The goodbye may be lost to a reset, as bytes are still on their way.
+            // The close frame may be lost to a reset, because bytes are still on their way.
             Some(Err(_)) | None => break None,
         }
     };
@@ -183,7 +183,7 @@ async fn rule_14_large_messages_at_once_are_bounded_and_the_surplus_is_told_to_c
     let server = server_with(|options| options.intake_bytes = 8 << 20).await;
     let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
     let open = || tokio_tungstenite::connect_async_with_config(server.url(), Some(config), false);
-    // Half a message each, of which nothing more comes: as long as the first holds its part, there is none for the second.
+    // Each socket sends half a message and stops. While the first holds its share of the budget, none is left for the second.
     let begin = |length: u64| {
         let mut bytes = vec![0x81, 0x80 | 127];
         bytes.extend_from_slice(&length.to_be_bytes());
@@ -200,7 +200,7 @@ async fn rule_14_large_messages_at_once_are_bounded_and_the_surplus_is_told_to_c
         message = one => told.push(message),
         message = two => told.push(message),
     }
-    // The goodbye may be lost to a reset, as bytes are still on their way.
+    // The close frame may be lost to a reset, because bytes are still on their way.
     if let Some(Some(Ok(Message::Close(Some(frame))))) = told.pop() {
         assert_eq!(u16::from(frame.code), 1013);
     }
@@ -236,7 +236,7 @@ async fn rule_14_a_peer_that_provokes_errors_and_reads_none_is_not_read_any_more
             }
         }
     };
-    // Either the sockets' buffers are full and the server has stopped reading, or it would have gone on.
+    // The server must have stopped reading with the sockets' buffers full. Otherwise the flood would have gone on.
     let stopped = tokio::time::timeout(Duration::from_millis(1500), flood).await;
     assert!(stopped.is_err());
     let mut other = Peer::connect(&server).await;
@@ -256,7 +256,7 @@ async fn rule_14_a_client_that_does_not_read_pauses_the_command() {
     );
     peer.send(json!({"message_type": "command_execution_message", "commands": [{"command": command}]})).await;
     peer.next_of("command_output_message").await;
-    // Until it has come to a stand: what is on its way fills the socket's buffers, and ours.
+    // Wait until the output has stopped: it first fills the sockets' buffers and the server's.
     let printed = || std::fs::read_to_string(&mark).map_or(0, |text| text.trim().parse::<u32>().unwrap());
     let mut before = 0;
     loop {
@@ -282,7 +282,7 @@ async fn rule_15_a_half_open_client_is_dropped_and_its_request_ended() {
     peer.send(json!({"message_type": "command_execution_message", "commands": [{"command": command}]})).await;
     peer.next_of("command_output_message").await;
     let reader = tokio::task::spawn_blocking(move || std::fs::read(fifo).unwrap());
-    // The peer is alive but never answers a ping, as it does not read.
+    // The peer is alive but never answers a ping, because it does not read.
     tokio::time::timeout(Duration::from_secs(10), reader)
         .await
         .expect("the request should have ended")

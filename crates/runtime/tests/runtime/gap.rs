@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-/// What is missing is waited for so long.
+/// How long the client waits for a missing frame.
 const GAP: Duration = Duration::from_secs(2);
 
 async fn next(socket: &mut WebSocketStream<TcpStream>) -> Option<Value> {
@@ -23,7 +23,7 @@ async fn next(socket: &mut WebSocketStream<TcpStream>) -> Option<Value> {
     }
 }
 
-/// Answers the hello that is first on each socket; gives that.
+/// Answers the hello, which is the first message on each socket, and returns it.
 async fn greeted(listener: &TcpListener, resumed: bool) -> (WebSocketStream<TcpStream>, Value) {
     let (stream, _) = listener.accept().await.unwrap();
     let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
@@ -33,8 +33,8 @@ async fn greeted(listener: &TcpListener, resumed: bool) -> (WebSocketStream<TcpS
     (socket, hello)
 }
 
-/// Skips the second of its five messages on the first socket; on the next one it comes, but after the fourth. Gives the number of
-/// sockets.
+/// A runtime that skips the second of its five messages on the first socket. On the next socket it sends that message, but after
+/// the fourth. Returns the number of sockets.
 async fn skipping_runtime() -> (String, JoinHandle<u32>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
@@ -60,7 +60,7 @@ async fn skipping_runtime() -> (String, JoinHandle<u32>) {
         while next(&mut first).await.is_some() {}
         let (mut second, hello) = greeted(&listener, true).await;
         assert_eq!(hello["received"], 1, "from the first one that is missing");
-        // A gap on this one too, whose clock has not run out.
+        // This socket has a gap too, but not for long enough to be replaced.
         for seq in [4, 2, 5] {
             second.send(said(seq)).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! What hostile peers, programs and servers tried in earnest: one test for each row of what was found, where no smaller one shows it.
+//! Attacks by hostile peers, programs and servers: one test for each finding that no smaller test covers.
 
 use super::sink::{Sink, upload_response};
 use super::support::{Peer, invocation, server, server_with};
@@ -21,7 +21,7 @@ fn commands(command: &str, directory: &Path) -> Value {
            "artifacts_dirs": [directory.join("out")]})
 }
 
-/// Answers upload requests until the confirm; that, and the fates of uploads.
+/// Answers upload requests until the confirm. Returns the confirm and the results of the uploads.
 async fn end_answering(peer: &mut Peer, sink: &Sink, prefix: &str) -> (Value, Vec<Value>) {
     peer.send(json!({"message_type": "end_session_message"})).await;
     let mut fates = Vec::new();
@@ -180,7 +180,7 @@ async fn close_code(peer: &mut Peer) -> Option<u16> {
 async fn what_is_no_frame_and_what_is_no_text_ends_with_words() {
     let server = server().await;
     let mut peer = Peer::connect(&server).await;
-    // A masked frame of an operation that does not exist.
+    // A masked frame with an undefined opcode.
     peer.socket.get_mut().write_all(&[0x83, 0x80, 0, 0, 0, 0]).await.unwrap();
     assert_eq!(close_code(&mut peer).await, Some(1002));
     let mut peer = Peer::connect(&server).await;
@@ -204,9 +204,9 @@ async fn pings_between_the_parts_of_a_message_do_not_hide_its_length() {
         }
         Ok::<(), tokio_tungstenite::tungstenite::Error>(())
     };
-    // It fails on the way, or all of it fits into the buffers between.
+    // The flood fails part way, or all of it fits into the buffers in between.
     let _ = tokio::time::timeout(Duration::from_secs(10), flood).await;
-    // The goodbye may be lost to a reset, as bytes are still on their way.
+    // The close frame may be lost to a reset, because bytes are still on their way.
     assert!(matches!(close_code(&mut peer).await, Some(1013) | None));
     let mut other = Peer::connect(&server).await;
     other.query("say alive").await;
@@ -243,7 +243,7 @@ async fn deep_fields_that_nobody_knows_and_half_surrogates_are_borne() {
     let text = format!("{},\"odd\":{deep}}}", text.strip_suffix('}').unwrap());
     peer.send_raw(Message::text(text)).await;
     assert_eq!(peer.terminal().await["data"]["text"], "\u{fffd}");
-    // In 16 MiB of what nobody knows, nothing is kept.
+    // Nothing is stored of 16 MiB of unknown fields.
     peer.send_raw(Message::text(format!(
         "{{\"message_type\":\"new\",\"odd\":[{}0]}}",
         "[0],".repeat(4 << 20)
@@ -255,7 +255,7 @@ async fn deep_fields_that_nobody_knows_and_half_surrogates_are_borne() {
 
 // Hostile runtimes.
 
-/// A runtime that knows hello, and does with each socket after it what the script says. How many sockets there were.
+/// A runtime that answers hello and then handles each socket by the script. Returns the number of sockets.
 async fn runtime<F: Future<Output = ()> + Send>(
     script: impl Fn(u32, tokio_tungstenite::WebSocketStream<TcpStream>) -> F + Send + Sync + 'static,
 ) -> (String, Arc<AtomicU32>) {
@@ -304,7 +304,7 @@ async fn outcome(client: &RuntimeClient) -> ErrorCode {
 async fn a_client_whose_every_socket_breaks_backs_off_and_gives_up() {
     let (url, sockets) = runtime(|number, mut socket| async move {
         socket.next().await;
-        // As a proxy does that rejects one frame: again and again.
+        // The way a proxy behaves that rejects one frame again and again.
         let _ = socket.send(hello(number > 0)).await;
         if number == 0 {
             socket.next().await;

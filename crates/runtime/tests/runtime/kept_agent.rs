@@ -1,4 +1,4 @@
-//! An agent behind the runtime that is kept from prompt to prompt: the scripted agent of the protocol.
+//! An agent behind the runtime that is kept from prompt to prompt: a scripted agent that speaks ACP.
 
 use super::support::{PATIENCE, Peer, server_with};
 use agents::acp::OpenRequest;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Its log holds what the agent was told, over all its processes.
+/// A runtime whose agent logs its input into this folder, over all its processes.
 async fn serving(folder: &Path) -> RuntimeServer {
     let agent = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures/acp/agent.mjs");
     let mut defaults = OpenRequest::new(Provider::ClaudeCode);
@@ -55,7 +55,7 @@ async fn one_process_answers_all_the_prompts_of_a_client() {
     other.send(asked("hello", &json!({}))).await;
     other.terminal().await;
     assert_eq!(told(folder.path(), "session/new"), 2);
-    // Another system prompt: opened anew, and taken up where it was.
+    // Another system prompt: the agent is started anew and resumes its session.
     peer.send(asked("hello", &json!({"system_prompt": "Be brief."}))).await;
     let result = peer.terminal().await;
     assert_eq!(result["data"]["text"], "Hello world", "{result}");
@@ -63,7 +63,7 @@ async fn one_process_answers_all_the_prompts_of_a_client() {
     server.close().await;
 }
 
-/// Processes of its agents, by the log that their words name.
+/// Number of the agent's processes. They are recognised by the log's path in their command lines.
 fn agents(folder: &Path) -> usize {
     let name = folder.to_string_lossy().into_owned();
     let all = std::fs::read_dir("/proc").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! The client with runtimes that know no hello, and with runtimes that answer it late.
+//! The client with runtimes that do not know hello, and with runtimes that answer it late.
 
 use super::asking::{query, until_ended};
 use futures_util::{SinkExt, StreamExt};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
 
-/// A runtime that knows no hello: it answers requests by a script.
+/// A runtime that does not know hello: it answers requests by a script.
 async fn old_runtime(script: &'static [&'static str]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
@@ -124,7 +124,7 @@ async fn rule_16_a_runtime_that_answers_hello_late_is_resumed_all_the_same() {
 
 #[tokio::test]
 async fn a_stopped_request_is_drained_so_that_the_next_one_reads_its_own_answer() {
-    // The first request is not answered; its cancel is, and late.
+    // The first request is not answered. Its cancel is answered late.
     let url = old_runtime(&[
         "",
         "{\"message_type\":\"assistant_message\",\"text_blocks\":[\"stale\"]}\n{\"message_type\":\"error_message\",\"error\":\"Request cancelled\",\"metadata\":{}}",

@@ -1,4 +1,4 @@
-//! Requests and their terminals, over real sockets.
+//! Requests and their terminal messages, over real sockets.
 
 use super::support::{Peer, invocation, is_terminal, reader_until_all_are_gone, server, server_with};
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ async fn rule_10_cancel_and_disconnect_kill_the_whole_tree() {
     let server = server().await;
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("alive");
-    // Whoever holds the pipe's writing end is alive: its reader sees the end when all are gone.
+    // Each process that is still alive holds the pipe's writing end. The reader sees the end of file when all are gone.
     let command = format!("mkfifo {0}; exec 3<>{0}; setsid sleep 60 & echo up; sleep 60", fifo.display());
     for how in ["cancel", "disconnect", "end"] {
         let _ = std::fs::remove_file(&fifo);
@@ -300,7 +300,7 @@ async fn rule_11_secrets_are_taken_out_of_all_that_is_said() {
     assert_eq!(output(&messages, "stdout"), "[REDACTED] [REDACTED]\n");
     assert_eq!(messages.last().unwrap()["message_type"], "result_message", "a word of the protocol stays");
     assert_eq!(messages.last().unwrap()["data"]["text"], "[REDACTED] and command_output_message");
-    // The secrets of the session, not of the latest request alone.
+    // The secrets of all requests of the session count, not only those of the latest one.
     let terminal = peer.run("echo hunter2 from-the-name; exit 1").await;
     assert_eq!(terminal["results"][0]["stdout"], "[REDACTED] [REDACTED]\n");
     assert_eq!(terminal["results"][0]["command"], "echo [REDACTED] [REDACTED]; exit 1");

@@ -1,4 +1,5 @@
-//! Our client and our server over a wire that cuts, delays, doubles and reorders: nothing is lost, nothing comes twice.
+//! The client and the server over a wire that cuts, delays, doubles and reorders frames: no frame is lost and none is handed on
+//! twice.
 
 use super::asking::{query, request, until_ended};
 use super::sink::Sink;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
 
-/// Small and repeatable: splitmix64.
+/// A small random number generator with a fixed seed: splitmix64.
 struct Dice(u64);
 
 impl Dice {
@@ -26,7 +27,7 @@ impl Dice {
     }
 }
 
-/// Passes messages on, as badly as it can: one in `cut` cuts both sockets without a word.
+/// Passes messages on and disturbs them: after one message in `cut`, both sockets are cut without a close frame.
 struct BadWire {
     url: String,
     cuts: Arc<AtomicU64>,
@@ -68,7 +69,7 @@ async fn pass(
     let mut kept: Option<Message> = None;
     loop {
         let next = if kept.is_some() {
-            // Out of order, not lost: it passes when nothing else comes.
+            // The message comes out of order but is not lost: it is passed on when no other message comes.
             tokio::time::timeout(Duration::from_millis(10), from.next()).await
         } else {
             Ok(from.next().await)
@@ -92,7 +93,7 @@ async fn pass(
             tokio::time::sleep(Duration::from_millis(dice.roll(5))).await;
         }
         let twice = dice.roll(8) == 0;
-        // Held back until the next one has passed.
+        // The message is held back until the next one has passed.
         let swapped = message.is_text() && kept.is_none() && dice.roll(6) == 0;
         if swapped {
             kept = Some(message.clone());
@@ -119,7 +120,7 @@ async fn rule_16_nothing_is_lost_or_doubled_over_200_random_cuts() {
     while cuts < 200 {
         seed += 1000;
         let wire = BadWire::start(server.url().to_owned(), seed, 60).await;
-        // The very first hello may be cut off as well: that one is the caller's to try again.
+        // The first hello may be cut off as well. Then the caller has to connect again.
         let client = loop {
             if let Ok(client) = RuntimeClient::connect(&wire.url, ClientOptions::default()).await {
                 break client;
@@ -289,7 +290,7 @@ async fn rule_16_a_runtime_that_is_gone_is_not_waited_for_as_long_as_a_broken_wi
     let url = format!("ws://{}", listener.local_addr().unwrap());
     let target = server.url().trim_start_matches("ws://").trim_end_matches('/').to_owned();
     let (cut, is_cut) = tokio::sync::oneshot::channel::<()>();
-    // Once the wire is cut, nobody listens at this address.
+    // After the wire is cut, nothing listens at this address.
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
         let mut server = tokio::net::TcpStream::connect(target).await.unwrap();

@@ -1,4 +1,4 @@
-//! Where uploads go.
+//! An HTTP server that receives uploads.
 
 use super::support::PATIENCE;
 use serde_json::{Value, json};
@@ -9,9 +9,14 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// What a sink does with a PUT, by its path's first part: `/fail-N/...` answers 500 N times, `/slow/...` takes its time,
-/// `/deny/...` answers 403, `/mute/...` never answers, `/later/...` asks once to come again in a second, `/hold/...` answers the
-/// first time only when told to.
+/// An HTTP server whose answer to a PUT depends on the first part of the path:
+///
+/// - `/fail-N/...` answers 500 N times.
+/// - `/slow/...` answers slowly.
+/// - `/deny/...` answers 403.
+/// - `/mute/...` never answers.
+/// - `/later/...` asks once to retry in a second.
+/// - `/hold/...` delays its first answer until the test releases it.
 #[derive(Clone, Default)]
 pub(crate) struct Sink {
     pub received: Arc<Mutex<HashMap<String, Vec<Received>>>>,
@@ -55,7 +60,7 @@ impl Sink {
             .collect()
     }
 
-    /// Waits until what has come is so: looked at whenever something comes.
+    /// Waits until the condition holds. It is checked after each upload.
     pub(crate) async fn until(&self, holds: impl Fn(&Sink) -> bool) {
         let held = async {
             loop {
@@ -69,7 +74,7 @@ impl Sink {
         tokio::time::timeout(PATIENCE, held).await.expect("what is waited for comes to the sink");
     }
 
-    /// Most requests that were open at a time.
+    /// Largest number of requests that were open at a time.
     pub(crate) fn most_open(&self) -> usize {
         self.open.lock().unwrap().1
     }
@@ -134,7 +139,7 @@ impl Sink {
     }
 }
 
-/// The answer to an upload request: the sink, under `prefix` and the file's own path.
+/// The answer to an upload request: a URL of the sink, made of `prefix` and the file's own path.
 pub(crate) fn upload_response(request: &Value, sink: &Sink, prefix: &str) -> Value {
     let path = request["filename"].as_str().unwrap();
     json!({"message_type": "artifact_upload_response_message", "filename": request["filename"], "filepath": request["filepath"],

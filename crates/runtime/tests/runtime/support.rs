@@ -1,4 +1,4 @@
-//! What the tests of the runtime share: a handler that does what its prompt says, and a peer that says what it is told.
+//! Helpers of the runtime's tests: a handler that is scripted by its prompt, and a peer that is scripted by the test.
 
 use futures_util::{SinkExt, StreamExt};
 use runtime::handler::{
@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-/// Does what the prompt says: `say X`, `fail X`, `error X` (by sender, then goes on for ever), `json {...}`, `wait` (until
-/// cancelled), `stubborn` (never ends), `many N` (messages), `env NAME`, `touch PATH`.
+/// A handler that is scripted by its prompt: `say X`, `fail X`, `error X` (through the sender, then it runs for ever), `json
+/// {...}`, `wait` (until cancelled), `stubborn` (never ends), `many N` (messages), `env NAME`, `touch PATH`.
 pub(crate) struct Puppet;
 
 impl AgentHandler for Puppet {
@@ -79,7 +79,7 @@ pub(crate) async fn server_with(change: impl FnOnce(&mut ServerOptions)) -> Runt
     serve(options).await.unwrap()
 }
 
-/// A client that says what the test tells it.
+/// A client that sends the messages of the test.
 pub(crate) struct Peer {
     pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
@@ -92,7 +92,7 @@ impl Peer {
         Peer { socket }
     }
 
-    /// A client that takes the fates of uploads, and asks for nothing else beyond the protocol.
+    /// A client that announces only the capability to receive upload results.
     pub(crate) async fn connect_for_fates(server: &RuntimeServer) -> Peer {
         let mut peer = Peer::connect(server).await;
         peer.send(json!({"message_type": "hello_message", "capabilities": ["artifact_upload_result"]})).await;
@@ -124,7 +124,7 @@ impl Peer {
         }
     }
 
-    /// The next message of this type; those before it are passed over.
+    /// Returns the next message of this type and drops the messages before it.
     pub(crate) async fn next_of(&mut self, kind: &str) -> Value {
         loop {
             let message = self.next().await.unwrap_or_else(|| panic!("closed before {kind}"));
@@ -134,7 +134,7 @@ impl Peer {
         }
     }
 
-    /// All messages up to the terminal of the request, that included.
+    /// All messages up to and including the terminal message of the request.
     pub(crate) async fn until_terminal(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         loop {
@@ -176,7 +176,7 @@ pub(crate) fn is_terminal(message: &Value) -> bool {
         .any(|kind| message["message_type"] == *kind)
 }
 
-/// Ends when nobody holds the pipe's writing end any more; returns once it is open.
+/// A task that ends when no process holds the pipe's writing end. Returns once the pipe is open.
 pub(crate) async fn reader_until_all_are_gone(fifo: &std::path::Path) -> tokio::task::JoinHandle<usize> {
     let (opened, is_open) = tokio::sync::oneshot::channel();
     let fifo = fifo.to_owned();

@@ -1,4 +1,4 @@
-//! The client: a pool of connections and the request's clocks.
+//! The HTTP client: a pool of connections, and the timeouts of a request.
 
 use super::failure::{HttpError, Waiting};
 use super::request::{Body, Request, file_stream};
@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// What all requests of a client share.
+/// The options that all requests of a client share.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// For DNS, TCP and TLS. Default 10 s.
+    /// Limit for DNS, TCP and TLS. Default 10 s.
     pub connect_timeout: Duration,
-    /// Followed at most; default 5. `None`: a redirect is a response like others, and where it leads says
-    /// [`Response::redirect_target`]. A body that is streamed can't be sent again by this client.
+    /// Most redirects that are followed; default 5. `None`: a redirect is returned like any other response, and
+    /// [`Response::redirect_target`] gives its target. This client can't send a streamed body again.
     pub max_redirects: Option<usize>,
 }
 
@@ -58,7 +58,7 @@ impl HttpClient {
         self.send(Request { headers, ..Request::new("GET", url) }).await
     }
 
-    /// Uploads; a file is streamed from disk with its Content-Length.
+    /// Uploads a body. A file is streamed from disk with its Content-Length.
     pub async fn put(
         &self,
         url: &str,
@@ -68,8 +68,8 @@ impl HttpClient {
         self.send(Request { headers, body, ..Request::new("PUT", url) }).await
     }
 
-    /// Sends and resolves with the head of the response, whatever its status. A redirect to another origin is followed
-    /// without the headers that the new one has no claim to.
+    /// Sends a request and resolves with the head of the response, whatever its status. A redirect to another origin is followed
+    /// without the headers that may be secret.
     pub async fn send(&self, mut request: Request) -> Result<Response, HttpError> {
         let Some(max_redirects) = self.options.max_redirects else {
             return self.send_within_origin(request).await;
@@ -87,7 +87,7 @@ impl HttpClient {
     async fn send_within_origin(&self, request: Request) -> Result<Response, HttpError> {
         let pool = self.pool()?;
         let mut headers = header_map(&request.headers)?;
-        // Nothing is asked for in pieces that have to be unpacked; what comes so all the same is unpacked.
+        // The request asks for no compression. A response that is compressed anyway is decompressed.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         let method = reqwest::Method::from_bytes(request.method.as_bytes())
             .map_err(|error| HttpError::InvalidRequest { problem: error.to_string() })?;
@@ -129,13 +129,13 @@ impl HttpClient {
     }
 }
 
-/// reqwest's own look-up panics when the system refuses a thread.
+/// Resolves names for reqwest, whose own look-up panics when the system refuses a thread.
 struct Addresses;
 
 impl Resolve for Addresses {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            // The port is put in by whoever connects.
+            // The code that connects replaces the port.
             let found = addresses_of(name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
@@ -147,13 +147,14 @@ fn build(options: &HttpOptions) -> Result<reqwest::Client, HttpError> {
         .tls_backend_preconfigured(trust::tls_config()?)
         .user_agent(concat!("sheepdog/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(options.connect_timeout)
-        // Below the keep-alive of common servers and load balancers: a connection is not used when it is about to close.
+        // Shorter than the keep-alive of common servers and load balancers, so that no connection is used just before the server
+        // closes it.
         .pool_idle_timeout(Duration::from_secs(20))
         .pool_max_idle_per_host(32)
         .tcp_nodelay(true)
         .dns_resolver(Arc::new(Addresses))
         .referer(false)
-        // How often is the caller's decision.
+        // The caller decides about retries.
         .retry(reqwest::retry::never())
         .redirect(redirects(options.max_redirects))
         .no_proxy();
@@ -172,7 +173,7 @@ fn redirects(max: Option<usize>) -> redirect::Policy {
         } else if secure_before && attempt.url().scheme() != "https" {
             attempt.error("the server redirects from https to http")
         } else if attempt.previous().last().is_some_and(|from| from.origin() != attempt.url().origin()) {
-            // reqwest would take every header along but the few that it knows to be secret.
+            // reqwest would pass every header on except the few that it knows to be secret.
             attempt.stop()
         } else {
             attempt.follow()
@@ -184,9 +185,9 @@ fn too_many(max: usize) -> HttpError {
     HttpError::Redirect { problem: format!("more than {max} redirects") }
 }
 
-/// The request at the other origin that the response leads to.
+/// The request to another origin that a redirect asks for.
 fn redirected(request: &Request, response: &Response) -> Result<Option<Request>, HttpError> {
-    /// Of the message itself; any other may be a key.
+    /// Headers that describe the message itself. Any other header may contain a key.
     const TAKEN_ALONG: [&str; 6] =
         ["accept", "accept-encoding", "content-type", "content-length", "range", "user-agent"];
     let (Some(target), 301 | 302 | 303 | 307 | 308) = (response.redirect_target(), response.status()) else {
@@ -208,7 +209,7 @@ pub fn check_url(url: &str) -> Result<(), HttpError> {
     parse_url(url).map(|_| ())
 }
 
-// Parsed here: reqwest would tell a wrong URL's text, query and all.
+// The URL is parsed here, because reqwest's error would contain the URL with its query.
 fn parse_url(url: &str) -> Result<reqwest::Url, HttpError> {
     let url = reqwest::Url::parse(url)
         .map_err(|error| HttpError::InvalidRequest { problem: format!("the URL is wrong: {error}") })?;
@@ -223,7 +224,7 @@ fn parse_url(url: &str) -> Result<reqwest::Url, HttpError> {
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        // The value may be a key: only the name is told.
+        // The value may be a key, so the error contains only the name.
         let wrong = |what: &str| HttpError::InvalidRequest { problem: format!("header {name:?}: {what}") };
         let header =
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("invalid HTTP header name"))?;
@@ -239,7 +240,7 @@ fn note(failure: &Mutex<Option<HttpError>>, error: &io::Error) {
     *lock(failure) = Some(noted);
 }
 
-/// Awaits the response as long as there is progress with the request's body.
+/// Awaits the response. The timeout restarts with each progress of the request's body.
 async fn within_progress<T>(
     response: impl Future<Output = T>,
     mut progress: watch::Receiver<u64>,
@@ -252,10 +253,10 @@ async fn within_progress<T>(
     tokio::pin!(clock);
     loop {
         tokio::select! {
-            // Both ready: an answer that came in time counts.
+            // When both are ready, an answer that came in time counts.
             biased;
             response = &mut response => return Ok(response),
-            // An error says that the stream is gone: all is sent, from now on the clock runs through.
+            // An error means that the stream is gone: everything is sent, and the timeout is no longer restarted.
             changed = progress.changed(), if uploading => {
                 uploading = changed.is_ok();
                 clock.as_mut().reset(tokio::time::Instant::now() + limit);

@@ -1,19 +1,19 @@
-//! What can go wrong between a request and the end of its response.
+//! The errors that can occur between a request and the end of its response.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-/// A typed failure. The text never holds a URL's query, a header or a request's body.
+/// A typed failure. Its text never contains a URL's query, a header or a request's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpError {
-    /// The URL, a header or the TLS set-up is wrong: no request was made.
+    /// The URL, a header or the TLS set-up is invalid: no request was made.
     InvalidRequest { problem: String },
     /// No connection: unknown host, refused, unreachable.
     Connect { problem: String },
     /// The TLS handshake failed: an untrusted certificate, or no TLS on the other side.
     Tls { problem: String },
-    /// A clock ran out.
+    /// A timeout expired.
     Timeout { waiting_for: Waiting, after: Duration },
     /// The connection was lost, before the response or in the middle of its body.
     Reset { problem: String },
@@ -21,15 +21,15 @@ pub enum HttpError {
     Redirect { problem: String },
     /// The file to upload can't be read, or changed its length.
     File { problem: String },
-    /// The response's status is none of 200 to 299. `body` is its beginning.
+    /// The response's status is not from 200 to 299. `body` is the beginning of its body.
     Status { status: u16, body: String, retry_after: Option<Duration> },
 }
 
-/// What a clock was for.
+/// The phase of a request that timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     Connection,
-    /// The head of the response; also a request's body that the other side does not take.
+    /// The head of the response. This includes a request's body that the server does not read.
     Response,
     /// The next piece of the response's body.
     Chunk,
@@ -66,7 +66,7 @@ impl StdError for HttpError {}
 
 impl HttpError {
     pub(super) fn from_reqwest(error: reqwest::Error, connect_timeout: Duration) -> Self {
-        // reqwest shows the URL with its query.
+        // reqwest's error shows the URL with its query.
         let error = error.without_url();
         let problem = innermost(&error);
         if error.is_builder() {
@@ -76,7 +76,7 @@ impl HttpError {
         } else if let Some(problem) = tls_problem(&error) {
             HttpError::Tls { problem }
         } else if error.is_timeout() {
-            // The connect timeout is the only clock that reqwest is given.
+            // The connect timeout is the only timeout that reqwest has.
             HttpError::Timeout { waiting_for: Waiting::Connection, after: connect_timeout }
         } else if error.is_connect() {
             HttpError::Connect { problem }
@@ -86,7 +86,7 @@ impl HttpError {
     }
 }
 
-/// The last of the chain: what really happened ("Connection refused (os error 111)").
+/// The last error of the chain, which is the actual cause ("Connection refused (os error 111)").
 fn innermost(error: &dyn StdError) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
@@ -95,7 +95,7 @@ fn innermost(error: &dyn StdError) -> String {
     last.to_string()
 }
 
-/// TLS errors travel inside `io::Error`s, which keep them out of the chain of sources.
+/// Finds a TLS error. It is inside an `io::Error`, so the chain of sources does not contain it.
 fn tls_problem(error: &(dyn StdError + 'static)) -> Option<String> {
     let mut next: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = next {

@@ -1,18 +1,19 @@
-//! HTTP for model calls, uploads and downloads. The one home of reqwest and rustls.
+//! HTTP for model calls, uploads and downloads. No other module uses reqwest or rustls.
 //!
 //! # Theory of operation
-//! [`HttpClient`] is a cloneable handle on a pool of connections; nothing runs until [`HttpClient::send`] is awaited, and the
-//! connections' own tasks end with the pool. [`HttpClient::fresh`] gives a client with a pool of its own, for whoever doubts
-//! the old connections; [`HttpClient::renew`] makes all handles of this client forget theirs (requests under way keep them).
-//! `send` resolves with the response's head. The body is pulled by [`Response::chunk`], so a slow reader slows the server.
-//! Dropping the future or the response closes the connection (HTTP/1.1) or resets the stream (HTTP/2): that is how a request
-//! is cancelled.
+//! [`HttpClient`] is a cloneable handle on a pool of connections. Nothing runs until [`HttpClient::send`] is awaited, and the
+//! connections' own tasks end with the pool. [`HttpClient::fresh`] gives a client with a pool of its own, for callers that do not
+//! trust the old connections. [`HttpClient::renew`] makes all handles of this client drop their idle connections; requests under
+//! way keep theirs. `send` resolves with the response's head. The body is pulled by [`Response::chunk`], so a slow reader slows
+//! the server. Dropping the future or the response cancels the request: it closes the connection (HTTP/1.1) or resets the stream
+//! (HTTP/2).
 //!
-//! Clocks: `connect_timeout` for DNS, TCP and TLS; `response_timeout` for the head, counted from the last byte of the request
-//! that was taken; `idle_timeout` between the pieces of the response's body. None for the whole: who wants one, wraps `send`.
+//! Timeouts: `connect_timeout` for DNS, TCP and TLS; `response_timeout` for the head, counted from the last byte of the request
+//! that was accepted; `idle_timeout` between the pieces of the response's body. No timeout covers the whole request; a caller can
+//! wrap `send` in one.
 //!
-//! Nothing is retried here, and a status is no error until [`Response::success`] is asked. Errors never show a URL's query
-//! (a presigned URL is a secret) or a header.
+//! This module retries nothing, and a status is not an error until [`Response::success`] is called. Errors never contain a URL's
+//! query (a presigned URL is a secret) or a header.
 //!
 //! [`SseParser`] (server-sent events) and [`parse_retry_after`] are PURE.
 

@@ -1,11 +1,11 @@
-//! Proxies as the environment names them. Loopback is never asked through a proxy: no proxy could reach it.
+//! Proxies from the environment. Loopback addresses never go through a proxy, because no proxy could reach them.
 
 use super::failure::HttpError;
 use reqwest::{NoProxy, Proxy};
 
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
-/// HTTPS_PROXY for https, HTTP_PROXY for http, ALL_PROXY for both, NO_PROXY for the exceptions; small letters count too.
+/// HTTPS_PROXY for https, HTTP_PROXY for http, ALL_PROXY for both, NO_PROXY for the exceptions. Lower-case names work too.
 pub(super) fn from_environment() -> Result<Vec<Proxy>, HttpError> {
     let exceptions = match read("NO_PROXY") {
         Some(names) => format!("{LOOPBACK},{names}"),
@@ -19,7 +19,7 @@ pub(super) fn from_environment() -> Result<Vec<Proxy>, HttpError> {
             "HTTP_PROXY" => Proxy::http(url),
             _ => Proxy::all(url),
         };
-        // The value may hold a password: only the name is told.
+        // The value may contain a password, so the error contains only the name.
         let proxy = proxy.map_err(|_| HttpError::InvalidRequest {
             problem: format!("the environment variable {name} is not the URL of a proxy"),
         })?;

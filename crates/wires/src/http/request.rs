@@ -1,4 +1,4 @@
-//! A request: values only, so that it can be sent again.
+//! A request as a plain value, so that it can be sent again.
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Read and sent of a file at once.
+/// Size of the pieces in which a file is read and sent.
 const FILE_CHUNK_BYTES: usize = 64 << 10;
 
-/// What is sent with a request.
+/// The body of a request.
 #[derive(Clone, Debug, Default)]
 pub enum Body {
     #[default]
@@ -23,15 +23,15 @@ pub enum Body {
     File(FileBody),
 }
 
-/// Sees what passes.
+/// A callback that gets the bytes that pass.
 pub type Witness = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
-/// The first `len` bytes of an open file, streamed from disk. A file that is shorter by then is [`HttpError::File`].
+/// The first `len` bytes of an open file, streamed from disk. A file that has become shorter is [`HttpError::File`].
 #[derive(Clone)]
 pub struct FileBody {
     pub file: Arc<File>,
     pub len: u64,
-    /// Is shown each piece as it is sent, in order.
+    /// Called with each piece as it is sent, in order.
     pub witness: Option<Witness>,
 }
 
@@ -41,12 +41,12 @@ impl fmt::Debug for FileBody {
     }
 }
 
-/// A request to make. The clocks: see the module.
+/// A request to make. The module documentation explains the timeouts.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: &'static str,
     pub url: String,
-    /// Names and values; a name may come more than once.
+    /// Names and values. A name may occur more than once.
     pub headers: Vec<(String, String)>,
     pub body: Body,
     /// `None`: no limit.
@@ -81,8 +81,8 @@ impl Request {
     }
 }
 
-/// The file's bytes from its beginning, telling each piece that was taken. What goes wrong with the file is left in `failure`,
-/// because reqwest's own error does not say whose fault it was.
+/// Streams the file's bytes from its beginning, and reports each piece that was taken. An error of the file is stored in
+/// `failure`, because reqwest's own error does not show that the file caused it.
 pub(super) fn file_stream(
     body: FileBody,
     taken: Arc<watch::Sender<u64>>,
@@ -90,7 +90,7 @@ pub(super) fn file_stream(
     stream::try_unfold(0, move |offset| {
         let (taken, body) = (taken.clone(), body.clone());
         async move {
-            // Asked for the next piece: the one before has been taken.
+            // The next piece is requested, so the one before has been taken.
             taken.send_modify(|bytes| *bytes = offset);
             if offset == body.len {
                 return Ok(None);

@@ -1,13 +1,13 @@
-//! A response: its head is there, its body comes as it is pulled.
+//! A response: its head is available, its body is pulled.
 
 use super::failure::{HttpError, Waiting};
 use super::retry_after::{parse_retry_after, parse_retry_after_ms};
 use bytes::Bytes;
 use std::time::{Duration, SystemTime};
 
-/// Of the body of an unwelcome status, shown in the error.
+/// Longest part of an error status's body that the error contains.
 const EXCERPT_BYTES: usize = 4 << 10;
-/// How long that excerpt is waited for: the status alone is worth more than a timeout.
+/// How long to wait for that part. The status without it is more useful than a timeout.
 const EXCERPT_WAIT: Duration = Duration::from_secs(2);
 
 /// Dropping it closes the connection unless the body was read to its end.
@@ -26,15 +26,15 @@ impl Response {
         self.inner.status().as_u16()
     }
 
-    /// The value of a header, when it is text.
+    /// The value of a header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.inner.headers().get(name)?.to_str().ok()
     }
 
-    /// Where a redirect leads. `None`: it is none, or says no place.
+    /// The target of a redirect. `None`: the response is not a redirect, or names no target.
     ///
     /// # Errors
-    /// [`HttpError::Redirect`] for a place that no request goes to: another scheme, or one from https to http.
+    /// [`HttpError::Redirect`] for a target that must not be requested: another scheme, or http after https.
     pub fn redirect_target(&self) -> Option<Result<String, HttpError>> {
         let location = self.inner.status().is_redirection().then(|| self.header("location"))??;
         let refused = |problem: &str| HttpError::Redirect { problem: problem.to_owned() };
@@ -54,14 +54,14 @@ impl Response {
         self.inner.content_length()
     }
 
-    /// Retry-After-Ms, which is more exact, else Retry-After, in seconds or as a date.
+    /// The wait from Retry-After-Ms, which is more exact, else from Retry-After, in seconds or as a date.
     pub fn retry_after(&self) -> Option<Duration> {
         self.header("retry-after-ms")
             .and_then(parse_retry_after_ms)
             .or_else(|| parse_retry_after(self.header("retry-after")?, SystemTime::now()))
     }
 
-    /// The next bytes as they come; `None` at the end. A body that ends early is [`HttpError::Reset`].
+    /// The next bytes as they come; `None` at the end. A body that ends too early is [`HttpError::Reset`].
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let next = self.inner.chunk();
         let chunk = match self.idle_timeout {
@@ -70,25 +70,25 @@ impl Response {
                 .await
                 .map_err(|_| HttpError::Timeout { waiting_for: Waiting::Chunk, after: limit })?,
         };
-        // No connection is made any more: the connect timeout can't be the reason.
+        // The connection exists already, so the connect timeout can't be the reason.
         chunk.map_err(|error| HttpError::from_reqwest(error, Duration::ZERO))
     }
 
-    /// The rest of the body, at most so many bytes; what is longer is cut there.
+    /// The rest of the body, cut after `max` bytes.
     pub async fn bytes(&mut self, max: usize) -> Result<Vec<u8>, HttpError> {
         let mut body = Vec::new();
         self.read_into(&mut body, max).await?;
         Ok(body)
     }
 
-    /// The response, if its status is one of 200 to 299; else [`HttpError::Status`] with the beginning of the body.
+    /// The response, if its status is from 200 to 299. Otherwise [`HttpError::Status`] with the beginning of the body.
     pub async fn success(mut self) -> Result<Self, HttpError> {
         if self.inner.status().is_success() {
             return Ok(self);
         }
         let (status, retry_after) = (self.status(), self.retry_after());
         let mut body = Vec::new();
-        // However the excerpt ends, what was read of it is shown.
+        // The part that was read is used, even when reading the rest fails or times out.
         let _ = tokio::time::timeout(EXCERPT_WAIT, self.read_into(&mut body, EXCERPT_BYTES)).await;
         Err(HttpError::Status { status, body: String::from_utf8_lossy(&body).into_owned(), retry_after })
     }

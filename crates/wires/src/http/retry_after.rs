@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-/// So long a wait is no answer to a request any more; a header that asks for more means this.
+/// Longest wait that a header can ask for. Longer ones are reduced to this.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Seconds (also with a fraction, which some servers send) or an HTTP date; a date that is past means now.
+/// Parses seconds (also with a fraction, which some servers send) or an HTTP date. A date in the past means no wait.
 pub fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     if let Some(seconds) = number(value) {
         return Some(bounded(seconds));
@@ -19,7 +19,7 @@ pub(super) fn parse_retry_after_ms(value: &str) -> Option<Duration> {
     number(value).map(|millis| bounded(millis / 1e3))
 }
 
-/// The first character keeps out what else f64 can read: signs, inf, NaN.
+/// Checks the first character, because f64 also parses signs, inf and NaN.
 fn number(value: &str) -> Option<f64> {
     let value = value.trim();
     value.starts_with(|first: char| first.is_ascii_digit()).then(|| value.parse().ok()).flatten()

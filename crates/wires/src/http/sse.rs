@@ -1,9 +1,9 @@
-//! Server-sent events: bytes in, in any pieces, events out. PURE.
+//! Parses server-sent events: bytes in any pieces in, events out. PURE.
 
 use memchr::memchr2;
 use std::fmt;
 
-/// One event: what stood between two empty lines.
+/// One event: the lines between two empty lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SseEvent {
     /// The value of `event:`, if there was one.
@@ -12,7 +12,7 @@ pub struct SseEvent {
     pub data: String,
 }
 
-/// The event is longer than the parser was told to keep.
+/// The event is longer than the parser's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventTooLong {
     pub max_bytes: usize,
@@ -26,8 +26,8 @@ impl fmt::Display for EventTooLong {
 
 impl std::error::Error for EventTooLong {}
 
-/// Keeps at most `max_bytes` of an unfinished event. Lines end with LF, CR LF or CR; bytes that are no UTF-8 are replaced;
-/// comments and unknown fields are skipped, and so is an event without data.
+/// Keeps at most `max_bytes` of an unfinished event. Lines end with LF, CR LF or CR. Bytes that are not UTF-8 are replaced.
+/// Comments, unknown fields and events without data are skipped.
 #[derive(Debug)]
 pub struct SseParser {
     max_bytes: usize,
@@ -35,9 +35,9 @@ pub struct SseParser {
     line: Vec<u8>,
     data: Option<String>,
     name: Option<String>,
-    /// The last byte was a CR: an LF now belongs to it.
+    /// The last byte was a CR, so an LF that follows belongs to it.
     after_return: bool,
-    /// A byte order mark may stand before the first line.
+    /// The next line is the first one, which may begin with a byte order mark.
     first_line: bool,
 }
 
@@ -53,7 +53,7 @@ impl SseParser {
         }
     }
 
-    /// Appends the events that these bytes complete. After an error the stream is of no more use.
+    /// Appends the events that these bytes complete. After an error the stream can't be parsed any further.
     pub fn push(&mut self, chunk: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLong> {
         let mut rest = chunk;
         if self.after_return && !rest.is_empty() {
@@ -83,7 +83,7 @@ impl SseParser {
         self.check_length(self.line.len())
     }
 
-    /// The end of the stream. An event that lacks only its empty line is given: many servers forget it.
+    /// Ends the stream. An event that lacks only its empty line is returned, because many servers omit the line.
     pub fn finish(&mut self) -> Option<SseEvent> {
         let mut events = Vec::new();
         let line = std::mem::take(&mut self.line);
@@ -94,7 +94,7 @@ impl SseParser {
     }
 
     fn on_line(&mut self, line: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLong> {
-        // As it was checked while it came in pieces: how bytes are cut decides nothing.
+        // The length is checked as for a line that comes in pieces, so that the split of the bytes makes no difference.
         self.check_length(line.len())?;
         let line = match line.strip_prefix("\u{feff}".as_bytes()) {
             Some(line) if self.first_line => line,

@@ -1,5 +1,5 @@
-//! Whom we trust: the system's certificates, or Mozilla's where the system has none (a bare container), and always those
-//! that the user adds with NODE_EXTRA_CA_CERTS, as for Node itself.
+//! The trusted certificates: the system's, or Mozilla's where the system has none (a bare container). The certificates of
+//! NODE_EXTRA_CA_CERTS are always added, as in Node itself.
 
 use super::failure::HttpError;
 use rustls::pki_types::CertificateDer;
@@ -7,7 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::{Arc, OnceLock};
 
-/// Made once: reading the system's certificates takes milliseconds.
+/// Created once, because reading the system's certificates takes milliseconds.
 static CONFIG: OnceLock<Result<ClientConfig, HttpError>> = OnceLock::new();
 
 /// The TLS set-up of every connection that this process opens as a client.
@@ -22,7 +22,7 @@ fn load() -> Result<ClientConfig, HttpError> {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
     if let Some(path) = std::env::var_os("NODE_EXTRA_CA_CERTS") {
-        // As in Node, a file that can't be read is no reason to fail: the handshake will say what is missing.
+        // As in Node, an unreadable file is not an error here: the handshake will fail with the missing certificate.
         if let Ok(extra) = CertificateDer::pem_file_iter(path) {
             roots.add_parsable_certificates(extra.flatten());
         }

@@ -19,11 +19,11 @@ use tokio::sync::oneshot;
 pub struct Client(Arc<Connected>);
 
 impl Client {
-    /// Starts the tasks; call it within tokio.
+    /// Starts the tasks. Must be called within tokio.
     pub fn start<H: Handler>(source: impl ByteSource, sink: impl ByteSink, wire: Wire, handler: H) -> Self {
         let connected = Arc::new(Connected::new(wire));
         let ended = || connected.ended.subscribe();
-        // Made here: a task that is dropped before it ever ran has no locals.
+        // Created here, because a task that is dropped before it ever ran never creates its own locals.
         let held_by = |task| CloseOnDrop { connected: Arc::downgrade(&connected), task };
         tokio::spawn(read(source, held_by("reader"), wire, handler, ended()));
         tokio::spawn(write(sink, held_by("writer"), ended()));
@@ -44,7 +44,7 @@ impl Client {
         let id = state.take_id();
         let refused = match &state.closed {
             Some(error) => Some(error.clone()),
-            // A deadline that has passed already: nothing is sent.
+            // The deadline has passed already, so nothing is sent.
             None if timeout == Some(Duration::ZERO) => Some(timed_out(method, Duration::ZERO)),
             None => state.enqueue(self.0.wire.encode(&message::request(id, method, params))).err(),
         };
@@ -74,7 +74,7 @@ impl Client {
         }
         let (sender, receiver) = oneshot::channel();
         let complete = Completion::new(move |result| {
-            // Nobody waits any more when the future was dropped.
+            // Sending fails when the future was dropped, and then no task waits for the result.
             let _ = sender.send(result.map(str::to_owned));
         });
         let id = self.call(method, params, timeout, complete);
@@ -84,7 +84,7 @@ impl Client {
             .unwrap_or_else(|_| Err(Error::new(ErrorCode::ConnectionLost, "the connection was dropped")))
     }
 
-    /// Gives a request up without a word to the peer: it fails with `error`. Settled requests are left alone.
+    /// Abandons a request without a message to the peer: it fails with `error`. Requests that are settled are not affected.
     pub fn forget(&self, call: CallId, error: Error) {
         let pending = self.0.lock().remove(call.0);
         if let Some(pending) = pending {
@@ -92,25 +92,26 @@ impl Client {
         }
     }
 
-    /// Gives a request up: it fails with `error`, and the peer is told ([`Wire::cancel`]). Settled requests are left alone.
+    /// Cancels a request: it fails with `error`, and the peer gets the notification [`Wire::cancel`]. Settled requests are not
+    /// affected.
     pub fn cancel(&self, call: CallId, error: Error) {
         let mut state = self.0.lock();
         let Some(pending) = state.remove(call.0) else { return };
         let (method, name) = self.0.wire.cancel;
         let notification = message::notification(method, &format!("{{\"{name}\":{}}}", call.0));
-        // A peer that reads nothing need not be told.
+        // A failure is ignored: a peer that does not read can't process the notification either.
         let _ = state.enqueue(self.0.wire.encode(&notification));
         drop(state);
         self.0.to_write.notify_one();
         pending.complete.settle(Err(error));
     }
 
-    /// Sends a notification; after the end it goes nowhere.
+    /// Sends a notification. Does nothing after the connection has ended.
     pub fn notify(&self, method: &str, params: &str) {
         self.write(&message::notification(method, params));
     }
 
-    /// Answers a request of the peer. `id` as it came, the result as JSON text.
+    /// Answers a request of the peer. `id` is the JSON text that came with it; the result is JSON text.
     pub fn respond(&self, id: &str, result: Result<&str, &Refusal>) {
         self.write(&message::reply(id, result));
     }
@@ -124,12 +125,12 @@ impl Client {
         }
     }
 
-    /// Ends the connection: everything pending, and everything later, fails with `error`. The first call counts.
+    /// Ends the connection: all pending and later requests fail with `error`. Only the first call has an effect.
     pub fn close(&self, error: &Error) {
         self.0.close(error);
     }
 
-    /// The error that the connection ended with.
+    /// The error with which the connection ended.
     pub fn closed(&self) -> Option<Error> {
         self.0.lock().closed.clone()
     }
@@ -141,7 +142,7 @@ impl Client {
         let _ = ended.wait_for(|ended| *ended).await;
     }
 
-    /// Requests that wait for their replies.
+    /// Number of requests that wait for their replies.
     pub fn pending(&self) -> usize {
         self.0.lock().count()
     }

@@ -1,12 +1,12 @@
-//! A promise to whoever asked.
+//! A callback for the result of a request.
 
 use ground::error::{Error, ErrorCode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Call = Box<dyn for<'a> FnOnce(Result<&'a str, Error>) + Send>;
 
-/// Called exactly once with a result, JSON text, or the error that ended the wait. Dropped before, by a panic or with the
-/// task that held it, it fails with `CONNECTION_LOST`: nobody waits for what nobody works on.
+/// Called exactly once with a result, JSON text, or with the error that ended the wait. If it is dropped before, by a panic or
+/// together with a task, it fails with `CONNECTION_LOST`. So no caller waits for abandoned work.
 pub struct Completion(Option<Call>);
 
 impl Completion {
@@ -28,7 +28,7 @@ impl Drop for Completion {
             ErrorCode::ConnectionLost,
             "The request was dropped: the task that worked on it is gone. Start the client again",
         );
-        // A second panic while one is under way would end the host.
+        // The callback may panic. A second panic while one is under way would abort the host.
         let _ = catch_unwind(AssertUnwindSafe(|| call(Err(error))));
     }
 }

@@ -1,25 +1,25 @@
-//! PURE: what is found in a stream of bytes, and why nothing more can be.
+//! PURE: the results of searching a stream of bytes for messages.
 
 use bytes::Bytes;
 
-/// Why the stream can't be read any further.
+/// The reason why the stream can't be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// So many bytes without a header.
+    /// This many bytes contained no header.
     Noise(usize),
-    /// A body of so many bytes was announced.
+    /// A body of this many bytes was announced.
     TooLong(usize),
-    /// A line of more than so many bytes came.
+    /// A line of more than this many bytes came.
     LineTooLong(usize),
 }
 
-/// What stands next in the stream.
+/// The next item in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A message, if it is one.
+    /// The bytes of a message, not yet parsed.
     Body(Bytes),
-    /// So many bytes were skipped.
+    /// This many bytes were skipped.
     Garbage(usize),
-    /// A line that is no message, without its end.
+    /// A line that is not a message, without its end.
     Line(Bytes),
 }

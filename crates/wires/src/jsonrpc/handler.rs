@@ -1,35 +1,36 @@
-//! Whom the reader tells of what is no reply.
+//! The handler to which the reader passes all messages that are not replies.
 
 use ground::error::Error;
 use std::future::Future;
 
-/// Its methods run on the reader's task: they are quick and never block.
+/// Its methods run on the reader's task, so they must be quick and must not block.
 pub trait Handler: Send + 'static {
-    /// A message before it is parsed, for a handler that knows a quicker way with those of one kind. True: it is done.
+    /// Gets a message before it is parsed, so that a handler can process frequent messages more quickly. True: the message is
+    /// done.
     fn take_frame(&mut self, _frame: &[u8]) -> bool {
         false
     }
-    /// `params` is JSON text.
+    /// A notification of the peer. `params` is JSON text.
     fn on_notification(&mut self, method: &str, params: &str);
-    /// Answer with [`Client::respond`](super::Client::respond); `id` and `params` are JSON text.
+    /// A request of the peer. Answer it with [`Client::respond`](super::Client::respond). `id` and `params` are JSON text.
     fn on_request(&mut self, id: &str, method: &str, params: &str);
-    /// The peer wrote something that is no message.
+    /// The peer wrote something that is not a message.
     fn on_noise(&mut self, noise: Noise<'_>);
     /// Resolves when there is room for another message.
     fn ready(&mut self) -> impl Future<Output = ()> + Send;
-    /// The stream is over; what it resolves with fails all that is pending.
+    /// The stream has ended. All pending requests fail with the error that this resolves with.
     fn on_end(&mut self, cause: Error) -> impl Future<Output = Error> + Send;
 }
 
-/// What was no message.
+/// Data that was not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise<'a> {
-    /// Skipped while looking for a header.
+    /// Bytes that were skipped in search of a header.
     Garbage { bytes: usize },
-    /// A body that is no JSON-RPC message.
+    /// A body that is not a JSON-RPC message.
     BadBody { bytes: usize },
-    /// A line that is no message, without its end; only from [`Framing::Lines`](super::Framing::Lines).
+    /// A line that is not a message, without its end. Occurs only with [`Framing::Lines`](super::Framing::Lines).
     Line(&'a str),
-    /// A reply that nobody waits for (any more).
+    /// A reply to a request that is unknown or already settled.
     StrayReply,
 }

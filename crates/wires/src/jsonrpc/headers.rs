@@ -1,14 +1,15 @@
-//! Framing by headers, PURE: bytes in, whole bodies out. `Content-Length: N`, further headers, an empty line, N bytes of JSON.
+//! Framing by headers, PURE: bytes in, whole bodies out. A message is `Content-Length: N`, further headers, an empty line, N
+//! bytes of JSON.
 //!
-//! Programs print where they should not: whatever stands before a header is skipped up to the next `Content-Length:`. After
-//! [`MAX_NOISE`] bytes without one, or at a body longer than the bound, the stream is given up.
+//! Some programs print debug output to the same stream. So any bytes before a header are skipped up to the next
+//! `Content-Length:`. Reading stops after [`MAX_NOISE`] bytes without a header, or at a body longer than the limit.
 //!
-//! | the buffer begins with | then |
+//! | the buffer begins with | result |
 //! |---|---|
 //! | a whole header and its body | the body is a frame |
-//! | a whole header, part of the body | wait; longer than the bound: [`Broken::TooLong`] |
+//! | a whole header, part of the body | wait; longer than the limit: [`Broken::TooLong`] |
 //! | part of a header | wait; longer than [`MAX_HEADER`]: noise |
-//! | something that only looks like a header | noise, up to the next `Content-Length:` |
+//! | bytes that only resemble a header | noise, up to the next `Content-Length:` |
 //! | anything else | noise, up to the next `Content-Length:`; too much of it: [`Broken::Noise`] |
 
 use super::found::Broken;
@@ -16,22 +17,22 @@ use bytes::{Bytes, BytesMut};
 use memchr::{memchr, memchr2_iter};
 
 const FIELD: &[u8] = b"content-length:";
-/// A header block is a few dozen bytes; what is longer is none.
+/// Longest header block. Real ones have a few dozen bytes.
 const MAX_HEADER: usize = 4096;
 
-/// Noise after which the stream is given up: 1 MiB.
+/// Reading stops after this much noise: 1 MiB.
 const MAX_NOISE: usize = 1 << 20;
 
-/// Finds the frames in a stream of bytes; any split of the bytes gives the same frames.
+/// Finds the frames in a stream of bytes. The result does not depend on how the bytes are split.
 #[derive(Debug)]
 pub(crate) struct HeaderDecoder {
     buffer: BytesMut,
     max_body: usize,
-    /// Length of the body that is awaited, once its header was read.
+    /// Length of the expected body, once its header was read.
     body: Option<usize>,
     /// Noise since the last frame.
     noise: usize,
-    /// Noise that nobody has asked for yet, for [`HeaderDecoder::take_noise`].
+    /// Noise that was not reported by [`HeaderDecoder::take_noise`] yet.
     unreported: usize,
 }
 
@@ -62,7 +63,7 @@ impl HeaderDecoder {
                 return Ok(Some(self.buffer.split_to(length).freeze()));
             }
             let Some(start) = find_field(&self.buffer) else {
-                // The last bytes may be the beginning of a field.
+                // The last bytes may be the beginning of the field name.
                 let keep = self.buffer.len().min(FIELD.len() - 1);
                 let useless = self.buffer.len() - keep;
                 self.skip(useless)?;
@@ -81,8 +82,8 @@ impl HeaderDecoder {
         }
     }
 
-    /// Gives back a body that turned out to be no message: a header inside it may be a real one, when what came before was
-    /// torn. Call it before the next [`HeaderDecoder::next_frame`].
+    /// Takes back a body that is not a message. It may contain a real header, when the bytes before it were incomplete. Must be
+    /// called before the next [`HeaderDecoder::next_frame`].
     pub(crate) fn reject(&mut self, body: &[u8]) {
         self.unreported += body.len();
         if let Some(start) = find_field(body) {
@@ -94,12 +95,12 @@ impl HeaderDecoder {
         }
     }
 
-    /// Bytes skipped since the last call.
+    /// Number of bytes skipped since the last call.
     pub(crate) fn take_noise(&mut self) -> usize {
         std::mem::take(&mut self.unreported)
     }
 
-    /// Whether bytes of an unfinished message are held.
+    /// Whether the buffer holds bytes of an unfinished message.
     pub(crate) fn is_torn(&self) -> bool {
         self.body.is_some() || !self.buffer.is_empty()
     }
@@ -115,26 +116,26 @@ impl HeaderDecoder {
     }
 }
 
-/// Where the next `Content-Length:` begins, in any case of letters.
+/// Position of the next `Content-Length:`, in upper or lower case.
 fn find_field(bytes: &[u8]) -> Option<usize> {
     memchr2_iter(b'C', b'c', bytes).find(|&start| {
         bytes.get(start..start + FIELD.len()).is_some_and(|field| field.eq_ignore_ascii_case(FIELD))
     })
 }
 
-/// Reads the header block that `bytes` begins with; the first line is a `Content-Length:`.
+/// Parses the header block at the beginning of `bytes`. Its first line is a `Content-Length:`.
 fn parse_header(bytes: &[u8]) -> Header {
     let mut length = None;
     let mut position = 0;
     loop {
         let rest = bytes.get(position..).unwrap_or_default();
         let Some(end) = memchr(b'\n', rest) else {
-            // A line that can't become a header is none, however much is still to come.
+            // A line that can't become a header is malformed, whatever follows.
             return if is_plausible(rest) { Header::Partial } else { Header::Malformed };
         };
         let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         position += end + 1;
-        // Judged as it would be while its end is awaited: any split of the bytes gives the same.
+        // The checks are the same as for a line whose end has not come, so that the split of the bytes makes no difference.
         if position > MAX_HEADER || !is_plausible(line) {
             return Header::Malformed;
         }
@@ -291,7 +292,7 @@ mod tests {
         fn whatever_comes_the_real_frames_after_it_are_found(
             noise in proptest::collection::vec(any::<u8>(), 0..300), bodies in proptest::collection::vec("[a-z{}\":]{0,40}", 1..5), step in 1usize..50
         ) {
-            // A number in the noise could announce a body; what must hold then is only that nothing panics.
+            // A number in the noise could announce a body. This test then checks only that nothing panics.
             let mut bytes = noise.clone();
             bytes.push(b'\n');
             for body in &bodies { bytes.extend(frame(body)); }

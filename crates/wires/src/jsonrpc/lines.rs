@@ -1,11 +1,11 @@
-//! Framing by lines, PURE: a JSON text a line.
+//! Framing by lines, PURE: one JSON text per line.
 
 use super::found::{Broken, Found};
 use bytes::{BufMut, Bytes, BytesMut};
 use ground::line::{LineFramer, lines_of};
 use std::collections::VecDeque;
 
-/// Finds the messages; the other lines are handed out.
+/// Finds the messages. Other lines are returned as they are.
 #[derive(Debug)]
 pub(crate) struct LineDecoder {
     framer: LineFramer,
@@ -50,7 +50,7 @@ impl LineDecoder {
     }
 }
 
-/// A whole line. Line breaks between the values of a JSON text become spaces; inside its strings there are none.
+/// Encodes a message as one line. Line breaks between the values of a JSON text become spaces; its strings contain none.
 pub(crate) fn encode(body: &str) -> Bytes {
     let mut line = BytesMut::with_capacity(body.len() + 1);
     line.extend(body.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));

@@ -1,4 +1,4 @@
-//! What a frame says, PURE and borrowed: the parts of a message are slices of its bytes, no value is built.
+//! Parses a frame, PURE and borrowed: the parts of a message are slices of the frame's bytes, and no value is built.
 
 use ground::error::{Error, ErrorCode};
 use serde::Deserialize;
@@ -30,12 +30,12 @@ pub enum Message<'a> {
 pub struct Refusal {
     pub code: i64,
     pub message: String,
-    /// JSON text.
+    /// Further data as JSON text.
     pub data: Option<String>,
 }
 
 impl Refusal {
-    /// `RPC_ERROR` with the facts.
+    /// The error `RPC_ERROR` with its facts.
     pub(crate) fn into_error(self, method: &str) -> Error {
         let error =
             Error::new(ErrorCode::RpcError, self.message).with("rpcCode", self.code).with("method", method);
@@ -70,7 +70,7 @@ struct ErrorBody<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Parses a frame; `None` when it is no JSON-RPC message.
+/// Parses a frame; `None` when it is not a JSON-RPC message.
 pub fn parse(frame: &[u8]) -> Option<Message<'_>> {
     let head: Head<'_> = serde_json::from_slice(frame).ok()?;
     let params = head.params.map_or("null", RawValue::get);
@@ -95,20 +95,20 @@ fn refusal(error: &RawValue) -> Refusal {
             message: body.message.map(|message| text_of(message.get())).unwrap_or_default(),
             data: body.data.map(|data| data.get().to_owned()),
         },
-        // Something is told, if not in the usual form.
+        // The error does not have the usual form, so its whole text becomes the message.
         Err(_) => Refusal { code: 0, message: error.get().to_owned(), data: None },
     }
 }
 
-/// What a value says: a string without its quotes, all else as it stands.
+/// The text of a JSON value: a string without its quotes, any other value as JSON.
 fn text_of(value: &str) -> String {
     serde_json::from_str(value)
         .or_else(|_| serde_json::from_str(&without_halves(value)))
         .unwrap_or_else(|_| value.to_owned())
 }
 
-/// JSON text in which halves of pairs of surrogates are U+FFFD: JSON can spell them, text can't hold them, and whoever cuts a
-/// text by UTF-16 units sends such.
+/// The JSON text with U+FFFD for each half of a surrogate pair. JSON can contain such halves, but Rust strings can't. Programs
+/// that cut a text between UTF-16 units send them.
 pub fn without_halves(json: &str) -> String {
     const ESCAPE: usize = "\\u0000".len();
     let surrogate = |text: &str| {
@@ -137,9 +137,9 @@ pub fn without_halves(json: &str) -> String {
     whole
 }
 
-/// A JSON string literal.
+/// Encodes a text as a JSON string literal.
 pub fn quote(text: &str) -> String {
-    // Serializing a str has no way to fail.
+    // Serialising a string can't fail.
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn notification(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quote(method))
 }
 
-/// `id` and `result` are JSON text.
+/// Builds a reply. `id` and `result` are JSON text.
 pub fn reply(id: &str, result: Result<&str, &Refusal>) -> String {
     match result {
         Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio_util::time::{DelayQueue, delay_queue};
 
-/// Names a request in flight.
+/// Identifies a request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub(super) u64);
 
@@ -38,21 +38,21 @@ pub(super) struct State {
 pub(super) struct Connected {
     state: Mutex<State>,
     pub wire: Wire,
-    /// Requests are made on any thread; their clocks are tokio's.
+    /// Requests may be made on any thread, but their timeouts need tokio's timer.
     runtime: Handle,
     // The tasks hold these without holding the connection alive.
-    /// A frame is there to write.
+    /// A frame is ready to be written.
     pub to_write: Arc<Notify>,
-    /// The sink refused.
+    /// The sink failed.
     pub write_failed: Arc<Notify>,
-    /// Becomes true at the end; its receivers also see the last handle dropped.
+    /// Becomes true at the end. Its receivers also notice when the last handle is dropped.
     pub ended: watch::Sender<bool>,
 }
 
 impl State {
-    /// Frames that wait for a peer that does not read: 128 MiB, then requests fail.
+    /// Most bytes that may wait for a peer that does not read: 128 MiB. Beyond it, requests fail.
     const MAX_OUTGOING: usize = 128 << 20;
-    /// More than the clock can hold is endless: a year.
+    /// Longest timeout: a year. Longer ones are reduced to it, because the timer can't hold them.
     const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
     pub(super) fn take_id(&mut self) -> u64 {
@@ -85,10 +85,10 @@ impl State {
 }
 
 impl Connected {
-    /// Small frames are written together up to this size.
+    /// Small frames are joined into one write up to this size.
     const WRITE_TOGETHER: usize = 64 << 10;
 
-    /// Call it within tokio.
+    /// Must be called within tokio.
     pub(super) fn new(wire: Wire) -> Self {
         Connected {
             state: Mutex::default(),
@@ -119,7 +119,7 @@ impl Connected {
         state.pending.insert(id, PendingCall { method: method.to_owned(), timeout, complete, deadline });
     }
 
-    /// The first request that is overdue.
+    /// Takes the first overdue request.
     pub(super) fn poll_overdue(&self, context: &mut Context<'_>) -> Poll<PendingCall> {
         let mut state = self.lock();
         while let Poll::Ready(Some(expired)) = state.deadlines.poll_expired(context) {
@@ -127,11 +127,11 @@ impl Connected {
                 return Poll::Ready(overdue);
             }
         }
-        // An empty queue wakes when something is put into it.
+        // An empty queue wakes the task when a request is added.
         Poll::Pending
     }
 
-    /// Settles the request that a reply names; false when nobody waits for it.
+    /// Settles the request that a reply names. False when there is no such request.
     pub(super) fn settle(&self, id: &str, result: Result<&str, Refusal>) -> bool {
         let Ok(id) = id.parse::<u64>() else { return false };
         let Some(pending) = self.lock().remove(id) else { return false };
@@ -140,7 +140,7 @@ impl Connected {
         true
     }
 
-    /// Everything pending, and everything later, fails with `error`. The first call counts.
+    /// All pending and later requests fail with `error`. Only the first call has an effect.
     pub(super) fn close(&self, error: &Error) {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -176,7 +176,7 @@ impl Connected {
     }
 }
 
-/// Of a request whose time has passed.
+/// The error of a request that timed out.
 pub(super) fn timed_out(method: &str, limit: Duration) -> Error {
     let after = limit.as_millis() as u64;
     Error::new(ErrorCode::ConnectionTimedOut, format!("{method} was not answered within {after} ms"))
@@ -184,7 +184,7 @@ pub(super) fn timed_out(method: &str, limit: Duration) -> Error {
         .with("timeoutMs", after)
 }
 
-/// Held by each task: a connection without one of them, by a panic or because its executor is gone, is over.
+/// Each task holds one. When a task ends, by a panic or because its executor is gone, dropping it ends the connection.
 pub(super) struct CloseOnDrop {
     pub connected: Weak<Connected>,
     pub task: &'static str,

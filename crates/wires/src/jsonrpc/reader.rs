@@ -1,4 +1,4 @@
-//! The task that reads: finds messages, settles what was answered, hands on all else.
+//! The task that reads: it finds messages, settles answered requests, and passes on all other messages.
 
 use super::found::{Broken, Found};
 use super::handler::{Handler, Noise};
@@ -19,11 +19,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 const PEER_CLOSED: &str = "the peer closed the connection";
 const NOTHING_TAKEN: &str = "the peer does not take any more input";
-/// After the sink refused, the peer may be silent for so long before it is given up: its end says more.
+/// After the sink failed, the peer may be silent this long before reading stops: its end says more about the failure.
 const SILENCE: Duration = Duration::from_millis(500);
-/// And may talk for so long, not counting what its listener takes.
+/// After the sink failed, the peer may continue this long, not counting the time that its handler takes.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// What the listener may take for one of its messages then: it may itself wait for an answer that can't come any more.
+/// After the sink failed, the handler may take this long for one message: it may wait for an answer that can't come any more.
 const LISTENER: Duration = Duration::from_secs(30);
 
 pub(super) async fn read<H: Handler>(
@@ -38,12 +38,12 @@ pub(super) async fn read<H: Handler>(
         return;
     };
     let last_words = LastWords { write_failed: &write_failed, until: None };
-    // A panic of the listener must not leave those waiting who wait for the end.
+    // A panic of the handler must not leave tasks waiting for the end.
     let reading = AssertUnwindSafe(read_messages(&mut source, last_words, &connected, wire, &mut handler))
         .catch_unwind();
     let cause = tokio::select! {
         cause = reading => cause.unwrap_or_else(|panic| Error::of_panic(&*panic)),
-        // Closed from outside, or dropped: nothing is left to be told.
+        // The connection was closed from outside or dropped, so there is no end to report.
         _ = ended.wait_for(|ended| *ended) => return,
     };
     let error = handler.on_end(cause).await;
@@ -52,7 +52,7 @@ pub(super) async fn read<H: Handler>(
     }
 }
 
-/// Whether the connection ended by the peer's own doing, as when its process exits.
+/// Whether the peer ended the connection, for example because its process exited.
 pub fn is_closed_by_peer(cause: &Error) -> bool {
     cause.code() == ErrorCode::ConnectionLost && cause.message().starts_with(PEER_CLOSED)
 }
@@ -61,14 +61,15 @@ fn lost(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::ConnectionLost, message)
 }
 
-/// Reads on after the sink has refused: the end may be many messages away, and a slow listener is not the peer's silence.
+/// Limits how long to read on after the sink failed. The end may be many messages away, and time that the handler takes is not
+/// silence of the peer.
 struct LastWords<'a> {
     write_failed: &'a Notify,
     until: Option<Instant>,
 }
 
 impl LastWords<'_> {
-    /// What the source has next; none when the peer has had its time.
+    /// The next bytes of the source. `None` when the peer's time is up.
     async fn next(&mut self, source: &mut impl ByteSource) -> Option<io::Result<Option<Bytes>>> {
         let mut next = pin!(source.next());
         let until = match self.until {
@@ -86,7 +87,7 @@ impl LastWords<'_> {
         timeout_at(until.min(now + SILENCE), next).await.ok()
     }
 
-    /// Whether the listener has room for another message.
+    /// Waits until the handler has room for another message. False when the time is up.
     async fn wait_for_listener(&mut self, handler: &mut impl Handler) -> bool {
         let since = Instant::now();
         let mut ready = pin!(handler.ready());

@@ -1,21 +1,21 @@
-//! Where bytes come from and go to, and tokio's streams as such.
+//! The source and the sink of a connection's bytes, and their implementation for tokio's streams.
 
 use bytes::{Bytes, BytesMut};
 use std::future::Future;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Where the peer's bytes come from. `None` is the end.
+/// The source of the peer's bytes. `None` is the end.
 pub trait ByteSource: Send + 'static {
     fn next(&mut self) -> impl Future<Output = io::Result<Option<Bytes>>> + Send;
 }
 
-/// Where the bytes for the peer go.
+/// The sink for the bytes that are sent to the peer.
 pub trait ByteSink: Send + 'static {
     fn write(&mut self, bytes: Bytes) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// Reads up to 64 KiB at once.
+/// Reads up to 64 KiB at once from a tokio stream.
 pub struct StreamSource<R> {
     stream: R,
     buffer: BytesMut,

@@ -1,4 +1,4 @@
-//! The task that fails what is overdue.
+//! The task that fails overdue requests.
 
 use super::pending::{CloseOnDrop, PendingCall, timed_out};
 use std::future::poll_fn;

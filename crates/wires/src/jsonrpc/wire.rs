@@ -1,9 +1,11 @@
-//! How messages lie on the wire, PURE: bytes in, whole bodies and noise out; bodies in, bytes out.
+//! The encoding of messages on the wire, PURE: bytes in, whole bodies and noise out; bodies in, bytes out.
 //!
-//! | [`Framing`] | a message | noise | given up at |
+//! | [`Framing`] | a message | noise | reading stops at |
 //! |---|---|---|---|
-//! | `Headers` | `Content-Length: N`, an empty line, N bytes | skipped up to the next header, counted | 1 MiB of noise in a row; a body over the bound |
-//! | `Lines` | a line that begins with `{` | any other line, handed out as it is; empty lines are nothing | a line over the bound |
+//! | `Headers` | `Content-Length: N`, an empty line, N bytes | skipped up to the next header, counted | 1 MiB of noise in a row;
+//! a body over the limit |
+//! | `Lines` | a line that begins with `{` | any other line, returned unchanged; empty lines are ignored | a line over the limit
+//! |
 
 use super::found::{Broken, Found};
 use super::headers::{self, HeaderDecoder};
@@ -16,25 +18,25 @@ pub enum Framing {
     Lines,
 }
 
-/// How both ends speak.
+/// The protocol options of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Wire {
     pub framing: Framing,
     /// Longest message that is read, in bytes.
     pub max_body: usize,
-    /// The notification that gives a request up, and the name of the parameter that holds its id.
+    /// Name of the notification that cancels a request, and of the parameter that holds the request's id.
     pub cancel: (&'static str, &'static str),
 }
 
 impl Wire {
-    /// As language servers speak; 256 MiB, for a resumed session's whole history comes as one body.
+    /// The framing of language servers; 256 MiB, because a resumed session's whole history comes as one body.
     pub const HEADERS: Wire =
         Wire { framing: Framing::Headers, max_body: 256 << 20, cancel: ("$/cancelRequest", "id") };
-    /// A JSON text a line, as agents speak over their standard streams; 64 MiB.
+    /// One JSON text per line, as agents use on their standard streams; 64 MiB.
     pub const LINES: Wire =
         Wire { framing: Framing::Lines, max_body: 64 << 20, cancel: ("$/cancel_request", "requestId") };
 
-    /// A whole message, ready to be written. `body` is JSON text.
+    /// Encodes a message for the wire. `body` is JSON text.
     pub fn encode(&self, body: &str) -> Bytes {
         match self.framing {
             Framing::Headers => headers::encode(body),
@@ -52,7 +54,7 @@ impl Wire {
     }
 }
 
-/// Finds the messages in a stream of bytes; any split of the bytes gives the same messages.
+/// Finds the messages in a stream of bytes. The result does not depend on how the bytes are split.
 #[derive(Debug)]
 pub struct Decoder(Kind);
 
@@ -60,7 +62,7 @@ pub struct Decoder(Kind);
 enum Kind {
     Headers {
         decoder: HeaderDecoder,
-        /// Found behind the garbage that was told first.
+        /// The message that was found after skipped bytes. It is returned after them.
         held: Option<Result<Bytes, Broken>>,
     },
     Lines(LineDecoder),
@@ -74,7 +76,7 @@ impl Decoder {
         }
     }
 
-    /// What comes next, or `None` when more bytes are needed.
+    /// The next item, or `None` when more bytes are needed.
     pub fn next_found(&mut self) -> Result<Option<Found>, Broken> {
         match &mut self.0 {
             Kind::Lines(decoder) => decoder.next_found(),
@@ -85,7 +87,7 @@ impl Decoder {
                 let next = decoder.next_frame();
                 match decoder.take_noise() {
                     0 => Ok(next?.map(Found::Body)),
-                    // What was skipped came first.
+                    // The skipped bytes came before the message, so they are reported first.
                     bytes => {
                         *held = next.transpose();
                         Ok(Some(Found::Garbage(bytes)))
@@ -95,7 +97,7 @@ impl Decoder {
         }
     }
 
-    /// Gives back a body that turned out to be no message, before the next [`Decoder::next_found`]; says what it is instead.
+    /// Takes back a body that is not a message, before the next [`Decoder::next_found`]. Returns what it is instead.
     pub fn reject(&mut self, body: Bytes) -> Found {
         match &mut self.0 {
             Kind::Lines(_) => Found::Line(body),
@@ -106,7 +108,7 @@ impl Decoder {
         }
     }
 
-    /// Whether bytes of an unfinished message are held.
+    /// Whether bytes of an unfinished message are buffered.
     pub fn is_torn(&self) -> bool {
         match &self.0 {
             Kind::Headers { decoder, held } => held.is_some() || decoder.is_torn(),

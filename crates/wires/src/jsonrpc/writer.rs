@@ -24,14 +24,14 @@ pub(super) async fn write(mut sink: impl ByteSink, held: CloseOnDrop, mut ended:
             continue;
         };
         let size = bytes.len();
-        // Not in a select: a frame is written whole, or the connection is over.
+        // This write is outside of the select: a frame is written whole, or the connection is over.
         let written = sink.write(bytes).await;
         let Some(connected) = connected.upgrade() else { return };
         let mut state = connected.lock();
         state.outgoing_bytes = state.outgoing_bytes.saturating_sub(size);
         drop(state);
         if written.is_err() {
-            // The reader comes to the end soon, and knows more of it.
+            // The reader will reach the end soon and can describe it better.
             held.disarm();
             connected.write_failed.notify_one();
             return;

@@ -1,19 +1,20 @@
-//! PURE book of the files that were reported: each content once.
+//! PURE record of the files that were reported, so that each content is reported once.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What tells one content of a file from the next.
+/// The facts that distinguish one content of a file from the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     pub bytes: u64,
-    /// Since the epoch.
+    /// Modification time since the epoch.
     pub modified_nanos: i128,
-    /// Since the epoch, of the file's own facts: it moves also when somebody sets the other time back (`cp -p`).
+    /// Time since the epoch of the last change to the file's metadata. It changes even when a program sets the modification time
+    /// back (`cp -p`).
     pub changed_nanos: i128,
-    /// Another file may come with the same size and times (`mv` of a reproducible build).
+    /// The inode: another file may have the same size and times (`mv` of a reproducible build).
     pub inode: u64,
 }
 
@@ -35,17 +36,17 @@ pub(crate) struct FileBook {
 }
 
 impl FileBook {
-    /// Whether this content was not reported yet.
+    /// Whether this content has not been reported yet.
     pub(crate) fn is_news(&self, path: &Path, stamp: Stamp) -> bool {
         self.reported.get(path) != Some(&stamp)
     }
 
-    /// Notes the content as reported; false when it was before.
+    /// Records the content as reported. False when it was reported before.
     pub(crate) fn report(&mut self, path: &Path, stamp: Stamp) -> bool {
         self.reported.insert(path.to_owned(), stamp) != Some(stamp)
     }
 
-    /// The file is gone: when it comes back it is new, even with the same stamp.
+    /// Removes a file that is gone. When it comes back, it counts as new even with the same stamp.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.reported.remove(path);
     }

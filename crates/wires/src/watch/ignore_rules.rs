@@ -1,4 +1,4 @@
-//! PURE rules about what is left out: gitignore syntax, relative to a watched directory.
+//! PURE rules for ignored files: gitignore syntax, relative to a watched directory.
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::path::{Component, Path};
@@ -6,10 +6,10 @@ use std::path::{Component, Path};
 /// The file at the top of a watched directory that holds its rules. It is never reported itself.
 pub const IGNORE_FILE: &str = ".artifactignore";
 
-/// Names of files and directories that we ourselves make and have not finished: they are never reported.
+/// Prefix of the unfinished files and directories that this package creates. They are never reported.
 pub const UNFINISHED_PREFIX: &str = ".sheepdog-download-";
 
-/// What is left out when nobody says otherwise.
+/// The default rules.
 pub const DEFAULT_RULES: &str =
     "node_modules/\n.venv/\n.env/\nenv/\nvenv/\ndist/\n__pycache__/\n__pytest_cache__/\n.pytest_cache/\n";
 
@@ -17,18 +17,18 @@ pub const DEFAULT_RULES: &str =
 pub struct IgnoreRules(Gitignore);
 
 impl IgnoreRules {
-    /// A line that is no rule is passed over, the others hold.
+    /// Parses rules. An invalid line is skipped; the other lines apply.
     pub fn parse(text: &str) -> IgnoreRules {
         let mut builder = GitignoreBuilder::new("");
         for line in text.trim_start_matches('\u{feff}').lines() {
-            // Each line's error concerns this line only.
+            // A line's error concerns only this line.
             let _ = builder.add_line(None, line);
         }
-        // Some rules pass as a line and fail as a pattern, and would take all others with them.
+        // Some rules are valid as lines and fail when compiled. Such a rule would disable all others.
         IgnoreRules(builder.build().unwrap_or_else(|_| without_broken(text)))
     }
 
-    /// Whether a path below the directory is left out, by itself or with a directory above it.
+    /// Whether a path below the directory is ignored, by itself or with a directory above it.
     pub fn leaves_out(&self, relative: &Path, is_dir: bool) -> bool {
         let is_unfinished = |part: Component<'_>| {
             part.as_os_str().as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes())
@@ -39,13 +39,13 @@ impl IgnoreRules {
     }
 }
 
-/// The rules that hold, each looked at alone.
+/// The rules that compile when each is tried alone.
 fn without_broken(text: &str) -> Gitignore {
     let mut all = GitignoreBuilder::new("");
     for line in text.lines() {
         let mut alone = GitignoreBuilder::new("");
         if alone.add_line(None, line).is_ok() && alone.build().is_ok() {
-            // It was taken alone: it is taken again.
+            // Adding the line succeeded before, so it succeeds again.
             let _ = all.add_line(None, line);
         }
     }

@@ -1,6 +1,6 @@
-//! The process's one inotify instance: directories in, changes of their entries out. The only place that names inotify.
+//! The process's only inotify instance: directories in, changes of their entries out. No other module uses inotify.
 //!
-//! One thread reads; it begins with the first watch and ends with the last (taking a watch away wakes it up). Two
+//! One thread reads from it. The thread starts with the first watch and ends with the last; removing a watch wakes it. Two
 //! watchers of the same directory share the kernel's watch.
 
 use ground::lock::lock;
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
-/// What happened to an entry of a watched directory.
+/// A change of an entry of a watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A writer closed it, or it was renamed into place.
     FileClosed,
-    /// It exists since now; who writes it will close it, but a hard link is never closed.
+    /// It was created. A writer will close it; a hard link is never closed.
     FileMade,
     /// A directory was made or moved here.
     DirectoryCame,
-    /// Deleted or moved away.
+    /// It was deleted or moved away.
     Gone,
-    /// The directory itself is gone, and its watch with it. Another one may have taken its place.
+    /// The directory itself is gone, and its watch with it. Another directory may have taken its place.
     Unwatched,
-    /// Events were lost: only a scan can tell.
+    /// Events were lost, so the directory has to be scanned.
     Lost,
 }
 
@@ -50,7 +50,7 @@ struct Instance {
 static INSTANCE: Mutex<Option<Instance>> = Mutex::new(None);
 
 fn instance() -> MutexGuard<'static, Option<Instance>> {
-    // What is inside stays consistent: no user code runs under the lock.
+    // The data stays consistent after a panic, because no user code runs under the lock.
     lock(&INSTANCE)
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Watch {
     number: u64,
 }
 
-/// Watches the entries of one directory, not of those below. Fails when the kernel's limits are reached, or it is none.
+/// Watches the entries of one directory, not those below. Fails at the kernel's limits, or when the path is not a directory.
 pub(crate) fn watch(directory: &Path, events: &mpsc::Sender<KernelEvent>) -> io::Result<Watch> {
     let mut guard = instance();
     let instance = match guard.as_mut() {
@@ -99,7 +99,7 @@ impl Drop for Watch {
         subscribers.retain(|subscriber| subscriber.number != self.number);
         if subscribers.is_empty() {
             instance.subscribers.remove(&self.descriptor);
-            // Fails when the directory is gone, and the watch with it. Either way the reader gets an IGNORED event.
+            // Removing fails when the directory is gone, and the watch with it. Either way the reader gets an IGNORED event.
             let _ = instance.watches.remove(self.descriptor.clone());
         }
     }
@@ -112,7 +112,7 @@ fn read(mut inotify: Inotify) {
             Ok(events) => events,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => {
-                // Nobody will hear of changes any more: watchers fall back on scanning when they are told that events are lost.
+                // No further changes will be reported. Watchers that are told of lost events scan instead.
                 let ended = instance().take();
                 for subscriber in ended.iter().flat_map(|instance| instance.subscribers.values().flatten()) {
                     subscriber.tell(Change::Lost, None, false);
@@ -167,7 +167,7 @@ impl Instance {
 impl Subscriber {
     fn tell(&self, change: Change, name: Option<&std::ffi::OsStr>, is_dir: bool) {
         let path = name.map_or_else(|| self.directory.clone(), |name| self.directory.join(name));
-        // A full queue is noticed by its reader (`TreeWatch` scans when the queue was full): nothing is lost by it.
+        // A full queue loses nothing: its reader notices it and scans (`TreeWatch`).
         let _ = self.events.try_send(KernelEvent { change, path, is_dir });
     }
 }

@@ -1,4 +1,4 @@
-//! Where no inotify is: nothing can be watched, so every tree is scanned.
+//! The replacement on systems without inotify: no directory can be watched, so every tree is scanned.
 
 use std::io;
 use std::path::Path;

@@ -1,19 +1,19 @@
-//! The one home of file watching: which files of some directories are finished, each content once.
+//! File watching: finds the files of some directories that are finished, and reports each content once. No other module watches
+//! files.
 //!
-//! A [`TreeWatch`] is the handle of a task that owns a [`tree::Tree`]: the registered directories, their ignore rules, a
-//! book of what was reported. The task waits for three things: orders of the handle, events of the kernel, and, where the
-//! kernel can't watch, a clock that scans instead. Reading directories happens on tokio's blocking threads.
+//! A [`TreeWatch`] is the handle of a task that owns a [`tree::Tree`]: the registered directories, their ignore rules, and a
+//! record of the reported files. The task waits for requests of the handle, for events of the kernel, and, where the kernel can't
+//! watch, for a timer that triggers scans. Directories are read on threads for blocking work.
 //!
-//! - One inotify instance serves the whole process ([`kernel`], one thread that ends with its last watch). Directories
-//!   only are watched, and ignored ones never: rules are asked before a watch is made.
-//! - A directory is watched first and read second, so that nothing falls between.
-//! - A file is finished when a writer closed it or it was renamed into place. Files that nobody saw being written (they
-//!   were there before, or their directory is new) are finished when no process holds them open for writing
-//!   ([`open_files`]).
-//! - Symlinks are not followed. What vanishes or can't be read is passed over.
-//! - When the kernel's limit of watches is reached, or it lost events, a scan replaces them.
+//! - One inotify instance serves the whole process ([`kernel`], one thread that ends with its last watch). Only directories are
+//!   watched, and ignored ones never: the rules are checked before a watch is made.
+//! - A directory is watched first and read second, so that no file is missed in between.
+//! - A file is finished when a writer closed it or it was renamed into place. A file whose writer was not observed (it existed
+//!   before, or its directory is new) is finished when no process holds it open for writing ([`open_files`]).
+//! - Symlinks are not followed. Entries that vanish or can't be read are skipped.
+//! - When the kernel's limit of watches is reached, or it lost events, scans replace them.
 //!
-//! Dropping the last handle ends the task and takes its watches away.
+//! Dropping the last handle ends the task and removes its watches.
 
 mod file_book;
 mod ignore_rules;

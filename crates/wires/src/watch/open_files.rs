@@ -1,9 +1,9 @@
-//! Which files below a directory some process holds open for writing, as far as the system lets us see.
+//! Finds the files below a directory that a process holds open for writing, as far as the system reports them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// `None` where the system can't be asked. Processes of other users are not seen.
+/// `None` where the system does not report open files. Files of other users' processes are not found.
 pub(crate) fn held_for_writing(below: &[&Path]) -> Option<HashSet<PathBuf>> {
     let mut held = HashSet::new();
     let mut seen_any = false;
@@ -29,7 +29,7 @@ pub(crate) fn held_for_writing(below: &[&Path]) -> Option<HashSet<PathBuf>> {
     seen_any.then_some(held)
 }
 
-/// Reads the access mode out of a descriptor's facts: the last octal digit of `flags` is 1 or 2 for a writer.
+/// Reads the access mode from a descriptor's fdinfo: the last octal digit of `flags` is 1 or 2 for a writer.
 fn is_writing(info: &str) -> bool {
     info.lines()
         .find_map(|line| line.strip_prefix("flags:"))

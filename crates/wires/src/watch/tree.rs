@@ -1,6 +1,6 @@
-//! The watched directories with all below them: what to watch, what to read, which files are finished.
+//! The watched directories with everything below them: which to watch, which to read, and which files are finished.
 //!
-//! Everything here may block on the file system: [`super::TreeWatch`] calls it on blocking threads.
+//! The functions may block on the file system: [`super::TreeWatch`] calls them on blocking threads.
 
 use super::file_book::{FileBook, Stamp};
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules};
@@ -13,30 +13,30 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 
-/// Where open files can't be asked for, a file that was not touched for so long counts as finished.
+/// Without a report of open files from the system, a file that was not changed for this long counts as finished.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// Longest file of rules.
 const MAX_RULES_BYTES: u64 = 1 << 20;
 
-/// A file whose content is finished, or, in [`Sweep::writing`], one that somebody still writes.
+/// A file whose content is finished. In [`Sweep::writing`], a file that a process still writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFile {
-    /// Which registered directory it belongs to: the number that it was registered by.
+    /// The number under which its directory was registered.
     pub root: usize,
-    /// Below that directory.
+    /// Path relative to that directory.
     pub relative: PathBuf,
-    /// Absolute, without symlinks.
+    /// Absolute path without symlinks.
     pub path: PathBuf,
     pub stamp: Stamp,
 }
 
-/// What a look at everything found.
+/// The result of a sweep over all directories.
 #[derive(Debug, Default)]
 pub struct Sweep {
-    /// Finished, and not reported before.
+    /// Finished files that were not reported before.
     pub finished: Vec<FoundFile>,
-    /// Not reported, because somebody has them open for writing.
+    /// Files that are not reported, because a process has them open for writing.
     pub writing: Vec<FoundFile>,
 }
 
@@ -44,7 +44,7 @@ struct Root {
     number: usize,
     path: PathBuf,
     rules: IgnoreRules,
-    /// The rules were given and stand above the directory's own.
+    /// The rules were passed by the caller and take precedence over the directory's own.
     pinned: bool,
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct Tree {
     watches: HashMap<PathBuf, Watch>,
     events: mpsc::Sender<KernelEvent>,
     book: FileBook,
-    /// Made without being closed: hard links, and files that are being written.
+    /// Files that were created but not closed: hard links, and files that are being written.
     unclosed: HashSet<PathBuf>,
-    /// Some directory is not watched: only scanning sees all.
+    /// Some directory is not watched, so only scans find everything.
     scanning: bool,
     watch_limit: usize,
 }
@@ -81,7 +81,7 @@ impl Tree {
         !self.unclosed.is_empty()
     }
 
-    /// Registers a directory (made when missing), watches and reads it. The files that were there.
+    /// Registers a directory (created when missing), watches and reads it. Returns the files that were in it.
     pub(crate) fn add_root(
         &mut self,
         number: usize,
@@ -102,7 +102,7 @@ impl Tree {
         Ok(self.sort(seen).finished)
     }
 
-    /// Looks at everything, whatever events say.
+    /// Reads all directories, independently of events.
     pub(crate) fn sweep(&mut self) -> Sweep {
         let mut seen = HashMap::new();
         for index in 0..self.roots.len() {
@@ -111,12 +111,12 @@ impl Tree {
             seen.extend(self.walk(&path));
         }
         let mut sweep = self.sort(seen);
-        // Directories are read in no order: people like one.
+        // The order of a directory's entries is arbitrary; sorting makes the result easier to read.
         sweep.finished.sort_by(|left, right| left.path.cmp(&right.path));
         sweep
     }
 
-    /// The files that events of the kernel show to be finished.
+    /// The files that are finished according to these events of the kernel.
     pub(crate) fn on_events(&mut self, events: Vec<KernelEvent>) -> Vec<FoundFile> {
         let mut seen = HashMap::new();
         let mut finished = Vec::new();
@@ -129,7 +129,7 @@ impl Tree {
                     seen.extend(self.walk(&event.path));
                 }
                 Change::Gone if event.is_dir => {
-                    // The watches follow the directory to wherever it went; its new place, if watched, makes new ones.
+                    // The watches would follow the directory to its new place. If that place is watched, it gets new watches.
                     self.watches.retain(|watched, _| !watched.starts_with(&event.path));
                 }
                 Change::Gone => {
@@ -159,15 +159,15 @@ impl Tree {
         finished
     }
 
-    /// Asks again about the files that were made but not closed.
+    /// Checks again whether files that were created but not closed are finished.
     pub(crate) fn check_unclosed(&mut self) -> Vec<FoundFile> {
         let paths: Vec<PathBuf> = self.unclosed.drain().collect();
         let seen = paths.into_iter().filter_map(|path| Some((path.clone(), self.look_at(&path)?))).collect();
-        // Those that are being written will be closed, and the kernel will say so.
+        // The files that are being written will be closed, and the kernel will report that.
         self.sort(seen).finished
     }
 
-    /// True when the path is a directory's own rules, which then are read again.
+    /// Reads a directory's rules again when the path is their file. True then.
     fn on_rules_touched(&mut self, path: &Path, seen: &mut HashMap<PathBuf, FoundFile>) -> bool {
         let Some(index) = self.roots.iter().position(|root| path == root.path.join(IGNORE_FILE)) else {
             return false;
@@ -185,7 +185,7 @@ impl Tree {
         }
     }
 
-    /// The first registered directory that holds the path and does not leave it out.
+    /// The first registered directory that contains the path and does not ignore it.
     fn root_of(&self, path: &Path, is_dir: bool) -> Option<(usize, PathBuf)> {
         self.roots.iter().find_map(|root| {
             let relative = path.strip_prefix(&root.path).ok()?;
@@ -202,12 +202,12 @@ impl Tree {
         Some(FoundFile { root, relative, path: path.to_owned(), stamp: Stamp::of(&metadata) })
     }
 
-    /// Watches, then reads a directory and those below it. The files that were not reported.
+    /// Watches, then reads a directory and those below it. Returns the files that were not reported.
     fn walk(&mut self, top: &Path) -> HashMap<PathBuf, FoundFile> {
         let mut seen = HashMap::new();
         let mut pending = vec![top.to_owned()];
         while let Some(directory) = pending.pop() {
-            // A symlink in place of a directory is not followed, which also rules loops out.
+            // A symlink in place of a directory is not followed. This also prevents loops.
             let is_real = directory.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
             if !is_real || self.root_of(&directory, true).is_none() {
                 self.watches.remove(&directory);
@@ -242,14 +242,15 @@ impl Tree {
             Ok(watch) => {
                 self.watches.insert(directory.to_owned(), watch);
             }
-            // Gone already, or not ours to read: nothing to see there. Else the kernel's limits are reached.
+            // The directory is gone already, or may not be read: it contains nothing to report. Other errors mean the kernel's
+            // limits.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
             Err(_) => self.scanning = true,
         }
     }
 
-    /// Tells finished files from those that somebody writes, and notes the finished ones as reported.
+    /// Separates finished files from those that a process writes, and records the finished ones as reported.
     fn sort(&mut self, seen: HashMap<PathBuf, FoundFile>) -> Sweep {
         let mut sweep = Sweep::default();
         if seen.is_empty() {
@@ -278,7 +279,7 @@ impl Tree {
 }
 
 fn own_rules(top: &Path) -> IgnoreRules {
-    // Whatever runs in the sandbox can place it.
+    // The file may have been created by any program in the sandbox.
     match read_short_text(&top.join(IGNORE_FILE), MAX_RULES_BYTES) {
         Ok(text) => IgnoreRules::parse(&text),
         Err(_) => IgnoreRules::default(),

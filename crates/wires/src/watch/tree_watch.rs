@@ -1,4 +1,4 @@
-//! The task that owns a tree: orders, events and, where it must, a clock. Decisions are in [`super::tree`].
+//! The task that owns a tree: it waits for requests, events and, where necessary, a timer. [`super::tree`] makes the decisions.
 
 use super::kernel::KernelEvent;
 use super::tree::{FoundFile, Sweep, Tree};
@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Events of the kernel that wait for the task. When it was full, events may be lost and the tree is scanned.
+/// Events of the kernel that may wait for the task. When the queue was full, events may be lost and the tree is scanned.
 const EVENT_QUEUE: usize = 4096;
 
-/// How a tree is watched. The defaults are what everybody wants; tests make limits small.
+/// The options of a watched tree. The defaults suit all users; tests lower the limits.
 #[derive(Clone, Debug)]
 pub struct WatchSpec {
-    /// Directories watched by the kernel; beyond, the tree is scanned.
+    /// Most directories watched by the kernel. Beyond it, the tree is scanned.
     pub watch_limit: usize,
-    /// Between two scans of a tree that the kernel can't watch.
+    /// Pause between two scans of a tree that the kernel can't watch.
     pub scan_interval: Duration,
-    /// How long a file that was made may stay unclosed before the system is asked who writes it.
+    /// How long a new file may stay unclosed before the task checks which process writes it.
     pub unclosed_interval: Duration,
 }
 
@@ -43,14 +43,14 @@ enum Order {
     },
 }
 
-/// The handle of a watched tree. Clones are the same tree; dropping the last one ends the watch.
+/// The handle of a watched tree. Clones refer to the same tree; dropping the last one ends the watch.
 #[derive(Clone, Debug)]
 pub struct TreeWatch {
     orders: mpsc::Sender<Order>,
 }
 
 impl TreeWatch {
-    /// Must be called within tokio. Finished files come out of the receiver as they are found.
+    /// Starts the task. Must be called within tokio. The receiver gets finished files as they are found.
     pub fn start(spec: WatchSpec) -> (TreeWatch, mpsc::Receiver<FoundFile>) {
         let (orders, order_queue) = mpsc::channel(16);
         let (found, found_queue) = mpsc::channel(1024);
@@ -58,12 +58,11 @@ impl TreeWatch {
         (TreeWatch { orders }, found_queue)
     }
 
-    /// Registers a directory, made when it is missing. Resolves once it is watched; the files in it follow,
-    /// under the given number.
-    /// `pinned`: ignore rules that stand above the directory's own.
+    /// Registers a directory, which is created when missing. Resolves once it is watched. The files in it follow under the given
+    /// number. `pinned`: ignore rules that take precedence over the directory's own.
     ///
     /// # Errors
-    /// What the system says when the directory can't be made or is none.
+    /// The system's error when the directory can't be created or the path is not a directory.
     pub async fn add_root(
         &self,
         number: usize,
@@ -76,10 +75,10 @@ impl TreeWatch {
         answer.await.map_err(|_| ended(()))?
     }
 
-    /// Looks at everything now. Files that the receiver was given before are not in it.
+    /// Reads all directories now. The result does not contain files that the receiver was given before.
     ///
     /// # Errors
-    /// `RUNTIME_CLOSED` when the task ended, which it does only with the process.
+    /// `RUNTIME_CLOSED` when the task has ended, which it does only with the process.
     pub async fn sweep(&self) -> Result<Sweep, Error> {
         let ended = || Error::new(ErrorCode::RuntimeClosed, "the watch has ended");
         let (reply, answer) = oneshot::channel();
@@ -100,7 +99,7 @@ async fn run(spec: WatchSpec, mut orders: mpsc::Receiver<Order>, found: mpsc::Se
             Duration::MAX
         };
         let mut batch = Vec::new();
-        // Orders first: who asks for a sweep wants an answer before the events that the sweep makes superfluous.
+        // Requests come first: a sweep also covers the events that are waiting.
         let (back, finished) = tokio::select! {
             biased;
             order = orders.recv() => match order {
@@ -113,7 +112,7 @@ async fn run(spec: WatchSpec, mut orders: mpsc::Receiver<Order>, found: mpsc::Se
         let Some(back) = back else { return };
         tree = back;
         for file in finished {
-            // Only when the handle's owner is gone.
+            // Sending fails only when the receiver is gone.
             if found.send(file).await.is_err() {
                 return;
             }
@@ -128,7 +127,7 @@ async fn sleep(duration: Duration) {
     }
 }
 
-/// Lends the tree to a blocking thread. `None` only when that thread was lost with the process's end.
+/// Passes the tree to a blocking thread. `None` only when that thread was lost at the end of the process.
 async fn lend<T: Send + 'static>(
     mut tree: Tree,
     work: impl FnOnce(&mut Tree) -> T + Send + 'static,

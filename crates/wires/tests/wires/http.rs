@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions, Request, Waiting};
 
-/// Serves each connection by one call of the function; gives the base URL.
+/// Serves each connection by one call of the function. Returns the base URL.
 async fn serve<F, S>(on_connection: F) -> String
 where
     F: Fn(TcpStream, SocketAddr) -> S + Send + 'static,
@@ -24,7 +24,7 @@ where
     url
 }
 
-/// The head of the next request, and what came of its body with it.
+/// The head of the next request, and the part of its body that came with it.
 async fn read_head(socket: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
@@ -107,7 +107,7 @@ async fn uploads_a_file_from_disk_with_its_length() {
     })
     .await;
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    // Longer than promised: only the promised bytes go.
+    // The file is longer than promised, and only the promised bytes are sent.
     file.write_all(&[7; 300_100]).unwrap();
     let body = file_body(file.path(), 300_000);
     let headers = vec![("content-type".to_owned(), "image/png".to_owned())];
@@ -141,7 +141,7 @@ async fn an_upload_may_be_slow_but_not_stuck() {
         let mut left = BYTES - body.len();
         let mut piece = vec![0; 1 << 20];
         while left > 0 {
-            // Slower than the limit as a whole, never so slow in one step.
+            // The transfer takes longer than the limit in total, but no single step does.
             tokio::time::sleep(Duration::from_millis(30)).await;
             left -= socket.read(&mut piece).await.unwrap();
         }
@@ -297,7 +297,7 @@ async fn follows_redirects_but_not_for_ever_and_not_with_the_key() {
         }
     })
     .await;
-    // The last is a name that no library knows to be secret.
+    // No library knows that the last header is a secret.
     let headers = [
         ("authorization", "Bearer hunter2"),
         ("api-key", "hunter2"),

@@ -16,7 +16,7 @@ type Seen = Arc<Mutex<Vec<String>>>;
 struct Recorder {
     seen: Seen,
     heard: Arc<Notify>,
-    /// Held until it is notified, when set.
+    /// When set, the handler waits until this is notified.
     gate: Option<Arc<Notify>>,
 }
 
@@ -203,7 +203,7 @@ async fn endless_noise_ends_the_connection() {
     setup.read_frame().await;
     let noise = vec![b'x'; 1 << 16];
     for _ in 0..20 {
-        // The reader has gone when the bound is passed.
+        // Writing fails when the limit is passed, because the reader has stopped.
         if setup.peer.write_all(&noise).await.is_err() {
             break;
         }
@@ -216,7 +216,7 @@ async fn endless_noise_ends_the_connection() {
 #[tokio::test]
 async fn cancelling_tells_the_peer_and_leaves_whole_frames_alone() {
     let mut setup = connect(None, 64);
-    // Longer than the pipe: it is half written when its future is dropped.
+    // The message is longer than the pipe, so it is half written when its future is dropped.
     let long = format!("\"{}\"", "x".repeat(1000));
     let client = setup.client.clone();
     let request = tokio::spawn(async move { client.request("long", &long, None).await });
@@ -248,7 +248,7 @@ async fn a_handler_without_room_slows_the_peer() {
     let gate = Arc::new(Notify::new());
     let mut setup = connect(Some(gate.clone()), 256);
     let body = format!(r#"{{"method":"n","params":"{}"}}"#, "x".repeat(200));
-    // What fits into the pipe and one read goes through; then the writer waits.
+    // The pipe and one read take some frames; then the writer waits.
     let mut written = 0;
     let frame = Wire::HEADERS.encode(&body);
     while tokio::time::timeout(Duration::from_millis(200), setup.peer.write_all(&frame)).await.is_ok() {
@@ -338,7 +338,7 @@ async fn a_panic_of_the_reader_fails_what_is_pending_and_what_comes_later() {
     assert_eq!(client.request("b", "{}", None).await.unwrap_err().code(), ErrorCode::AddonFault);
 }
 
-/// A notification each time, as often as asked; then the end.
+/// A source of notifications, as many as requested; then the end.
 struct Talker {
     left: usize,
     every: Duration,
@@ -361,7 +361,7 @@ impl wires::jsonrpc::ByteSink for RefusingSink {
     }
 }
 
-/// A listener that takes its time for each message.
+/// A handler that takes this long for each message.
 struct Slow(Seen, Duration);
 
 impl Handler for Slow {
@@ -383,10 +383,10 @@ async fn the_last_words_of_a_peer_that_takes_nothing_reach_a_slow_listener() {
     for (left, every, takes, is_whole) in [
         (200, Duration::ZERO, Duration::from_millis(100), true),
         (8, Duration::from_millis(400), Duration::ZERO, true),
-        // One that never comes to an end is not listened to for ever, nor one that falls silent.
+        // A peer that never ends is not read for ever, and neither is one that falls silent.
         (usize::MAX, Duration::from_millis(1), Duration::from_millis(1), false),
         (1, Duration::from_millis(600), Duration::ZERO, false),
-        // Nor is a listener waited for that has no room until we are gone.
+        // A handler that gets no room until the connection ends is not waited for either.
         (2, Duration::ZERO, Duration::MAX, false),
     ] {
         let seen = Seen::default();

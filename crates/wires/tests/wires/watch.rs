@@ -1,4 +1,4 @@
-//! Which files of a watched directory are finished: real files, real events.
+//! Finds finished files of a watched directory: real files, real events.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic in a test is its report")]
 
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ impl Watched {
         set
     }
 
-    /// What a sweep finds beside all that the receiver has.
+    /// The files of a sweep beside those that the receiver got: finished ones, and those that are being written.
     async fn rest(&mut self) -> (BTreeSet<String>, BTreeSet<String>) {
         let sweep = self.tree.sweep().await.unwrap();
         let names =
@@ -106,7 +106,7 @@ async fn rule_6_the_same_content_is_found_once_and_a_changed_one_again() {
     fs::write(watched.path("a"), "1").unwrap();
     assert_eq!(watched.next().await, "a");
     assert_eq!(watched.rest().await, (set([]), set([])));
-    // Opened for writing and closed, but not changed.
+    // The file is opened for writing and closed, but not changed.
     drop(fs::OpenOptions::new().append(true).open(watched.path("a")).unwrap());
     fs::write(watched.path("mark"), "1").unwrap();
     assert_eq!(watched.next().await, "mark", "a was not found again");

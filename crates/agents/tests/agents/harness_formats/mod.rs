@@ -1,4 +1,4 @@
-//! What the formats of the seven CLIs say beyond what the recordings happen to hold: one line or a few, and what they mean.
+//! Cases of the seven CLIs' formats that the recordings do not contain: one line or a few, and their meaning.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 

@@ -1,4 +1,4 @@
-//! The words that CLIs end with, and what is made of them.
+//! The error texts of CLIs, and their classification.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn each_cli_s_own_words_tell_the_kind() {
             "quota",
         ),
         (Provider::Qwen, "Context is too large", "context_length"),
-        // An answer that was cut at the model's longest.
+        // An answer that was truncated at the model's limit.
         (
             Provider::ClaudeCode,
             "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set ...",
