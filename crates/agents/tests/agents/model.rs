@@ -282,7 +282,7 @@ async fn a_wait_that_the_server_asks_for_is_kept_up_to_the_bound() {
         let limited = answer(429, &format!("{header}\r\n"), "{}");
         let server = Server::that(vec![limited, fine()]).await;
         let started = std::time::Instant::now();
-        // Where the bound must not be what ends the wait, it is far away.
+        // The bound is far away unless it is what must end the wait.
         let bound = Duration::from_millis(if at_least > 350 { 1200 } else { 60_000 });
         server.ask(|request| request.retry.max_delay = bound).await.unwrap();
         assert!(started.elapsed() >= Duration::from_millis(at_least), "{header}");

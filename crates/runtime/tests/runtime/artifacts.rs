@@ -80,7 +80,7 @@ async fn rule_9_nothing_pending_is_confirmed_at_once() {
     peer.terminal().await;
     let started = Instant::now();
     peer.end().await;
-    // What is pending would be waited for during half of the 50 s.
+    // A client that waited for the pending files would wait for half of the 50 s.
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
