@@ -6,7 +6,7 @@ use super::agent_log::Logged;
 use super::order::{Driver, Prompt};
 use super::request::PromptRequest;
 use super::turn_state::{Ending, TurnState, Version};
-use super::verdict::{Evidence, Fault, Stop, verdict};
+use super::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
 use crate::harness::TurnRequest;
 use crate::harness::clock::{Clock, ClockLimits, Heard};
 use crate::harness::hold::Rest;
@@ -21,6 +21,9 @@ use ground::random;
 use process::Moment;
 use serde_json::Value;
 use std::time::{Duration, Instant, SystemTime};
+
+/// Longest wait for the news that the process is gone, after an end of turn that may be a crash.
+const EXIT_NEWS: Duration = Duration::from_secs(2);
 
 pub(crate) struct Active {
     /// Prompt number handed to the caller.
@@ -41,6 +44,8 @@ pub(crate) struct Active {
     pub logged: Option<Logged>,
     /// When the agent is killed if it has not obeyed the cancel.
     pub kill_at: Option<Instant>,
+    /// When an end of turn that may be a crash counts, if the process has not ended by then.
+    pub believed_at: Option<Instant>,
     /// Start of the turn, to be compared with the start times of processes.
     pub begun_at: Moment,
     /// Nothing is sent until then, because of a usage limit.
@@ -89,6 +94,7 @@ impl Active {
             refused: None,
             logged: None,
             kill_at: None,
+            believed_at: None,
             begun_at: Moment::now(),
             resting: None,
             sent: String::new(),
@@ -130,6 +136,18 @@ impl Active {
         // Work that continues after an end of turn counts as a tool's work.
         let in_tool = in_tool || self.state.has_ended();
         self.clock.on_heard(Heard { in_tool, progressed: true, ended: false }, now);
+    }
+
+    /// Whether this end of turn is held back because the process may be gone.
+    pub(crate) fn doubts(&mut self, ending: &Ending, now: Instant) -> bool {
+        may_be_crash(ending, self.stop, self.refused.as_deref())
+            && now < *self.believed_at.get_or_insert(now + EXIT_NEWS)
+    }
+
+    /// The end of turn that was held back and still counts after this end of the process.
+    pub(crate) fn end_despite(&mut self, signal: Option<&str>, now: Instant) -> Option<Ending> {
+        self.believed_at.filter(|_| outlives_exit(signal))?;
+        self.state.due(now, false).cloned()
     }
 
     /// The step that follows this end. `open_tool`: the name of an open tool.

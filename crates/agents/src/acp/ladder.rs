@@ -121,7 +121,10 @@ impl Owner {
         let turn = self.active.as_ref().and_then(|active| match active.stop {
             Some(_) => active.kill_at,
             None if active.resting.is_some() => active.looks_again(now),
-            None => [active.clock.deadline(now), active.state.deadline()].into_iter().flatten().min(),
+            None => {
+                let ends = [active.clock.deadline(now), active.state.deadline(), active.believed_at];
+                ends.into_iter().flatten().min()
+            }
         });
         let question = self.questions.iter().filter_map(|question| question.reject_at).min();
         let waits = self.own_turn.is_some() || (self.seen_behind && !self.idle_waiters.is_empty());
@@ -160,6 +163,14 @@ impl Owner {
         self.lock().gone = Some(gone.clone());
         for event in self.book.close_all() {
             self.tell(event);
+        }
+        let now = Instant::now();
+        let despite = match &mut self.active {
+            Some(active) if !is_closed && cause.is_none() => active.end_despite(exit.signal.as_deref(), now),
+            _ => None,
+        };
+        if let Some(ending) = despite {
+            self.on_end(&ending, now);
         }
         if let Some(active) = &self.active {
             let error = match active.stop {

@@ -23,6 +23,9 @@ impl Owner {
             let behind = self.is_behind();
             let Some(active) = self.active.as_mut().filter(|active| active.resting.is_none()) else { break };
             let Some(ending) = active.state.due(now, behind).cloned() else { break };
+            if active.doubts(&ending, now) {
+                break;
+            }
             self.on_end(&ending, now);
         }
         self.settle_own_turn(now);

@@ -8,6 +8,7 @@
 //! | `end_turn` | the agent's log reports that the model failed (pi, copilot) | `AGENT_FAILED` + kind of the words there |
 //! | `end_turn` | no tokens from an agent that always reports them, and an error's text | `AGENT_FAILED` + kind of the text |
 //! | `cancelled` | we did not ask | `AGENT_ABORTED`; the message says so if a tool was refused before |
+//! | `cancelled` | we did not ask, no tool was refused, and a signal ended the process in the same moment | `AGENT_CRASHED` |
 //! | `max_tokens`, `max_turn_requests`, `refusal` | | `AGENT_FAILED`: `context_length`, `invalid_request`, `permission` |
 //! | an error | | `AGENT_FAILED` + kind by its word, its code, its text |
 //! | none, or one that is unknown | | `AGENT_TRUNCATED` |
@@ -73,6 +74,17 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         Fault { error, kind: None, reset: None }
     }
+}
+
+/// Whether this end of turn may be the last message of an agent whose process is being killed. A child of that process may
+/// answer for it before the exit is known.
+pub(crate) fn may_be_crash(ending: &Ending, stop: Option<Stop>, refused: Option<&str>) -> bool {
+    stop.is_none() && refused.is_none() && *ending == Ending::Said(StopReason::Cancelled)
+}
+
+/// Whether an end of turn that [`may_be_crash`] still counts after the process is gone. `signal`: the signal that ended it.
+pub(crate) fn outlives_exit(signal: Option<&str>) -> bool {
+    signal.is_none()
 }
 
 /// See the table above; `None` is success.
@@ -424,6 +436,22 @@ mod tests {
         for (ending, expected) in cases {
             assert_eq!(said(Provider::ClaudeCode, &ending, "text", 1, true), expected, "{ending:?}");
         }
+    }
+
+    #[test]
+    fn an_unasked_cancel_may_be_a_crash_and_a_signal_proves_it() {
+        let cancelled = Ending::Said(StopReason::Cancelled);
+        let cases = [
+            (&cancelled, None, None, true),
+            (&cancelled, Some(Stop::Aborted), None, false),
+            (&cancelled, None, Some("rm"), false),
+            (&Ending::Said(StopReason::EndTurn), None, None, false),
+            (&Ending::Silent, None, None, false),
+        ];
+        for (ending, stop, refused, expected) in cases {
+            assert_eq!(may_be_crash(ending, stop, refused), expected, "{ending:?} {stop:?} {refused:?}");
+        }
+        assert!(outlives_exit(None) && !outlives_exit(Some("SIGKILL")));
     }
 
     #[test]

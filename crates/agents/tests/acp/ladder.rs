@@ -82,6 +82,24 @@ async fn a_process_that_dies_takes_its_session_along_and_says_how() {
 }
 
 #[tokio::test]
+async fn a_killed_process_has_crashed_whatever_a_surviving_child_answers() {
+    for version in [1, 2] {
+        let agent = opened(request(Provider::Qwen, version, "")).await;
+        let outcome = agent.prompt("orphan").await;
+        assert_eq!(code(&outcome), "AGENT_CRASHED", "{version}");
+        assert_eq!(outcome.error().unwrap().facts()["signal"], "SIGKILL");
+        assert_eq!(code(&agent.prompt("hello").await), "SESSION_CLOSED");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_cancels_by_itself_and_exits_has_not_crashed() {
+    let agent = opened(request(Provider::Qwen, 1, "")).await;
+    assert_eq!(code(&agent.prompt("leaves").await), "AGENT_ABORTED");
+    assert_eq!(code(&agent.prompt("hello").await), "SESSION_CLOSED");
+}
+
+#[tokio::test]
 async fn close_ends_what_runs_and_can_be_asked_for_again() {
     let agent = opened(request(Provider::ClaudeCode, 2, "")).await;
     let mut events = agent.session.events();
