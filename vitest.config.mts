@@ -10,9 +10,11 @@ export default defineConfig({
     pool: 'forks',
     // They wait for programs more than they compute: vitest's own choice, a core fewer than there are, leaves two idle.
     maxWorkers: availableParallelism() + 1,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
-    // Of what the tests have left on the disk, too.
+    // Tests wait for events. This is the backstop for an event that never comes: on two cores with a load of 16, tests that start
+    // dozens of programs took more than 30 s.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    // The time to remove the files of the tests, too.
     teardownTimeout: 60_000,
   },
 })
