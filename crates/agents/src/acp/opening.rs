@@ -299,7 +299,7 @@ impl Hall<'_> {
                 let content = json!({ "mode": "append", "content": [{ "type": "text", "text": text }] });
                 put(&mut params, "systemPrompt", content);
             } else {
-                warnings.push("systemPrompt: this agent takes none over this protocol, so it stands before the first prompt".to_owned());
+                warnings.push("systemPrompt: this agent has no system prompt over ACP; the text was put before the first prompt".to_owned());
                 preamble = Some(text.clone());
             }
         }
@@ -332,7 +332,7 @@ impl Hall<'_> {
         let has_prompt = history.iter().any(|event| matches!(event, AgentEvent::Prompt { .. }));
         if method != "session/new" && replays(version, method) && !has_prompt {
             warnings.push(format!(
-                "resume: {} repeated no earlier prompt of session {session}: what was said in it may be lost",
+                "resume: {} sent no history of session {session}: the agent may have lost the conversation",
                 self.agent.name()
             ));
         }

@@ -244,7 +244,7 @@ async fn a_session_that_comes_back_empty_is_told() {
             .facts
             .warnings
             .iter()
-            .any(|warning| warning.contains("repeated no earlier prompt"))
+            .any(|warning| warning.contains("sent no history"))
     };
     assert!(warned("load-empty").await);
     assert!(!warned("").await);
