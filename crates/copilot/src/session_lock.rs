@@ -103,6 +103,10 @@ mod tests {
         for (name, is_stale) in [("sleep", true), ("copilot", false)] {
             let mut child = std::process::Command::new("sleep").arg0(name).arg("60").spawn().unwrap();
             let pid = child.id().cast_signed();
+            // A process that has just begun another program has no command line for a moment.
+            while fs::read(format!("/proc/{pid}/cmdline")).unwrap().is_empty() {
+                std::thread::yield_now();
+            }
             let home = home_with(&[pid]);
             let lock = home.path().join("session-state/s").join(format!("inuse.{pid}.lock"));
             let old = SystemTime::now() - Duration::from_secs(7 * 24 * 3600);
