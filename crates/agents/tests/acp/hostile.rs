@@ -238,13 +238,7 @@ async fn a_session_that_comes_back_empty_is_told() {
         open.agent.resume = Some("session-1".to_owned());
         let agent = opened(open).await;
         let outcome = agent.prompt("hello").await;
-        outcome
-            .result()
-            .unwrap()
-            .facts
-            .warnings
-            .iter()
-            .any(|warning| warning.contains("sent no history"))
+        outcome.result().unwrap().facts.warnings.iter().any(|warning| warning.contains("sent no history"))
     };
     assert!(warned("load-empty").await);
     assert!(!warned("").await);
