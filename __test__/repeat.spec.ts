@@ -1,4 +1,4 @@
-// What `npm test` runs once more: read from the output of the test programs and of vitest's reporter.
+// The list of failed tests that `npm test` runs once more comes from the output of the test programs and from vitest's reporter.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -40,7 +40,7 @@ fn what_was_kept_holds() {
 }
 
 proptest! {
-    // What fails is kept by its line in the corpus; by a seed it would be another input after the next line.
+    // A failing input is kept as a line of the corpus. A seed would mean another input as soon as the corpus grows.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is fuzzed: each target takes any bytes, and asserts what must hold of whatever they mean.
+//! The fuzz targets. Each one takes any bytes and asserts what must hold for every input.
 //!
 //! `npm run test:fuzz` feeds them with libFuzzer (`fuzz/`), guided by which code was reached; `cargo test` feeds the inputs that
 //! were kept (`fuzz/corpus`), each as it is and with pieces changed. A target that needs more than the bytes takes it from the

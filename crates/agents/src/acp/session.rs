@@ -31,7 +31,7 @@ struct Facts {
     shown: Arc<Mutex<Shown>>,
     numbers: Mutex<u32>,
     redact: Vec<String>,
-    /// Whatever the agent says into an error or a name: no secret leaves by it.
+    /// Removes secrets from errors and names that contain text of the agent.
     clean: Redactor,
     record: Option<PathBuf>,
 }

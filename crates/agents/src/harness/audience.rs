@@ -272,6 +272,7 @@ impl Audience {
         event
     }
 }
+
 /// An error without the secrets: in its message, in its facts, and in the errors underneath.
 pub(crate) fn redact_error(redactor: &Redactor, error: &Error) -> Error {
     if redactor.is_empty() {

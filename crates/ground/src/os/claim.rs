@@ -1,5 +1,5 @@
-//! A name that one holder of this user has at a time. The kernel gives it free when the holder's process is gone, however it ended,
-//! so there is no file that could be left behind.
+//! A name that one process of this user holds at a time. The kernel frees the name when that process is gone, however it ended, so
+//! no file can be left behind.
 
 #[cfg(target_os = "linux")]
 use std::os::{linux::net::SocketAddrExt, unix::net};
