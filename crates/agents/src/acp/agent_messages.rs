@@ -8,7 +8,6 @@
 
 use super::account::Account;
 use super::active::OwnTurn;
-use super::agent::Aside;
 use super::connection::Said;
 use super::opening::agent_fault;
 use super::owner::Owner;
@@ -16,6 +15,7 @@ use super::turn_state::Version;
 use super::update::{AgentFault, SessionState, StateUpdate, Update};
 use super::verdict::Stop;
 use crate::harness::evidence::answer::LEFT_OUT;
+use crate::harness::provider::protocol::Aside;
 use crate::harness::{AgentEvent, Usage};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
@@ -42,7 +42,7 @@ impl Owner {
         match update {
             Update::State(state) => self.on_state(&state),
             Update::Text { text, message, whole, usage } => {
-                if let Some(aside) = self.agent.aside(&text) {
+                if let Some(aside) = self.agent.protocol().aside(&text) {
                     self.on_aside(text, aside);
                     return self.heard();
                 }
@@ -186,7 +186,7 @@ impl Owner {
             SessionState::Idle { end } => end.as_ref(),
             _ => None,
         };
-        let tokens = end.and_then(|end| self.usage.of_turn(end, self.agent.counts_on));
+        let tokens = end.and_then(|end| self.usage.of_turn(end, self.agent.protocol().counts_on));
         let cost = end.and_then(|_| self.usage.cost_of_turn());
         let is_ours = self.active.as_ref().is_some_and(|active| active.state.is_in());
         match (&update.state, is_ours) {
@@ -232,7 +232,7 @@ impl Owner {
         let Some(active) = &mut self.active else { return };
         let end = active.state.on_answer(answer.as_ref().map_err(Clone::clone));
         if let Some(end) = end {
-            let tokens = self.usage.of_turn(&end, self.agent.counts_on);
+            let tokens = self.usage.of_turn(&end, self.agent.protocol().counts_on);
             let cost = self.usage.cost_of_turn();
             self.on_usage(tokens, cost);
         } else if self.version == Version::One {

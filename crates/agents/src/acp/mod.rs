@@ -8,7 +8,7 @@
 //!                               │ turns  from a prompt to its result;  stopping  cancel, then kill;  limit_wait  usage limits
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
-//!                               └ tool_book · settings · permission · question · update · agent   PURE
+//!                               └ tool_book · settings · permission · question · update   PURE
 //! ```
 //!
 //! [`open`] finds and starts the program, makes the handshake (`opening`: both versions of the protocol are offered at once,
@@ -27,7 +27,6 @@
 
 mod account;
 mod active;
-mod agent;
 mod agent_log;
 mod agent_messages;
 mod connection;

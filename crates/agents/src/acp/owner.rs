@@ -3,7 +3,6 @@
 
 use super::account::SessionUsage;
 use super::active::{Active, OwnTurn};
-use super::agent::Agent;
 use super::agent_log;
 use super::connection::{Connection, Exit, Letter, Said};
 use super::opening::Opened;
@@ -16,6 +15,7 @@ use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::verdict::Stop;
 use crate::harness::AgentEvent;
+use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
 use crate::harness::limit::allowance::{Accounts, Allowance};
 use crate::harness::limit::scheduler::Slot;
@@ -77,7 +77,7 @@ pub(crate) struct Owner {
     /// Number of the session in the log.
     pub(super) number: u64,
     pub(super) request: OpenRequest,
-    pub(super) agent: &'static Agent,
+    pub(super) agent: Provider,
     pub(super) connection: Connection,
     pub(super) session: String,
     pub(super) version: Version,
@@ -190,7 +190,7 @@ impl Owner {
             stray_receiver: Some(stray_receiver),
             _slot: slot,
         };
-        debug!(target: SESSION, id = owner.number, run = owner.connection.process.number(), agent = owner.agent.name(), version = ?owner.version, "is open");
+        debug!(target: SESSION, id = owner.number, run = owner.connection.process.number(), agent = owner.agent.as_str(), version = ?owner.version, "is open");
         owner.show();
         owner
     }
@@ -318,7 +318,7 @@ impl Owner {
 
     /// Reads the log of an agent that reports a model failure only there. The prompt with this tag was answered.
     async fn look_into_log(&mut self, tag: u64) {
-        let Some(log) = self.agent.log else { return };
+        let Some(log) = self.agent.protocol().log else { return };
         if let Some(active) = self.active.as_mut().filter(|active| active.tag == tag) {
             let variable = |name: &str| self.request.agent.variable(name);
             active.logged = agent_log::told(log, variable, &self.session).await;

@@ -39,7 +39,7 @@ impl Owner {
         }
         // The agent could take an answer to either question for the answer to the other one.
         if self.questions.iter().any(|open| open.asked == id) {
-            self.warn(format!("{} asked two questions under one id: both were refused", self.agent.name()));
+            self.warn(format!("{} asked two questions under one id: both were refused", self.agent.as_str()));
             return self.on_withdrawn(id);
         }
         match rule(&self.request.policy, self.request.agent.level, &open.question, &self.cwd) {

@@ -1,13 +1,13 @@
 //! Ends turns and sessions: by a request first, then by force. Answers the callers that wait for the end.
 
 use super::active::Active;
-use super::agent::Agent;
 use super::connection::Exit;
 use super::order::Reply;
 use super::owner::{DEAF, Over, Owner, PendingRequest, Shown, closed};
 use super::question::HostRequest;
 use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
+use crate::harness::Provider;
 use crate::harness::turn::audience::Audience;
 use crate::harness::turn::clock::{Due, Sample};
 use ground::error::{Error, ErrorCode};
@@ -56,7 +56,7 @@ impl Owner {
         for reply in self.idle_waiters.drain(..) {
             let message = format!(
                 "{} was silent for {} s (toolIdleTimeoutMs) while work went on behind its turns: `cancel` or `close` ends it",
-                self.agent.name(),
+                self.agent.as_str(),
                 limit.as_secs_f64()
             );
             let _ = reply.send(Err(Error::new(ErrorCode::AgentIdle, message)));
@@ -229,7 +229,7 @@ impl Owner {
     }
 }
 
-fn verdict_of(agent: &Agent, active: &Active, stop: Stop) -> Error {
+fn verdict_of(agent: Provider, active: &Active, stop: Stop) -> Error {
     let evidence = Evidence {
         agent,
         ending: &Ending::Silent,
@@ -259,18 +259,18 @@ fn disobeyed(error: Error) -> Error {
     told
 }
 
-fn crashed(agent: &Agent, exit: &Exit, cause: Option<&Error>) -> Error {
+fn crashed(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
     if let Some(cause) = cause {
-        let message = format!("{}'s connection was lost in its turn: {}", agent.name(), cause.message());
+        let message = format!("{}'s connection was lost in its turn: {}", agent.as_str(), cause.message());
         return Error::new(ErrorCode::AgentCrashed, message).caused_by(cause.clone());
     }
     let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
-    let message = format!("{} {} in its turn{tail}", agent.name(), exit.words());
+    let message = format!("{} {} in its turn{tail}", agent.as_str(), exit.words());
     Error::new(ErrorCode::AgentCrashed, message)
 }
 
-fn lost(agent: &Agent, exit: &Exit, cause: Option<&Error>) -> Error {
-    let (name, words) = (agent.name(), exit.words());
+fn lost(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
+    let (name, words) = (agent.as_str(), exit.words());
     match cause {
         Some(cause) => {
             let message = format!(

@@ -66,7 +66,7 @@ impl Owner {
 
     pub(super) fn begin(&mut self, prompt: Prompt) {
         let limits = prompt.request.limits(&self.request.agent.limits);
-        let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits));
+        let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.as_str(), &limits));
         if let Err(error) = may_begin.and_then(|()| self.allowance.check()) {
             return prompt.refuse(error);
         }

@@ -48,7 +48,7 @@ impl Owner {
         if let Some(at) = self.queue.iter().position(|prompt| prompt.number == number)
             && let Some(prompt) = self.queue.remove(at)
         {
-            let message = format!("the {} turn was aborted before its prompt was sent", self.agent.name());
+            let message = format!("the {} turn was aborted before its prompt was sent", self.agent.as_str());
             prompt.refuse(Error::new(ErrorCode::AgentAborted, message));
         }
     }
@@ -69,7 +69,7 @@ impl Owner {
         if !self.can_steer {
             let message = format!(
                 "{} cannot receive messages during a turn over this protocol: cancel the turn and send a new prompt",
-                self.agent.name()
+                self.agent.as_str()
             );
             let _ = reply.send(Err(Error::invalid_option("steer", message)));
             return;
@@ -82,14 +82,14 @@ impl Owner {
         let modes = self.settings.modes();
         if !modes.iter().any(|known| known.id == mode) {
             let names = modes.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
-            let problem = format!("{} has no mode {mode:?}; there are: {names}", self.agent.name());
+            let problem = format!("{} has no mode {mode:?}; there are: {names}", self.agent.as_str());
             let _ = reply.send(Err(Error::invalid_option("mode", problem)));
             return;
         }
         match self.settings.set_mode(self.version, &self.session, &mode) {
             Some((method, params)) => self.send(method, &params, |_| PendingRequest::Mode { mode, reply }),
             None => {
-                let problem = format!("{} has no modes", self.agent.name());
+                let problem = format!("{} has no modes", self.agent.as_str());
                 let _ = reply.send(Err(Error::invalid_option("mode", problem)));
             }
         }
@@ -105,7 +105,7 @@ impl Owner {
                     .map(|option| option.id.as_str())
                     .collect::<Vec<_>>()
                     .join(", ");
-                Some(format!("{} has no option {id:?}; there are: {names}", self.agent.name()))
+                Some(format!("{} has no option {id:?}; there are: {names}", self.agent.as_str()))
             }
             Some(option)
                 if !option.choices.is_empty()
@@ -170,11 +170,11 @@ impl Owner {
         match error.code() {
             ErrorCode::RpcError => Error::invalid_option(
                 what,
-                format!("{} refused: {}", self.agent.name(), agent_fault(error).words()),
+                format!("{} refused: {}", self.agent.as_str(), agent_fault(error).words()),
             ),
             ErrorCode::ConnectionTimedOut => Error::new(
                 ErrorCode::AgentIdle,
-                format!("{} did not answer within startTimeoutMs", self.agent.name()),
+                format!("{} did not answer within startTimeoutMs", self.agent.as_str()),
             ),
             _ => self.gone(),
         }
