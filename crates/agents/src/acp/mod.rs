@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Session (handle) ──orders─> owner (one select!) ──────────> connection: jsonrpc, a JSON text a line, over process
+//!                               │ session_state   its state, in parts;  listeners, link, search  more parts
 //!                               │ user_orders     orders of the session's users
 //!                               │ agent_messages  the agent's messages, and the turn that each belongs to
 //!                               │ questions       the agent's questions: rules, handler, timeout
@@ -33,6 +34,8 @@ mod connection;
 mod examination;
 mod leftovers;
 mod limit_wait;
+mod link;
+mod listeners;
 mod opening;
 mod opening_fault;
 mod order;
@@ -46,6 +49,7 @@ mod resume_delay;
 mod search;
 mod session;
 mod session_record;
+mod session_state;
 mod settings;
 mod stopping;
 mod tool_book;

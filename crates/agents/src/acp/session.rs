@@ -81,7 +81,8 @@ pub async fn open(
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
     let account = HeldAccount::new(&request.agent, limits, request.wait_for_reset);
-    tokio::spawn(Owner::new(request, opened, host, shown, allowance, (account, slot)).run(received));
+    let (owner, incoming) = Owner::new(request, opened, host, shown, allowance, (account, slot));
+    tokio::spawn(owner.run(incoming, received));
     Ok(Session { orders, facts: Arc::new(facts) })
 }
 
