@@ -67,6 +67,8 @@ export interface ErrorFacts {
   /** Something in the addon failed. `fault`: message of the library that failed. */
   ADDON_FAULT: { fault: string }
 
+  /** The program failed: its exit status is not 0, or a signal ended it. Only with the option `reject`. */
+  PROCESS_FAILED: { exitCode?: number; signal?: string; result: RunResult }
   /**
    * There is no such program, or no interpreter for its first line. `install`: command that installs
    * it, where one is known.
@@ -101,6 +103,13 @@ export interface ErrorFacts {
   PROCESS_STDIN_CLOSED: None
   /** The system could not start the program for another reason. */
   PROCESS_SPAWN_FAILED: { command?: string; cwd?: string } & SystemFault
+  /**
+   * The terminal did not show in time what `expect()` waits for. `screen`: the end of what it showed since the last match,
+   * without control sequences. The program goes on.
+   */
+  PROCESS_EXPECT_TIMED_OUT: { pattern: string; timeoutMs: number; screen: string }
+  /** The program ended before its terminal showed what `expect()` waits for. */
+  PROCESS_EXPECT_ENDED: { pattern: string; screen: string }
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
   /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */

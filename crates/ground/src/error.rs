@@ -35,6 +35,8 @@ codes! {
     /// A fault of the addon itself, or of a library in it, ended the work; what was started is taken down. Fields: `fault`.
     AddonFault = "ADDON_FAULT",
 
+    /// The program exited with another status than 0, or a signal ended it, with `reject`. Fields: `exitCode`, `signal`.
+    ProcessFailed = "PROCESS_FAILED",
     /// The program is neither a file nor on PATH. Fields: `command`.
     ProcessNotFound = "PROCESS_NOT_FOUND",
     /// The working directory does not exist or is no directory. Fields: `cwd`.
@@ -63,6 +65,10 @@ codes! {
     ProcessStdinClosed = "PROCESS_STDIN_CLOSED",
     /// The system refused to start the program for another reason. Fields: `errno`, `syscall`.
     ProcessSpawnFailed = "PROCESS_SPAWN_FAILED",
+    /// A terminal did not show in time what was expected. Fields: `pattern`, `timeoutMs`, `screen`.
+    ProcessExpectTimedOut = "PROCESS_EXPECT_TIMED_OUT",
+    /// The program ended before its terminal showed what was expected. Fields: `pattern`, `screen`.
+    ProcessExpectEnded = "PROCESS_EXPECT_ENDED",
     /// The output is being iterated already: one iterator a process.
     ProcessIterated = "PROCESS_ITERATED",
     /// The asked-for containment can't be had on this machine. Fields: `containment`.
