@@ -4,6 +4,7 @@
 mod containment;
 mod end;
 mod fault;
+mod fence;
 mod host_files;
 mod input;
 mod moments;
