@@ -6,7 +6,7 @@ use super::launch::sandbox_report;
 use super::refusals::Refused;
 use super::sandbox::report::SandboxReport;
 use super::spec::{ContainmentLevel, Encoding, Outcome, ProcessSpec, RunResult, StopReason};
-use super::stop::stop_error;
+use super::stop::{failure, stop_error};
 use ground::lock::lock;
 use ground::os::blocking;
 use std::sync::{Arc, Mutex};
@@ -69,6 +69,7 @@ impl<'a> Report<'a> {
             stdout,
             stderr,
             raw: [raw_stdout, raw_stderr],
+            trims: spec.trim,
             stdout_bytes,
             stderr_bytes,
             truncated,
@@ -83,7 +84,10 @@ impl<'a> Report<'a> {
             record: None,
             sandbox: sandbox_report(spec).map(|report| SandboxReport { refused: self.refused, ..report }),
         };
-        let error = self.reason.and_then(|reason| stop_error(reason, spec, &result));
+        let error = self
+            .reason
+            .and_then(|reason| stop_error(reason, spec, &result))
+            .or_else(|| failure(spec, &result));
         Outcome { result: Some(result), error }
     }
 }

@@ -3,6 +3,7 @@
 
 mod containment;
 mod end;
+mod everyday;
 mod fault;
 mod fence;
 mod host_files;
