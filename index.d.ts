@@ -1001,6 +1001,37 @@ interface RunOptions {
    */
   encoding?: 'utf8' | 'buffer' | undefined
   /**
+   * Reject when the program fails: when its exit status is not 0, or a signal ended it. With `spawn` only the promise `result`
+   * rejects; loops over the output end as usual.
+   *
+   * @default false
+   * @throws PROCESS_FAILED, with everything that was read in `result`.
+   */
+  reject?: boolean | undefined
+  /**
+   * Also write what the program prints to the stdout and stderr of this process, as it comes and unchanged. The output is kept,
+   * iterated and watched for silence as ever. `"stdout"` and `"stderr"` show one of them.
+   *
+   * A reader of this process that is slow slows the program down. If it takes nothing for 30 seconds, or is gone, the rest is
+   * not shown; the run goes on. Cannot be combined with `stdio: "inherit"`.
+   *
+   * @default false
+   */
+  echo?: boolean | 'stdout' | 'stderr' | undefined
+  /**
+   * Leave out the last line end of `stdout` and `stderr` in the result.
+   *
+   * @default false
+   */
+  trim?: boolean | undefined
+  /**
+   * Look for the program in `node_modules/.bin` of `cwd` and of the folders above it, before PATH. The program gets this PATH
+   * too. A string is another folder to begin with, relative to `cwd`.
+   *
+   * @default false
+   */
+  preferLocal?: boolean | string | undefined
+  /**
    * Gives the program a terminal of its own, for programs that buffer their output or refuse to work
    * without one. `stdout` is what the terminal shows, `stderr` is empty. The input is typed into the
    * terminal, which echoes it. Without input, and after its end, the program reads end of file.
@@ -1109,6 +1140,8 @@ interface RunResult<Output = string> {
   args: string[]
   /** Process id of the program. */
   pid: number
+  /** True when the exit status is 0. */
+  ok: boolean
   /** Exit status of the program; null when a signal ended it. */
   exitCode: number | null
   /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */
@@ -1179,6 +1212,32 @@ interface LineBatch {
   stream: 'stdout' | 'stderr'
   /** The lines, without their line breaks. */
   lines: string[]
+}
+
+/** Options of `expect()`. */
+interface ExpectOptions {
+  /**
+   * How long to wait, in milliseconds. 0 and Infinity wait as long as the program runs.
+   *
+   * @default 30_000
+   * @throws PROCESS_EXPECT_TIMED_OUT
+   */
+  timeoutMs?: number | undefined
+  /**
+   * Ends the wait when aborted. The program goes on.
+   *
+   * @throws PROCESS_ABORTED, with the signal's reason as `cause`.
+   */
+  signal?: AbortSignal | undefined
+}
+/** A text that `expect()` found. */
+interface Expected {
+  /** Text that matched. */
+  match: string
+  /** Groups of the regular expression. A group that took no part is an empty string. */
+  groups: string[]
+  /** Text between the match before and this one: the last 262,144 characters of it. */
+  before: string
 }
 
 /**
@@ -1282,6 +1341,31 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
    */
   json<T = unknown>(options?: { types?: string[] | undefined }): AsyncIterableIterator<T>
   /**
+   * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`, a
+   * line in braces counts as an object without a closer look. Complete when the iterator has ended.
+   */
+  get skippedLines(): number
+  /**
+   * Waits until the terminal of the program shows a text. Looks at what was printed since the match before, decoded and without
+   * the sequences that colour text and move the cursor; lines end in `\n`. What is typed into the terminal is part of it, because
+   * the terminal echoes it. Several calls wait one after the other.
+   *
+   * From the first call on it is the reader of the output, in place of an iterator. The output is read all the time, and `result`
+   * keeps its part as usual.
+   *
+   * @throws PROCESS_EXPECT_TIMED_OUT, with the end of that text in `screen`. The program goes on.
+   * @throws PROCESS_EXPECT_ENDED when the program ends first, or the error of `result`.
+   * @throws INVALID_OPTION without the option `pty`.
+   * @throws PROCESS_ITERATED when the output is already being read.
+   *
+   * @example
+   * await using python = spawn('python3', ['-i'], { pty: true, stdin: 'pipe' })
+   * await python.expect('>>> ')
+   * await python.stdin.write('6 * 7\n')
+   * const { groups } = await python.expect(/^(\d+)$/m)
+   */
+  expect(pattern: string | RegExp, options?: ExpectOptions): Promise<Expected>
+  /**
    * Yields stdout in chunks, as it arrives.
    *
    * @throws PROCESS_ITERATED when the output is already being read.
@@ -1346,7 +1430,7 @@ type InBytes = RunOptions & {
 declare function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
 /**
  * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
- * are gone.
+ * are gone. With `reject: true` it rejects when the program fails.
  *
  * @param command Name of a program on PATH, or a path. There is no shell: use `run('sh', ['-c',
  *   script])` for one.
@@ -1773,23 +1857,27 @@ type ErrorCode$1 =
   | 'INVALID_OPTION'
   | 'ADDON_FAULT'
   | 'PROCESS_NOT_FOUND'
-  | 'PROCESS_CWD_MISSING'
   | 'PROCESS_NOT_EXECUTABLE'
+  | 'PROCESS_CWD_MISSING'
   | 'PROCESS_ARGUMENT_TOO_LONG'
+  | 'PROCESS_SPAWN_FAILED'
+  | 'PROCESS_FAILED'
   | 'PROCESS_IDLE'
   | 'PROCESS_TIMED_OUT'
   | 'PROCESS_ABORTED'
   | 'PROCESS_KILLED'
-  | 'PROCESS_LINE_TOO_LONG'
-  | 'PROCESS_LOST'
   | 'PROCESS_INPUT_FAILED'
   | 'PROCESS_OUTPUT_FAILED'
+  | 'PROCESS_LINE_TOO_LONG'
   | 'PROCESS_STDIN_CLOSED'
-  | 'PROCESS_SPAWN_FAILED'
+  | 'PROCESS_LOST'
+  | 'PROCESS_EXPECT_TIMED_OUT'
+  | 'PROCESS_EXPECT_ENDED'
   | 'PROCESS_ITERATED'
   | 'CONTAINMENT_UNAVAILABLE'
   | 'SANDBOX_UNAVAILABLE'
   | 'AGENT_FAILED'
+  | 'AGENT_BUDGET'
   | 'AGENT_TRUNCATED'
   | 'AGENT_CRASHED'
   | 'AGENT_SCHEMA_MISMATCH'
@@ -1798,15 +1886,14 @@ type ErrorCode$1 =
   | 'AGENT_ABORTED'
   | 'AGENT_NOT_FOUND'
   | 'AGENT_NO_PROGRESS'
-  | 'AGENT_BUDGET'
   | 'AGENT_RESUME_FAILED'
   | 'TURN_ITERATED'
+  | 'SESSION_CLOSED'
   | 'SESSION_TIMED_OUT'
   | 'SESSION_IDLE'
   | 'SESSION_ERROR'
-  | 'SESSION_CLOSED'
-  | 'SESSION_EXISTS'
   | 'SESSION_ABORTED'
+  | 'SESSION_EXISTS'
   | 'RESUME_NOT_FOUND'
   | 'RESUME_CORRUPT'
   | 'RESUME_IN_USE'
@@ -1836,6 +1923,7 @@ type ErrorCode$1 =
   | 'JOB_DEAD'
   | 'JOB_LEASE_LOST'
   | 'JOB_CHECKOUT_FAILED'
+  | 'JOB_FAILED'
   | 'FLEET_FULL'
   | 'FLEET_STORAGE'
   | 'FLEET_UNREACHABLE'
@@ -2308,15 +2396,7 @@ declare function classify(error: unknown): ErrorClassification
 
 /** No field beside the code and the message. */
 type None = unknown
-/** A run that was under way has the result as far as it came; one that was never started has none. */
-interface Stopped {
-  result?: RunResult
-}
-interface SystemFault {
-  errno?: number
-  syscall?: string
-}
-/** Facts about a failed turn. */
+/** Facts that several errors share. */
 interface FailedTurn {
   /** The result so far. */
   result: TurnResult
@@ -2328,12 +2408,14 @@ interface FailedTurn {
   resetAt?: Date
   /** Milliseconds from the failure until the usage limit ends. */
   retryAfterMs?: number
+  /** Reason of the failure, where the agent reported one. */
+  kind?: AgentErrorKind
+  /** Exit status of a session's process that ended. */
+  exitCode?: number | null
+  /** Signal that ended a session's process. */
+  signal?: string | null
 }
-/** The last event of the session that was waited for. */
-interface FailedWait {
-  /** The last event of the session. */
-  lastEvent?: unknown
-}
+/** Facts that several errors share. */
 interface FailedResume {
   sessionId?: string
   /** State of the session's log. */
@@ -2342,174 +2424,229 @@ interface FailedResume {
   line?: number
   rpcCode?: number
 }
-interface FailedRequest {
-  timeoutMs?: number
-}
-/** Facts about a failed model call: the number of requests, and the reason of the last failure. */
+/** Facts that several errors share. */
 interface FailedCall {
+  /** Number of requests. */
   attempts: number
+  /** Reason of the last failure. */
   kind: ModelErrorKind
   status?: number
   retryAfterMs?: number
 }
 /** Fields of each error, by its code. */
 interface ErrorFacts {
-  /** An option has a wrong type or value. The message begins with its path. */
-  INVALID_OPTION: None
-  /** Something in the addon failed. `fault`: message of the library that failed. */
+  /** An option has the wrong type or value; the message begins with its path (`retry.attempts: ...`). */
+  INVALID_OPTION: {
+    /** Reason of the system, where the value can't be used on this machine. */
+    errno?: number
+  }
+  /** The native addon, or a library in it, failed; what was started is killed. */
   ADDON_FAULT: {
+    /** Message of the library that failed. */
     fault: string
   }
-  /**
-   * There is no such program, or no interpreter for its first line. `install`: command that installs
-   * it, where one is known.
-   */
+  /** `import` failed: the addon for this platform is not installed. */
+  ADDON_MISSING: None
+  /** The program, or the interpreter in its first line, does not exist. */
   PROCESS_NOT_FOUND: {
     command: string
+    /** Command that installs the program, where one is known. */
     install?: string
-  }
-  /** The working directory does not exist or is no folder. */
-  PROCESS_CWD_MISSING: {
-    cwd: string
   }
   /** The program is a folder or may not be executed. */
   PROCESS_NOT_EXECUTABLE: {
     command: string
   }
-  /** The arguments are larger than the system allows. Pass long texts by `input`. */
+  /** The working directory does not exist or is no folder. */
+  PROCESS_CWD_MISSING: {
+    cwd: string
+  }
+  /** One argument, or all of them with the environment, are longer than the system allows. */
   PROCESS_ARGUMENT_TOO_LONG: {
     bytes: number
     maxBytes?: number
   }
-  /**
-   * No output was read and no input accepted for `idleTimeoutMs`. `result` is absent when the limit was
-   * negative: then nothing was started.
-   */
+  /** The system could not start the program for another reason. */
+  PROCESS_SPAWN_FAILED: {
+    command?: string
+    cwd?: string
+    errno?: number
+    syscall?: string
+  }
+  /** The program failed, and `reject` is set: its exit status is not 0, or a signal ended it. */
+  PROCESS_FAILED: {
+    exitCode?: number
+    signal?: string
+    result: RunResult
+  }
+  /** No output was read and no input accepted for `idleTimeoutMs`. The tree was killed. */
   PROCESS_IDLE: {
     idleTimeoutMs: number
+    /** The output so far; absent when the limit was negative, because nothing was started. */
     result: RunResult
   }
   /** The program ran longer than `timeoutMs`. */
   PROCESS_TIMED_OUT: {
     timeoutMs: number
-  } & Stopped
-  /** The signal was aborted. `cause` is its reason. */
-  PROCESS_ABORTED: Stopped
+    result?: RunResult
+  }
+  /** The signal was aborted. */
+  PROCESS_ABORTED: {
+    result?: RunResult
+  }
   /** `kill()` was called, or the JavaScript thread ended. */
-  PROCESS_KILLED: Stopped
-  /** An iterator met a line longer than `maxLineBytes`. */
-  PROCESS_LINE_TOO_LONG: {
-    maxLineBytes?: number
-    stream: 'stdout' | 'stderr'
-  } & Stopped
-  /** The guard process was killed. The tree is gone, and its exit status is unknown. */
-  PROCESS_LOST: Stopped
-  /** The source of the input failed; its error is the `cause`. */
+  PROCESS_KILLED: {
+    result?: RunResult
+  }
+  /** The source of the input failed. The tree was killed. */
   PROCESS_INPUT_FAILED: {
+    /** The file that could not be read, where the source is a file. */
     file?: string
     errno?: number
-  } & Stopped
-  /** `saveOutput()` could not open or write its file, or came too late. The program goes on. */
+    result?: RunResult
+  }
+  /** `saveOutput()` could not open or write its file, or was called after a part of the output was dropped; the run goes on, its output is kept. */
   PROCESS_OUTPUT_FAILED: {
     file?: string
     errno?: number
   }
+  /** An iterator met a line longer than `maxLineBytes`. */
+  PROCESS_LINE_TOO_LONG: {
+    maxLineBytes?: number
+    stream: 'stdout' | 'stderr'
+    result?: RunResult
+  }
   /** Something was written to stdin after its end. */
   PROCESS_STDIN_CLOSED: None
-  /** The system could not start the program for another reason. */
-  PROCESS_SPAWN_FAILED: {
-    command?: string
-    cwd?: string
-  } & SystemFault
+  /** The guard process was killed. The tree is gone, and its exit status is unknown. */
+  PROCESS_LOST: {
+    result?: RunResult
+  }
+  /** The terminal did not show in time what `expect()` waits for. The program goes on. */
+  PROCESS_EXPECT_TIMED_OUT: {
+    pattern: string
+    timeoutMs: number
+    /** End of what the terminal showed since the last match, without control sequences. */
+    screen: string
+  }
+  /** The program ended before its terminal showed what `expect()` waits for. */
+  PROCESS_EXPECT_ENDED: {
+    pattern: string
+    /** End of what the terminal showed since the last match, without control sequences. */
+    screen: string
+  }
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
   /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */
   CONTAINMENT_UNAVAILABLE: {
     containment?: string
-  } & SystemFault
+    errno?: number
+    syscall?: string
+  }
   /** The kernel cannot enforce the sandbox. Nothing was started. */
-  SANDBOX_UNAVAILABLE: SystemFault
-  /** The agent reported that the turn failed. `kind` is the reason. */
+  SANDBOX_UNAVAILABLE: {
+    errno?: number
+    syscall?: string
+  }
+  /** The agent reported that the turn failed. */
   AGENT_FAILED: FailedTurn & {
+    /** Reason of the failure. */
     kind: AgentErrorKind
   }
-  /** The agent exited with 0 and never reported the end of its turn. */
-  AGENT_TRUNCATED: FailedTurn
-  /** A signal ended the agent, or an exit status that nothing explains. */
-  AGENT_CRASHED: FailedTurn
-  /** The answer does not match the schema. `problems` say why. */
-  AGENT_SCHEMA_MISMATCH: FailedTurn & {
-    problems: string[]
-  }
-  /** The agent was silent for too long. The message names the clock. */
-  AGENT_IDLE: FailedTurn
-  /** An attempt took longer than `timeoutMs`. */
-  AGENT_TIMED_OUT: FailedTurn
-  /** The signal was aborted, or `abort()` or `cancel()` was called. `cause` is the signal's reason. */
-  AGENT_ABORTED: Partial<FailedTurn>
-  /** The agent's program is not installed. `install` is the command for that. */
-  AGENT_NOT_FOUND: Partial<FailedTurn> & {
-    command: string
-    install: string
-  }
-  /** The agent printed output without end and made no progress. */
-  AGENT_NO_PROGRESS: FailedTurn
-  /**
-   * A limit on tokens or money was crossed, or nothing was left of it. `cap`: the option with the
-   * limit. `shared`: true when it belongs to a `Budget`.
-   */
+  /** `maxTokens`, `maxCostUsd` or a shared `Budget` was crossed, and the tree was killed; or nothing was left. */
   AGENT_BUDGET: Partial<FailedTurn> & {
+    /** The option with the limit. */
     cap: 'maxTokens' | 'maxCostUsd'
+    /** True when the limit belongs to a `Budget`. */
     shared: boolean
     usedTokens: number
     usedCostUsd: number
     maxTokens?: number
     maxCostUsd?: number
   }
+  /** The agent exited with 0 and never reported the end of its turn. */
+  AGENT_TRUNCATED: FailedTurn
+  /** A signal ended the agent, or an exit status that nothing explains. */
+  AGENT_CRASHED: FailedTurn
+  /** The answer does not match the schema, after one more question. */
+  AGENT_SCHEMA_MISMATCH: FailedTurn & {
+    /** Parts of the answer that do not match. */
+    problems: string[]
+  }
+  /** The agent was silent beyond `startTimeoutMs`, `idleTimeoutMs` or `toolIdleTimeoutMs`. */
+  AGENT_IDLE: FailedTurn & {
+    idleTimeoutMs?: number
+    startTimeoutMs?: number
+    toolIdleTimeoutMs?: number
+    /** The request that a session's agent did not answer. */
+    method?: string
+  }
+  /** An attempt took longer than `timeoutMs`. */
+  AGENT_TIMED_OUT: FailedTurn & {
+    timeoutMs?: number
+  }
+  /** The signal was aborted, or `abort()` or `cancel()` was called. */
+  AGENT_ABORTED: Partial<FailedTurn>
+  /** The agent's program is not installed. */
+  AGENT_NOT_FOUND: Partial<FailedTurn> & {
+    command: string
+    /** Command that installs the agent's program. */
+    install: string
+  }
+  /** The agent printed output without end and made no progress. */
+  AGENT_NO_PROGRESS: FailedTurn
   /** The session to resume is unknown, or the agent began another one. */
-  AGENT_RESUME_FAILED: Partial<FailedTurn>
+  AGENT_RESUME_FAILED: Partial<FailedTurn> & {
+    rpcCode?: number
+  }
   /** The events of the turn are already being read. */
   TURN_ITERATED: None
+  /** The session was shut down or disconnected, or its client stopped. */
+  SESSION_CLOSED: None
   /** The turn took longer than `timeoutMs`. The work goes on. */
-  SESSION_TIMED_OUT: FailedWait & {
+  SESSION_TIMED_OUT: {
     timeoutMs: number
     tasks?: unknown
+    /** The last event of the session. */
+    lastEvent?: unknown
   }
-  /** The session had no event for `idleTimeoutMs`. The work goes on. */
-  SESSION_IDLE: FailedWait & {
+  /** The session sent no event for `idleTimeoutMs`. The work goes on. */
+  SESSION_IDLE: {
     idleTimeoutMs: number
     tasks?: unknown
+    /** The last event of the session. */
+    lastEvent?: unknown
   }
   /** The session reported an error. */
-  SESSION_ERROR: FailedWait & {
+  SESSION_ERROR: {
     errorType: string
     statusCode?: number
+    /** The last event of the session. */
+    lastEvent?: unknown
   }
-  /** The session or its client was closed. */
-  SESSION_CLOSED: None
-  /** The session with this id has a history. Resume it, or use another id. */
+  /** The turn or the wait was aborted. */
+  SESSION_ABORTED: {
+    /** The last event of the session. */
+    lastEvent?: unknown
+  }
+  /** A session with this id already has a history. */
   SESSION_EXISTS: {
     sessionId: string
   }
-  /** The turn or the wait was aborted. */
-  SESSION_ABORTED: FailedWait
   /** The session to resume is unknown. */
   RESUME_NOT_FOUND: FailedResume
-  /** The log of the session is damaged. `salvageSession` keeps the valid part. */
+  /** The session's log is damaged. */
   RESUME_CORRUPT: FailedResume
-  /** Another process has the session open. */
+  /** Another process has the session open, or left its lock behind. */
   RESUME_IN_USE: FailedResume & {
     /** Process that has the session open, where its lock can be read. */
     pid?: number
-    /**
-     * True when that process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the
-     * session over.
-     */
+    /** True when that process is gone: `resumeSession(id, config, { takeOver: 'stale' })` takes the session over. */
     stale?: boolean
   }
   /** The custom agent of the session does not exist. */
   RESUME_AGENT_MISSING: FailedResume
-  /** The network, the sign-in or the time was the reason. Try again. */
+  /** The network, the sign-in or a timeout prevented the resume. */
   RESUME_TRANSIENT: FailedResume
   /** The session could not be resumed for another reason. */
   RESUME_FAILED: FailedResume
@@ -2522,7 +2659,8 @@ interface ErrorFacts {
     port?: number
   }
   /** The runtime did not answer in time. */
-  CONNECTION_TIMED_OUT: FailedRequest & {
+  CONNECTION_TIMED_OUT: {
+    timeoutMs?: number
     method?: string
     host?: string
     port?: number
@@ -2542,20 +2680,24 @@ interface ErrorFacts {
     metadata: Record<string, unknown>
   }
   /** The request or the connection took longer than its limit. */
-  RUNTIME_TIMED_OUT: FailedRequest
+  RUNTIME_TIMED_OUT: {
+    timeoutMs?: number
+  }
   /** The runtime sent nothing for `idleTimeoutMs`. */
   RUNTIME_IDLE: {
     idleTimeoutMs?: number
   }
-  /** The signal was aborted. `cause` is its reason. */
+  /** The signal was aborted. */
   RUNTIME_ABORTED: None
   /** The connection to the runtime is closed. */
   RUNTIME_CLOSED: {
     status?: number
     closeCode?: number
     closeReason?: string
+    /** True when nothing listens at the address. */
+    refused?: boolean
   }
-  /** A token is missing or wrong. */
+  /** A token is missing or wrong; the message says which. */
   RUNTIME_UNAUTHORIZED: {
     status?: number
   }
@@ -2569,16 +2711,15 @@ interface ErrorFacts {
   RUNTIME_PROTOCOL: None
   /** An attempt took longer than `timeoutMs`, or was silent for `idleTimeoutMs`. */
   MODEL_TIMED_OUT: FailedCall
-  /** The signal was aborted. `cause` is its reason. */
+  /** The signal was aborted. */
   MODEL_ABORTED: FailedCall
-  /** The model server refused the request. `kind` is the reason. */
+  /** The model server refused the request. */
   MODEL_FAILED: FailedCall
-  /**
-   * The answer does not have the shape of the API, or does not match the schema. `problems` and `text`
-   * are set in the second case.
-   */
+  /** The answer does not have the shape of the API, or does not match the schema. */
   MODEL_BAD_RESPONSE: FailedCall & {
+    /** Parts of the answer that do not match the schema. */
     problems?: string[]
+    /** The answer that does not match it. */
     text?: string
   }
   /** No connection to the model server. */
@@ -2589,9 +2730,10 @@ interface ErrorFacts {
   JOB_CANCELLED: {
     jobId?: string
   }
-  /** The workers of the job were lost as often as it has attempts. `lastError` is the `cause` too. */
+  /** The job lost a worker in each of its attempts. */
   JOB_DEAD: {
     jobId?: string
+    /** Error of the last attempt; the `cause` too. */
     lastError?: {
       code: string
       message: string
@@ -2601,11 +2743,16 @@ interface ErrorFacts {
   JOB_LEASE_LOST: {
     jobId?: string
   }
-  /** The repository of the job could not be checked out. `url` is without its login. */
+  /** A worker could not check out the job's repository. */
   JOB_CHECKOUT_FAILED: {
     jobId?: string
     kind?: 'missing_ref' | 'unauthorized' | 'unreachable' | 'timeout' | 'failed'
+    /** Address of the repository, without its login. */
     url?: string
+  }
+  /** The job's handler threw an error without a code of its own. */
+  JOB_FAILED: {
+    jobId?: string
   }
   /** The limit of the fleet's store is reached. */
   FLEET_FULL: {
@@ -2625,14 +2772,15 @@ interface ErrorFacts {
   FLEET_SERVER_TOO_OLD: {
     version?: string
   }
-  /** There is no nats-server on this machine. The message says how to get one. */
+  /** There is no nats-server on this machine. */
   FLEET_SERVER_MISSING: None
   /** The connection to the fleet was closed. */
   FLEET_CLOSED: None
 }
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
-type Code = Same<keyof ErrorFacts, ErrorCode$1, keyof ErrorFacts>
+type Known = ErrorCode$1 | 'ADDON_MISSING'
+type Code = Same<keyof ErrorFacts, Known, keyof ErrorFacts>
 
 /** Stable name of an error, for programs. docs/errors.md lists all of them. */
 type ErrorCode = Code
@@ -7511,6 +7659,8 @@ export type {
   ExitPlanModeResult,
   ExpConfigEntry,
   ExpFlagValue,
+  ExpectOptions,
+  Expected,
   ExtensionContextAttachment,
   ExtensionInfo,
   ExtensionLaunchProvider,

@@ -1,4 +1,4 @@
-// The one place that loads the addon.
+// The one place that loads the addon. It imports no other file, so that it can say what is wrong in a bundle.
 import type * as Native from '../native/native'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -20,6 +20,7 @@ export {
   type RunInput,
   type RunOptions,
 } from './process/request'
+export type { Expected, ExpectOptions } from './process/expect'
 export type { OutputFiles, SavedOutput } from './process/output_files'
 export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'
 export { RunningProcess } from './process/running_process'
@@ -35,7 +36,7 @@ type InBytes = RunOptions & { encoding: 'buffer' }
 export async function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
 /**
  * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
- * are gone.
+ * are gone. With `reject: true` it rejects when the program fails.
  *
  * @param command Name of a program on PATH, or a path. There is no shell: use `run('sh', ['-c',
  *   script])` for one.
@@ -132,5 +133,5 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
     fed.catch(fail)
   }
   const stdin = queue && !source ? new ProcessStdin(queue, fail) : undefined
-  return { process, result, stdin, hasTerminal: spec.terminal !== undefined, site }
+  return { process, result, stdin, hasTerminal: spec.terminal !== undefined, command, site }
 }

@@ -1,4 +1,5 @@
 import type { FleetHost } from '../../native/native'
+import { SheepdogError } from '../error'
 import { native } from '../native'
 
 let host: FleetHost | undefined
@@ -9,12 +10,8 @@ let host: FleetHost | undefined
  */
 export function fleetHost(): FleetHost {
   if (!('FleetHost' in native)) {
-    throw Object.assign(
-      new Error('this build of the addon has no fleet: build it with the cargo feature `fleet`'),
-      {
-        code: 'ADDON_MISSING',
-      },
-    )
+    const message = 'this build of the addon has no fleet: build it with the cargo feature `fleet`'
+    throw new SheepdogError('ADDON_MISSING', message)
   }
   return (host ??= new native.FleetHost())
 }

@@ -2,7 +2,7 @@
 // that stops early.
 import type { AgentEvent } from './event'
 
-/** As of a turn that nobody watches (crates/agents/src/harness/audience.rs): so many are kept for an iterator that comes late. */
+/** As of a turn that nobody watches (crates/agents/src/harness/turn/audience.rs): so many are kept for an iterator that comes late. */
 const maxKept = 1000
 /** So many wait for a slow iterator before the agent has to. */
 const maxWaiting = 64

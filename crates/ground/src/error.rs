@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident = $text:literal [$($fact:literal),*],)*) => {
         /// The stable names of all errors. JavaScript sees the text of [`ErrorCode::as_str`] as `error.code`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorCode { $($(#[$doc])* $name,)* }
@@ -19,6 +19,12 @@ macro_rules! codes {
             pub fn as_str(self) -> &'static str {
                 match self { $(ErrorCode::$name => $text,)* }
             }
+
+            /// Whether an error with this code may have the field.
+            pub fn has_fact(self, field: &str) -> bool {
+                let own: &[&str] = match self { $(ErrorCode::$name => &[$($fact),*],)* };
+                own.contains(&field) || OF_ANY.contains(&field)
+            }
         }
 
         /// Passes the list to a macro. `binding/error.rs` generates the JavaScript enum from it.
@@ -29,161 +35,9 @@ macro_rules! codes {
     };
 }
 
-codes! {
-    /// An option has the wrong type or value; the message begins with the option's path.
-    InvalidOption = "INVALID_OPTION",
-    /// A fault of the addon itself, or of a library in it, ended the work; what was started is taken down. Fields: `fault`.
-    AddonFault = "ADDON_FAULT",
+mod code;
 
-    /// The program is neither a file nor on PATH. Fields: `command`.
-    ProcessNotFound = "PROCESS_NOT_FOUND",
-    /// The working directory does not exist or is no directory. Fields: `cwd`.
-    ProcessCwdMissing = "PROCESS_CWD_MISSING",
-    /// The program is a directory or lacks execute permission. Fields: `command`.
-    ProcessNotExecutable = "PROCESS_NOT_EXECUTABLE",
-    /// One argument, or all of them with the environment, exceed what the system takes. Fields: `bytes`, `maxBytes`.
-    ProcessArgumentTooLong = "PROCESS_ARGUMENT_TOO_LONG",
-    /// No byte moved for `idleTimeoutMs`; the tree was killed. Fields: `idleTimeoutMs`.
-    ProcessIdle = "PROCESS_IDLE",
-    /// The wall clock ran out. Fields: `timeoutMs`.
-    ProcessTimedOut = "PROCESS_TIMED_OUT",
-    /// The caller's signal was aborted.
-    ProcessAborted = "PROCESS_ABORTED",
-    /// `kill()` was called.
-    ProcessKilled = "PROCESS_KILLED",
-    /// A line was longer than `maxLineBytes`. Fields: `maxLineBytes`, `stream`.
-    ProcessLineTooLong = "PROCESS_LINE_TOO_LONG",
-    /// The guard was killed: the tree is gone, the exit status unknown.
-    ProcessLost = "PROCESS_LOST",
-    /// The source of `input` failed; the tree was killed. Fields: `file`, `errno` where the source is a file.
-    ProcessInputFailed = "PROCESS_INPUT_FAILED",
-    /// The file that output was to be saved in can't be opened or written; the run goes on. Fields: `file`, `errno`.
-    ProcessOutputFailed = "PROCESS_OUTPUT_FAILED",
-    /// Something was written to a program's stdin after its end.
-    ProcessStdinClosed = "PROCESS_STDIN_CLOSED",
-    /// The system refused to start the program for another reason. Fields: `errno`, `syscall`.
-    ProcessSpawnFailed = "PROCESS_SPAWN_FAILED",
-    /// The output is being iterated already: one iterator a process.
-    ProcessIterated = "PROCESS_ITERATED",
-    /// The asked-for containment can't be had on this machine. Fields: `containment`.
-    ContainmentUnavailable = "CONTAINMENT_UNAVAILABLE",
-    /// The asked-for sandbox can't be held on this machine; nothing was started.
-    SandboxUnavailable = "SANDBOX_UNAVAILABLE",
-
-    /// The agent said that the turn failed. Fields: `kind`.
-    AgentFailed = "AGENT_FAILED",
-    /// The agent exited with 0 but never said that its turn ended.
-    AgentTruncated = "AGENT_TRUNCATED",
-    /// The agent died of a signal or of an exit code that nothing explains.
-    AgentCrashed = "AGENT_CRASHED",
-    /// The answer does not fit the schema. Fields: `problems`.
-    AgentSchemaMismatch = "AGENT_SCHEMA_MISMATCH",
-    /// The agent was silent for too long.
-    AgentIdle = "AGENT_IDLE",
-    /// One attempt took too long.
-    AgentTimedOut = "AGENT_TIMED_OUT",
-    /// The caller aborted the turn.
-    AgentAborted = "AGENT_ABORTED",
-    /// The agent's program is not installed. Fields: `install`.
-    AgentNotFound = "AGENT_NOT_FOUND",
-    /// The agent prints without end and without progress.
-    AgentNoProgress = "AGENT_NO_PROGRESS",
-    /// The turn used more than it may, or nothing was left to begin with. Fields: `cap`, `shared`, `usedTokens`, `usedCostUsd`,
-    /// `maxTokens`, `maxCostUsd`.
-    AgentBudget = "AGENT_BUDGET",
-    /// The session to resume is unknown, or the agent began another one.
-    AgentResumeFailed = "AGENT_RESUME_FAILED",
-    /// The turn's events are being iterated already: one iterator a turn.
-    TurnIterated = "TURN_ITERATED",
-
-    /// `sendAndWait` ran out of time; the work goes on.
-    SessionTimedOut = "SESSION_TIMED_OUT",
-    /// No event of the session for too long.
-    SessionIdle = "SESSION_IDLE",
-    /// The session reported an error. Fields: `errorType`, `statusCode`.
-    SessionError = "SESSION_ERROR",
-    /// The session was shut down, disconnected, or its client stopped.
-    SessionClosed = "SESSION_CLOSED",
-    /// A session with this id has a history already.
-    SessionExists = "SESSION_EXISTS",
-    /// The caller aborted the turn.
-    SessionAborted = "SESSION_ABORTED",
-    /// The session to resume is unknown.
-    ResumeNotFound = "RESUME_NOT_FOUND",
-    /// The session's log is damaged. Fields: `line`.
-    ResumeCorrupt = "RESUME_CORRUPT",
-    /// Another process has the session open.
-    ResumeInUse = "RESUME_IN_USE",
-    /// The session's custom agent is not there.
-    ResumeAgentMissing = "RESUME_AGENT_MISSING",
-    /// Worth another try: network, sign-in, or time trouble.
-    ResumeTransient = "RESUME_TRANSIENT",
-    /// The resume failed for another reason.
-    ResumeFailed = "RESUME_FAILED",
-    /// The peer is gone. Fields: `exitCode`, `signal`, `stderr`.
-    ConnectionLost = "CONNECTION_LOST",
-    /// The peer did not answer in time.
-    ConnectionTimedOut = "CONNECTION_TIMED_OUT",
-    /// The peer speaks another version of the protocol.
-    ProtocolMismatch = "PROTOCOL_MISMATCH",
-    /// The peer answered a request with an error. Fields: `rpcCode`, `method`.
-    RpcError = "RPC_ERROR",
-
-    /// The runtime answered with an error. Fields: `metadata`.
-    RuntimeFailed = "RUNTIME_FAILED",
-    /// The request took too long.
-    RuntimeTimedOut = "RUNTIME_TIMED_OUT",
-    /// The runtime was silent for too long.
-    RuntimeIdle = "RUNTIME_IDLE",
-    /// The caller aborted the request.
-    RuntimeAborted = "RUNTIME_ABORTED",
-    /// The connection to the runtime is closed.
-    RuntimeClosed = "RUNTIME_CLOSED",
-    /// The runtime refused the token or the origin.
-    RuntimeUnauthorized = "RUNTIME_UNAUTHORIZED",
-    /// A request is in flight already.
-    RuntimeBusy = "RUNTIME_BUSY",
-    /// Another program listens on the port. Fields: `port`.
-    RuntimePortInUse = "RUNTIME_PORT_IN_USE",
-    /// The peer broke the protocol.
-    RuntimeProtocol = "RUNTIME_PROTOCOL",
-
-    /// Every attempt of the model call timed out. Fields: `attempts`.
-    ModelTimedOut = "MODEL_TIMED_OUT",
-    /// The caller aborted the model call. Fields: `attempts`.
-    ModelAborted = "MODEL_ABORTED",
-    /// The model's server refused or failed. Fields: `attempts`, `kind`, `status`.
-    ModelFailed = "MODEL_FAILED",
-    /// The model's server answered with something that is no completion. Fields: `attempts`.
-    ModelBadResponse = "MODEL_BAD_RESPONSE",
-    /// The model's server can't be reached. Fields: `attempts`.
-    ModelUnreachable = "MODEL_UNREACHABLE",
-
-    /// The fleet has no such job.
-    JobNotFound = "JOB_NOT_FOUND",
-    /// The job was cancelled.
-    JobCancelled = "JOB_CANCELLED",
-    /// The job's workers were lost as often as it may be tried. Fields: `lastError`.
-    JobDead = "JOB_DEAD",
-    /// Another worker has the job by now.
-    JobLeaseLost = "JOB_LEASE_LOST",
-    /// The repository of a job could not be checked out. Fields: `kind`, `url`.
-    JobCheckoutFailed = "JOB_CHECKOUT_FAILED",
-    /// As many jobs wait as the fleet takes. Fields: `stream`.
-    FleetFull = "FLEET_FULL",
-    /// The server has no room, or its store can't be used. Fields: `stream`.
-    FleetStorage = "FLEET_STORAGE",
-    /// No server answers. Fields: `servers`.
-    FleetUnreachable = "FLEET_UNREACHABLE",
-    /// The server refused the token or the credentials.
-    FleetUnauthorized = "FLEET_UNAUTHORIZED",
-    /// The server is older than 2.12, or does not do what was asked of it. Fields: `version`.
-    FleetServerTooOld = "FLEET_SERVER_TOO_OLD",
-    /// There is no nats-server on this machine.
-    FleetServerMissing = "FLEET_SERVER_MISSING",
-    /// The fleet's handle was closed.
-    FleetClosed = "FLEET_CLOSED",
-}
+pub use code::ErrorCode;
 
 /// An error: `code` for programs, `message` for people (it says what to do next), `facts` as the fields of the JS error.
 #[derive(Clone, Debug)]
@@ -223,8 +77,10 @@ impl Error {
         Error::new(ErrorCode::InvalidOption, format!("{path}: {problem}"))
     }
 
-    /// Adds a field that the JS error carries.
+    /// Adds a field that the JS error carries. The table of codes (`error/table.json`) declares it.
     pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
+        let code = self.0.code;
+        debug_assert!(code.has_fact(field), "table.json declares no field {field} of {}", code.as_str());
         self.0.facts.insert(field.to_owned(), value.into());
         self
     }

@@ -12,11 +12,12 @@
 //! - Dropping the last handle kills the tree, as a backstop.
 //! - Every run has a mark that its processes inherit and that names its host, and a line in this user's list (`roster`). So
 //!   running trees can be listed, and those of a dead host reaped (`census`).
-//! - The output of a run is kept on `record` if that is requested.
+//! - The output of a run is kept on `record`, and shown on the host's own descriptors (`echo`), if that is requested.
 //! - A reader (`sink`) that is too slow stops the reading, and with it the idle clock.
 
 mod census;
 mod command;
+mod echo;
 mod end;
 #[cfg(target_os = "linux")]
 pub mod guard;
@@ -24,6 +25,7 @@ mod handle;
 mod keep;
 mod launch;
 mod life;
+mod local_bins;
 mod newcomer;
 mod on_record;
 mod order;
@@ -49,6 +51,7 @@ mod watchdog;
 mod wiring;
 
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
+pub use echo::{Echo, EchoTarget};
 pub use ground::line::LineTooLong;
 pub use ground::os::{TerminalSize, TreeUsage};
 pub use handle::{Process, WeakProcess, spawn, spawn_after};

@@ -4,7 +4,7 @@ use super::end::End;
 use super::keep::Keep;
 use super::launch::sandbox_report;
 use super::spec::{ContainmentLevel, Encoding, Outcome, ProcessSpec, RunResult, StopReason};
-use super::stop::stop_error;
+use super::stop::{failure, stop_error};
 use ground::lock::lock;
 use ground::os::blocking;
 use std::sync::{Arc, Mutex};
@@ -64,6 +64,7 @@ impl<'a> Report<'a> {
             stdout,
             stderr,
             raw: [raw_stdout, raw_stderr],
+            trims: spec.trim,
             stdout_bytes,
             stderr_bytes,
             truncated,
@@ -78,7 +79,10 @@ impl<'a> Report<'a> {
             record: None,
             sandbox: spec.sandbox.as_ref().and_then(|_| sandbox_report(spec)),
         };
-        let error = self.reason.and_then(|reason| stop_error(reason, spec, &result));
+        let error = self
+            .reason
+            .and_then(|reason| stop_error(reason, spec, &result))
+            .or_else(|| failure(spec, &result));
         Outcome { result: Some(result), error }
     }
 }

@@ -14,7 +14,7 @@ pub use json_filter::fuzz as fuzz_json_filter;
 use super::guests::{Guest, Guests};
 pub(super) use byte_sink::ByteSink;
 pub(super) use event_lines::EventLines;
-pub(super) use line_sink::{LineSink, Selection};
+pub(super) use line_sink::{LineSink, Selection, Skipped};
 pub(super) use multiplexer::{Block, Channel, Multiplexer};
 use napi::bindgen_prelude::{
     Array, BufferSlice, Function, ToNapiValue, Uint32Array, within_runtime_if_available,

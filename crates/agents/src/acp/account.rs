@@ -1,8 +1,8 @@
 //! PURE: the sums of a turn so far: its text, its tokens, its counts.
 
 use super::update::TurnEnd;
-use crate::harness::answer::MAX_ANSWER_BYTES;
-use crate::harness::reset::Reset;
+use crate::harness::evidence::answer::MAX_ANSWER_BYTES;
+use crate::harness::limit::reset::Reset;
 use crate::harness::{AgentEvent, Usage};
 
 const MAX_WARNINGS: usize = 100;

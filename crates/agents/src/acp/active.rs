@@ -8,12 +8,12 @@ use super::request::PromptRequest;
 use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
 use crate::harness::TurnRequest;
-use crate::harness::clock::{Clock, ClockLimits, Heard};
-use crate::harness::hold::Rest;
-use crate::harness::patience::{Patience, Wait};
+use crate::harness::limit::hold::Rest;
+use crate::harness::limit::usage_limit::prompt_to_go_on;
+use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
 use crate::harness::replay::TurnResult;
-use crate::harness::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
-use crate::harness::usage_limit::prompt_to_go_on;
+use crate::harness::turn::clock::{Clock, ClockLimits, Heard};
+use crate::harness::turn::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
 use crate::harness::{AgentErrorKind, Level};
 use crate::model::Reading;
 use ground::error::{Error, ErrorCode};
@@ -195,14 +195,14 @@ impl Active {
         reset_in: Duration,
         longest: Duration,
     ) -> Option<Wait> {
-        let patience = Patience {
+        let policy = WaitPolicy {
             longest,
             policy: TurnRequest::RETRY,
             attempts: self.attempts,
             waits: if self.account.work() == self.work_before { self.waits } else { 0 },
             random: random::fraction(),
         };
-        patience.wait(kind, Some(reset_in)).filter(|_| self.stop.is_none())
+        policy.wait(kind, Some(reset_in)).filter(|_| self.stop.is_none())
     }
 
     /// It goes on in its session when the limit is over that it has met: with what it was asked, once nothing was done yet.

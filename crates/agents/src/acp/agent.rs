@@ -2,9 +2,9 @@
 
 use super::agent_log::{AgentLog, COPILOT_LOG, PI_LOG};
 use crate::harness::Provider;
+use crate::harness::level::restraint::mode_of;
 use crate::harness::level::{Level, Mode};
-use crate::harness::restraint::mode_of;
-use crate::harness::spending::{Accounting, CachedInput};
+use crate::harness::limit::spending::{Accounting, CachedInput};
 use ground::error::Error;
 
 /// A piece of text that begins and ends so is no answer of the model's.

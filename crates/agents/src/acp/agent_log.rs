@@ -3,7 +3,7 @@
 //! Pi ends such a turn like any other, with the text that came before, or with none. Copilot sends the error as if it were an
 //! answer, and its model could send such a text too.
 
-use crate::harness::session_log;
+use crate::harness::limit::session_log;
 use ground::os::{blocking, open_regular};
 use serde_json::Value;
 use std::io::{Read, Seek, SeekFrom};

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! Session (handle) ──orders─> owner (one select!) ──────────> connection: jsonrpc, a JSON text a line, over process
-//!                               │ wishes   orders of the session's users
-//!                               │ hearing  the agent's messages, and the turn that each belongs to
-//!                               │ asking   the agent's questions: rules, handler, timeout
-//!                               │ turns    from a prompt to its result;  ladder  cancel, then kill;  rest  usage limits
+//!                               │ user_orders     orders of the session's users
+//!                               │ agent_messages  the agent's messages, and the turn that each belongs to
+//!                               │ questions       the agent's questions: rules, handler, timeout
+//!                               │ turns  from a prompt to its result;  stopping  cancel, then kill;  limit_wait  usage limits
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
 //!                               └ tool_book · settings · permission · question · update · agent   PURE
@@ -29,11 +29,11 @@ mod account;
 mod active;
 mod agent;
 mod agent_log;
-mod asking;
+mod agent_messages;
 mod connection;
 mod examination;
-mod hearing;
-mod ladder;
+mod leftovers;
+mod limit_wait;
 mod opening;
 mod opening_fault;
 mod order;
@@ -41,21 +41,21 @@ mod owner;
 mod permission;
 mod program;
 mod question;
+mod questions;
 mod request;
-mod rest;
+mod resume_delay;
 mod search;
 mod session;
 mod session_record;
 mod settings;
-mod stray;
+mod stopping;
 mod tool_book;
 mod transcript;
 mod turn_state;
 mod turns;
 mod update;
+mod user_orders;
 mod verdict;
-mod wishes;
-mod young_chat;
 
 pub use crate::harness::Level;
 pub use examination::{Speaker, examine};

@@ -8,20 +8,20 @@ use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
 use super::program::{Held, not_started, program_of, spec_of};
 use super::request::{McpServer, OpenRequest};
+use super::resume_delay;
 use super::session_record;
 use super::settings::{Settings, set_option};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::update::{AgentFault, Update, owned};
-use super::young_chat;
 use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
-use crate::harness::json_object::put;
+use crate::harness::folder::sandbox::{AgentSandbox, SandboxPlace, state_of};
+use crate::harness::folder::state_folder::OwnPlace;
+use crate::harness::json::object::put;
 use crate::harness::level::Mode;
-use crate::harness::own_place::OwnPlace;
-use crate::harness::restraint::check_switches;
-use crate::harness::turn_record::TurnRecord;
-use crate::harness::workspace::{AgentSandbox, SandboxPlace, state_of};
+use crate::harness::level::restraint::check_switches;
+use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
 use ground::os::{Claim, ContainedFolders, blocking};
 use process::Sandbox;
@@ -52,7 +52,7 @@ pub(crate) struct Opened {
 
 /// The program runs, and no request was sent yet.
 pub(super) struct Entered<'a> {
-    hall: Hall<'a>,
+    handshake: Handshake<'a>,
     folder: RunFolder,
     cwd: PathBuf,
     record: Option<TurnRecord>,
@@ -113,7 +113,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
             return Err(error);
         }
     };
-    let hall = Hall {
+    let handshake = Handshake {
         agent,
         modes: held.modes,
         meta: mode.meta,
@@ -125,15 +125,15 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
         has_ended: false,
         cause: None,
     };
-    Ok(Entered { hall, folder, cwd, record, path: program.command })
+    Ok(Entered { handshake, folder, cwd, record, path: program.command })
 }
 
 /// Opens a session, until `given_up` resolves. Call it within tokio.
 pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
-    let Entered { mut hall, folder, cwd, record, .. } = enter(request).await?;
-    let agent = hall.agent;
+    let Entered { mut handshake, folder, cwd, record, .. } = enter(request).await?;
+    let agent = handshake.agent;
     let shaken = tokio::select! {
-        shaken = hall.shake_hands(&cwd) => shaken,
+        shaken = handshake.shake_hands(&cwd) => shaken,
         () = given_up => Err(Fault::Other(aborted())),
     };
     match shaken {
@@ -155,8 +155,8 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
                 history: shaken.history,
                 preamble: shaken.preamble,
                 warnings: shaken.warnings,
-                connection: hall.connection,
-                inbox: hall.inbox,
+                connection: handshake.connection,
+                inbox: handshake.inbox,
                 folder,
                 cwd,
                 record,
@@ -164,10 +164,10 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             })
         }
         Err(fault) => {
-            if !hall.has_ended {
-                hall.connection.kill();
+            if !handshake.has_ended {
+                handshake.connection.kill();
             }
-            let exit = hall.connection.ended().await;
+            let exit = handshake.connection.ended().await;
             folder.remove().await;
             let error = fault.into_error(agent, &exit);
             if let Some(record) = record {
@@ -234,7 +234,7 @@ struct Shaken {
 }
 
 /// The state of the handshake. It keeps the agent's messages that arrive meanwhile.
-struct Hall<'a> {
+struct Handshake<'a> {
     agent: &'static Agent,
     /// Wanted modes; the first one that the agent offers is set.
     modes: Vec<String>,
@@ -254,22 +254,22 @@ impl Entered<'_> {
     /// Asks the program alone what it speaks, until `given_up` resolves; nothing of it is left then.
     pub(super) async fn greet(mut self, given_up: impl Future<Output = ()>) -> Result<Version, Error> {
         let greeted = tokio::select! {
-            greeted = self.hall.greet() => greeted,
+            greeted = self.handshake.greet() => greeted,
             () = given_up => Err(Fault::Other(aborted())),
         };
         let exit = match greeted {
-            Ok(_) => self.hall.connection.close().await,
+            Ok(_) => self.handshake.connection.close().await,
             Err(_) => {
-                self.hall.connection.kill();
-                self.hall.connection.ended().await
+                self.handshake.connection.kill();
+                self.handshake.connection.ended().await
             }
         };
         self.folder.remove().await;
-        greeted.map(|(version, _)| version).map_err(|fault| fault.into_error(self.hall.agent, &exit))
+        greeted.map(|(version, _)| version).map_err(|fault| fault.into_error(self.handshake.agent, &exit))
     }
 }
 
-impl Hall<'_> {
+impl Handshake<'_> {
     /// The version that the agent speaks, and all that it says of itself.
     async fn greet(&mut self) -> Result<(Version, Value), Fault> {
         let hello = self.ask("initialize", &hello()).await?;
@@ -373,7 +373,7 @@ impl Hall<'_> {
     /// A warning if it had to be waited.
     async fn wait_until_old(&self) -> Option<String> {
         let session = self.request.agent.resume.as_deref()?;
-        let wait = young_chat::wait(|name| self.request.agent.variable(name), session).await?;
+        let wait = resume_delay::wait(|name| self.request.agent.variable(name), session).await?;
         tokio::time::sleep(wait).await;
         let name = self.agent.name();
         Some(format!(

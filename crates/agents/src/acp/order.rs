@@ -2,7 +2,7 @@
 
 use super::question::Answer;
 use super::request::PromptRequest;
-use crate::harness::audience::Audience;
+use crate::harness::turn::audience::Audience;
 use crate::harness::{EventSink, TurnOutcome};
 use ground::error::Error;
 use ground::lock::lock;

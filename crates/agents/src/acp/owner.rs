@@ -1,5 +1,5 @@
-//! The owner task of a session: all its state, one `select!`, and the listeners. Orders of its users are handled in `wishes`, the
-//! agent's messages in `hearing`, its questions in `asking`; turns begin and end in `turns`, and are stopped in `ladder`.
+//! The owner task of a session: all its state, one `select!`, and the listeners. Orders of its users are handled in `user_orders`, the
+//! agent's messages in `agent_messages`, its questions in `questions`; turns begin and end in `turns`, and are stopped in `stopping`.
 
 use super::account::SessionUsage;
 use super::active::{Active, OwnTurn};
@@ -16,11 +16,11 @@ use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::verdict::Stop;
 use crate::harness::AgentEvent;
-use crate::harness::allowance::{Accounts, Allowance};
-use crate::harness::audience::Audience;
 use crate::harness::folder::RunFolder;
-use crate::harness::scheduler::Slot;
-use crate::harness::usage_limit::HeldAccount;
+use crate::harness::limit::allowance::{Accounts, Allowance};
+use crate::harness::limit::scheduler::Slot;
+use crate::harness::limit::usage_limit::HeldAccount;
+use crate::harness::turn::audience::Audience;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
 use ground::os::{Claim, sleep_until};
@@ -58,7 +58,7 @@ pub(super) struct CancelWaiter {
 }
 
 /// A request of ours that is not a prompt.
-pub(super) enum Wish {
+pub(super) enum PendingRequest {
     Mode { mode: String, reply: Reply<()> },
     Option { id: String, value: Value, reply: Reply<()> },
     Steer { reply: Reply<()> },
@@ -115,7 +115,7 @@ pub(crate) struct Owner {
     pub(super) queue: VecDeque<Box<Prompt>>,
     pub(super) turns: u32,
     pub(super) tags: u64,
-    pub(super) pending: HashMap<u64, Wish>,
+    pub(super) pending: HashMap<u64, PendingRequest>,
     pub(super) listeners: Vec<Audience>,
     /// Start of the time in which one of the listeners has no room.
     pub(super) held_since: Option<Instant>,

@@ -12,7 +12,7 @@
 
 use super::question::Question;
 use crate::harness::Level;
-use crate::harness::glob::{command_contains, command_matches, name_matches, path_matches};
+use crate::harness::level::glob::{command_contains, command_matches, name_matches, path_matches};
 use std::path::{Component, Path, PathBuf};
 
 /// A rule for requests. An absent field matches anything; a rule without any field matches nothing.

@@ -2,10 +2,10 @@
 
 use super::agent::Agent;
 use super::request::OpenRequest;
-use crate::harness::install::{find, locate};
-use crate::harness::launch::{Launch, Wanted, path_text};
 use crate::harness::level::{Level, Mode};
-use crate::harness::package::Program;
+use crate::harness::program::install::{find, locate};
+use crate::harness::program::launch::{Launch, Wanted, path_text};
+use crate::harness::program::package::Program;
 use ground::error::{Error, ErrorCode};
 use process::ProcessSpec;
 use serde_json::Value;

@@ -2,9 +2,9 @@
 
 use super::agent::Agent;
 use super::permission::{Policy, Rule};
-use crate::harness::allow;
-use crate::harness::allowance::Allowance;
-use crate::harness::clock::ClockLimits;
+use crate::harness::level::allow;
+use crate::harness::limit::allowance::Allowance;
+use crate::harness::turn::clock::ClockLimits;
 use crate::harness::{AgentRequest, Provider};
 use crate::model::Schema;
 use ground::error::Error;

@@ -7,11 +7,11 @@ use super::question::{Answer, HostRequest};
 use super::request::{OpenRequest, PromptRequest};
 use super::settings::{Mode, SessionOption};
 use super::turn_state::Version;
-use crate::harness::audience::{Audience, redact_error};
-use crate::harness::scheduler::Waiting;
+use crate::harness::limit::scheduler::Waiting;
+use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::Order as TurnOrder;
-use crate::harness::turn_record::TurnRecord;
-use crate::harness::usage_limit::HeldAccount;
+use crate::harness::turn::audience::{Audience, redact_error};
+use crate::harness::turn::record::TurnRecord;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
 use ground::lock::lock;
@@ -157,7 +157,7 @@ impl Session {
 
     /// The events for a reader in Rust; see [`Session::listen`].
     pub fn events(&self) -> EventReader {
-        let (sink, reader) = crate::harness::event_sink::event_channel();
+        let (sink, reader) = crate::harness::event::sink::event_channel();
         self.listen(Box::new(sink));
         reader
     }

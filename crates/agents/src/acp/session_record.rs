@@ -1,7 +1,7 @@
-//! The record of a session: like a turn's (`harness::turn_record`), with all events of the session, and its prompts.
+//! The record of a session: like a turn's (`harness::turn::record`), with all events of the session, and its prompts.
 
 use super::request::OpenRequest;
-use crate::harness::turn_record::{TurnRecord, common_start};
+use crate::harness::turn::record::{TurnRecord, common_start};
 use ground::error::Error;
 use serde_json::json;
 use std::path::Path;

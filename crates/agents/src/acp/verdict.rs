@@ -19,7 +19,7 @@ use super::agent_log::Logged;
 use super::turn_state::Ending;
 use super::update::{AgentFault, StopReason};
 use crate::harness::AgentErrorKind;
-use crate::harness::reset::Reset;
+use crate::harness::limit::reset::Reset;
 use ground::error::{Error, ErrorCode};
 use std::time::Duration;
 

@@ -1,15 +1,15 @@
 //! Options that every agent request has, for a turn or a session: provider, program, folder, environment, level, sandbox, limits.
 
-use super::allowance::Allowance;
-use super::budget::Budget;
-use super::clock::ClockLimits;
 use super::event::Usage;
-use super::launch::{Launch, path_text};
+use super::folder::sandbox::AgentSandbox;
 use super::level::Level;
-use super::package::Program;
+use super::limit::allowance::Allowance;
+use super::limit::budget::Budget;
+use super::limit::spending::{Accounting, Cap, Caps, Prices, Spent};
+use super::program::launch::{Launch, path_text};
+use super::program::package::Program;
 use super::provider::Provider;
-use super::spending::{Accounting, Cap, Caps, Prices, Spent};
-use super::workspace::AgentSandbox;
+use super::turn::clock::ClockLimits;
 use ground::error::{Error, ErrorCode};
 use ground::record::{Place, RecordSpec};
 use ground::redaction::Secret;

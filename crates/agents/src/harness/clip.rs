@@ -4,12 +4,12 @@
 const MAX_EVENT_BYTES: usize = 256 << 10;
 
 /// The longest beginning of `text` that is no longer than `bytes` and ends between characters.
-pub(super) fn head(text: &str, bytes: usize) -> &str {
+pub(crate) fn head(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
 /// The longest end of `text` that is no longer than `bytes` and begins between characters.
-pub(super) fn tail(text: &str, bytes: usize) -> &str {
+pub(crate) fn tail(text: &str, bytes: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }
 

@@ -4,8 +4,8 @@
 
 mod bad_peers;
 mod hostile;
-mod ladder;
 mod limits;
 mod questions;
+mod stopping;
 mod support;
 mod verdicts;

@@ -3,6 +3,7 @@
 
 mod containment;
 mod end;
+mod everyday;
 mod fault;
 mod host_files;
 mod input;

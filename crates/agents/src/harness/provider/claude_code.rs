@@ -4,16 +4,16 @@
 //! and are reported as `system`/`api_retry`. It refuses to start nested in itself, and as root unless told that it is in a
 //! sandbox.
 
-use super::super::allow::refuse;
-use super::super::event::AgentErrorKind;
-use super::super::failure::{Words, no_exit_code};
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode, allowable_in_sandbox};
-use super::super::session_files::{Project, SessionFiles, plain};
-use super::super::spending::{Accounting, CachedInput};
 use super::message::Messages;
 use super::message_usage::Style;
 use super::{Descriptor, SessionPolicy};
+use crate::harness::event::AgentErrorKind;
+use crate::harness::evidence::failure::{Words, no_exit_code};
+use crate::harness::level::allow::refuse;
+use crate::harness::level::{Level, Mode, allowable_in_sandbox};
+use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::travel::files::{Project, SessionFiles, plain};
 use ground::error::Error;
 use serde_json::Value;
 

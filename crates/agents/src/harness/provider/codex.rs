@@ -3,19 +3,19 @@
 //! `error` lines are transient while they say "Reconnecting..."; an item of type `error` is a warning. Messages come whole. The
 //! usage of `turn.completed` accumulates over all turns of a thread.
 
-use super::super::digest::Digest;
-use super::super::event::{AgentErrorKind, Usage};
-use super::super::failure::{Words, no_exit_code};
-use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode, unallowable};
-use super::super::own_state::OwnState;
-use super::super::package::{Program, is_program, npm_platform, package, siblings};
-use super::super::session_files::{Project, SessionFiles};
-use super::super::session_log::SessionLog;
-use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy};
+use crate::harness::event::{AgentErrorKind, Usage};
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::{Words, no_exit_code};
+use crate::harness::folder::state_layout::OwnState;
+use crate::harness::json::{Json, Line};
+use crate::harness::level::{Level, Mode, unallowable};
+use crate::harness::limit::session_log::SessionLog;
+use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::program::package::{Program, is_program, npm_platform, package, siblings};
+use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
 use serde_json::{Value, json};
 use std::path::Path;

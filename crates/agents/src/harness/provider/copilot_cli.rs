@@ -3,19 +3,19 @@
 //! Only the last line has the session id, so new sessions are given one. Events with an `agentId` are a sub-agent's. A run that
 //! was told to stop prints `abort` and then reports `exitCode` 0. Tokens are not reported.
 
-use super::super::allow::refuse;
-use super::super::digest::Digest;
-use super::super::event::{AgentErrorKind, Usage};
-use super::super::failure::{Failure, Words, no_exit_code};
-use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode, allowable_in_sandbox};
-use super::super::own_state::OwnState;
-use super::super::package::{Program, is_program, npm_platform, package, siblings};
-use super::super::session_files::{Project, SessionFiles};
-use super::super::spending::Accounting;
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use crate::harness::event::{AgentErrorKind, Usage};
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::folder::state_layout::OwnState;
+use crate::harness::json::{Json, Line};
+use crate::harness::level::allow::refuse;
+use crate::harness::level::{Level, Mode, allowable_in_sandbox};
+use crate::harness::limit::spending::Accounting;
+use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::program::package::{Program, is_program, npm_platform, package, siblings};
+use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
 use std::path::Path;
 

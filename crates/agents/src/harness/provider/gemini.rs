@@ -3,18 +3,18 @@
 //! The answer comes in deltas only. A failed tool has status `success` and no exit code. An exit code may be an HTTP status
 //! modulo 256 (145 is 401). Retries are reported on stderr only.
 
-use super::super::digest::Digest;
-use super::super::event::{AgentErrorKind, Usage};
-use super::super::failure::{Words, kind_of};
-use super::super::json::Line;
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode, allowable_in_sandbox};
-use super::super::own_state::OwnState;
-use super::super::package::{Program, package, whole_script};
-use super::super::session_files::{Project, SessionFiles};
-use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use crate::harness::event::{AgentErrorKind, Usage};
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::{Words, kind_of};
+use crate::harness::folder::state_layout::OwnState;
+use crate::harness::json::Line;
+use crate::harness::level::{Level, Mode, allowable_in_sandbox};
+use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::program::package::{Program, package, whole_script};
+use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
 use std::path::Path;
 

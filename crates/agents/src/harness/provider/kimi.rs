@@ -3,16 +3,16 @@
 //! It prints the messages of a chat, each whole, a tool's call together with its result. Its hint how to resume is its end of
 //! turn, and the only line with the session id. A failed turn has no line of its own; stderr gives the reason.
 
-use super::super::digest::Digest;
-use super::super::event::AgentErrorKind;
-use super::super::failure::{Failure, Words, no_exit_code};
-use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode, unallowable, unholdable};
-use super::super::own_state::OwnState;
-use super::super::spending::Accounting;
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use crate::harness::event::AgentErrorKind;
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::folder::state_layout::OwnState;
+use crate::harness::json::{Json, Line};
+use crate::harness::level::{Level, Mode, unallowable, unholdable};
+use crate::harness::limit::spending::Accounting;
+use crate::harness::program::launch::{Launch, Wanted};
 use ground::error::Error;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {

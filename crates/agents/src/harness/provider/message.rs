@@ -1,14 +1,14 @@
 //! PURE: the output format that Claude Code introduced: `system`, `assistant`, `user`, `stream_event`, `result`. Qwen Code
 //! prints the same with some differences, which [`Style`] names.
 
-use super::super::digest::Digest;
-use super::super::event::AgentErrorKind;
-use super::super::event::Usage;
-use super::super::failure::Words;
-use super::super::json::{Json, Line};
-use super::super::reset::Reset;
 use super::Reader;
 use super::message_usage::{MessageUsage, Style, usage_of};
+use crate::harness::event::AgentErrorKind;
+use crate::harness::event::Usage;
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::Words;
+use crate::harness::json::{Json, Line};
+use crate::harness::limit::reset::Reset;
 
 /// Reads the lines of both.
 pub(crate) struct Messages {

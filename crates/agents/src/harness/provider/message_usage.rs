@@ -4,9 +4,9 @@
 //! main agent's messages only, without sub-agents, and money accumulated over the session. Newer versions add the usage of all
 //! models since the last result, which counts where there were sub-agents. Qwen's `result` accumulates tokens over the session.
 
-use super::super::digest::Digest;
-use super::super::event::Usage;
-use super::super::json::Json;
+use crate::harness::event::Usage;
+use crate::harness::evidence::digest::Digest;
+use crate::harness::json::Json;
 
 /// The CLI, because the two report usage differently.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,8 +152,8 @@ pub(super) fn usage_of(usage: Json) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::json::Index;
     use super::*;
+    use crate::harness::json::Index;
     use serde_json::{Value, json};
 
     fn usage(input_tokens: u64) -> Option<Usage> {

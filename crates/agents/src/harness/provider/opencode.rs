@@ -3,17 +3,17 @@
 //! Its end of turn is `done`. Older versions lack it: there a `step_finish` with reason `stop` is the last step. Tools are
 //! reported when they are done. A model that answers with rubbish makes it loop for ever, one empty step after the other.
 
-use super::super::digest::Digest;
-use super::super::event::{AgentErrorKind, Usage};
-use super::super::failure::{Failure, Words, no_exit_code};
-use super::super::json::{Json, Line};
-use super::super::json_object::put;
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, MakeMode, Mode, allowable_in_sandbox};
-use super::super::reset::Reset;
-use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use crate::harness::event::{AgentErrorKind, Usage};
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::json::object::put;
+use crate::harness::json::{Json, Line};
+use crate::harness::level::{Level, MakeMode, Mode, allowable_in_sandbox};
+use crate::harness::limit::reset::Reset;
+use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::program::launch::{Launch, Wanted};
 use ground::error::Error;
 use serde_json::{Value, json};
 

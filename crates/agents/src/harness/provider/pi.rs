@@ -4,17 +4,17 @@
 //! once per retry, and only the stop reason of the last message before it tells how the turn went. After it the conversation
 //! may be compacted, which takes a model call in silence, and the turn goes on if that was to make room for it.
 
-use super::super::digest::Digest;
-use super::super::event::{AgentErrorKind, Usage};
-use super::super::failure::{Failure, Words, no_exit_code};
-use super::super::json::{Json, Line};
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{AUTO_ALONE, Level, unallowable, unholdable};
-use super::super::own_state::OwnState;
-use super::super::session_files::{Project, SessionFiles};
-use super::super::spending::{Accounting, CachedInput};
 use super::message::text_of;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use crate::harness::event::{AgentErrorKind, Usage};
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
+use crate::harness::folder::state_layout::OwnState;
+use crate::harness::json::{Json, Line};
+use crate::harness::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {

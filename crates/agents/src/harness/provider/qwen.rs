@@ -3,19 +3,19 @@
 //! A failed model call is reported as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the
 //! text of the first try may be in the answer once more.
 
-use super::super::event::{AgentErrorKind, Usage};
-use super::super::failure::Words;
-use super::super::launch::{Launch, Wanted};
-use super::super::level::{Level, Mode, unallowable};
-use super::super::own_state::OwnState;
-use super::super::package::{Program, package, whole_script};
-use super::super::session_files::{Project, SessionFiles, plain};
-use super::super::session_log::SessionLog;
-use super::super::spending::{Accounting, CachedInput};
 use super::claude_code::takes_schema;
 use super::message::Messages;
 use super::message_usage::Style;
 use super::{Descriptor, SessionPolicy};
+use crate::harness::event::{AgentErrorKind, Usage};
+use crate::harness::evidence::failure::Words;
+use crate::harness::folder::state_layout::OwnState;
+use crate::harness::level::{Level, Mode, unallowable};
+use crate::harness::limit::session_log::SessionLog;
+use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::program::package::{Program, package, whole_script};
+use crate::harness::travel::files::{Project, SessionFiles, plain};
 use ground::error::Error;
 use serde_json::Value;
 use std::path::Path;

@@ -1,0 +1,182 @@
+//! Handles the orders of a session's users, and the agent's answers to requests that were made for them.
+
+use super::opening::agent_fault;
+use super::order::{Order, Reply};
+use super::owner::{CancelWaiter, Over, Owner, PendingRequest};
+use super::settings::set_option;
+use super::verdict::Stop;
+use crate::harness::turn::audience::Audience;
+use crate::harness::{AgentEvent, EventSink};
+use ground::error::{Error, ErrorCode};
+use process::Strays;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+
+impl Owner {
+    pub(super) fn on_order(&mut self, order: Order) -> ControlFlow<Over> {
+        match order {
+            Order::Prompt(prompt) => self.queue.push_back(prompt),
+            Order::Turn { number, abort: true } => self.on_abort(number),
+            // The audience of a turn has changed: there may be room again.
+            Order::Turn { abort: false, .. } => {}
+            Order::Listen(sink) => self.on_listen(sink),
+            Order::Answer { id, answer } => self.on_answer(&id, answer),
+            Order::Steer { text, reply } => self.on_steer(&text, reply),
+            Order::SetMode { mode, reply } => self.on_set_mode(mode, reply),
+            Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
+            Order::Cancel { strays, reply } => {
+                self.cancel_waiters.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
+                match (&self.active, &self.own_turn) {
+                    (Some(_), _) => self.stop(Stop::Aborted),
+                    (None, Some(_)) => self.stop_own_turn(),
+                    (None, None) if strays == Strays::Kill => self.search_strays(),
+                    (None, None) => self.tell_cancelled(),
+                }
+            }
+            Order::OwnTool { begins: true } => self.own_tools += 1,
+            Order::OwnTool { begins: false } => self.own_tools = self.own_tools.saturating_sub(1),
+            Order::Idle { reply } => self.idle_waiters.push(reply),
+            Order::Close { .. } => return ControlFlow::Break(Over::Closed),
+        }
+        ControlFlow::Continue(())
+    }
+
+    pub(super) fn on_abort(&mut self, number: u32) {
+        if self.active.as_ref().is_some_and(|active| active.number == number) {
+            return self.stop(Stop::Aborted);
+        }
+        if let Some(at) = self.queue.iter().position(|prompt| prompt.number == number)
+            && let Some(prompt) = self.queue.remove(at)
+        {
+            let message = format!("the {} turn was aborted before its prompt was sent", self.agent.name());
+            prompt.refuse(Error::new(ErrorCode::AgentAborted, message));
+        }
+    }
+
+    /// Adds a listener. One that comes in the middle of a turn first gets the start of that turn.
+    pub(super) fn on_listen(&mut self, sink: Box<dyn EventSink>) {
+        let mut audience = Audience::new(true, &self.request.agent.redact);
+        audience.listen(sink);
+        if let Some(active) = &self.active {
+            audience.tell(vec![AgentEvent::TurnStart { turn: active.turn, by: "prompt" }]);
+        } else if let Some(own) = &self.own_turn {
+            audience.tell(vec![AgentEvent::TurnStart { turn: own.turn, by: "agent" }]);
+        }
+        self.listeners.push(audience);
+    }
+
+    pub(super) fn on_steer(&mut self, text: &str, reply: Reply<()>) {
+        if !self.can_steer {
+            let message = format!(
+                "{} cannot receive messages during a turn over this protocol: cancel the turn and send a new prompt",
+                self.agent.name()
+            );
+            let _ = reply.send(Err(Error::invalid_option("steer", message)));
+            return;
+        }
+        let params = json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": text }] });
+        self.send("_session/steering", &params, |_| PendingRequest::Steer { reply });
+    }
+
+    pub(super) fn on_set_mode(&mut self, mode: String, reply: Reply<()>) {
+        let modes = self.settings.modes();
+        if !modes.iter().any(|known| known.id == mode) {
+            let names = modes.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
+            let problem = format!("{} has no mode {mode:?}; there are: {names}", self.agent.name());
+            let _ = reply.send(Err(Error::invalid_option("mode", problem)));
+            return;
+        }
+        match self.settings.set_mode(self.version, &self.session, &mode) {
+            Some((method, params)) => self.send(method, &params, |_| PendingRequest::Mode { mode, reply }),
+            None => {
+                let problem = format!("{} has no modes", self.agent.name());
+                let _ = reply.send(Err(Error::invalid_option("mode", problem)));
+            }
+        }
+    }
+
+    pub(super) fn on_set_option(&mut self, id: String, value: Value, reply: Reply<()>) {
+        let problem = match self.settings.options.iter().find(|option| option.id == id) {
+            None => {
+                let names = self
+                    .settings
+                    .options
+                    .iter()
+                    .map(|option| option.id.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                Some(format!("{} has no option {id:?}; there are: {names}", self.agent.name()))
+            }
+            Some(option)
+                if !option.choices.is_empty()
+                    && !option.choices.iter().any(|choice| value == choice.value.as_str()) =>
+            {
+                Some(format!("{id} has no choice {value}"))
+            }
+            Some(_) => None,
+        };
+        if let Some(problem) = problem {
+            let _ = reply.send(Err(Error::invalid_option("option", problem)));
+            return;
+        }
+        let (method, params) = set_option(self.version, &self.session, &id, &value);
+        self.send(method, &params, |_| PendingRequest::Option { id, value, reply });
+    }
+
+    pub(super) fn send(&mut self, method: &str, params: &Value, pending: impl FnOnce(u64) -> PendingRequest) {
+        let tag = self.next_tag();
+        self.pending.insert(tag, pending(tag));
+        self.connection.send(method, params, self.request.agent.limits.start, tag);
+    }
+
+    pub(super) fn next_tag(&mut self) -> u64 {
+        self.tags += 1;
+        self.tags
+    }
+
+    pub(super) fn on_answered(&mut self, tag: u64, answer: Result<Value, Error>) {
+        if self.active.as_ref().is_some_and(|active| active.tag == tag) {
+            return self.on_prompt_answered(answer);
+        }
+        match self.pending.remove(&tag) {
+            Some(PendingRequest::Mode { mode, reply }) => {
+                let answer = answer.map(|answer| {
+                    self.settings.on_options(&answer["configOptions"]);
+                    self.settings.on_mode(&mode);
+                    self.show();
+                    self.tell(AgentEvent::Mode { mode });
+                });
+                let _ = reply.send(answer.map_err(|error| self.refused("mode", &error)));
+            }
+            Some(PendingRequest::Option { id, value, reply }) => {
+                let answer = answer.map(|answer| {
+                    if let Some(option) = self.settings.options.iter_mut().find(|option| option.id == id) {
+                        option.value = value;
+                    }
+                    self.settings.on_options(&answer["configOptions"]);
+                    self.show();
+                });
+                let _ = reply.send(answer.map_err(|error| self.refused("option", &error)));
+            }
+            Some(PendingRequest::Steer { reply }) => {
+                let _ = reply.send(answer.map(|_| ()).map_err(|error| self.refused("steer", &error)));
+            }
+            // The answer to a prompt that was given up.
+            None => {}
+        }
+    }
+
+    pub(super) fn refused(&self, what: &str, error: &Error) -> Error {
+        match error.code() {
+            ErrorCode::RpcError => Error::invalid_option(
+                what,
+                format!("{} refused: {}", self.agent.name(), agent_fault(error).words()),
+            ),
+            ErrorCode::ConnectionTimedOut => Error::new(
+                ErrorCode::AgentIdle,
+                format!("{} did not answer within startTimeoutMs", self.agent.name()),
+            ),
+            _ => self.gone(),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! PURE: the events of an agent, the same for all agents. The shapes are those of `AgentEvent` in lib/harness/event.ts.
+
+pub(crate) mod excerpt;
+pub(crate) mod sink;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One thing that an agent did or said.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum AgentEvent {
+    /// The session that the turn belongs to; `resume` takes this id.
+    Session {
+        session_id: String,
+    },
+    /// Words of the answer: a piece of it (`delta`), or a whole message.
+    Text {
+        text: String,
+        delta: bool,
+    },
+    /// Words of the model's thinking.
+    Reasoning {
+        text: String,
+        delta: bool,
+    },
+    ToolStart {
+        id: String,
+        name: String,
+        input: Value,
+    },
+    ToolEnd {
+        id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
+        is_error: bool,
+    },
+    /// Tokens spent since the last event of this type: their sum is the turn's usage.
+    Usage(Usage),
+    /// The agent, or the harness, tries again. The turn goes on.
+    Retry {
+        message: String,
+        /// When, if that is known and worth a word: milliseconds since 1970.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<u64>,
+    },
+    Warning {
+        message: String,
+    },
+    Error {
+        kind: AgentErrorKind,
+        message: String,
+    },
+    /// The agent's own end of turn; at most once, the last event.
+    End {
+        ok: bool,
+    },
+    /// A line that is not an event of this provider.
+    Noise {
+        line: String,
+    },
+    // The events below occur in sessions only (`crate::acp`).
+    /// A permission request of the agent, its answer, and the source of the answer: `policy`, `handler` or `timeout`.
+    Permission {
+        request: Value,
+        answer: Value,
+        by: &'static str,
+    },
+    /// The agent's mode, as it is now.
+    Mode {
+        mode: String,
+    },
+    /// The agent's whole plan, as it is now.
+    Plan {
+        entries: Value,
+    },
+    /// All background work between turns, as it is now.
+    Background {
+        items: Vec<Value>,
+    },
+    /// Text of an earlier prompt, which a resumed agent repeats.
+    Prompt {
+        text: String,
+    },
+    /// A turn starts; later events belong to it. `by` is `prompt`, or `agent` for a turn that the agent began by itself.
+    TurnStart {
+        turn: u32,
+        by: &'static str,
+    },
+    TurnEnd {
+        turn: u32,
+    },
+}
+
+impl AgentEvent {
+    /// The event's approximate size in memory.
+    pub fn weight(&self) -> usize {
+        let inner = match self {
+            AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => text.len(),
+            AgentEvent::ToolStart { input, .. } => input.to_string().len(),
+            AgentEvent::ToolEnd { output, .. } => output.as_ref().map_or(0, String::len),
+            AgentEvent::Noise { line } => line.len(),
+            AgentEvent::Prompt { text } => text.len(),
+            AgentEvent::Permission { request, .. } => request.to_string().len(),
+            AgentEvent::Plan { entries } => entries.to_string().len(),
+            _ => 0,
+        };
+        inner + 64
+    }
+
+    /// Whether it tells where a turn begins or ends, and how: what no listener may miss.
+    pub(crate) fn is_boundary(&self) -> bool {
+        matches!(
+            self,
+            AgentEvent::End { .. }
+                | AgentEvent::Error { .. }
+                | AgentEvent::TurnStart { .. }
+                | AgentEvent::TurnEnd { .. }
+                | AgentEvent::ToolEnd { .. }
+        )
+    }
+
+    /// Edits what the event says in words; names, ids and a tool's input are none.
+    pub fn edit_words(&mut self, edit: impl Fn(&mut String)) {
+        match self {
+            AgentEvent::Text { text, .. } | AgentEvent::Reasoning { text, .. } => edit(text),
+            AgentEvent::ToolEnd { output, .. } => output.iter_mut().for_each(edit),
+            AgentEvent::Retry { message, .. }
+            | AgentEvent::Warning { message }
+            | AgentEvent::Error { message, .. } => edit(message),
+            AgentEvent::Noise { line } => edit(line),
+            AgentEvent::Prompt { text } => edit(text),
+            AgentEvent::Session { .. }
+            | AgentEvent::ToolStart { .. }
+            | AgentEvent::Usage(_)
+            | AgentEvent::End { .. }
+            | AgentEvent::Permission { .. }
+            | AgentEvent::Mode { .. }
+            | AgentEvent::Plan { .. }
+            | AgentEvent::Background { .. }
+            | AgentEvent::TurnStart { .. }
+            | AgentEvent::TurnEnd { .. } => {}
+        }
+    }
+}
+
+/// Tokens as the provider counts them, and money where it says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_input_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_add(other.cached_input_tokens),
+            cost_usd: match (self.cost_usd, other.cost_usd) {
+                (None, None) => None,
+                (left, right) => Some(exact(left.unwrap_or(0.0) + right.unwrap_or(0.0))),
+            },
+        }
+    }
+
+    /// The usage since `earlier`. A count that is lower than before was reset, so it is returned whole.
+    pub fn since(self, earlier: Usage) -> Usage {
+        if self.input_tokens < earlier.input_tokens || self.output_tokens < earlier.output_tokens {
+            return self;
+        }
+        Usage {
+            input_tokens: self.input_tokens - earlier.input_tokens,
+            output_tokens: self.output_tokens - earlier.output_tokens,
+            cached_input_tokens: self.cached_input_tokens.saturating_sub(earlier.cached_input_tokens),
+            cost_usd: self.cost_usd.map(|cost| exact((cost - earlier.cost_usd.unwrap_or(0.0)).max(0.0))),
+        }
+    }
+}
+
+/// Money without the crumbs that binary fractions leave: a billionth of a dollar is the least that is told.
+fn exact(cost: f64) -> f64 {
+    (cost * 1e9).round() / 1e9
+}
+
+/// Why the agent says that it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentErrorKind {
+    Auth,
+    RateLimit,
+    Quota,
+    Overloaded,
+    ContextLength,
+    InvalidRequest,
+    Network,
+    Server,
+    Permission,
+    /// The turns that it was allowed are used up.
+    MaxTurns,
+    Unknown,
+}
+
+impl AgentErrorKind {
+    pub const ALL: [AgentErrorKind; 10] = [
+        AgentErrorKind::Auth,
+        AgentErrorKind::RateLimit,
+        AgentErrorKind::Quota,
+        AgentErrorKind::Overloaded,
+        AgentErrorKind::ContextLength,
+        AgentErrorKind::InvalidRequest,
+        AgentErrorKind::Network,
+        AgentErrorKind::Server,
+        AgentErrorKind::Permission,
+        AgentErrorKind::Unknown,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AgentErrorKind::Auth => "auth",
+            AgentErrorKind::RateLimit => "rate_limit",
+            AgentErrorKind::Quota => "quota",
+            AgentErrorKind::Overloaded => "overloaded",
+            AgentErrorKind::ContextLength => "context_length",
+            AgentErrorKind::InvalidRequest => "invalid_request",
+            AgentErrorKind::Network => "network",
+            AgentErrorKind::Server => "server",
+            AgentErrorKind::Permission => "permission",
+            AgentErrorKind::MaxTurns => "max_turns",
+            AgentErrorKind::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the same turn may well succeed when it is tried again.
+    pub fn is_transient(self) -> bool {
+        matches!(
+            self,
+            AgentErrorKind::RateLimit
+                | AgentErrorKind::Overloaded
+                | AgentErrorKind::Network
+                | AgentErrorKind::Server
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn events_have_the_shape_that_the_api_promises() {
+        let shapes = [
+            (AgentEvent::Session { session_id: "s".into() }, json!({"type":"session","sessionId":"s"})),
+            (
+                AgentEvent::ToolEnd {
+                    id: "1".into(),
+                    name: None,
+                    output: None,
+                    exit_code: Some(3),
+                    is_error: true,
+                },
+                json!({"type":"tool_end","id":"1","exitCode":3,"isError":true}),
+            ),
+            (
+                AgentEvent::Usage(Usage {
+                    input_tokens: 1,
+                    output_tokens: 2,
+                    cached_input_tokens: 3,
+                    cost_usd: None,
+                }),
+                json!({"type":"usage","inputTokens":1,"outputTokens":2,"cachedInputTokens":3}),
+            ),
+            (
+                AgentEvent::Error { kind: AgentErrorKind::RateLimit, message: "m".into() },
+                json!({"type":"error","kind":"rate_limit","message":"m"}),
+            ),
+        ];
+        for (event, shape) in shapes {
+            assert_eq!(serde_json::to_value(&event).unwrap(), shape);
+        }
+    }
+
+    #[test]
+    fn a_count_that_fell_began_anew() {
+        let earlier = Usage { input_tokens: 100, output_tokens: 10, cached_input_tokens: 0, cost_usd: None };
+        let anew = Usage { input_tokens: 50, output_tokens: 5, cached_input_tokens: 0, cost_usd: None };
+        assert_eq!(anew.since(earlier), anew);
+    }
+}

@@ -1,0 +1,500 @@
+//! PURE: the state of a turn so far. The providers' readers report to it. It makes the events and keeps, within bounds, the
+//! content of the result. Without a listener (`detail` is off) no events are built.
+
+use super::answer::{Answer, LEFT_OUT};
+use super::background::BackgroundWork;
+use super::failure::{Failure, Words};
+use crate::harness::clip::clip;
+use crate::harness::event::{AgentEvent, Usage};
+use crate::harness::limit::reset::Reset;
+use serde_json::Value;
+
+const MAX_WARNINGS: usize = 100;
+const MAX_OPEN_TOOLS: usize = 4096;
+
+/// The end of turn that the agent itself reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terminal {
+    pub ok: bool,
+    pub failure: Option<Failure>,
+}
+
+/// A turn as far as it has been read.
+#[derive(Debug, Default)]
+pub struct Digest {
+    detail: bool,
+    /// The CLI's own, where it is known.
+    words: Option<&'static Words>,
+    events: Vec<AgentEvent>,
+    session: Option<String>,
+    model: Option<String>,
+    answer: Answer,
+    structured: Option<Value>,
+    usage: Option<Usage>,
+    /// Usage reported during the turn since `usage` was set, which is in no total yet.
+    usage_in_passing: Option<Usage>,
+    turns: u64,
+    /// The model answered in what was read, whatever count of turns the CLI reports: its own words about a failed call are none.
+    has_answered: bool,
+    in_answer: bool,
+    tool_calls: u64,
+    open_tools: Vec<(String, String)>,
+    warnings: Vec<String>,
+    failure: Option<Failure>,
+    retrying: Option<Failure>,
+    /// When the limit that it ran into ends.
+    reset: Option<Reset>,
+    terminal: Option<Terminal>,
+    background: BackgroundWork,
+    is_stuck: bool,
+    /// Lines since the last sign of progress.
+    idle_lines: u64,
+    idle_steps: u64,
+}
+
+impl Digest {
+    pub fn new(detail: bool) -> Self {
+        Digest { detail, ..Digest::default() }
+    }
+
+    /// With the words by which a CLI says that it refused a tool.
+    pub fn knowing(mut self, words: &'static Words) -> Self {
+        self.words = Some(words);
+        self
+    }
+
+    /// Whether events are built from here on.
+    pub fn set_detail(&mut self, detail: bool) {
+        self.detail = detail;
+    }
+
+    pub fn detail(&self) -> bool {
+        self.detail
+    }
+
+    pub fn take_events(&mut self) -> Vec<AgentEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn emit(&mut self, event: impl FnOnce() -> AgentEvent) {
+        if self.detail {
+            self.events.push(event());
+        }
+    }
+
+    // Setters: the providers' readers report here.
+
+    /// The id of the session; told once, and again when it changes.
+    pub fn session(&mut self, id: &str) {
+        if id.is_empty() || self.session.as_deref() == Some(id) {
+            return;
+        }
+        self.session = Some(id.to_owned());
+        self.emit(|| AgentEvent::Session { session_id: id.to_owned() });
+    }
+
+    pub fn model(&mut self, model: &str) {
+        if !model.is_empty() && self.model.as_deref() != Some(model) {
+            self.model = Some(model.to_owned());
+        }
+    }
+
+    /// A new message begins: what was streamed of one that never ended is no part of it.
+    pub fn message_begins(&mut self) {
+        self.reopen();
+        self.answer.message_begins();
+    }
+
+    pub fn text_delta(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.reopen();
+        self.progress();
+        self.answer.delta(text);
+        self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: true });
+    }
+
+    /// A whole message, or a whole part of the message `key`. Nothing is told twice: no event when its deltas were.
+    pub fn text(&mut self, key: Option<&str>, text: &str) {
+        if !text.is_empty() {
+            self.reopen();
+        }
+        self.text_of(key, text, true);
+    }
+
+    fn text_of(&mut self, key: Option<&str>, text: &str, is_told: bool) {
+        let is_streamed = self.answer.whole(key, text);
+        if text.is_empty() {
+            return;
+        }
+        self.progress();
+        if is_told && !is_streamed {
+            self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: false });
+        }
+    }
+
+    /// The streamed message has ended (the provider sends no whole one).
+    pub fn message_ends(&mut self) {
+        self.answer.message_ends();
+    }
+
+    /// The final answer, as the provider's end of turn repeats it.
+    pub fn answer(&mut self, text: &str) {
+        self.text_of(None, text, false);
+    }
+
+    /// The answer that the CLI's own schema flag produced.
+    pub fn structured(&mut self, value: Value) {
+        self.structured = Some(value);
+    }
+
+    pub fn reasoning(&mut self, text: &str, delta: bool) {
+        if !text.is_empty() {
+            self.reopen();
+            self.progress();
+            self.emit(|| AgentEvent::Reasoning { text: text.to_owned(), delta });
+        }
+    }
+
+    pub fn tool_start(&mut self, id: &str, name: &str, input: impl FnOnce() -> Value) {
+        if self.open_tools.iter().any(|(open, _)| open == id) {
+            return;
+        }
+        self.reopen();
+        self.progress();
+        self.message_ends();
+        self.tool_calls += 1;
+        if self.open_tools.len() < MAX_OPEN_TOOLS {
+            self.open_tools.push((id.to_owned(), name.to_owned()));
+        }
+        self.emit(|| AgentEvent::ToolStart { id: id.to_owned(), name: name.to_owned(), input: input() });
+    }
+
+    /// A tool ended, whether or not it was seen to start.
+    pub fn tool_end(
+        &mut self,
+        id: &str,
+        exit_code: Option<i64>,
+        is_error: bool,
+        output: impl FnOnce() -> Option<String>,
+    ) {
+        self.progress();
+        let open = self.open_tools.iter().position(|(open, _)| open == id);
+        let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
+        self.in_answer = false;
+        if !is_error {
+            return self.emit(|| AgentEvent::ToolEnd {
+                id: id.to_owned(),
+                name,
+                output: output(),
+                exit_code,
+                is_error,
+            });
+        }
+        // A refusal is in the result too, whether or not somebody listens.
+        let output = output();
+        let refusal = output.as_deref().and_then(|output| self.words?.refusal(name.as_deref(), output));
+        self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output, exit_code, is_error });
+        if let Some(refusal) = refusal {
+            self.warning(&refusal);
+        }
+    }
+
+    /// Usage of one step or message, to be added.
+    pub fn usage(&mut self, usage: Usage) {
+        self.usage_in_passing = None;
+        self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        self.emit(|| AgentEvent::Usage(usage));
+    }
+
+    /// Usage of the whole turn so far: the event tells what is new of it.
+    pub fn usage_total(&mut self, total: Usage) {
+        self.usage_in_passing = None;
+        let new = self.usage.map_or(total, |known| total.since(known));
+        self.usage = Some(total);
+        self.emit(|| AgentEvent::Usage(new));
+    }
+
+    /// All that a provider which tells its usage at its end has told in passing since it last did so: it counts until that end
+    /// comes.
+    pub fn usage_in_passing(&mut self, since: Usage) {
+        self.usage_in_passing = Some(since);
+    }
+
+    /// The model began an answer, or goes on with it; a tool's end closes it.
+    pub fn model_speaks(&mut self) {
+        self.reopen();
+        if !self.in_answer {
+            self.in_answer = true;
+            self.has_answered = true;
+            self.turns = self.turns.saturating_add(1);
+        }
+    }
+
+    /// One whole answer of the model, for providers that mark it.
+    pub fn model_answered(&mut self) {
+        self.reopen();
+        self.has_answered = true;
+        self.turns = self.turns.saturating_add(1);
+    }
+
+    pub fn set_turns(&mut self, turns: u64) {
+        self.turns = turns;
+    }
+
+    /// A sign that work gets done: chatter counts from here.
+    pub fn progress(&mut self) {
+        self.idle_lines = 0;
+        self.idle_steps = 0;
+    }
+
+    pub fn line_seen(&mut self) {
+        self.idle_lines += 1;
+    }
+
+    /// A model call that brought nothing.
+    pub fn idle_step(&mut self) {
+        self.idle_steps += 1;
+    }
+
+    /// The agent tries again by itself.
+    pub fn retry(&mut self, failure: Failure) {
+        self.reopen();
+        self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned(), until: None });
+        self.retrying = Some(failure);
+    }
+
+    /// A limit was reached; when it ends.
+    pub fn limit(&mut self, reset: Reset) {
+        self.reset = Some(reset);
+    }
+
+    pub fn warning(&mut self, message: &str) {
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.iter().any(|known| known == message) {
+            self.warnings.push(clip(message).into_owned());
+        }
+        self.emit(|| AgentEvent::Warning { message: clip(message).into_owned() });
+    }
+
+    /// An error that is not yet the end of the turn. The same one is told once.
+    pub fn error(&mut self, failure: Failure) {
+        if self.failure.as_ref() != Some(&failure) {
+            let (kind, message) = (failure.kind, clip(&failure.message).into_owned());
+            self.emit(|| AgentEvent::Error { kind, message });
+        }
+        self.failure = Some(failure);
+    }
+
+    /// The agent's end of turn. A later one replaces it, so its error is told only when the turn is closed. It stands until
+    /// the agent is seen at work again: whatever the provider, a turn that was over and goes on is open.
+    pub fn end(&mut self, ok: bool, failure: Option<Failure>) {
+        self.background.agent_is_seen();
+        self.terminal = Some(Terminal { ok, failure });
+    }
+
+    /// The agent goes on, or begins anew: what it said of its end counts no longer.
+    pub fn reopen(&mut self) {
+        self.background.agent_is_seen();
+        if let Some(Terminal { failure: Some(failure), .. }) = self.terminal.take() {
+            // The reason, in case no other comes.
+            self.retrying = Some(failure);
+        }
+    }
+
+    /// Something that goes on whether or not the agent ends its turn. `is_work`: its outcome belongs to the turn.
+    pub fn background_begins(&mut self, id: &str, what: &str, is_work: bool) {
+        self.background.begins(id, what, is_work);
+        self.progress();
+    }
+
+    /// It ended. `will_wake`: the agent is told of it, and begins another turn.
+    pub fn background_ends(&mut self, id: &str, will_wake: bool) {
+        self.background.ends(id, will_wake && self.terminal.is_some());
+        self.progress();
+    }
+
+    /// It repeats itself and will not come to an end.
+    pub fn stuck(&mut self) {
+        self.is_stuck = true;
+    }
+
+    pub fn noise(&mut self, line: &[u8]) {
+        self.emit(|| AgentEvent::Noise { line: String::from_utf8_lossy(line).into_owned() });
+    }
+
+    /// Nothing more is read. Before the result is put together, which tells the warnings of all attempts.
+    pub fn output_ended(&mut self) {
+        if self.answer.take_cut() {
+            self.warning(LEFT_OUT);
+        }
+    }
+
+    /// The last events: what the agent says went wrong, and its own end of turn, where it reported one.
+    pub fn close(&mut self) {
+        if let Some(Terminal { ok, failure }) = self.terminal.clone() {
+            if let Some(failure) = failure {
+                self.error(failure);
+            }
+            self.emit(|| AgentEvent::End { ok });
+        }
+    }
+
+    // Getters: the verdict and the result read here.
+
+    pub fn session_id(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    pub fn model_name(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// The answer; while a message is being streamed, what there is of it.
+    pub fn final_text(&self) -> &str {
+        self.answer.text()
+    }
+
+    /// Takes [`Digest::final_text`], which may be long; afterwards it is empty.
+    pub fn take_final_text(&mut self) -> String {
+        self.answer.take_text()
+    }
+
+    pub fn structured_answer(&self) -> Option<&Value> {
+        self.structured.as_ref()
+    }
+
+    /// All that was used so far.
+    pub fn total_usage(&self) -> Option<Usage> {
+        match (self.usage, self.usage_in_passing) {
+            (Some(usage), Some(passing)) => Some(usage.plus(passing)),
+            (usage, passing) => usage.or(passing),
+        }
+    }
+
+    /// A model answered, or a tool ran.
+    pub fn has_worked(&self) -> bool {
+        self.has_answered || self.tool_calls() > 0
+    }
+
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    pub fn tool_calls(&self) -> u64 {
+        self.tool_calls
+    }
+
+    /// The name of a tool that runs.
+    pub fn open_tool(&self) -> Option<&str> {
+        self.open_tools.last().map(|(_, name)| name.as_str())
+    }
+
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    pub fn last_retry(&self) -> Option<&Failure> {
+        self.retrying.as_ref()
+    }
+
+    pub fn reset(&self) -> Option<&Reset> {
+        self.reset.as_ref()
+    }
+
+    pub fn terminal(&self) -> Option<&Terminal> {
+        self.terminal.as_ref()
+    }
+
+    /// Names of the background work that the turn waits for.
+    pub fn background(&self) -> impl Iterator<Item = &str> {
+        self.background.names()
+    }
+
+    /// Whether nothing more of this turn is to come: it ended, and nothing runs behind that end.
+    pub fn is_settled(&self) -> bool {
+        self.terminal.as_ref().is_some_and(|terminal| self.background.is_over(terminal.ok))
+    }
+
+    /// Whether the turn's own work is over, though the CLI may still put its things in order.
+    pub fn is_answered(&self) -> bool {
+        self.terminal.is_some() && self.background.is_work_over()
+    }
+
+    pub fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    pub fn idle_lines(&self) -> u64 {
+        self.idle_lines
+    }
+
+    pub fn idle_steps(&self) -> u64 {
+        self.idle_steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_told_in_pieces_or_whole_never_both() {
+        let mut digest = Digest::new(true);
+        digest.text_delta("Hel");
+        digest.text_delta("lo");
+        digest.text(None, "Hello");
+        digest.text(None, "Bye");
+        let texts: Vec<_> = digest
+            .take_events()
+            .into_iter()
+            .map(|event| serde_json::to_value(event).unwrap()["text"].clone())
+            .collect();
+        assert_eq!(texts, ["Hel", "lo", "Bye"]);
+        assert_eq!(digest.final_text(), "Bye");
+    }
+
+    #[test]
+    fn parts_of_one_message_join_and_the_next_message_replaces_them() {
+        let mut digest = Digest::new(false);
+        digest.text(Some("1"), "a");
+        digest.text(Some("1"), "b");
+        assert_eq!(digest.final_text(), "ab");
+        digest.text(Some("2"), "c");
+        assert_eq!(digest.final_text(), "c");
+    }
+
+    #[test]
+    fn a_total_is_told_as_what_is_new() {
+        let mut digest = Digest::new(true);
+        let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+        digest.usage_total(usage(10));
+        digest.usage_total(usage(15));
+        assert_eq!(digest.take_events(), [AgentEvent::Usage(usage(10)), AgentEvent::Usage(usage(5))]);
+        assert_eq!(digest.total_usage(), Some(usage(15)));
+    }
+
+    #[test]
+    fn a_count_that_the_agent_made_up_does_not_overflow() {
+        let mut digest = Digest::new(false);
+        digest.set_turns(u64::MAX);
+        digest.model_answered();
+        digest.model_speaks();
+        assert_eq!(digest.turns(), u64::MAX);
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_is_warned_of_once() {
+        let mut digest = Digest::new(false);
+        for _ in 0..20 {
+            digest.text_delta(&"x".repeat(1 << 20));
+        }
+        digest.output_ended();
+        digest.output_ended();
+        assert_eq!(digest.warnings(), [LEFT_OUT]);
+    }
+}

@@ -1,0 +1,114 @@
+//! PURE: the last events of a failed turn, for its error. No events are kept during a turn. They are read again from the head and
+//! tail of stdout, which the process keeps anyway, so that a successful turn pays nothing for them.
+
+use super::transcript::Transcript;
+use crate::harness::clip::clip_to;
+use crate::harness::event::{AgentEvent, Usage};
+use crate::harness::provider::Provider;
+use serde_json::Value;
+
+/// Most events in an error.
+pub(crate) const MAX_EVENTS: usize = 200;
+/// Most bytes of these events together, as JSON.
+pub(crate) const MAX_BYTES: usize = 256 << 10;
+/// Most bytes of one text in an event.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+
+/// The events of one attempt, by what is kept of its stdout. `warnings`: those of the attempt, the harness's own among them.
+pub(crate) fn reread(
+    provider: Provider,
+    before: Option<Usage>,
+    stdout: &str,
+    is_truncated: bool,
+    warnings: &[String],
+) -> Vec<AgentEvent> {
+    let mut transcript = Transcript::new(provider, true, before);
+    transcript.feed(stdout.as_bytes());
+    transcript.read_rest();
+    // Warnings that are not in the CLI's output came from the harness, before or during the run.
+    for warning in warnings {
+        if !transcript.digest().warnings().contains(warning) {
+            transcript.digest_mut().warning(warning);
+        }
+    }
+    transcript.digest_mut().close();
+    let mut events = transcript.take_events();
+    if is_truncated {
+        events.retain(|event| !is_gap(event));
+    }
+    events
+}
+
+/// The line that stands where the middle of a long output was left out.
+fn is_gap(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::Noise { line } if line.starts_with("[... ") && line.ends_with(" bytes left out ...]"))
+}
+
+/// The last of them that fit, as JSON.
+pub(crate) fn last_values(events: Vec<AgentEvent>) -> Vec<Value> {
+    let mut room = MAX_BYTES;
+    let mut values: Vec<Value> = events
+        .into_iter()
+        .rev()
+        .take(MAX_EVENTS)
+        .map_while(|event| {
+            let value = serde_json::to_value(shortened(event)).unwrap_or_default();
+            room = room.checked_sub(value.to_string().len())?;
+            Some(value)
+        })
+        .collect();
+    values.reverse();
+    values
+}
+
+fn shortened(mut event: AgentEvent) -> AgentEvent {
+    let shorten = |text: &mut String| {
+        if text.len() > MAX_TEXT_BYTES {
+            *text = clip_to(text, MAX_TEXT_BYTES).into_owned();
+        }
+    };
+    event.edit_words(shorten);
+    if let AgentEvent::ToolStart { input, .. } = &mut event {
+        let mut text = input.to_string();
+        if text.len() > MAX_TEXT_BYTES {
+            shorten(&mut text);
+            *input = Value::String(text);
+        }
+    }
+    event
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(text: &str) -> AgentEvent {
+        AgentEvent::Noise { line: text.to_owned() }
+    }
+
+    #[test]
+    fn the_last_events_are_told_within_bounds() {
+        let many = (0..1000).map(|number| noise(&number.to_string())).collect();
+        let told = last_values(many);
+        assert_eq!(told.len(), MAX_EVENTS);
+        assert_eq!((&told[0]["line"], &told[199]["line"]), (&"800".into(), &"999".into()));
+        let long = last_values((0..100).map(|_| noise(&"x".repeat(1 << 20))).collect());
+        assert!(long.iter().map(|value| value.to_string().len()).sum::<usize>() <= MAX_BYTES);
+        assert!(long.len() > 10 && long[0]["line"].as_str().unwrap().contains("bytes left out"));
+    }
+
+    #[test]
+    fn what_was_left_out_of_the_middle_is_no_event() {
+        let stdout = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n[... 5 bytes left out ...]\nnoise\n";
+        let events = reread(Provider::Codex, None, stdout, true, &["its processes are busy".to_owned()]);
+        assert_eq!(
+            events,
+            [
+                AgentEvent::Session { session_id: "t".into() },
+                noise("noise"),
+                AgentEvent::Warning { message: "its processes are busy".into() }
+            ]
+        );
+        assert_eq!(reread(Provider::Codex, None, stdout, false, &[]).len(), 3);
+    }
+}

@@ -1,0 +1,74 @@
+//! PURE: the sums over all attempts of a turn.
+
+use super::digest::Digest;
+use crate::harness::event::Usage;
+use crate::harness::replay::TurnFacts;
+
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub attempts: u32,
+    pub tool_calls: u64,
+    usage: Option<Usage>,
+    turns: u64,
+    has_worked: bool,
+    warnings: Vec<String>,
+}
+
+impl Tally {
+    /// An attempt is over.
+    pub(crate) fn count(&mut self, digest: &Digest) {
+        self.attempts += 1;
+        self.has_worked |= digest.has_worked();
+        self.turns = self.turns.saturating_add(digest.turns());
+        self.tool_calls += digest.tool_calls();
+        if let Some(usage) = digest.total_usage() {
+            self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        }
+        for warning in digest.warnings() {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+    }
+
+    /// The last attempt met a limit that is waited out: it is none.
+    pub(crate) fn uncount(&mut self) {
+        self.attempts = self.attempts.saturating_sub(1);
+    }
+
+    /// A model answered, or a tool ran.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.has_worked
+    }
+
+    /// Writes the sums into the result.
+    pub(crate) fn fill(&self, facts: &mut TurnFacts) {
+        facts.attempts = self.attempts;
+        facts.usage = self.usage;
+        facts.turns = self.turns;
+        facts.tool_calls = self.tool_calls;
+        facts.warnings.clone_from(&self.warnings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_summed_and_each_warning_is_told_once() {
+        let mut tally = Tally::default();
+        for tokens in [5, 7] {
+            let mut digest = Digest::new(false);
+            digest.usage(Usage { input_tokens: tokens, ..Usage::default() });
+            digest.tool_start("1", "bash", || serde_json::Value::Null);
+            digest.model_answered();
+            digest.warning("cut");
+            tally.count(&digest);
+        }
+        tally.count(&Digest::new(false));
+        assert_eq!((tally.attempts, tally.tool_calls, tally.turns), (3, 2, 2));
+        assert_eq!(tally.usage.map(|usage| usage.input_tokens), Some(12));
+        assert_eq!(tally.warnings, ["cut"]);
+    }
+}

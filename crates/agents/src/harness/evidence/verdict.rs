@@ -1,0 +1,283 @@
+//! PURE: whether a turn succeeded. Neither the agent's word nor the exit status is believed alone.
+//!
+//! | agent's end of turn | process end                      | verdict |
+//! |---------------------|----------------------------------|---------|
+//! | good                | 0, or unknown                    | success |
+//! | good                | killed (by us for lingering, or by somebody else) | success, `recovered` |
+//! | good, but work goes on behind | stopped by us                 | the stop's code |
+//! | good                | a crash signal, another exit code | `AGENT_CRASHED` |
+//! | bad                 | any                              | `AGENT_FAILED` + kind |
+//! | none                | 0, or unknown                    | `AGENT_TRUNCATED` |
+//! | none                | an exit code that something explains | `AGENT_FAILED` + kind |
+//! | none                | a signal, another exit code      | `AGENT_CRASHED` |
+//!
+//! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. Without a good end of turn, a stop of ours decides the
+//! fault. An unknown session is always `AGENT_RESUME_FAILED`, and so is a session id other than the requested one.
+
+use super::digest::Digest;
+use super::failure::Failure;
+use crate::harness::clip::clip;
+use crate::harness::event::AgentErrorKind;
+use crate::harness::limit::reset::Reset;
+use crate::harness::provider::Provider;
+use ground::error::ErrorCode;
+use serde::{Deserialize, Serialize};
+
+/// How the process ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    Exited(i32),
+    /// The signal's name, for example "SIGKILL".
+    Signalled(String),
+    Unknown,
+}
+
+/// Why we stopped the process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Stop {
+    /// It did not end by itself after its good end of turn.
+    Lingered,
+    /// No output for so many milliseconds, with or without a tool open.
+    Idle {
+        ms: f64,
+        in_tool: bool,
+        before_first_byte: bool,
+    },
+    TimedOut {
+        ms: f64,
+    },
+    Aborted,
+    NoProgress,
+    /// The CLI continued another session than the requested one.
+    OtherSession,
+    /// This turn, or the turns that share a budget with it, used more than allowed.
+    OverBudget,
+}
+
+/// The evidence for a verdict.
+pub struct Evidence<'a> {
+    pub provider: Provider,
+    pub digest: &'a Digest,
+    pub ending: &'a Ending,
+    pub stop: Option<Stop>,
+    pub stderr: &'a str,
+    /// The session that was asked for.
+    pub resume: Option<&'a str>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// It had to be killed after its good end of turn.
+    pub recovered: bool,
+    pub fault: Option<Fault>,
+}
+
+/// Why a turn did not succeed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    pub code: ErrorCode,
+    pub kind: Option<AgentErrorKind>,
+    pub message: String,
+    /// The answer was refused by the CLI itself for its shape: the answer may be there all the same.
+    pub is_misshapen: bool,
+    /// When the limit ends that it ran into, where somebody says so.
+    pub reset: Option<Reset>,
+}
+
+impl Verdict {
+    fn success(recovered: bool) -> Self {
+        Verdict { recovered, fault: None }
+    }
+
+    fn fault(code: ErrorCode, kind: Option<AgentErrorKind>, message: impl Into<String>) -> Self {
+        // A line may be of 64 MiB, and so what an agent says in it; or it says nothing, and a fault has a reason all the same.
+        let said = message.into();
+        let is_silent = said.trim().is_empty();
+        let message =
+            clip(if is_silent { "the agent failed, and gave no reason" } else { &said }).into_owned();
+        Verdict {
+            recovered: false,
+            fault: Some(Fault { code, kind, message, is_misshapen: false, reset: None }),
+        }
+    }
+
+    fn failed(failure: &Failure) -> Self {
+        if failure.is_resume {
+            return Verdict::fault(ErrorCode::AgentResumeFailed, None, failure.message.clone());
+        }
+        let mut verdict = Verdict::fault(ErrorCode::AgentFailed, Some(failure.kind), failure.message.clone());
+        if let Some(fault) = &mut verdict.fault {
+            fault.is_misshapen = failure.is_misshapen;
+        }
+        verdict
+    }
+}
+
+/// See the table above.
+pub fn verdict(evidence: &Evidence) -> Verdict {
+    let mut verdict = weigh(evidence);
+    let is_limit =
+        |kind| matches!(kind, AgentErrorKind::RateLimit | AgentErrorKind::Quota | AgentErrorKind::Overloaded);
+    if let Some(fault) = verdict.fault.as_mut().filter(|fault| fault.kind.is_some_and(is_limit)) {
+        // A reset time in a field of the output is exact; one in a message is rounded for people.
+        fault.reset = evidence.digest.reset().cloned().or_else(|| Reset::parse(&fault.message));
+    }
+    verdict
+}
+
+fn weigh(evidence: &Evidence) -> Verdict {
+    let Evidence { provider, digest, ending, stop, resume, .. } = *evidence;
+    let name = provider.as_str();
+    if stop == Some(Stop::Aborted) {
+        return Verdict::fault(ErrorCode::AgentAborted, None, format!("the {name} turn was aborted"));
+    }
+    if let (Some(asked), Some(reported)) = (resume, digest.session_id())
+        && !provider.is_same_session(asked, reported)
+    {
+        let message = format!("{name} was asked to continue session {asked} but began {reported}");
+        return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
+    }
+    if stop == Some(Stop::OverBudget) {
+        // Whatever its end was, and whether it came before it was stopped: that is a matter of moments.
+        let message = format!("the {name} turn used more than its limit");
+        return Verdict::fault(ErrorCode::AgentBudget, None, message);
+    }
+    match digest.terminal() {
+        Some(terminal) if terminal.ok => {
+            // A stop cut off the work that was to follow, so the answer is not final.
+            let is_cut_off = !digest.is_answered() && !matches!(stop, None | Some(Stop::Lingered));
+            if is_cut_off { no_end(evidence) } else { good_end(name, ending, stop) }
+        }
+        Some(terminal) => {
+            let unknown =
+                Failure::new(AgentErrorKind::Unknown, format!("{name} reported that its turn failed"));
+            Verdict::failed(terminal.failure.as_ref().unwrap_or(&unknown))
+        }
+        None => no_end(evidence),
+    }
+}
+
+fn good_end(name: &str, ending: &Ending, stop: Option<Stop>) -> Verdict {
+    match ending {
+        _ if stop.is_some() => Verdict::success(true),
+        Ending::Exited(0) | Ending::Unknown => Verdict::success(false),
+        _ if is_kill(ending) => Verdict::success(true),
+        Ending::Signalled(signal) => Verdict::fault(
+            ErrorCode::AgentCrashed,
+            None,
+            format!("{name} reported a good end of turn, then died of {signal}"),
+        ),
+        Ending::Exited(code) => Verdict::fault(
+            ErrorCode::AgentCrashed,
+            None,
+            format!("{name} reported a good end of turn but exited with {code}"),
+        ),
+    }
+}
+
+/// Whether somebody ended the process, rather than a fault of its own: the signal itself, or a shell's way to tell of it.
+fn is_kill(ending: &Ending) -> bool {
+    match ending {
+        Ending::Signalled(signal) => matches!(&**signal, "SIGTERM" | "SIGKILL" | "SIGINT" | "SIGHUP"),
+        Ending::Exited(code) => matches!(code, 129 | 130 | 137 | 143),
+        Ending::Unknown => false,
+    }
+}
+
+fn no_end(evidence: &Evidence) -> Verdict {
+    let Evidence { provider, digest, ending, stop, stderr, resume } = *evidence;
+    let words = provider.descriptor().words;
+    let name = provider.as_str();
+    let hint = digest.last_failure().or(digest.last_retry());
+    let kind = hint.map(|failure| failure.kind);
+    let last_words = last_words(digest);
+    match stop {
+        Some(Stop::Idle { ms, in_tool, before_first_byte }) => {
+            let seconds = ms / 1000.0;
+            let what = match (before_first_byte, in_tool) {
+                (true, _) => {
+                    format!("{name} printed nothing for {seconds} s after its start (startTimeoutMs)")
+                }
+                (_, true) => format!(
+                    "{name} was silent for {seconds} s while {} ran (toolIdleTimeoutMs)",
+                    match (digest.open_tool(), digest.background().next()) {
+                        (None, Some(what)) => format!("{what} in the background"),
+                        (tool, _) => format!("its tool {}", tool.unwrap_or_default()),
+                    }
+                ),
+                _ => format!("{name} was silent for {seconds} s (idleTimeoutMs)"),
+            };
+            return Verdict::fault(ErrorCode::AgentIdle, kind, what + &last_words);
+        }
+        Some(Stop::TimedOut { ms }) => {
+            let message = format!("{name} had not finished after {} s (timeoutMs){last_words}", ms / 1000.0);
+            return Verdict::fault(ErrorCode::AgentTimedOut, kind, message);
+        }
+        Some(Stop::NoProgress) => {
+            let message = format!("{name} kept printing without any progress{last_words}");
+            return Verdict::fault(ErrorCode::AgentNoProgress, kind, message);
+        }
+        Some(Stop::OtherSession) => {
+            let asked = resume.unwrap_or_default();
+            let message = format!("{name} was asked to continue session {asked} but began another one");
+            return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
+        }
+        Some(Stop::Lingered | Stop::Aborted | Stop::OverBudget) | None => {}
+    }
+    let said = words.reason_in(stderr);
+    if let Some(unknown_session) = said.as_ref().filter(|failure| failure.is_resume) {
+        return Verdict::failed(unknown_session);
+    }
+    let is_silent = digest.session_id().is_none() && digest.turns() == 0 && digest.final_text().is_empty();
+    match ending {
+        Ending::Exited(0) if resume.is_some() && is_silent => {
+            let message = format!(
+                "{name} printed nothing when asked to continue session {}",
+                resume.unwrap_or_default()
+            );
+            Verdict::fault(ErrorCode::AgentResumeFailed, None, message)
+        }
+        Ending::Exited(0) => {
+            let message = format!(
+                "{name} exited with 0 but never reported the end of its turn: its output was cut{last_words}"
+            );
+            Verdict::fault(ErrorCode::AgentTruncated, kind, message)
+        }
+        Ending::Unknown => {
+            let message = format!("the output of {name} contains no end of turn{last_words}");
+            Verdict::fault(ErrorCode::AgentTruncated, kind, message)
+        }
+        Ending::Signalled(signal) => Verdict::fault(
+            ErrorCode::AgentCrashed,
+            kind,
+            format!("{name} died of {signal} before its turn ended{last_words}"),
+        ),
+        Ending::Exited(code) if is_kill(ending) => {
+            let message = format!("{name} was killed (exit code {code}) before its turn ended{last_words}");
+            Verdict::fault(ErrorCode::AgentCrashed, kind, message)
+        }
+        Ending::Exited(code) => {
+            let explained = digest.last_failure().cloned().or_else(|| words.explain(name, *code)).or(said);
+            if let Some(failure) = explained {
+                return Verdict::failed(&failure);
+            }
+            let tail = last_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
+            Verdict::fault(
+                ErrorCode::AgentCrashed,
+                kind,
+                format!("{name} exited with {code} before its turn ended{tail}{last_words}"),
+            )
+        }
+    }
+}
+
+/// The last thing that the agent said went wrong, if anything did.
+fn last_words(digest: &Digest) -> String {
+    let hint = digest.last_failure().or(digest.last_retry());
+    hint.map(|failure| format!(" (last error: {})", failure.message)).unwrap_or_default()
+}
+
+fn last_line(stderr: &str) -> Option<&str> {
+    let line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(line.char_indices().nth(400).map_or(line, |(end, _)| &line[..end]))
+}

@@ -1,0 +1,428 @@
+//! PURE: reads one line of JSON without building it.
+//!
+//! An agent's line may repeat a whole message to carry one word (pi does, with every delta), so nothing is built or copied. One
+//! pass makes an [`Index`] of the positions of the tokens (`token.rs`), and the grammar is checked along it (`grammar.rs`).
+//! Every bracket gets the position of its partner, so that unwanted values are skipped at once. A [`Json`] is a place in the
+//! line: it can be asked for a text, a number or fields. A value of an unexpected type counts as absent, because no type of a
+//! recorded line is trusted. There is no recursion, so no nesting is too deep.
+
+mod escape;
+mod grammar;
+pub mod object;
+mod token;
+
+use escape::{tolerant, unescape};
+use std::borrow::Cow;
+
+/// The positions of the tokens of a line. One index is reused for all lines.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// Positions of each quote, and of each bracket, colon and comma outside of strings.
+    at: Vec<u32>,
+    /// For each opening bracket, at its place in `at`: the place of the closing one.
+    partner: Vec<u32>,
+    open: Vec<u32>,
+}
+
+/// A line that is one whole JSON object.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a>(Tokens<'a>);
+
+/// A line and the positions of its tokens.
+#[derive(Clone, Copy, Debug)]
+struct Tokens<'a> {
+    line: &'a [u8],
+    at: &'a [u32],
+    partner: &'a [u32],
+}
+
+const NO_TOKENS: &Tokens<'static> = &Tokens { line: &[], at: &[], partner: &[] };
+
+/// One whole JSON value inside a line; empty when absent.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<'a> {
+    text: &'a [u8],
+    tokens: &'a Tokens<'a>,
+    /// The value's first token.
+    token: usize,
+}
+
+impl Default for Json<'_> {
+    fn default() -> Self {
+        Json { text: &[], tokens: NO_TOKENS, token: 0 }
+    }
+}
+
+impl Index {
+    /// The line, if it is one JSON object and nothing else.
+    pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<Line<'a>> {
+        if line.first() != Some(&b'{') {
+            return None;
+        }
+        self.at.clear();
+        if !token::find(line, &mut self.at) {
+            return None;
+        }
+        grammar::pair(line, &self.at, &mut self.partner, &mut self.open)?;
+        Some(Line(Tokens { line, at: &self.at, partner: &self.partner }))
+    }
+}
+
+impl Line<'_> {
+    /// The wanted fields, in the order of `names`.
+    #[inline(always)]
+    pub fn fields<const N: usize>(&self, names: [&str; N]) -> [Json<'_>; N] {
+        Json { text: self.0.line, tokens: &self.0, token: 0 }.fields(names)
+    }
+}
+
+impl<'a> Tokens<'a> {
+    #[inline]
+    fn place(&self, token: usize) -> usize {
+        self.at.get(token).map_or(self.line.len(), |at| *at as usize)
+    }
+
+    #[inline]
+    fn byte(&self, place: usize) -> u8 {
+        self.line.get(place).copied().unwrap_or_default()
+    }
+
+    /// The value behind the byte `end`, whose first token is `token` if it has one, and the token behind it.
+    #[inline]
+    fn value_at(&'a self, end: usize, token: usize) -> (Json<'a>, usize) {
+        let place = self.place(token);
+        let (from, to, next) = match self.byte(place) {
+            b'"' => (place, self.place(token + 1) + 1, token + 2),
+            b'{' | b'[' => {
+                let partner = self.partner.get(token).map_or(token, |partner| *partner as usize);
+                (place, self.place(partner) + 1, partner + 1)
+            }
+            _ => {
+                let text = self.line.get(end..place).unwrap_or_default().trim_ascii();
+                return (Json { text, tokens: self, token }, token);
+            }
+        };
+        (Json { text: self.line.get(from..to).unwrap_or_default(), tokens: self, token }, next)
+    }
+}
+
+impl<'a> Json<'a> {
+    pub fn is_present(self) -> bool {
+        !self.text.is_empty() && self.text != b"null"
+    }
+
+    /// The fields of this object; all absent when it is none. Of two with one name the last counts.
+    // Inlined, the names are constants: comparing one is comparing a number.
+    #[inline(always)]
+    pub fn fields<const N: usize>(self, names: [&str; N]) -> [Json<'a>; N] {
+        let mut found = [Json::default(); N];
+        for (key, value) in self.members() {
+            if let Some(index) = names.iter().position(|name| key == name.as_bytes()) {
+                found[index] = value;
+            }
+        }
+        found
+    }
+
+    pub fn field(self, name: &str) -> Json<'a> {
+        let [field] = self.fields([name]);
+        field
+    }
+
+    pub fn is_object(self) -> bool {
+        self.text.first() == Some(&b'{')
+    }
+
+    /// The string, unescaped; borrowed when there is nothing to unescape. Half a surrogate pair becomes U+FFFD.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        self.is_text().then(|| unescape(self.word()))
+    }
+
+    pub fn is_text(self) -> bool {
+        self.text.len() >= 2 && self.text[0] == b'"'
+    }
+
+    /// Whether this is the string `expected`, which holds nothing that JSON escapes.
+    pub fn is(self, expected: &str) -> bool {
+        self.is_text() && self.word() == expected.as_bytes()
+    }
+
+    /// The string as it stands between its quotes, for a `match` over names that need no escape.
+    pub fn word(self) -> &'a [u8] {
+        if self.is_text() { &self.text[1..self.text.len() - 1] } else { b"" }
+    }
+
+    pub fn number(self) -> Option<f64> {
+        let first = self.text.first()?;
+        if !(first.is_ascii_digit() || *first == b'-') {
+            return None;
+        }
+        std::str::from_utf8(self.text).ok()?.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// A count: a number that is not negative.
+    pub fn count(self) -> Option<u64> {
+        // Fast path for most counts, without a float.
+        if self.text.len() <= 15 && !self.text.is_empty() && self.text.iter().all(u8::is_ascii_digit) {
+            return Some(self.text.iter().fold(0, |count, digit| count * 10 + u64::from(digit - b'0')));
+        }
+        self.number().filter(|number| *number >= 0.0).map(|number| number as u64)
+    }
+
+    /// A whole number, such as an exit code or a status.
+    pub fn whole(self) -> Option<i64> {
+        self.number().filter(|number| number.fract() == 0.0).map(|number| number as i64)
+    }
+
+    pub fn flag(self) -> Option<bool> {
+        match self.text {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The items of this array; none when it is no array.
+    pub fn items(self) -> Items<'a> {
+        let is_array = self.text.first() == Some(&b'[');
+        let token = if is_array { self.token } else { usize::MAX };
+        Items {
+            array: self,
+            token,
+            is_done: !is_array || self.text[1..self.text.len() - 1].trim_ascii().is_empty(),
+        }
+    }
+
+    /// Names and values of this object; none when it is no object.
+    fn members(self) -> Members<'a> {
+        Members { object: self, token: if self.is_object() { self.token + 1 } else { usize::MAX } }
+    }
+
+    /// The values of this object, whatever their names; none when it is no object.
+    pub fn values(self) -> impl Iterator<Item = Json<'a>> {
+        self.members().map(|(_, value)| value)
+    }
+
+    /// The value as it stands, as text.
+    pub fn raw(self) -> Cow<'a, str> {
+        tolerant(self.text)
+    }
+
+    /// Builds the value. What serde_json can't hold (too deep, half a surrogate pair) comes as its text.
+    pub fn build(self) -> serde_json::Value {
+        if self.text.is_empty() {
+            return serde_json::Value::Null;
+        }
+        serde_json::from_slice(self.text)
+            .unwrap_or_else(|_| serde_json::Value::String(self.raw().into_owned()))
+    }
+}
+
+/// See [`Json::items`].
+pub struct Items<'a> {
+    array: Json<'a>,
+    /// The bracket or comma before the next item.
+    token: usize,
+    is_done: bool,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Json<'a>;
+
+    fn next(&mut self) -> Option<Json<'a>> {
+        if self.is_done {
+            return None;
+        }
+        let tokens = self.array.tokens;
+        let (value, next) = tokens.value_at(tokens.place(self.token) + 1, self.token + 1);
+        self.is_done = tokens.byte(tokens.place(next)) != b',';
+        self.token = next;
+        Some(value)
+    }
+}
+
+struct Members<'a> {
+    object: Json<'a>,
+    /// The quote before the next name; past all tokens when there is none.
+    token: usize,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (&'a [u8], Json<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(&'a [u8], Json<'a>)> {
+        let tokens = self.object.tokens;
+        let [quote, key_end, colon] = *tokens.at.get(self.token..)?.first_chunk::<3>()?;
+        // An object without fields ends here.
+        if tokens.byte(quote as usize) != b'"' {
+            return None;
+        }
+        let key = tokens.line.get(quote as usize + 1..key_end as usize)?;
+        let (value, next) = tokens.value_at(colon as usize + 1, self.token + 3);
+        let has_more = tokens.byte(tokens.place(next)) == b',';
+        self.token = if has_more { next + 1 } else { usize::MAX };
+        Some((key, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Looks at the fields of a line that has to be an object.
+    fn with<const N: usize>(line: &[u8], names: [&str; N], look: impl FnOnce([Json; N])) {
+        let mut index = Index::default();
+        look(index.read(line.trim_ascii()).expect("an object").fields(names));
+    }
+
+    fn is_object(line: &[u8]) -> bool {
+        Index::default().read(line).is_some()
+    }
+
+    #[test]
+    fn finds_fields_wherever_they_stand_and_skips_the_rest() {
+        let line = br#" {"a": {"type":"inner"}, "type" : "outer" ,"n":-1.5e2,"list":[1, "]" ,{"x":[]}, [ ] ],"ok":true , "o":{"a":1, "b":[2]}} "#;
+        with(line, ["type", "n", "list", "ok", "none", "o"], |[kind, number, list, ok, none, inner]| {
+            assert_eq!(kind.text().unwrap(), "outer");
+            assert_eq!(number.number(), Some(-150.0));
+            assert_eq!(
+                list.items().map(|item| item.raw().into_owned()).collect::<Vec<_>>(),
+                ["1", "\"]\"", "{\"x\":[]}", "[ ]"]
+            );
+            assert_eq!(ok.flag(), Some(true));
+            assert!(!none.is_present());
+            assert_eq!(
+                inner.values().map(|value| value.raw().into_owned()).collect::<Vec<_>>(),
+                ["1", "[2]"]
+            );
+        });
+    }
+
+    #[test]
+    fn what_is_no_whole_object_is_none() {
+        for line in [
+            "",
+            "123",
+            "null",
+            "[[[[",
+            "[]",
+            "{",
+            "{}x",
+            "{}{}",
+            r#"{"a"}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":01}"#,
+            r#"{"a":"b"#,
+            r#"{"a":"\"#,
+            r#"{"a":[1}}"#,
+            r#"{"a":[1,]}"#,
+            r#"{"a":[,1]}"#,
+            r#"{"a":}"#,
+            r#"{"a" "b"}"#,
+            r#"{"a":"b""c"}"#,
+            r#"{"a":"b"c}"#,
+            r#"{,}"#,
+            r#"{"a":1 2}"#,
+            r#"{a:1}"#,
+            r#"{"a":{]}"#,
+            r#"{"a":[}]}"#,
+            r#"{"a":1]"#,
+            r#"{"a"::1}"#,
+            r#"{"a":tru}"#,
+            r#"x{"a":1}"#,
+        ] {
+            assert!(!is_object(line.as_bytes()), "{line}");
+        }
+        assert!(!is_object(format!("{{\"a\":{}", "[".repeat(200_000)).as_bytes()));
+        assert!(is_object(b"{}") && is_object(b"{ \"a\" : [ ] }"));
+    }
+
+    #[test]
+    fn values_of_another_type_count_as_absent() {
+        with(br#"{"a":5,"b":"5"}"#, ["a", "b"], |[number, text]| {
+            assert_eq!(number.text(), None);
+            assert_eq!(number.items().count(), 0);
+            assert!(!number.field("b").is_present());
+            assert_eq!(text.count(), None);
+        });
+    }
+
+    #[test]
+    fn unescapes_pairs_and_tolerates_halves() {
+        with(br#"{"a":"x\n\"\u00e9\ud83d\ude00\ud83d!\u12"}"#, ["a"], |[value]| {
+            assert_eq!(value.text().unwrap(), "x\n\"\u{e9}\u{1F600}\u{FFFD}!\u{FFFD}12");
+        });
+    }
+
+    #[test]
+    fn the_last_of_two_fields_with_one_name_counts() {
+        with(br#"{"a":1,"a":2}"#, ["a"], |[value]| assert_eq!(value.count(), Some(2)));
+    }
+
+    fn json() -> impl Strategy<Value = serde_json::Value> {
+        let text = || prop_oneof![any::<String>(), "[\\\\\"{}\\[\\]:, a]{0,80}"];
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            text().prop_map(Into::into),
+        ];
+        leaf.prop_recursive(6, 64, 6, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(serde_json::Value::Array),
+                proptest::collection::vec((text(), inner), 0..6)
+                    .prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn reads_what_serde_json_wrote(value in json(), pretty in any::<bool>()) {
+            let whole = serde_json::json!({ "before": 1, "wanted": value, "after": [] });
+            let line = if pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
+            let mut index = Index::default();
+            let read = index.read(line.as_bytes()).unwrap();
+            let [wanted, after] = read.fields(["wanted", "after"]);
+            prop_assert!(after.is_present());
+            if let Some(text) = value.as_str() {
+                prop_assert_eq!(wanted.text().unwrap(), text);
+            }
+            if let Some(items) = value.as_array() {
+                let found: Vec<String> = wanted.items().map(|item| item.build().to_string()).collect();
+                prop_assert_eq!(found, items.iter().map(ToString::to_string).collect::<Vec<_>>());
+            }
+            prop_assert_eq!(wanted.build().to_string(), value.to_string());
+        }
+
+        #[test]
+        fn any_bytes_are_taken_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut line = b"{\"a\":".to_vec();
+            line.extend_from_slice(&bytes);
+            line.push(b'}');
+            if let Some(found) = Index::default().read(&line) {
+                let [value] = found.fields(["a"]);
+                let _ = (value.text(), value.number(), value.items().count(), value.build());
+            }
+        }
+
+        #[test]
+        fn accepts_what_serde_json_accepts_and_nothing_else(line in "\\{\"a\":[\\[\\]{}\",:a1 \\\\-]{0,12}\\}") {
+            let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok();
+            // Escapes are not looked into until a text is wanted.
+            if !line.contains('\\') {
+                prop_assert_eq!(is_object(line.as_bytes()), theirs);
+            }
+        }
+
+        #[test]
+        fn a_cut_line_is_never_an_object(value in json(), cut in 0.0f64..1.0) {
+            let line = serde_json::json!({ "type": "x", "value": value }).to_string();
+            let length = line.floor_char_boundary((line.len() as f64 * cut) as usize);
+            prop_assert!(!is_object(&line.as_bytes()[..length]));
+        }
+    }
+}

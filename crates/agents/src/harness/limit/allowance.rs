@@ -1,0 +1,184 @@
+//! The budgets of one turn: its own caps, which count all its attempts, and a [`Budget`] that it shares with others.
+
+use super::budget::{Account, Budget};
+use super::spending::{Accounting, Cap, Caps, Prices};
+use crate::harness::event::Usage;
+use crate::harness::provider::Provider;
+use ground::error::{Error, ErrorCode};
+use std::future::pending;
+
+/// The budgets of a turn; none is the usual case.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    provider: Provider,
+    accounting: Accounting,
+    prices: Option<Prices>,
+    own: Option<Budget>,
+    shared: Option<Budget>,
+}
+
+impl Allowance {
+    /// `caps` and `prices`: the turn's (or session's) own. `INVALID_OPTION` when this CLI can't be held to them.
+    pub(crate) fn new(
+        provider: Provider,
+        accounting: Accounting,
+        caps: Caps,
+        prices: Option<Prices>,
+        shared: Option<&Budget>,
+    ) -> Result<Self, Error> {
+        let name = provider.as_str();
+        caps.check("", name, accounting, prices.as_ref())?;
+        if let Some(shared) = shared {
+            shared.caps().check("budget.", name, accounting, prices.as_ref().or(shared.prices()))?;
+        }
+        let own = (!caps.is_empty()).then(|| Budget::new(caps, prices));
+        Ok(Allowance { provider, accounting, prices, own, shared: shared.cloned() })
+    }
+
+    /// Every budget of the turn.
+    fn budgets(&self) -> impl Iterator<Item = &Budget> {
+        self.own.iter().chain(&self.shared)
+    }
+
+    /// Whether there is anything to count for.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.budgets().next().is_none()
+    }
+
+    /// `AGENT_BUDGET` when nothing is left to begin with.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.budgets().find_map(|budget| Some((budget, budget.used_up()?))) {
+            Some((budget, cap)) => Err(self.error(budget, cap, "was not started: nothing is left of")),
+            None => Ok(()),
+        }
+    }
+
+    /// The error of a turn that was stopped because it used more than its limit.
+    pub(crate) fn exceeded(&self) -> Error {
+        let crossed = |budget: &'_ Budget| budget.caps().crossed(budget.spent());
+        let found = self.budgets().find_map(|budget| Some((budget, crossed(budget)?)));
+        // A later usage figure may have corrected the sum to below the cap since the stop. Then the first budget is named.
+        let found = found.or_else(|| self.budgets().next().map(|budget| (budget, Cap::Tokens)));
+        match found {
+            Some((budget, cap)) => self.error(budget, cap, "used more than"),
+            None => Error::new(ErrorCode::AgentBudget, "the turn used more than its limit"),
+        }
+    }
+
+    fn error(&self, budget: &Budget, cap: Cap, what: &str) -> Error {
+        let is_shared = self.shared.as_ref().is_some_and(|shared| std::ptr::eq(shared, budget));
+        let (spent, caps) = (budget.spent(), budget.caps());
+        let place = if is_shared { "budget." } else { "" };
+        let figures = match cap {
+            Cap::Tokens => format!("{} of {} tokens", spent.tokens, caps.max_tokens.unwrap_or_default()),
+            Cap::Cost => format!("${} of ${}", spent.cost_usd(), caps.max_cost_usd.unwrap_or_default()),
+        };
+        let message = format!(
+            "the {} turn {what} {place}{} ({figures} are used); give it a larger one to go on",
+            self.provider.as_str(),
+            cap.as_str()
+        );
+        let mut error = Error::new(ErrorCode::AgentBudget, message)
+            .with("cap", cap.as_str())
+            .with("shared", is_shared)
+            .with("usedTokens", spent.tokens)
+            .with("usedCostUsd", spent.cost_usd());
+        if let Some(max) = caps.max_tokens {
+            error = error.with("maxTokens", max);
+        }
+        if let Some(max) = caps.max_cost_usd {
+            error = error.with("maxCostUsd", max);
+        }
+        error
+    }
+
+    /// The accounts of an attempt.
+    pub(crate) fn open(&self) -> Accounts {
+        let open = |budget| Account::open(budget, self.prices.as_ref(), self.accounting);
+        Accounts { accounts: self.budgets().map(open).collect(), has_crossed: false }
+    }
+
+    /// Resolves when more was used than is allowed, whoever used it.
+    pub(crate) async fn crossed(&self) {
+        match (&self.own, &self.shared) {
+            (None, None) => pending().await,
+            (Some(budget), None) | (None, Some(budget)) => budget.crossed().await,
+            (Some(own), Some(shared)) => tokio::select! {
+                () = own.crossed() => {}
+                () = shared.crossed() => {}
+            },
+        }
+    }
+}
+
+/// The accounts of one attempt, one in each budget of its turn.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    accounts: Vec<Account>,
+    has_crossed: bool,
+}
+
+impl Accounts {
+    /// Sets the attempt's usage so far. Returns whether it has crossed a budget, now or before.
+    pub(crate) fn set(&mut self, usage: Option<Usage>) -> bool {
+        let usage = usage.unwrap_or_default();
+        for account in &mut self.accounts {
+            self.has_crossed |= account.set(&usage).is_some();
+        }
+        self.has_crossed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caps(max_tokens: u64) -> Caps {
+        Caps { max_tokens: Some(max_tokens), max_cost_usd: None }
+    }
+
+    fn of(provider: Provider, caps: Caps, shared: Option<&Budget>) -> Result<Allowance, Error> {
+        Allowance::new(provider, provider.descriptor().accounting, caps, None, shared)
+    }
+
+    fn usage(input_tokens: u64) -> Option<Usage> {
+        Some(Usage { input_tokens, ..Usage::default() })
+    }
+
+    #[test]
+    fn attempts_count_together_and_the_error_says_which_cap_it_was() {
+        let shared = Budget::new(caps(100), None);
+        let one = of(Provider::Codex, caps(50), Some(&shared)).unwrap();
+        let other = of(Provider::Codex, Caps::default(), Some(&shared)).unwrap();
+        assert!(!one.open().set(usage(30)));
+        assert!(one.check().is_ok());
+        assert!(!one.open().set(usage(20)));
+        let error = one.check().unwrap_err();
+        assert_eq!(error.facts()["shared"], false);
+        assert_eq!((&error.facts()["usedTokens"], &error.facts()["maxTokens"]), (&50.into(), &50.into()));
+        assert!(error.message().contains("maxTokens (50 of 50 tokens"), "{error}");
+        let mut crossing = other.open();
+        assert!(crossing.set(usage(51)));
+        assert!(crossing.set(usage(51)), "and it stays so");
+        let error = other.exceeded();
+        assert_eq!(error.facts()["shared"], true);
+        assert!(error.message().contains("used more than budget.maxTokens (101 of 100"), "{error}");
+    }
+
+    #[test]
+    fn a_cli_that_can_t_be_held_to_a_budget_is_refused() {
+        let cost = Caps { max_tokens: None, max_cost_usd: Some(1.0) };
+        let shared = Budget::new(cost, None);
+        let message =
+            |provider, caps, shared| of(provider, caps, shared).err().map(|error| error.message().to_owned());
+        assert!(message(Provider::Codex, cost, None).unwrap().starts_with("maxCostUsd: "));
+        assert!(
+            message(Provider::Codex, Caps::default(), Some(&shared))
+                .unwrap()
+                .starts_with("budget.maxCostUsd: ")
+        );
+        assert!(message(Provider::Kimi, caps(5), None).unwrap().starts_with("maxTokens: "));
+        assert_eq!(message(Provider::ClaudeCode, cost, Some(&shared)), None);
+        assert_eq!(message(Provider::Kimi, Caps::default(), None), None);
+    }
+}

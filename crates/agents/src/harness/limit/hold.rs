@@ -1,0 +1,145 @@
+//! The accounts at their usage limit, with its end. A [`ConcurrencyLimit`](super::ConcurrencyLimit) holds their turns back.
+
+use crate::harness::agent_request::AgentRequest;
+use crate::harness::provider::Provider;
+use ground::lock::lock;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+/// A sleep is measured on a clock that stands still while the machine sleeps: so often the clock on the wall is looked at.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// An account with one provider: whatever the environment signs its CLI in with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AccountKey {
+    provider: Provider,
+    /// The values themselves are secrets.
+    signed_in_by: u64,
+}
+
+impl AccountKey {
+    pub(crate) fn of(agent: &AgentRequest) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for name in ["HOME"].iter().chain(agent.provider.descriptor().account) {
+            agent.variable(name).hash(&mut hasher);
+        }
+        AccountKey { provider: agent.provider, signed_in_by: hasher.finish() }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Holds(Mutex<HashMap<AccountKey, SystemTime>>);
+
+impl Holds {
+    /// The account is at its limit until then.
+    pub(crate) fn add(&self, account: AccountKey, until: SystemTime) {
+        let mut holds = lock(&self.0);
+        let held = holds.entry(account).or_insert(until);
+        *held = until.max(*held);
+    }
+
+    /// Until when it is at its limit, if it is.
+    pub(crate) fn until(&self, account: AccountKey, now: SystemTime) -> Option<SystemTime> {
+        let mut holds = lock(&self.0);
+        holds.retain(|_, until| *until > now);
+        holds.get(&account).copied()
+    }
+}
+
+/// Sleeps until the clock on the wall shows this, however the machine slept meanwhile. A clock that is set back does not make it
+/// longer.
+pub(crate) async fn wall_clock(until: SystemTime) {
+    let rest = Rest::until(until);
+    while let Some(left) = rest.left(SystemTime::now(), Instant::now()) {
+        tokio::time::sleep(left).await;
+    }
+}
+
+/// A wait for a time of the clock on the wall. PURE.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    until: SystemTime,
+    /// It lasts no longer than the clock said at its beginning.
+    latest: Option<Instant>,
+}
+
+impl Rest {
+    pub(crate) fn until(until: SystemTime) -> Rest {
+        Rest::begun(until, SystemTime::now(), Instant::now())
+    }
+
+    fn begun(until: SystemTime, wall: SystemTime, now: Instant) -> Rest {
+        Rest { until, latest: now.checked_add(until.duration_since(wall).unwrap_or_default()) }
+    }
+
+    /// After how long the clocks are looked at again; `None`: it is over.
+    pub(crate) fn left(&self, wall: SystemTime, now: Instant) -> Option<Duration> {
+        let by_wall = self.until.duration_since(wall).unwrap_or_default();
+        let at_most = self.latest.map_or(by_wall, |latest| latest.saturating_duration_since(now));
+        let left = by_wall.min(at_most);
+        (!left.is_zero()).then(|| left.min(LOOK))
+    }
+}
+
+/// No time when that has passed.
+pub(crate) fn from_now(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::now()).unwrap_or_default()
+}
+
+pub(crate) fn epoch_millis(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_held_until_the_latest_time_that_was_said() {
+        let mut agent = AgentRequest::new(Provider::Codex);
+        let home = |home: &str| ("HOME".to_owned(), Some(home.to_owned()));
+        agent.environment.changes = vec![home("/one")];
+        let one = AccountKey::of(&agent);
+        agent.environment.changes.push(("LANG".to_owned(), Some("C".to_owned())));
+        assert_eq!(AccountKey::of(&agent), one, "that signs nobody in");
+        agent.environment.changes = vec![home("/two")];
+        let two = AccountKey::of(&agent);
+        let other = AccountKey::of(&AgentRequest { provider: Provider::Pi, ..agent });
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let holds = Holds::default();
+        holds.add(one, after(10));
+        holds.add(one, after(5));
+        assert_eq!(holds.until(one, now), Some(after(10)));
+        assert_eq!((holds.until(two, now), holds.until(other, now)), (None, None));
+        assert_eq!(holds.until(one, after(10)), None);
+        assert_eq!(holds.until(one, now), None, "what is over is forgotten");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_shortens_a_rest_and_never_makes_it_longer() {
+        let (wall, now) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Instant::now());
+        let second = Duration::from_secs(1);
+        let rest = Rest::begun(wall + 10 * second, wall, now);
+        assert_eq!(rest.left(wall, now), Some(10 * second));
+        assert_eq!(
+            rest.left(wall + 10 * second, now + second),
+            None,
+            "the machine slept, or the clock was set"
+        );
+        assert_eq!(rest.left(wall - 36_000 * second, now + 4 * second), Some(6 * second));
+        assert_eq!(rest.left(wall - 36_000 * second, now + 10 * second), None);
+        assert_eq!(Rest::begun(wall + 100 * second, wall, now).left(wall, now), Some(LOOK));
+        assert_eq!(Rest::begun(wall - second, wall, now).left(wall, now), None);
+    }
+
+    #[tokio::test]
+    async fn a_time_that_has_passed_is_not_waited_for() {
+        wall_clock(SystemTime::now() - Duration::from_secs(5)).await;
+        let until = SystemTime::now() + Duration::from_millis(30);
+        wall_clock(until).await;
+        assert!(SystemTime::now() >= until);
+    }
+}

@@ -1,0 +1,112 @@
+//! Finds an agent's program, and the file of its package that is the agent itself.
+//!
+//! Some of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
+//! two processes do the work of one. Where the package is laid out as its provider knows, the agent is started itself.
+
+use super::package::{Program, is_program};
+use crate::harness::provider::Provider;
+use std::path::{Path, PathBuf};
+
+/// The program to start for `provider`: `binary` (program and leading arguments) if given, else what is on `path`. `None`:
+/// there is none on `path`.
+pub fn locate(provider: Provider, binary: Option<&[String]>, path: &str) -> Option<Program> {
+    let (command, arguments) = match binary {
+        Some([command, arguments @ ..]) => (command.clone(), arguments.to_vec()),
+        _ => (provider.descriptor().program.to_owned(), Vec::new()),
+    };
+    let file = find(&command, path);
+    if binary.is_none() && file.is_none() {
+        return None;
+    }
+    let agent = if arguments.is_empty() {
+        file.as_deref().and_then(|file| behind_launcher(provider, file))
+    } else {
+        None
+    };
+    let command = match (&file, binary) {
+        (Some(file), None) => file.to_string_lossy().into_owned(),
+        _ => command,
+    };
+    Some(agent.unwrap_or(Program { command, arguments, ..Program::default() }))
+}
+
+/// The file that a command names: a path as it is, a name by PATH.
+pub fn find(command: &str, path: &str) -> Option<PathBuf> {
+    if command.contains('/') {
+        return Some(PathBuf::from(command)).filter(|file| file.is_file());
+    }
+    let folders = path.split(':').filter(|folder| !folder.is_empty());
+    folders.map(|folder| Path::new(folder).join(command)).find(|file| is_program(file))
+}
+
+fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {
+    let behind_launcher = provider.descriptor().behind_launcher?;
+    behind_launcher(&file.canonicalize().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::package::npm_platform;
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn program(root: &Path, path: &str) -> PathBuf {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        file
+    }
+
+    #[test]
+    fn the_agent_behind_a_launcher_is_started_itself() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (system, machine) = npm_platform();
+        let cases = [
+            (
+                Provider::Copilot,
+                "codex",
+                "@github/copilot/npm-loader.js",
+                format!("@github/copilot-{system}-{machine}/copilot"),
+            ),
+            (
+                Provider::Qwen,
+                "qwen",
+                "@qwen-code/qwen-code/cli-entry.js",
+                "@qwen-code/qwen-code/cli.js".to_owned(),
+            ),
+            (
+                Provider::Gemini,
+                "gemini",
+                "@google/gemini-cli/bundle/gemini.js",
+                "@google/gemini-cli/bundle/gemini.js".to_owned(),
+            ),
+        ];
+        for (provider, name, launcher, agent) in cases {
+            let launcher = program(&root, &format!("node_modules/{launcher}"));
+            let agent = program(&root, &format!("node_modules/{agent}"));
+            let bin = root.join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            let link = bin.join(if provider == Provider::Copilot { "copilot" } else { name });
+            symlink(&launcher, &link).unwrap();
+            let found = locate(provider, None, &bin.to_string_lossy()).unwrap();
+            let agent = agent.to_string_lossy().into_owned();
+            assert!(found.command == agent || found.arguments.last() == Some(&agent), "{found:?}");
+            let given = locate(provider, Some(&[link.to_string_lossy().into_owned()]), "").unwrap();
+            assert_eq!(given, found);
+        }
+    }
+
+    #[test]
+    fn a_binary_that_is_given_with_arguments_is_taken_as_it_is() {
+        let given = ["node".to_owned(), "fake.mjs".to_owned()];
+        let found = locate(Provider::Codex, Some(&given), "/nowhere").unwrap();
+        assert_eq!((found.command.as_str(), found.arguments.as_slice()), ("node", &given[1..]));
+    }
+
+    #[test]
+    fn what_is_not_on_path_is_not_found() {
+        assert_eq!(locate(Provider::Pi, None, "/nowhere:/also/nowhere"), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! PURE: events and verdict of a recorded run.
+
+pub mod file;
+pub mod record;
+
+use crate::harness::event::excerpt::Excerpt;
+use crate::harness::event::{AgentEvent, Usage};
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::transcript::Transcript;
+use crate::harness::evidence::verdict::{Ending, Evidence, Fault, Verdict, verdict};
+use crate::harness::provider::Provider;
+use ground::record::RecordFacts;
+use process::RunResult;
+use serde::Serialize;
+use serde_json::Value;
+use std::io::Read;
+
+/// The recorded output and end of a run.
+#[derive(Clone, Debug)]
+pub struct Recording<'a> {
+    pub stdout: &'a [u8],
+    pub stderr: &'a str,
+    pub ending: Ending,
+}
+
+/// Bytes that are read before their events are moved to the excerpt.
+const READ_BYTES: usize = 256 << 10;
+
+/// Events and verdict read from a recording.
+pub struct Replay {
+    /// The events. Of very many only the beginning and the end are kept, with a warning between.
+    pub events: Vec<AgentEvent>,
+    pub result: TurnResult,
+    pub fault: Option<Fault>,
+}
+
+/// The result of a turn; partial when the turn failed.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnResult {
+    /// May be long: it goes to JavaScript as a string of its own.
+    pub text: String,
+    #[serde(flatten)]
+    pub facts: TurnFacts,
+}
+
+/// All of a result but its text.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnFacts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    pub turns: u64,
+    pub tool_calls: u64,
+    pub attempts: u32,
+    pub queued_ms: f64,
+    pub duration_ms: f64,
+    pub provider: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub recovered: bool,
+    pub warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<RunResult>,
+    /// The turn's record, if the turn was asked to keep one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordFacts>,
+}
+
+impl TurnResult {
+    /// The result of a turn that never ran.
+    pub fn empty(provider: Provider) -> Self {
+        TurnResult::of(provider, &mut Digest::default(), &Verdict { recovered: false, fault: None })
+    }
+
+    /// The result of one attempt.
+    pub fn of(provider: Provider, digest: &mut Digest, verdict: &Verdict) -> Self {
+        TurnResult { text: digest.take_final_text(), facts: TurnFacts::of(provider, digest, verdict) }
+    }
+}
+
+/// The facts read as the result's own fields.
+impl std::ops::Deref for TurnResult {
+    type Target = TurnFacts;
+
+    fn deref(&self) -> &TurnFacts {
+        &self.facts
+    }
+}
+
+impl TurnFacts {
+    fn of(provider: Provider, digest: &Digest, verdict: &Verdict) -> Self {
+        TurnFacts {
+            structured: digest.structured_answer().cloned(),
+            session_id: digest.session_id().map(str::to_owned),
+            usage: digest.total_usage(),
+            turns: digest.turns(),
+            tool_calls: digest.tool_calls(),
+            attempts: 1,
+            queued_ms: 0.0,
+            duration_ms: 0.0,
+            provider: provider.as_str(),
+            model: digest.model_name().map(str::to_owned),
+            recovered: verdict.recovered,
+            warnings: digest.warnings().to_vec(),
+            process: None,
+            record: None,
+        }
+    }
+}
+
+/// Reads a recording as if its run had just ended.
+pub fn replay(provider: Provider, recording: &Recording) -> Replay {
+    let (mut transcript, mut events) = (Transcript::new(provider, true, None), Excerpt::default());
+    // Reading from memory cannot fail.
+    let _ = feed(&mut transcript, recording.stdout, &mut events);
+    judge(provider, transcript, events, recording.stderr, &recording.ending)
+}
+
+/// Reads to the end.
+pub(super) fn feed(
+    transcript: &mut Transcript,
+    mut from: impl Read,
+    events: &mut Excerpt,
+) -> std::io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                transcript.feed(&buffer[..length]);
+                events.extend(transcript.take_events());
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Ends the transcript and makes the verdict.
+pub(super) fn judge(
+    provider: Provider,
+    mut transcript: Transcript,
+    mut events: Excerpt,
+    stderr: &str,
+    ending: &Ending,
+) -> Replay {
+    transcript.finish();
+    events.extend(transcript.take_events());
+    let digest = transcript.digest();
+    let verdict = verdict(&Evidence { provider, digest, ending, stop: None, stderr, resume: None });
+    let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
+    Replay { events: events.into_events(), result, fault: verdict.fault }
+}

@@ -1,0 +1,282 @@
+//! Events and verdict of a record, read again from the recorded output, on a thread where reading may block.
+//!
+//! The verdict is made again, by the same rules and from the same evidence as in the live turn. Ends that the harness knew
+//! without an attempt are taken from the record: a turn that was aborted in the queue, or a program that is missing. A record
+//! without an end is unfinished: it shows the state at the last flush, and is never called a success.
+
+use super::file::tail_of;
+use super::{Replay, TurnResult, feed};
+use crate::harness::event::AgentEvent;
+use crate::harness::event::excerpt::Excerpt;
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::tally::Tally;
+use crate::harness::evidence::transcript::Transcript;
+use crate::harness::evidence::verdict::{Ending, Evidence, Fault, verdict};
+use crate::harness::provider::Provider;
+use crate::harness::turn::record::Judged;
+use crate::harness::turn::structured::{Candidates, read_answer};
+use crate::model::{Reading, Schema};
+use ground::error::{Error, ErrorCode};
+use ground::os::open_regular;
+use ground::record::{Unfinished, read_json};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// A record, read again.
+pub struct RecordReplay {
+    /// `run.json` and `end.json` as they are.
+    pub start: Value,
+    pub end: Option<Value>,
+    /// The reason why there is no end.
+    pub unfinished: Option<Unfinished>,
+    /// `None` for a run of any program: its end says all.
+    pub turn: Option<Replay>,
+}
+
+/// Reads the folder of a run, of a turn, or of one attempt of it.
+///
+/// # Errors
+/// `INVALID_OPTION` for what is no record.
+pub async fn replay_folder(folder: PathBuf) -> Result<RecordReplay, Error> {
+    let read = ground::os::blocking(move || replay_record(&folder)).await;
+    read.unwrap_or_else(|error| {
+        Err(Error::new(ErrorCode::ProcessSpawnFailed, format!("the record could not be read: {error}")))
+    })
+}
+
+fn replay_record(folder: &Path) -> Result<RecordReplay, Error> {
+    let start = read_json(folder, "run.json").ok_or_else(|| no_record(folder))?;
+    let end = read_json(folder, "end.json");
+    let unfinished = end.is_none().then(|| Unfinished::of(&start));
+    let turn = match start["kind"].as_str() {
+        Some("turn") => Some(replay_turn(folder, &start, end.as_ref())?),
+        Some("attempt") => {
+            let (provider, number) = (provider_of(&start)?, start["attempt"].as_u64().unwrap_or(1));
+            let turn = folder.parent().and_then(Path::parent).map(judgements).unwrap_or_default();
+            let judged = judged_of(&turn, number, &Value::Null);
+            let mut read = Attempts::default();
+            read.add(provider, folder, judged)?;
+            Some(judge(provider, read, None, unfinished))
+        }
+        _ => None,
+    };
+    Ok(RecordReplay { start, end, unfinished, turn })
+}
+
+/// The reason why a record has no end, by the host that its `run.json` names.
+pub fn unfinished_by(host: &str) -> Unfinished {
+    Unfinished::by_host(Some(host))
+}
+
+fn no_record(folder: &Path) -> Error {
+    let is_above = std::fs::read_dir(folder)
+        .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("run.json").is_file()));
+    let hint = if is_above { ": name one of the folders in it" } else { "" };
+    Error::invalid_option("folder", format!("{} is not a record: it has no run.json{hint}", folder.display()))
+}
+
+fn provider_of(start: &Value) -> Result<Provider, Error> {
+    Provider::parse(start["provider"].as_str().unwrap_or_default())
+}
+
+/// An attempt whose output was read again.
+struct Attempt {
+    transcript: Transcript,
+    stderr: String,
+    ending: Ending,
+    judged: Judged,
+}
+
+impl Attempt {
+    fn read(
+        provider: Provider,
+        folder: &Path,
+        judged: Judged,
+        events: &mut Excerpt,
+    ) -> Result<Attempt, Error> {
+        let end = read_json(folder, "end.json").unwrap_or_default();
+        let ending = match (end["signal"].as_str(), end["exitCode"].as_i64()) {
+            (Some(signal), _) => Ending::Signalled(signal.to_owned()),
+            (None, Some(code)) => Ending::Exited(code as i32),
+            (None, None) => Ending::Unknown,
+        };
+        let mut transcript = Transcript::new(provider, true, judged.before);
+        let unreadable = |error: std::io::Error| {
+            Error::invalid_option("folder", format!("{} could not be read: {error}", folder.display()))
+        };
+        if let Some(stdout) = open(&folder.join("stdout")).map_err(unreadable)? {
+            feed(&mut transcript, stdout, events).map_err(unreadable)?;
+        }
+        transcript.finish();
+        events.extend(transcript.take_events());
+        let retry = judged.retry.iter();
+        events.extend(retry.map(|message| AgentEvent::Retry { message: message.clone(), until: None }));
+        let stderr = open(&folder.join("stderr")).and_then(|file| file.map_or(Ok(String::new()), tail_of));
+        let stderr = stderr.map_err(unreadable)?;
+        Ok(Attempt { transcript, stderr, ending, judged })
+    }
+}
+
+/// A turn's attempts, one after the other. Of those that others followed nothing is kept but the events and the sums.
+#[derive(Default)]
+struct Attempts {
+    events: Excerpt,
+    tally: Tally,
+    last: Option<Attempt>,
+}
+
+impl Attempts {
+    fn add(&mut self, provider: Provider, folder: &Path, judged: Judged) -> Result<(), Error> {
+        let attempt = Attempt::read(provider, folder, judged, &mut self.events)?;
+        self.tally.count(attempt.transcript.digest());
+        if attempt.judged.is_uncounted {
+            self.tally.uncount();
+        }
+        self.last = Some(attempt);
+        Ok(())
+    }
+}
+
+/// A file that is not there is one that nothing was printed to.
+fn open(path: &Path) -> std::io::Result<Option<File>> {
+    match open_regular(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(|(file, _)| Some(file)),
+    }
+}
+
+/// The judgements with their attempts. A line that was cut off by a kill is skipped.
+fn judgements(folder: &Path) -> Vec<(u64, Judged)> {
+    let Ok(Some(file)) = open(&folder.join("events.jsonl")) else { return Vec::new() };
+    BufReader::new(file)
+        .split(b'\n')
+        .map_while(Result::ok)
+        .filter(|line| memchr::memmem::find(line, b"\"judged\":").is_some())
+        .filter_map(|line| {
+            let line: Value = serde_json::from_slice(&line).ok()?;
+            let judged = serde_json::from_value(line.get("judged")?.clone()).ok()?;
+            Some((line["attempt"].as_u64()?, judged))
+        })
+        .collect()
+}
+
+fn judged_of(judgements: &[(u64, Judged)], number: u64, resume: &Value) -> Judged {
+    let found = judgements.iter().find(|(attempt, _)| *attempt == number).map(|(_, judged)| judged.clone());
+    found.unwrap_or_else(|| Judged {
+        resume: resume.as_str().filter(|_| number == 1).map(str::to_owned),
+        ..Judged::default()
+    })
+}
+
+fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Replay, Error> {
+    let provider = provider_of(start)?;
+    let judgements = judgements(folder);
+    let mut read = Attempts::default();
+    for number in 1.. {
+        let path: PathBuf = folder.join("attempts").join(number.to_string());
+        if !path.join("run.json").is_file() {
+            break;
+        }
+        let judged = judged_of(&judgements, number, &start["resume"]);
+        read.add(provider, &path, judged)?;
+    }
+    let schema = match &start["schema"] {
+        Value::Null => None,
+        schema => Some(Schema::compile(schema.clone(), "schema")?),
+    };
+    let unfinished = end.is_none().then(|| Unfinished::of(start));
+    let mut replay = judge(provider, read, schema.as_ref(), unfinished);
+    if let Some(end) = end.filter(|end| end["isJudged"] == false) {
+        replay.fault = fault_of(&end["error"]);
+    }
+    Ok(replay)
+}
+
+/// The fault as it was recorded.
+fn fault_of(error: &Value) -> Option<Fault> {
+    let name = error["code"].as_str()?;
+    let code = ErrorCode::ALL.iter().copied().find(|code| code.as_str() == name)?;
+    let message = error["message"].as_str().unwrap_or_default().to_owned();
+    Some(Fault { code, kind: None, message, is_misshapen: false, reset: None })
+}
+
+/// The last attempt's verdict, with what all of them came to.
+fn judge(
+    provider: Provider,
+    read: Attempts,
+    schema: Option<&Schema>,
+    unfinished: Option<Unfinished>,
+) -> Replay {
+    let Attempts { events, tally, last } = read;
+    let events = events.into_events();
+    let Some(mut last) = last else {
+        let fault = unfinished.map(unfinished_fault);
+        return Replay { events, result: TurnResult::empty(provider), fault };
+    };
+    let mut verdict = verdict(&Evidence {
+        provider,
+        digest: last.transcript.digest(),
+        ending: &last.ending,
+        stop: last.judged.stop,
+        stderr: &last.stderr,
+        resume: last.judged.resume.as_deref(),
+    });
+    let mut structured = None;
+    if let Some(schema) = schema
+        && verdict.fault.as_ref().is_none_or(|fault| fault.is_misshapen)
+    {
+        (structured, verdict.fault) = read_structured(provider, schema, &last, last.transcript.digest());
+    }
+    if let (Some(why), None) = (unfinished, &verdict.fault) {
+        verdict.fault = Some(unfinished_fault(why));
+    }
+    let mut result = TurnResult::of(provider, last.transcript.digest_mut(), &verdict);
+    result.facts.structured = structured.or(result.facts.structured);
+    tally.fill(&mut result.facts);
+    Replay { events, result, fault: verdict.fault }
+}
+
+fn read_structured(
+    provider: Provider,
+    schema: &Schema,
+    last: &Attempt,
+    digest: &Digest,
+) -> (Option<Value>, Option<Fault>) {
+    let candidates = Candidates {
+        given: digest.structured_answer(),
+        file: last.judged.answer.as_deref(),
+        text: digest.final_text(),
+    };
+    match read_answer(schema, &candidates) {
+        Reading::Fits(value) => (Some(value), None),
+        reading => {
+            let name = provider.as_str();
+            let message =
+                format!("the answer of {name} does not fit the schema: {}", reading.problems().join("; "));
+            let code = ErrorCode::AgentSchemaMismatch;
+            (None, Some(Fault { code, kind: None, message, is_misshapen: false, reset: None }))
+        }
+    }
+}
+
+/// The fault of a record without an end: its host is gone, or has not ended it yet.
+fn unfinished_fault(why: Unfinished) -> Fault {
+    let message = match why {
+        Unfinished::Running => "the turn is still running: its record has no end yet",
+        Unfinished::HostGone => {
+            "the host ended before the turn did: this is what was known until then; `resume` continues it"
+        }
+        Unfinished::Elsewhere => {
+            "the record has no end, and its host ran on another machine, boot or container"
+        }
+    };
+    Fault {
+        code: ErrorCode::AgentTruncated,
+        kind: None,
+        message: message.to_owned(),
+        is_misshapen: false,
+        reset: None,
+    }
+}

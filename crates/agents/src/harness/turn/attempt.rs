@@ -1,0 +1,492 @@
+//! One process of a turn: started, read, watched, and gone.
+//!
+//! One `select!` receives all events: an order of the handle, output, room in a slow listener, the clock. The output is read in
+//! the [`output`](super::output); [`Clock`] decides the next step. The attempt is over when the process tree is gone; then the
+//! verdict is made.
+
+use super::Order;
+use super::audience::Audience;
+use super::clock::{Clock, Due, Heard, Sample};
+use super::output::{OutputReader, output};
+use super::preparation::not_found;
+use super::request::{Background, TurnRequest};
+use crate::harness::event::Usage;
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::transcript::Transcript;
+use crate::harness::evidence::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
+use crate::harness::folder::RunFolder;
+use crate::harness::limit::allowance::{Accounts, Allowance};
+use crate::harness::program::launch::Launch;
+use crate::harness::program::package::Program;
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::os::sleep_until;
+use ground::record::RecordSpec;
+use ground::trace::{TURN, debug, trace};
+use process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Bytes of stdout and of stderr that are kept for the result. The events have been read from the output by then.
+const KEPT_OUTPUT_BYTES: usize = 1 << 20;
+
+/// For CLIs that exit before what they printed is read. A user that may not have so much is given 1 MiB.
+const WIDE_PIPE_BYTES: usize = 8 << 20;
+
+/// The end of one attempt.
+pub(crate) struct Attempted {
+    pub transcript: Transcript,
+    pub verdict: Verdict,
+    pub process: Option<RunResult>,
+    /// The process could not be run at all.
+    pub error: Option<Error>,
+    pub is_aborted: bool,
+    /// Usage of the session before this attempt.
+    pub before: Option<Usage>,
+    /// The reason why the attempt was stopped.
+    pub stop: Option<Stop>,
+}
+
+impl Attempted {
+    /// A model answered, or a tool ran.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.transcript.digest().has_worked()
+    }
+}
+
+/// Everything that an attempt needs to run.
+pub(crate) struct Plan<'a> {
+    /// Number of the turn in the log.
+    pub number: u64,
+    pub request: &'a TurnRequest,
+    pub launch: &'a Launch,
+    pub program: &'a Program,
+    pub folder: &'a RunFolder,
+    /// The session that has to be reported.
+    pub resume: Option<&'a str>,
+    pub before: Option<Usage>,
+    /// The folder and bounds of the process record, if one is kept.
+    pub record: Option<RecordSpec>,
+    /// Display name.
+    pub name: String,
+    pub allowance: &'a Allowance,
+}
+
+/// Runs the plan to its end.
+pub(crate) async fn attempt(
+    plan: &Plan<'_>,
+    orders: &mut UnboundedReceiver<Order>,
+    audience: &mut Audience,
+) -> Attempted {
+    let process = process::spawn(spec_of(plan));
+    let (writer, reader) =
+        output(Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before));
+    process.subscribe(Box::new(writer));
+    debug!(target: TURN, id = plan.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
+    let mut watch = Watch {
+        reader,
+        clock: Clock::new(plan.request.agent.limits, Instant::now()),
+        stop: None,
+        is_aborted: false,
+        is_held: false,
+        is_deaf: false,
+        accounts: plan.allowance.open(),
+        left: Vec::new(),
+        last_news: None,
+        plan,
+        process,
+    };
+    for warning in &plan.launch.warnings {
+        watch.reader.heard().transcript.digest_mut().warning(warning);
+    }
+    watch.run(orders, audience).await;
+    let outcome = watch.outcome(orders, audience).await;
+    watch.finish(outcome)
+}
+
+fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
+    let Plan { request, launch, program, folder, .. } = plan;
+    let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
+    spec.cwd = request.agent.cwd.clone();
+    spec.idle_timeout = None;
+    spec.timeout = None;
+    spec.kill_grace = request.agent.kill_grace;
+    spec.containment = request.agent.containment;
+    spec.sandbox.clone_from(&launch.sandbox);
+    spec.max_output_bytes = KEPT_OUTPUT_BYTES;
+    spec.stdout_pipe_bytes = request.agent.provider.descriptor().exits_early.then_some(WIDE_PIPE_BYTES);
+    if let Some(text) = &launch.stdin {
+        spec.input = Input::Bytes(Bytes::from(text.clone()));
+    }
+    spec.environment = request.agent.environment_for(launch, program, folder.scratch());
+    spec.record.clone_from(&plan.record);
+    spec.name = Some(plan.name.clone());
+    spec
+}
+
+struct Watch<'a> {
+    plan: &'a Plan<'a>,
+    process: Process,
+    reader: OutputReader,
+    clock: Clock,
+    stop: Option<Stop>,
+    is_aborted: bool,
+    /// Reading is paused because a listener is slow.
+    is_held: bool,
+    /// The last handle was dropped, so no more orders come.
+    is_deaf: bool,
+    accounts: Accounts,
+    /// Background work that was running when the attempt was stopped. It is noted before the stop signal, because a CLI that is
+    /// told to end reports all of its background work as done.
+    left: Vec<String>,
+    /// State after the last output that was read: whether a tool was open, and whether the turn was over.
+    last_news: Option<(bool, bool)>,
+}
+
+impl Watch<'_> {
+    /// Watches the attempt until both streams have ended.
+    async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) {
+        loop {
+            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            tokio::select! {
+                biased;
+                order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
+                () = audience.room_again(self.is_held) => self.on_room(),
+                has_more = self.reader.news(), if !self.is_held => {
+                    if !has_more {
+                        return;
+                    }
+                    self.on_news(audience);
+                }
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
+                () = sleep_until(deadline) => self.on_clock(audience).await,
+            }
+        }
+    }
+
+    /// Watches the attempt until the process tree is gone.
+    async fn outcome(
+        &mut self,
+        orders: &mut UnboundedReceiver<Order>,
+        audience: &mut Audience,
+    ) -> Arc<Outcome> {
+        let process = self.process.clone();
+        let outcome = process.outcome();
+        tokio::pin!(outcome);
+        loop {
+            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            tokio::select! {
+                biased;
+                order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
+                outcome = &mut outcome => return outcome,
+                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
+                () = sleep_until(deadline) => self.on_clock(audience).await,
+            }
+        }
+    }
+
+    fn on_order(&mut self, order: Option<Order>, audience: &mut Audience) {
+        match order {
+            Some(Order::Listen(sink)) => {
+                audience.listen(sink);
+                self.tell(audience);
+            }
+            Some(Order::Leave) => {
+                audience.leave();
+                self.reader.heard().transcript.digest_mut().set_detail(false);
+                self.on_room();
+            }
+            Some(Order::Abort) => self.on_abort(),
+            None => {
+                self.is_deaf = true;
+                self.on_abort();
+            }
+        }
+    }
+
+    fn on_abort(&mut self) {
+        self.is_aborted = true;
+        self.stop_for(Stop::Aborted);
+    }
+
+    fn on_room(&mut self) {
+        self.hold(false);
+        self.clock.on_held(false, Instant::now());
+    }
+
+    fn hold(&mut self, is_held: bool) {
+        if self.is_held != is_held {
+            self.is_held = is_held;
+            self.reader.hold(is_held);
+        }
+    }
+
+    fn on_news(&mut self, audience: &mut Audience) {
+        let mut heard = self.reader.heard();
+        let progressed = heard.take_progress();
+        if let (Some(session), None) = (&self.plan.launch.session, heard.transcript.digest().session_id()) {
+            // It lives, and goes by the id that it was given; it says so itself only at its end.
+            heard.transcript.digest_mut().session(session);
+        }
+        let digest = heard.transcript.digest();
+        let news = Heard {
+            in_tool: digest.open_tool().is_some() || digest.background().next().is_some(),
+            progressed,
+            ended: self.is_over(digest),
+        };
+        let is_stuck = digest.is_stuck();
+        let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
+        let usage = digest.total_usage();
+        drop(heard);
+        if self.accounts.set(usage) {
+            self.stop_for(Stop::OverBudget);
+        }
+        let Heard { in_tool, progressed, ended } = news;
+        trace!(target: TURN, id = self.plan.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
+        if self.last_news.replace((in_tool, ended)) != Some((in_tool, ended)) {
+            debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
+        }
+        self.clock.on_heard(news, Instant::now());
+        self.check_session();
+        if is_stuck {
+            self.stop_for(Stop::NoProgress);
+        }
+        self.on_due(self.clock_due(), audience);
+        self.tell(audience);
+    }
+
+    /// Whether only the process's own end is waited for.
+    fn is_over(&self, digest: &Digest) -> bool {
+        match self.plan.request.background {
+            Background::Wait => digest.is_settled(),
+            Background::Leave => digest.terminal().is_some(),
+        }
+    }
+
+    /// Lines and model calls without progress.
+    fn idle(&self) -> (u64, u64) {
+        let heard = self.reader.heard();
+        let digest = heard.transcript.digest();
+        (digest.idle_lines(), digest.idle_steps())
+    }
+
+    fn clock_due(&self) -> Due {
+        let (lines, steps) = self.idle();
+        self.clock.due_in_flood(Instant::now(), lines, steps)
+    }
+
+    /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
+    fn check_session(&mut self) {
+        let Some(asked) = self.plan.resume else { return };
+        let provider = self.plan.request.agent.provider;
+        let heard = self.reader.heard();
+        let reported = heard.transcript.digest().session_id();
+        let is_other = reported.is_some_and(|reported| !provider.is_same_session(asked, reported));
+        drop(heard);
+        if is_other {
+            self.stop_for(Stop::OtherSession);
+        }
+    }
+
+    async fn on_clock(&mut self, audience: &mut Audience) {
+        let (lines, steps) = self.idle();
+        let mut due = self.clock.due(Instant::now(), lines, steps);
+        if due == Due::Sample {
+            let usage = self.process.tree_usage().await;
+            self.clock.on_sample(Sample { at: Instant::now(), cpu: usage.cpu, io_bytes: usage.io_bytes });
+            due = self.clock.due(Instant::now(), lines, steps);
+        }
+        self.on_due(due, audience);
+        self.tell(audience);
+    }
+
+    fn on_due(&mut self, due: Due, audience: &mut Audience) {
+        if !matches!(due, Due::Nothing | Due::Sample) {
+            debug!(target: TURN, id = self.plan.number, ?due, "heard the clock");
+        }
+        match due {
+            Due::Nothing | Due::Sample => {}
+            Due::Extend { limit } => {
+                let message = format!(
+                    "silent for {} s, but its processes are busy: waiting for the same time once more",
+                    limit.as_secs_f64()
+                );
+                self.reader.heard().transcript.digest_mut().warning(&message);
+                self.tell(audience);
+            }
+            Due::Idle { limit } => self.stop_for(Stop::Idle {
+                ms: millis(limit),
+                in_tool: self.clock.in_tool(),
+                before_first_byte: !self.clock.has_heard(),
+            }),
+            Due::TimedOut { limit } => self.stop_for(Stop::TimedOut { ms: millis(limit) }),
+            Due::Lingers => self.stop_for(Stop::Lingered),
+            Due::NoProgress => self.stop_for(Stop::NoProgress),
+        }
+    }
+
+    /// The first reason wins.
+    fn stop_for(&mut self, stop: Stop) {
+        if self.stop.is_some() {
+            return;
+        }
+        self.stop = Some(stop);
+        debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
+        self.left = left_behind(self.reader.heard().transcript.digest());
+        // From here on the output is read to its end, even if a listener is slow.
+        self.hold(false);
+        self.process.stop(match stop {
+            Stop::Aborted => StopReason::Aborted,
+            Stop::Idle { .. } => StopReason::Idle,
+            Stop::TimedOut { .. } => StopReason::TimedOut,
+            Stop::Lingered | Stop::NoProgress | Stop::OtherSession | Stop::OverBudget => StopReason::Killed,
+        });
+    }
+
+    fn tell(&mut self, audience: &mut Audience) {
+        let events = self.reader.heard().transcript.take_events();
+        audience.tell(events);
+        self.reader.heard().transcript.digest_mut().set_detail(audience.wants_events());
+        // Once the attempt is being stopped, its output is read to its end, even if a listener is slow.
+        self.hold(self.stop.is_none() && audience.is_full());
+        if self.is_held {
+            self.clock.on_held(true, Instant::now());
+        }
+    }
+
+    fn finish(mut self, outcome: Arc<Outcome>) -> Attempted {
+        let Plan { request, resume, .. } = *self.plan;
+        if let (None, Some(error)) = (&outcome.result, &outcome.error) {
+            return self.not_run(error.clone());
+        }
+        let (mut transcript, stderr) = self.reader.end(request.agent.provider);
+        let stderr = String::from_utf8_lossy(&stderr);
+        let ending = match &outcome.result {
+            Some(RunResult { exit_code: Some(code), .. }) => Ending::Exited(*code),
+            Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
+            _ => Ending::Signalled("an unknown cause".to_owned()),
+        };
+        transcript.read_rest();
+        let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
+        if transcript.digest().terminal().is_some() && !left.is_empty() {
+            let message = format!("still running at the end of the turn, and killed: {}", left.join(", "));
+            transcript.digest_mut().warning(&message);
+        } else if self.stop.is_none()
+            && let Some(message) = strays_of(&outcome)
+        {
+            transcript.digest_mut().warning(&message);
+        }
+        if let Some(message) = changed_of(&outcome) {
+            transcript.digest_mut().warning(&message);
+        }
+        for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
+            transcript.digest_mut().warning(&refusal);
+        }
+        // Usage that came with the last lines counts as well: a turn that used too much has failed, however it ended.
+        if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {
+            self.stop = Some(Stop::OverBudget);
+        }
+        let digest = transcript.digest();
+        if !self.plan.allowance.is_unlimited() && digest.total_usage().is_none() && digest.turns() > 0 {
+            let message = "the CLI reported no usage: no budget counts this attempt";
+            transcript.digest_mut().warning(message);
+        }
+        let verdict = verdict(&Evidence {
+            provider: request.agent.provider,
+            digest: transcript.digest(),
+            ending: &ending,
+            stop: self.stop,
+            stderr: &stderr,
+            resume,
+        });
+        let error = verdict.fault.as_ref().map_or("none", |fault| fault.code.as_str());
+        let (turns, tool_calls) = (transcript.digest().turns(), transcript.digest().tool_calls());
+        let (exit_code, recovered) =
+            (outcome.result.as_ref().and_then(|result| result.exit_code), verdict.recovered);
+        debug!(target: TURN, id = self.plan.number, error, exit_code, recovered, turns, tool_calls, "judged the attempt");
+        let process = outcome.result.clone();
+        Attempted {
+            transcript,
+            verdict,
+            process,
+            error: None,
+            is_aborted: self.is_aborted,
+            before: self.plan.before,
+            stop: self.stop,
+        }
+    }
+
+    fn not_run(self, error: Error) -> Attempted {
+        debug!(target: TURN, id = self.plan.number, error = error.code().as_str(), "could not run the attempt");
+        let request = self.plan.request;
+        let error = match error.code() {
+            ErrorCode::ProcessNotFound => {
+                not_found(&request.agent, &self.plan.program.command).caused_by(error)
+            }
+            ErrorCode::ProcessAborted | ErrorCode::ProcessKilled if self.is_aborted => Error::new(
+                ErrorCode::AgentAborted,
+                format!("the {} turn was aborted", request.agent.provider.as_str()),
+            ),
+            _ => error,
+        };
+        let fault = Fault {
+            code: error.code(),
+            kind: None,
+            message: error.message().to_owned(),
+            is_misshapen: false,
+            reset: None,
+        };
+        Attempted {
+            transcript: self.reader.end(request.agent.provider).0,
+            verdict: Verdict { recovered: false, fault: Some(fault) },
+            process: None,
+            error: Some(error),
+            is_aborted: self.is_aborted,
+            before: self.plan.before,
+            stop: self.stop,
+        }
+    }
+}
+
+/// The work behind its end of turn, or the first few of it.
+fn left_behind(digest: &Digest) -> Vec<String> {
+    digest.background().take(10).map(str::to_owned).collect()
+}
+
+/// Files that run later, outside of the sandbox.
+fn changed_of(outcome: &Outcome) -> Option<String> {
+    let sandbox = outcome.result.as_ref()?.sandbox.as_ref()?;
+    let (restored, left): (Vec<&str>, Vec<&str>) = sandbox
+        .changed
+        .iter()
+        .map(String::as_str)
+        .partition(|path| sandbox.restored.iter().any(|one| one == path));
+    let of_left = (!left.is_empty()).then(|| {
+        let list = left.join(", ");
+        format!("the agent changed files that run later, outside of its sandbox; look at them first: {list}")
+    });
+    let of_restored = (!restored.is_empty()).then(|| {
+        let list = restored.join(", ");
+        format!("the agent changed files that run later, outside of its sandbox; they are again as they were: {list}")
+    });
+    match (of_left, of_restored) {
+        (Some(left), Some(restored)) => Some(format!("{left}; {restored}")),
+        (left, restored) => left.or(restored),
+    }
+}
+
+/// A warning about processes that the CLI left running at its own end without reporting them: a shell's `&`, or a server.
+fn strays_of(outcome: &Outcome) -> Option<String> {
+    match outcome.result.as_ref().map_or(0, |result| result.strays_killed) {
+        0 => None,
+        1 => Some("a process that the agent started was still running at its end, and was killed".to_owned()),
+        many => Some(format!(
+            "{many} processes that the agent started were still running at its end, and were killed"
+        )),
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

@@ -1,0 +1,388 @@
+//! PURE: the limits on an agent's silence and duration. The time is passed in.
+//!
+//! | state                                  | what ends it                                                     |
+//! |----------------------------------------|------------------------------------------------------------------|
+//! | no byte yet                            | `start`                                                          |
+//! | silent, no tool open                   | `idle`, once more as long if the tree is busy                    |
+//! | silent, a tool open                    | `tool_idle`, once more as long if the tree is busy               |
+//! | its end of turn was read               | [`LINGER`] after the last sign of work                           |
+//! | printing without progress              | [`MAX_IDLE_LINES`] lines or [`MAX_IDLE_STEPS`] empty model calls, in no less than [`NO_PROGRESS`] |
+//! | any                                    | `total`                                                          |
+//!
+//! While a slow consumer holds the reading up, silence is not counted.
+
+use ground::error::{Error, ErrorCode};
+use std::time::{Duration, Instant};
+
+/// For an agent that does not end by itself after its end of turn.
+pub const LINGER: Duration = Duration::from_secs(3);
+/// Chatter is no loop before it has gone on for so long.
+pub const NO_PROGRESS: Duration = Duration::from_secs(10);
+pub const MAX_IDLE_LINES: u64 = 1000;
+pub const MAX_IDLE_STEPS: u64 = 30;
+
+/// Time limits of an attempt. `None` switches a limit off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockLimits {
+    /// Longest time until the first byte.
+    pub start: Option<Duration>,
+    /// Longest silence while no tool is open.
+    pub idle: Option<Duration>,
+    /// Longest silence while a tool is open.
+    pub tool_idle: Option<Duration>,
+    /// Longest duration of an attempt.
+    pub total: Option<Duration>,
+}
+
+impl ClockLimits {
+    /// The clock that has run out before the start: a zero is a deadline that has passed, and nothing is begun.
+    pub(crate) fn passed(&self) -> Option<Error> {
+        let zero = Some(Duration::ZERO);
+        let started = "the turn was not started";
+        if self.total == zero {
+            return Some(Error::new(
+                ErrorCode::AgentTimedOut,
+                format!("{started}: the deadline of `timeoutMs` has already passed"),
+            ));
+        }
+        [("startTimeoutMs", self.start), ("idleTimeoutMs", self.idle), ("toolIdleTimeoutMs", self.tool_idle)]
+            .into_iter()
+            .find(|(_, limit)| *limit == zero)
+            .map(|(path, _)| {
+                Error::new(
+                    ErrorCode::AgentIdle,
+                    format!("{started}: the deadline of `{path}` has already passed"),
+                )
+            })
+    }
+}
+
+impl Default for ClockLimits {
+    fn default() -> Self {
+        ClockLimits {
+            start: Some(Duration::from_secs(60)),
+            idle: Some(Duration::from_secs(300)),
+            tool_idle: Some(Duration::from_secs(900)),
+            total: Some(Duration::from_secs(1800)),
+        }
+    }
+}
+
+/// CPU time and I/O of the process tree at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    pub at: Instant,
+    pub cpu: Duration,
+    pub io_bytes: u64,
+}
+
+/// The action that is due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Due {
+    Nothing,
+    /// Measure the process tree, for [`Clock::on_sample`].
+    Sample,
+    /// The silence limit `limit` ran out.
+    Idle {
+        limit: Duration,
+    },
+    /// The silence may last as long again, because the process tree is busy.
+    Extend {
+        limit: Duration,
+    },
+    TimedOut {
+        limit: Duration,
+    },
+    Lingers,
+    NoProgress,
+}
+
+/// One attempt's clocks.
+#[derive(Debug)]
+pub struct Clock {
+    limits: ClockLimits,
+    started: Instant,
+    /// Start of the silence: when the last byte was read, or when reading resumed after a pause.
+    heard: Instant,
+    has_heard: bool,
+    in_tool: bool,
+    progressed: Instant,
+    ended: Option<Instant>,
+    is_held: bool,
+    is_extended: bool,
+    first: Option<Sample>,
+    second: Option<Sample>,
+}
+
+/// The facts about new output that the clocks need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heard {
+    pub in_tool: bool,
+    pub progressed: bool,
+    pub ended: bool,
+}
+
+impl Clock {
+    pub fn new(limits: ClockLimits, now: Instant) -> Self {
+        Clock {
+            limits,
+            started: now,
+            heard: now,
+            has_heard: false,
+            in_tool: false,
+            progressed: now,
+            ended: None,
+            is_held: false,
+            is_extended: false,
+            first: None,
+            second: None,
+        }
+    }
+
+    /// Bytes came.
+    pub fn on_heard(&mut self, heard: Heard, now: Instant) {
+        self.has_heard = true;
+        self.in_tool = heard.in_tool;
+        if heard.progressed {
+            self.progressed = now;
+        }
+        self.ended = match (heard.ended, self.ended) {
+            (false, _) => None,
+            (true, Some(at)) if !heard.progressed => Some(at),
+            (true, _) => Some(now),
+        };
+        self.listen_anew(now);
+    }
+
+    /// A slow consumer has paused the reading, or lets it go on.
+    pub fn on_held(&mut self, is_held: bool, now: Instant) {
+        if self.is_held && !is_held {
+            self.listen_anew(now);
+        }
+        self.is_held = is_held;
+    }
+
+    fn listen_anew(&mut self, now: Instant) {
+        self.heard = now;
+        self.is_extended = false;
+        self.first = None;
+        self.second = None;
+    }
+
+    /// Takes the sample that [`Due::Sample`] asked for.
+    pub fn on_sample(&mut self, sample: Sample) {
+        if self.first.is_none() {
+            self.first = Some(sample);
+        } else {
+            self.second = Some(sample);
+        }
+    }
+
+    pub fn silence(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.heard)
+    }
+
+    pub fn has_heard(&self) -> bool {
+        self.has_heard
+    }
+
+    pub fn in_tool(&self) -> bool {
+        self.in_tool
+    }
+
+    fn silence_limit(&self) -> Option<Duration> {
+        match (self.is_held, self.has_heard, self.in_tool) {
+            (true, _, _) => None,
+            (_, false, _) => self.limits.start,
+            (_, true, true) => self.limits.tool_idle,
+            (_, true, false) => self.limits.idle,
+        }
+    }
+
+    /// Time between the first look at the tree and the end of a silence limit.
+    fn look(limit: Duration) -> Duration {
+        (limit / 4).min(Duration::from_secs(10))
+    }
+
+    /// When [`Clock::due`] is to be asked next.
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+        let total = self.limits.total.and_then(|limit| self.started.checked_add(limit));
+        let linger = self.ended.and_then(|at| at.checked_add(LINGER));
+        let silence = self.silence_limit().filter(|_| self.ended.is_none()).and_then(|limit| {
+            let end = self.heard.checked_add(limit)?;
+            if self.first.is_some() { Some(end) } else { end.checked_sub(Self::look(limit)) }
+        });
+        [total, linger, silence].into_iter().flatten().min().map(|at| at.max(now))
+    }
+
+    /// The action that is due now. `idle_lines` and `idle_steps` count from the last progress.
+    pub fn due(&mut self, now: Instant, idle_lines: u64, idle_steps: u64) -> Due {
+        if self.ended.is_some_and(|at| now.saturating_duration_since(at) >= LINGER) {
+            return Due::Lingers;
+        }
+        if let Some(limit) =
+            self.limits.total.filter(|limit| now.saturating_duration_since(self.started) >= *limit)
+        {
+            return Due::TimedOut { limit };
+        }
+        if self.chatter(now, idle_lines, idle_steps) {
+            return Due::NoProgress;
+        }
+        match self.silence_limit() {
+            Some(limit) if self.ended.is_none() => self.due_of_silence(limit, now),
+            _ => Due::Nothing,
+        }
+    }
+
+    /// The action that is due while bytes come without a pause, so that the timer is never polled.
+    pub fn due_in_flood(&self, now: Instant, idle_lines: u64, idle_steps: u64) -> Due {
+        let total = self.limits.total.filter(|limit| now.saturating_duration_since(self.started) >= *limit);
+        match total {
+            Some(limit) if self.ended.is_none() => Due::TimedOut { limit },
+            _ if self.chatter(now, idle_lines, idle_steps) => Due::NoProgress,
+            _ => Due::Nothing,
+        }
+    }
+
+    /// Whether it prints without progress.
+    fn chatter(&self, now: Instant, idle_lines: u64, idle_steps: u64) -> bool {
+        let is_loop = idle_steps >= MAX_IDLE_STEPS || (idle_lines >= MAX_IDLE_LINES && !self.in_tool);
+        is_loop && self.ended.is_none() && now.saturating_duration_since(self.progressed) >= NO_PROGRESS
+    }
+
+    fn due_of_silence(&mut self, limit: Duration, now: Instant) -> Due {
+        let silence = self.silence(now);
+        if silence + Self::look(limit) < limit {
+            return Due::Nothing;
+        }
+        let Some(first) = self.first else { return Due::Sample };
+        if silence < limit {
+            return Due::Nothing;
+        }
+        if self.is_extended {
+            return Due::Idle { limit };
+        }
+        let Some(second) = self.second else { return Due::Sample };
+        if !is_busy(first, second) {
+            return Due::Idle { limit };
+        }
+        self.heard = now;
+        self.is_extended = true;
+        Due::Extend { limit }
+    }
+}
+
+/// Whether a tree works rather than waits: a tenth of a processor, or as much reading and writing as no idle program does.
+fn is_busy(first: Sample, second: Sample) -> bool {
+    let time = second.at.saturating_duration_since(first.at);
+    let cpu = second.cpu.saturating_sub(first.cpu);
+    cpu >= (time / 10).max(Duration::from_millis(20))
+        || second.io_bytes.saturating_sub(first.io_bytes) >= 1 << 20
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn heard() -> Heard {
+        Heard { progressed: true, ..Heard::default() }
+    }
+
+    fn sample(at: Instant, cpu_ms: u64) -> Sample {
+        Sample { at, cpu: Duration::from_millis(cpu_ms), io_bytes: 0 }
+    }
+
+    #[test]
+    fn each_state_has_its_own_limit() {
+        let start = Instant::now();
+        let cases = [(None, 60), (Some(heard()), 300), (Some(Heard { in_tool: true, ..heard() }), 900)];
+        for (input, seconds) in cases {
+            let mut clock = Clock::new(ClockLimits::default(), start);
+            if let Some(input) = input {
+                clock.on_heard(input, start);
+            }
+            let end = start + SECOND * seconds;
+            assert_eq!(clock.deadline(start), Some(end - SECOND * 10));
+            assert_eq!(clock.due(end - SECOND * 10, 0, 0), Due::Sample);
+            clock.on_sample(sample(end - SECOND * 10, 0));
+            assert_eq!(clock.due(end - SECOND, 0, 0), Due::Nothing);
+            assert_eq!(clock.due(end, 0, 0), Due::Sample);
+            clock.on_sample(sample(end, 500));
+            assert_eq!(clock.due(end, 0, 0), Due::Idle { limit: SECOND * seconds });
+        }
+    }
+
+    #[test]
+    fn a_busy_tree_gets_one_extension_and_output_gives_it_back() {
+        let start = Instant::now();
+        let mut clock = Clock::new(ClockLimits::default(), start);
+        clock.on_heard(heard(), start);
+        clock.on_sample(sample(start + SECOND * 290, 0));
+        clock.on_sample(sample(start + SECOND * 300, 3000));
+        assert_eq!(clock.due(start + SECOND * 300, 0, 0), Due::Extend { limit: SECOND * 300 });
+        assert_eq!(clock.due(start + SECOND * 599, 0, 0), Due::Nothing);
+        assert_eq!(clock.due(start + SECOND * 600, 0, 0), Due::Idle { limit: SECOND * 300 });
+        clock.on_heard(heard(), start + SECOND * 599);
+        assert_eq!(clock.due(start + SECOND * 889, 0, 0), Due::Sample);
+    }
+
+    #[test]
+    fn a_held_reading_is_no_silence() {
+        let start = Instant::now();
+        let mut clock = Clock::new(ClockLimits { total: None, ..ClockLimits::default() }, start);
+        clock.on_held(true, start);
+        assert_eq!(clock.deadline(start), None);
+        assert_eq!(clock.due(start + SECOND * 5000, 0, 0), Due::Nothing);
+        clock.on_held(false, start + SECOND * 5000);
+        assert_eq!(clock.due(start + SECOND * 5001, 0, 0), Due::Nothing);
+    }
+
+    #[test]
+    fn an_agent_that_lingers_after_its_end_of_turn_is_given_a_short_grace() {
+        let start = Instant::now();
+        let mut clock = Clock::new(ClockLimits::default(), start);
+        clock.on_heard(Heard { ended: true, ..heard() }, start);
+        assert_eq!(clock.deadline(start), Some(start + LINGER));
+        // Chatter does not prolong it, work does.
+        clock.on_heard(Heard { ended: true, ..Heard::default() }, start + SECOND);
+        assert_eq!(clock.due(start + LINGER, 0, 0), Due::Lingers);
+        clock.on_heard(Heard { ended: true, ..heard() }, start + SECOND);
+        assert_eq!(clock.due(start + LINGER, 0, 0), Due::Nothing);
+        assert_eq!(clock.due(start + LINGER + SECOND, 0, 0), Due::Lingers);
+    }
+
+    #[test]
+    fn chatter_without_progress_ends_but_a_short_flood_does_not() {
+        let start = Instant::now();
+        let mut clock = Clock::new(ClockLimits::default(), start);
+        clock.on_heard(heard(), start);
+        assert_eq!(clock.due(start + SECOND, 1_000_000, 0), Due::Nothing);
+        assert_eq!(clock.due(start + NO_PROGRESS, MAX_IDLE_LINES, 0), Due::NoProgress);
+        assert_eq!(clock.due(start + NO_PROGRESS, 60, MAX_IDLE_STEPS), Due::NoProgress);
+        clock.on_heard(Heard { in_tool: true, ..Heard::default() }, start + NO_PROGRESS);
+        assert_eq!(clock.due(start + NO_PROGRESS, MAX_IDLE_LINES, 0), Due::Nothing, "a tool may print");
+    }
+
+    #[test]
+    fn a_flood_holds_up_no_clock_that_counts_in_it() {
+        let start = Instant::now();
+        let mut clock = Clock::new(ClockLimits { total: Some(SECOND * 20), ..ClockLimits::default() }, start);
+        clock.on_heard(heard(), start);
+        assert_eq!(clock.due_in_flood(start + SECOND * 19, MAX_IDLE_LINES - 1, 0), Due::Nothing);
+        assert_eq!(clock.due_in_flood(start + SECOND * 19, MAX_IDLE_LINES, 0), Due::NoProgress);
+        assert_eq!(clock.due_in_flood(start + SECOND * 20, 0, 0), Due::TimedOut { limit: SECOND * 20 });
+        clock.on_heard(Heard { ended: true, ..heard() }, start + SECOND * 20);
+        assert_eq!(clock.due_in_flood(start + SECOND * 21, 0, 0), Due::Nothing, "its turn is over");
+    }
+
+    #[test]
+    fn a_clock_that_is_off_never_ends_anything() {
+        let start = Instant::now();
+        let mut clock =
+            Clock::new(ClockLimits { start: None, idle: None, tool_idle: None, total: None }, start);
+        assert_eq!(clock.deadline(start), None);
+        assert_eq!(clock.due(start + SECOND * 1_000_000, 0, 0), Due::Nothing);
+    }
+}

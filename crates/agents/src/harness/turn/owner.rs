@@ -1,0 +1,455 @@
+//! Owner of a turn. It queues the turn, runs it, retries it if that is worth it, and asks again for an answer that fits its
+//! schema.
+//!
+//! [`start`] spawns the owner task and returns a cloneable [`Turn`]. An abort is an order to the owner, which stops the process
+//! and waits until its tree is gone; dropping the last handle is an abort. The outcome is published once, after the run's
+//! folder is removed and the slot is free. The step that follows an attempt is decided in `next`.
+
+use super::attempt::{Attempted, Plan, attempt};
+use super::audience::Audience;
+use super::log::{log_begin, log_end, log_next};
+use super::next::{Ended, Next, Past, next};
+use super::preparation::{Again, prepare, program_of, read_answer_file, run_folder};
+use super::record::{Judged, TurnRecord};
+use super::request::TurnRequest;
+use super::structured::{Candidates, read_answer};
+use super::{Order, Turn, TurnOutcome};
+use crate::harness::clip::tail;
+use crate::harness::event::AgentEvent;
+use crate::harness::evidence::recent::{last_values, reread};
+use crate::harness::evidence::tally::Tally;
+use crate::harness::evidence::verdict::Fault;
+use crate::harness::folder::RunFolder;
+use crate::harness::limit::allowance::Allowance;
+use crate::harness::limit::hold::{from_now, wall_clock};
+use crate::harness::limit::ledger;
+use crate::harness::limit::scheduler::{ConcurrencyLimit, Slot, Waiting};
+use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
+use crate::harness::program::package::Program;
+use crate::harness::replay::TurnResult;
+use ground::error::{Error, ErrorCode};
+use ground::random;
+use ground::trace::{self, TURN, debug};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Starts a turn under these limits and returns at once. Call it within tokio.
+pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
+    let (turn, received, publish) = Turn::run_elsewhere();
+    // The place is taken here and not in the task, so that turns queue in the order of their starts.
+    let place = Waiting::begin(limits.clone());
+    tokio::spawn(async move {
+        let mut owner = Owner::new(request, limits, received);
+        let outcome = owner.run(place).await;
+        publish.send_replace(Some(Arc::new(outcome)));
+        owner.serve_late_listener().await;
+    });
+    turn
+}
+
+struct Owner {
+    /// Number of the turn in the log.
+    number: u64,
+    request: TurnRequest,
+    limits: Vec<ConcurrencyLimit>,
+    account: HeldAccount,
+    orders: UnboundedReceiver<Order>,
+    audience: Audience,
+    started: Instant,
+    queued: Duration,
+    tally: Tally,
+    /// Events of the harness between attempts.
+    retries: Vec<AgentEvent>,
+    last: Option<Attempted>,
+    /// The error is known without a verdict on the last attempt.
+    is_told: bool,
+}
+
+impl Owner {
+    fn new(request: TurnRequest, limits: Vec<ConcurrencyLimit>, orders: UnboundedReceiver<Order>) -> Self {
+        Owner {
+            number: trace::number(),
+            audience: Audience::new(request.has_listener, &request.agent.redact),
+            account: HeldAccount::new(&request.agent, limits.clone(), request.wait_for_reset),
+            request,
+            limits,
+            orders,
+            started: Instant::now(),
+            queued: Duration::ZERO,
+            tally: Tally::default(),
+            retries: Vec::new(),
+            last: None,
+            is_told: true,
+        }
+    }
+
+    async fn run(&mut self, place: Waiting) -> TurnOutcome {
+        log_begin(self.number, &self.request);
+        let ended = match self.allowance() {
+            Ok(allowance) => match self.open_record().await {
+                Ok(()) => self.run_in_turn(place, &allowance).await,
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        if let Some(last) = &mut self.last {
+            last.transcript.digest_mut().set_detail(self.audience.wants_events());
+            last.transcript.digest_mut().close();
+            self.audience.tell(last.transcript.take_events());
+        }
+        self.audience.end();
+        log_end(self.number, self.tally.attempts, ended.as_ref().err());
+        let outcome = self.outcome(ended);
+        self.close_record(outcome).await
+    }
+
+    fn label(&self) -> String {
+        self.audience.redact(&self.request.label())
+    }
+
+    async fn open_record(&mut self) -> Result<(), Error> {
+        let (request, label) = (self.request.clone(), self.label());
+        let record = self.or_abort(TurnRecord::open(&request, &label)).await??;
+        self.audience.keep(record);
+        Ok(())
+    }
+
+    async fn close_record(&mut self, mut outcome: TurnOutcome) -> TurnOutcome {
+        let Some(record) = self.audience.record().take() else { return outcome };
+        let (result, error) = match &mut outcome {
+            TurnOutcome::Succeeded(result) => (Some(result), None),
+            TurnOutcome::Failed { error, partial } => (partial.as_mut(), Some(&*error)),
+        };
+        record.close(result, error, !self.is_told).await;
+        outcome
+    }
+
+    /// Gives the kept events to a listener that comes after the end of the turn.
+    async fn serve_late_listener(mut self) {
+        while self.audience.is_waiting() {
+            match self.orders.recv().await {
+                Some(Order::Listen(sink)) => self.audience.listen(sink),
+                Some(Order::Leave) | None => self.audience.leave(),
+                Some(Order::Abort) => {}
+            }
+        }
+        self.audience.end();
+    }
+
+    /// The turn's budgets, or the error that keeps it from starting.
+    fn allowance(&self) -> Result<Allowance, Error> {
+        self.request.check()?;
+        let allowance = self.request.allowance()?;
+        match self.request.agent.limits.passed() {
+            Some(error) => Err(error),
+            None => allowance.check().map(|()| allowance),
+        }
+    }
+
+    async fn run_in_turn(&mut self, place: Waiting, allowance: &Allowance) -> Result<Option<Value>, Error> {
+        let slot = self.slot(Some(place)).await;
+        self.queued = self.started.elapsed();
+        let slot = slot?;
+        debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
+        let program = program_of(&self.request.agent)?;
+        let folder = run_folder(&self.request.agent).await?;
+        let ended = self.run_attempts(slot, &program, &folder, allowance).await;
+        folder.remove().await;
+        ended
+    }
+
+    /// The right to run, once the account is not at its limit. Who is held back has no place in the queue.
+    async fn slot(&mut self, mut place: Option<Waiting>) -> Result<Slot, Error> {
+        loop {
+            if let Some(until) = self.account.held_until() {
+                place = None;
+                debug!(target: TURN, id = self.number, for_ms = from_now(until).as_millis(), "is held back: its account is at its limit");
+                self.tell_between(waiting(self.request.agent.provider, false, until));
+                self.or_abort(wall_clock(until)).await?;
+                continue;
+            }
+            let waiting = place.take().unwrap_or_else(|| Waiting::begin(self.limits.clone()));
+            let slot = self.or_abort(waiting.end()).await?;
+            // The limit may have been met since.
+            if self.account.held_until().is_none() {
+                return Ok(slot);
+            }
+        }
+    }
+
+    async fn run_attempts(
+        &mut self,
+        mut slot: Slot,
+        program: &Program,
+        folder: &RunFolder,
+        allowance: &Allowance,
+    ) -> Result<Option<Value>, Error> {
+        let mut again = Again::Prompt;
+        // For the end of a limit, since anything was done.
+        let mut waits = 0u32;
+        loop {
+            // Others may have used it up since, and so may the attempt before.
+            allowance.check()?;
+            let launch = prepare(&self.request, folder, &again).await?;
+            let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
+            let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
+            let plan = Plan {
+                number: self.number,
+                request: &self.request,
+                launch: &launch,
+                program,
+                folder,
+                resume: resume.as_deref(),
+                before,
+                record: self
+                    .audience
+                    .record()
+                    .as_mut()
+                    .map(|record| record.next_attempt(self.request.agent.provider)),
+                name: self.label(),
+                allowance,
+            };
+            let mut attempted = attempt(&plan, &mut self.orders, &mut self.audience).await;
+            self.count(&attempted);
+            self.is_told = true;
+            if let Some(error) = attempted.error.take() {
+                self.last = Some(attempted);
+                return Err(error);
+            }
+            let file = read_answer_file(folder).await;
+            let reset = self.reset_of(attempted.verdict.fault.as_ref());
+            if attempted.has_worked() {
+                waits = 0;
+            }
+            let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
+            self.keep_judgement(&attempted, resume, file, &next);
+            log_next(self.number, self.tally.attempts, &next);
+            if !next.counts() {
+                self.tally.uncount();
+            }
+            if matches!(next, Next::Done { .. }) {
+                attempted.verdict.fault = None;
+            }
+            let session = attempted.transcript.digest().session_id().map(str::to_owned);
+            self.last = Some(attempted);
+            match next {
+                Next::Done { structured } => return Ok(structured),
+                Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
+                    return Err(allowance.exceeded());
+                }
+                Next::Anew => {
+                    self.tell_retry("the CLI did not keep its session: the turn starts again".to_owned());
+                    again = Again::Prompt;
+                }
+                Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
+                Next::Misfit { problems } => return Err(self.misfit(&problems)),
+                Next::Retry { delay, reason } => {
+                    let message = format!(
+                        "attempt {} failed ({reason}): the turn is tried again in {} ms",
+                        self.tally.attempts,
+                        delay.as_millis()
+                    );
+                    self.tell_retry(message);
+                    drop(slot);
+                    self.or_abort(tokio::time::sleep(delay)).await?;
+                    slot = self.slot(None).await?;
+                }
+                Next::Wait { wait, .. } => {
+                    let until = reset.map_or_else(|| SystemTime::now() + wait, |limit| limit.after(wait));
+                    self.tell_between(waiting(self.request.agent.provider, true, until));
+                    drop(slot);
+                    self.or_abort(wall_clock(until)).await?;
+                    waits += 1;
+                    again = again.after_limit(session, self.tally.has_worked());
+                    slot = self.slot(None).await?;
+                }
+                Next::Reask { session, problems } => {
+                    let message =
+                        "the answer does not match the schema: asking the agent once more".to_owned();
+                    self.tell_retry(message);
+                    again = Again::Answer { session, problems };
+                }
+            }
+        }
+    }
+
+    /// Writes the evidence of the attempt's verdict to the record, so that a reader can make the verdict again.
+    fn keep_judgement(
+        &mut self,
+        attempted: &Attempted,
+        resume: Option<String>,
+        answer: Option<String>,
+        next: &Next,
+    ) {
+        let retry = match next {
+            Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
+            Next::Wait { .. } => Some("its usage limit is waited out".to_owned()),
+            Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
+            Next::Anew => Some("its session was not kept".to_owned()),
+            Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
+        };
+        // Set until the next attempt is judged. Also set for a budget, because the sum over several attempts is not in one
+        // attempt.
+        let is_budget = matches!(next, Next::Failed(fault) if fault.code == ErrorCode::AgentBudget);
+        self.is_told = retry.is_some() || is_budget;
+        let is_uncounted = !next.counts();
+        if let Some(record) = self.audience.record() {
+            let (stop, before) = (attempted.stop, attempted.before);
+            record.judge(&Judged { stop, resume, before, answer, retry, is_uncounted });
+        }
+    }
+
+    /// The limit that an attempt ran into. Other turns of the account are held back until its end.
+    fn reset_of(&self, fault: Option<&Fault>) -> Option<UsageLimit> {
+        let fault = fault?;
+        let limit = UsageLimit::said(fault.reset.as_ref()?, &self.request.agent)?;
+        self.account.hold(fault.kind, limit);
+        Some(limit)
+    }
+
+    fn count(&mut self, attempted: &Attempted) {
+        let digest = attempted.transcript.digest();
+        self.tally.count(digest);
+        if let (Some(session), Some(counted)) = (digest.session_id(), attempted.transcript.reader().counted())
+        {
+            ledger::note(self.request.agent.provider, session, counted);
+        }
+    }
+
+    fn next(
+        &self,
+        attempted: &Attempted,
+        file: Option<&str>,
+        again: &Again,
+        (reset, waits): (Option<UsageLimit>, u32),
+    ) -> Next {
+        let digest = attempted.transcript.digest();
+        let schema = self.request.schema.as_deref();
+        let candidates = Candidates { given: digest.structured_answer(), file, text: digest.final_text() };
+        let ended = Ended {
+            fault: attempted.verdict.fault.as_ref(),
+            session: digest.session_id(),
+            is_aborted: attempted.is_aborted,
+            reset_in: reset.map(UsageLimit::left),
+            has_worked: attempted.has_worked(),
+            reading: || schema.map(|schema| read_answer(schema, &candidates)),
+        };
+        let past = Past {
+            attempts: self.tally.attempts,
+            tool_calls: self.tally.tool_calls,
+            is_reasked: matches!(again, Again::Answer { .. }),
+            policy: self.request.retry,
+            after_tools: self.request.retry_after_tools,
+            wait_for_reset: self.request.wait_for_reset,
+            may_begin_anew: again.is_of_nothing() && self.request.agent.resume.is_none(),
+            waits,
+            random: random::fraction(),
+        };
+        next(ended, &past)
+    }
+
+    fn error_of(&self, fault: &Fault, limit: Option<UsageLimit>) -> Error {
+        let mut error = Error::new(fault.code, self.audience.redact(&fault.message));
+        if let Some(kind) = fault.kind {
+            error = error.with("kind", kind.as_str());
+        }
+        match limit {
+            Some(limit) => limit.tell(error),
+            None => error,
+        }
+    }
+
+    fn misfit(&self, problems: &[String]) -> Error {
+        let name = self.request.agent.provider.as_str();
+        // They quote the answer, which may hold anything.
+        let problems: Vec<String> = problems.iter().map(|problem| self.audience.redact(problem)).collect();
+        let message = format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
+        Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
+    }
+
+    fn tell_retry(&mut self, message: String) {
+        self.tell_between(AgentEvent::Retry { message, until: None });
+    }
+
+    fn tell_between(&mut self, event: AgentEvent) {
+        if self.audience.wants_events() {
+            self.audience.tell(vec![event.clone()]);
+        }
+        self.retries.push(event);
+    }
+
+    /// Waits for something, and for an abort meanwhile.
+    async fn or_abort<T>(&mut self, wait: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::pin!(wait);
+        loop {
+            tokio::select! {
+                biased;
+                order = self.orders.recv() => match order {
+                    Some(Order::Listen(sink)) => self.audience.listen(sink),
+                    Some(Order::Leave) => self.audience.leave(),
+                    Some(Order::Abort) | None => {
+                        let name = self.request.agent.provider.as_str();
+                        return Err(Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited")));
+                    }
+                },
+                value = &mut wait => return Ok(value),
+            }
+        }
+    }
+
+    fn outcome(&mut self, ended: Result<Option<Value>, Error>) -> TurnOutcome {
+        match ended {
+            Err(error) if error.code() == ErrorCode::InvalidOption => TurnOutcome::refused(error),
+            Err(error) => {
+                let partial = self.result();
+                let error = error.with("events", self.recent_events());
+                let error = match &partial.facts.process {
+                    // The result's own is without secrets already.
+                    Some(process) => error.with("stderr", tail(&process.stderr, 4096)),
+                    None => error,
+                };
+                TurnOutcome::Failed { error, partial: Some(partial) }
+            }
+            Ok(structured) => {
+                let mut result = self.result();
+                if let Some(mut structured) = structured {
+                    self.audience.redact_value(&mut structured);
+                    result.facts.structured = Some(structured);
+                }
+                TurnOutcome::Succeeded(result)
+            }
+        }
+    }
+
+    /// The last events, whether or not somebody listened to them.
+    fn recent_events(&self) -> Vec<Value> {
+        let mut events = self.retries.clone();
+        if let Some((last, process)) =
+            self.last.as_ref().and_then(|last| Some((last, last.process.as_ref()?)))
+        {
+            let warnings = last.transcript.digest().warnings();
+            let provider = self.request.agent.provider;
+            events.extend(reread(provider, last.before, &process.stdout, process.truncated, warnings));
+        }
+        last_values(self.audience.redact_all(events))
+    }
+
+    /// The result so far, without secrets.
+    fn result(&mut self) -> TurnResult {
+        let provider = self.request.agent.provider;
+        let mut result = match &mut self.last {
+            Some(last) => TurnResult::of(provider, last.transcript.digest_mut(), &last.verdict),
+            None => TurnResult::empty(provider),
+        };
+        result.facts.process = self.last.as_ref().and_then(|last| last.process.clone());
+        self.tally.fill(&mut result.facts);
+        result.facts.queued_ms = self.queued.as_secs_f64() * 1e3;
+        result.facts.duration_ms = self.started.elapsed().saturating_sub(self.queued).as_secs_f64() * 1e3;
+        if self.audience.has_secrets() {
+            self.audience.redact_result(&mut result);
+        }
+        result
+    }
+}

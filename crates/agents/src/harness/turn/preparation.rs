@@ -1,0 +1,213 @@
+//! Prepares an attempt: finds its program, and makes its arguments and files. Also reads the answer file that an attempt leaves.
+
+use super::request::TurnRequest;
+use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
+use crate::harness::agent_request::AgentRequest;
+use crate::harness::folder::RunFolder;
+use crate::harness::folder::sandbox::{SandboxPlace, state_of};
+use crate::harness::folder::state_folder::OwnPlace;
+use crate::harness::level::Level;
+use crate::harness::limit::usage_limit::prompt_to_go_on;
+use crate::harness::program::install::locate;
+use crate::harness::program::launch::{Launch, Wanted, path_text};
+use crate::harness::program::package::Program;
+use crate::harness::provider::SessionPolicy;
+use crate::model::Schema;
+use ground::error::{Error, ErrorCode};
+use ground::os::ContainedFolders;
+use process::Protect;
+use std::path::{Path, PathBuf};
+
+/// Longest answer that is read from a file: as long as one that is put together of deltas.
+const MAX_ANSWER_FILE_BYTES: u64 = 16 << 20;
+
+/// The request of an attempt after the turn's first.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Again {
+    /// The same prompt again.
+    #[default]
+    Prompt,
+    /// A corrected answer, asked for in the same session.
+    Answer { session: String, problems: Vec<String> },
+    /// The same work after a usage limit, in its session if there is one. `has_begun`: the agent is asked to continue, not to
+    /// begin.
+    AfterLimit { session: Option<String>, has_begun: bool },
+}
+
+impl Again {
+    /// The session to continue in.
+    pub(super) fn session(&self) -> Option<&str> {
+        match self {
+            Again::Prompt => None,
+            Again::Answer { session, .. } => Some(session),
+            Again::AfterLimit { session, .. } => session.as_deref(),
+        }
+    }
+
+    /// Whether it continues a session that met a limit before any work was done.
+    pub(super) fn is_of_nothing(&self) -> bool {
+        matches!(self, Again::AfterLimit { session: Some(_), has_begun: false })
+    }
+
+    /// The request to make after a usage limit that interrupted this one.
+    pub(super) fn after_limit(self, session: Option<String>, has_begun: bool) -> Again {
+        match self {
+            Again::Answer { .. } => self,
+            Again::Prompt | Again::AfterLimit { .. } => Again::AfterLimit { session, has_begun },
+        }
+    }
+}
+
+/// The program of a request, or `AGENT_NOT_FOUND`.
+pub(super) fn program_of(agent: &AgentRequest) -> Result<Program, Error> {
+    let path = agent.search_path();
+    locate(agent.provider, agent.binary.as_deref(), &path)
+        .ok_or_else(|| not_found(agent, agent.provider.descriptor().program))
+}
+
+pub(super) fn not_found(agent: &AgentRequest, command: &str) -> Error {
+    let install = agent.provider.descriptor().install;
+    let provider = agent.provider.as_str();
+    let message = match &agent.binary {
+        Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
+        None => {
+            format!(
+                "{provider} was not found: there is no program {command} on PATH. Install it with: {install}"
+            )
+        }
+    };
+    Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
+}
+
+/// A folder of the run's own, where the request's environment has such things.
+pub(super) async fn run_folder(agent: &AgentRequest) -> Result<RunFolder, Error> {
+    let (places, contained) = (agent.folder_places(), agent.sandboxed_folders());
+    blocking(move || RunFolder::create(&places, &contained)).await
+}
+
+/// Arguments, environment and files of the next attempt.
+pub(super) async fn prepare(
+    request: &TurnRequest,
+    folder: &RunFolder,
+    again: &Again,
+) -> Result<Launch, Error> {
+    let provider = request.agent.provider.descriptor();
+    let mut wanted = wanted_of(request, folder);
+    wanted.cwd = real_cwd(&request.agent).await?;
+    let state = match &request.agent.sandbox {
+        Some(_) => state_of(request.agent.provider, |name| request.agent.variable(name))?,
+        None => Vec::new(),
+    };
+    if matches!(provider.session, SessionPolicy::Chosen) && request.agent.resume.is_none() {
+        wanted.session_id = Some(ground::random::uuid());
+    }
+    if let Again::AfterLimit { has_begun: true, .. } = again {
+        wanted.prompt = prompt_to_go_on(&wanted.prompt);
+    }
+    let mut files = Vec::new();
+    if let Some(schema) = request.schema.as_deref().map(Schema::source) {
+        let by_flag = (provider.takes_schema)(schema);
+        if by_flag {
+            let file = folder.path().join("schema.json");
+            wanted.schema_file = Some(path_text(&file));
+            wanted.schema = Some(schema.clone());
+            files.push((file, schema.to_string()));
+        }
+        let answer = path_text(&folder.scratch().join(ANSWER_FILE));
+        wanted.prompt = match (again, by_flag) {
+            (Again::Answer { problems, .. }, _) => prompt_with_problems(problems, schema, by_flag),
+            (Again::Prompt | Again::AfterLimit { .. }, true) => wanted.prompt,
+            (Again::Prompt | Again::AfterLimit { .. }, false) => {
+                prompt_with_schema(&wanted.prompt, schema, &answer, request.agent.level)
+            }
+        };
+    }
+    if let Some(session) = again.session() {
+        wanted.resume = Some(session.to_owned());
+    }
+    let mut launch = (provider.launch)(&wanted)?;
+    if request.agent.level != Level::Auto {
+        launch.removed.extend(provider.switches);
+    }
+    let own = match &request.agent.sandbox {
+        Some(_) => OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?,
+        None => None,
+    };
+    if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
+        launch.hold(name, &value);
+    }
+    launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
+    files.extend(launch.files.iter().cloned());
+    let (sandbox, level, home) =
+        (request.agent.sandbox.clone(), request.agent.level, request.agent.variable("HOME"));
+    let (cwd, scratch) = (wanted.cwd.clone(), folder.scratch().to_owned());
+    let (held, restored, contained) = (folder.again(), launch.restored, request.agent.contained());
+    launch.sandbox = blocking(move || {
+        let held = held.map_err(|error| unwritten(&scratch, &error))?;
+        held.clear(ANSWER_FILE);
+        for (path, text) in files {
+            held.write(&path, &text).map_err(|error| unwritten(&path, &error))?;
+        }
+        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+        let place =
+            SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: &scratch, contained: &contained };
+        let Some(sandbox) = sandbox else { return Ok(None) };
+        let mut sandbox = sandbox.prepare(level, state, &place)?;
+        if let Some(own) = own {
+            sandbox.write.extend(own.make(&contained)?);
+        }
+        if sandbox.protect.is_none() && !restored.is_empty() {
+            sandbox.protect = Some(Protect::restoring(restored));
+        }
+        Ok(Some(sandbox))
+    })
+    .await?;
+    Ok(launch)
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Error {
+    let message = format!("{} could not be written: {error}", path.display());
+    Error::new(ErrorCode::ProcessSpawnFailed, message)
+}
+
+/// The working directory with links resolved. A missing folder is not an error here: the start reports it.
+async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
+    let cwd = agent.cwd.clone().unwrap_or_else(|| ".".into());
+    blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
+}
+
+/// The prompt and the options as the provider is asked for them.
+fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
+    let reads = request.agent.provider.descriptor().reads;
+    Wanted {
+        prompt: request.prompt.clone(),
+        model: request.agent.model.clone(),
+        system_prompt: request.agent.system_prompt.clone(),
+        tools: request.tools.clone(),
+        max_turns: request.max_turns,
+        max_budget_usd: request.max_budget_usd,
+        permission: request.agent.level,
+        allow: request.allow.clone(),
+        is_sandboxed: request.agent.sandbox.is_some(),
+        variables: reads.iter().filter_map(|name| Some((*name, request.agent.variable(name)?))).collect(),
+        resume: request.agent.resume.clone(),
+        extra_args: request.extra_args.clone(),
+        folder: folder.path().to_owned(),
+        ..Wanted::default()
+    }
+}
+
+/// The answer that the agent wrote to its file, if that is a regular file within the size limit of an answer.
+pub(super) async fn read_answer_file(folder: &RunFolder) -> Option<String> {
+    let held = folder.again().ok()?;
+    ground::os::blocking(move || held.read(ANSWER_FILE, MAX_ANSWER_FILE_BYTES)).await.ok().flatten()
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let done = ground::os::blocking(work).await;
+    done.unwrap_or_else(|_| {
+        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
+    })
+}

@@ -1,0 +1,193 @@
+//! A turn's own part of its record: the request, the events with their times, the judgement of each attempt, and the end. Each
+//! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
+
+use super::request::TurnRequest;
+use crate::harness::event::{AgentEvent, Usage};
+use crate::harness::evidence::verdict::Stop;
+use crate::harness::json::object::put;
+use crate::harness::provider::Provider;
+use crate::harness::replay::TurnResult;
+use ground::error::Error;
+use ground::os::{Host, blocking};
+use ground::record::{Channel, Place, Record, RecordSpec, epoch_ms, utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+/// Fields of an error that are recorded beside its code and message. Its events and output are in files of their own.
+const FACTS: [&str; 4] = ["kind", "problems", "resetAt", "retryAfterMs"];
+
+/// The evidence of the verdict on an attempt, besides the process's output and end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Judged {
+    pub stop: Option<Stop>,
+    /// The session that had to be reported.
+    pub resume: Option<String>,
+    pub before: Option<Usage>,
+    /// Text that the agent wrote into the answer file.
+    pub answer: Option<String>,
+    /// The reason for another attempt.
+    pub retry: Option<String>,
+    /// The attempt waited for the end of a usage limit, and does not count as an attempt of the turn.
+    pub is_uncounted: bool,
+}
+
+/// A line of `events.jsonl`; `ms` counts from the start of the turn.
+#[derive(Serialize)]
+struct Line<'a> {
+    ms: u64,
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a AgentEvent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged: Option<&'a Judged>,
+}
+
+/// The record of a turn under way.
+pub(crate) struct TurnRecord {
+    record: Record,
+    attempt: u32,
+    attempts: RecordSpec,
+    /// Prompts of a session that failed, other than by an abort.
+    failed_prompts: u32,
+}
+
+impl TurnRecord {
+    /// Makes the folder; `None` when none is wanted.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` where nothing can be written.
+    pub(crate) async fn open(request: &TurnRequest, label: &str) -> Result<Option<TurnRecord>, Error> {
+        let Some(spec) = request.agent.record_spec() else { return Ok(None) };
+        TurnRecord::create(spec, start_of(request, label)).await.map(Some)
+    }
+
+    /// Creates a record whose start file holds `start`. Its secrets and its size limit apply to its attempts as well.
+    pub(crate) async fn create(spec: RecordSpec, start: Map<String, Value>) -> Result<TurnRecord, Error> {
+        let wanted = spec.clone();
+        let made = blocking(move || Record::create(&wanted, start)).await.map_err(|error| {
+            Error::invalid_option("record", format!("the record cannot be written: {error}"))
+        })?;
+        let mut record = made?;
+        record.begin(Instant::now());
+        Ok(TurnRecord { record, attempt: 0, attempts: spec, failed_prompts: 0 })
+    }
+
+    /// A prompt of the session failed; the session may go on.
+    pub(crate) fn count_failed_prompt(&mut self) {
+        self.failed_prompts += 1;
+    }
+
+    /// The record of the next attempt's process.
+    pub(crate) fn next_attempt(&mut self, provider: Provider) -> RecordSpec {
+        self.attempt += 1;
+        let place = Place::Within(self.record.folder(), PathBuf::from(format!("attempts/{}", self.attempt)));
+        let facts = [
+            ("kind", json!("attempt")),
+            ("provider", json!(provider.as_str())),
+            ("attempt", json!(self.attempt)),
+        ];
+        let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        RecordSpec { place, facts, ..self.attempts.clone() }
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.record.path().to_owned()
+    }
+
+    pub(crate) fn tell(&mut self, events: &[AgentEvent]) {
+        let (ms, attempt) = (self.record.ms(), self.attempt);
+        let mut lines = Vec::new();
+        for event in events {
+            write_line(&mut lines, &Line { ms, attempt, event: Some(event), judged: None });
+        }
+        self.record.push(Channel::Events, &lines);
+    }
+
+    pub(crate) fn judge(&mut self, judged: &Judged) {
+        let (ms, attempt) = (self.record.ms(), self.attempt);
+        let mut line = Vec::new();
+        write_line(&mut line, &Line { ms, attempt, event: None, judged: Some(judged) });
+        self.record.push(Channel::Events, &line);
+    }
+
+    /// `is_judged`: the end is the verdict on the last attempt, rather than something that the harness knows without it.
+    /// The result gets the facts of the record.
+    pub(crate) async fn close(
+        self,
+        mut result: Option<&mut TurnResult>,
+        error: Option<&Error>,
+        is_judged: bool,
+    ) {
+        // The process's output is in files of its own.
+        let process = result.as_mut().and_then(|result| result.facts.process.take());
+        let now = epoch_ms(SystemTime::now());
+        let error = error.map(|error| {
+            let mut told = json!({ "code": error.code().as_str(), "message": error.message() });
+            for fact in FACTS {
+                if let Some(value) = error.facts().get(fact) {
+                    told[fact] = value.clone();
+                }
+            }
+            told
+        });
+        let mut end = json!({
+            "endedAt": utc(now),
+            "endedAtMs": now,
+            "ok": error.is_none(),
+            "error": error,
+            "isJudged": is_judged,
+            "result": result,
+        });
+        if self.failed_prompts > 0 {
+            put(&mut end, "failedPrompts", self.failed_prompts);
+        }
+        let facts = self.record.finish(end).await;
+        let Some(result) = result else { return };
+        result.facts.process = process;
+        let problem = facts.problem.as_ref().map(|problem| format!("the record is not whole: {problem}"));
+        result.facts.warnings.extend(problem);
+        result.facts.record = Some(facts);
+    }
+}
+
+fn write_line(lines: &mut Vec<u8>, line: &Line) {
+    // A vector takes all that is written, and an event is made of what JSON can say.
+    let _ = serde_json::to_writer(&mut *lines, line);
+    lines.push(b'\n');
+}
+
+/// The fields at the start of every record of an agent.
+pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
+    let now = epoch_ms(SystemTime::now());
+    let fields = json!({
+        "version": 1,
+        "kind": kind,
+        "name": name,
+        "startedAt": utc(now),
+        "startedAtMs": now,
+        "host": { "pid": std::process::id(), "id": Host::own().to_string() },
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
+    let mut start = common_start("turn", label);
+    let fields = json!({
+        "provider": request.agent.provider.as_str(),
+        "prompt": request.prompt,
+        "model": request.agent.model,
+        "cwd": request.agent.cwd,
+        "schema": request.schema.as_deref().map(crate::model::Schema::source),
+        "resume": request.agent.resume,
+    });
+    if let Value::Object(fields) = fields {
+        start.extend(fields);
+    }
+    start
+}

@@ -1,0 +1,1 @@
+export function errorFiles(): Promise<Record<string, string>>
