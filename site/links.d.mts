@@ -1,0 +1,4 @@
+export function checkSite(
+  folder: string,
+  base?: string,
+): { broken: string[]; files: number; links: number }
