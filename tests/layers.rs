@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// The modules at the root of a crate that another one of the same crate may use. Modules that are not listed may use none.
 const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "random", &["hex"]),
+    ("ground", "redaction", &["error"]),
     ("ground", "retry", &["error"]),
     ("ground", "os", &["lock"]),
     ("ground", "record", &["error", "lock", "random", "redaction", "os"]),

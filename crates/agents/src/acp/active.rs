@@ -1,16 +1,16 @@
 //! PURE: the prompt under way: its state, its account, its clock, and its result.
 
 use super::account::Account;
-use super::agent::Agent;
-use super::agent_log::Logged;
 use super::order::{Driver, Prompt};
 use super::request::PromptRequest;
 use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
+use crate::harness::Provider;
 use crate::harness::TurnRequest;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
+use crate::harness::provider::protocol::Logged;
 use crate::harness::replay::TurnResult;
 use crate::harness::turn::clock::{Clock, ClockLimits, Heard};
 use crate::harness::turn::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
@@ -151,7 +151,7 @@ impl Active {
     }
 
     /// The step that follows this end. `open_tool`: the name of an open tool.
-    pub(crate) fn next(&mut self, agent: &Agent, ending: &Ending, open_tool: Option<&str>) -> Next {
+    pub(crate) fn next(&mut self, agent: Provider, ending: &Ending, open_tool: Option<&str>) -> Next {
         let fault = verdict(&Evidence {
             agent,
             ending,
@@ -241,12 +241,12 @@ impl Active {
     /// The result of the turn, without secrets.
     pub(crate) fn result(
         &mut self,
-        agent: &Agent,
+        agent: Provider,
         session: &str,
         structured: Option<Value>,
         now: Instant,
     ) -> TurnResult {
-        let mut result = TurnResult::empty(agent.provider);
+        let mut result = TurnResult::empty(agent);
         let ears = self.driver.ears();
         let redact = |text: &str| ears.audience.redact(text);
         result.text = redact(&self.account.take_text());
@@ -282,7 +282,8 @@ fn clock(limits: ClockLimits, now: Instant) -> Clock {
     clock
 }
 
-fn misfit(agent: &Agent, problems: Vec<String>) -> Error {
-    let message = format!("the answer of {} does not fit the schema: {}", agent.name(), problems.join("; "));
+fn misfit(agent: Provider, problems: Vec<String>) -> Error {
+    let message =
+        format!("the answer of {} does not fit the schema: {}", agent.as_str(), problems.join("; "));
     Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
 }

@@ -1,6 +1,5 @@
 //! Checks the installed agents that speak the protocol: starts each, asks for its version, and ends it.
 
-use super::agent::Agent;
 use super::opening::enter;
 use super::request::OpenRequest;
 use crate::harness::{Level, Provider};
@@ -73,7 +72,7 @@ async fn examine_one(
         path: None,
         protocol_version: None,
         problem: None,
-        install: Agent::of(provider).install(),
+        install: provider.protocol().install(),
     };
     match enter(&request).await {
         Ok(entered) => {
@@ -88,7 +87,7 @@ async fn examine_one(
             speaker.found = error.code() != ErrorCode::AgentNotFound;
             speaker.problem = Some(match speaker.found {
                 true => error.message().to_owned(),
-                false => format!("{} was not found on PATH", Agent::of(provider).program()),
+                false => format!("{} was not found on PATH", provider.protocol_program()),
             });
         }
     }

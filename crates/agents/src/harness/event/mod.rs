@@ -107,7 +107,16 @@ impl AgentEvent {
             AgentEvent::Prompt { text } => text.len(),
             AgentEvent::Permission { request, .. } => request.to_string().len(),
             AgentEvent::Plan { entries } => entries.to_string().len(),
-            _ => 0,
+            AgentEvent::Session { .. }
+            | AgentEvent::Usage(_)
+            | AgentEvent::Retry { .. }
+            | AgentEvent::Warning { .. }
+            | AgentEvent::Error { .. }
+            | AgentEvent::End { .. }
+            | AgentEvent::Mode { .. }
+            | AgentEvent::Background { .. }
+            | AgentEvent::TurnStart { .. }
+            | AgentEvent::TurnEnd { .. } => 0,
         };
         inner + 64
     }
