@@ -1,10 +1,11 @@
-// `npm run docs`: the documentation as a static site in site/dist, with every link checked. `-- --serve` shows it on a local port.
-// What it needs is installed in site/ alone, from the lock file there.
+// `npm run docs`: the documentation as a static site in site/dist, with every link checked. `-- --serve` shows it on a local port,
+// `-- --browser` tests it in a real browser. What it needs is installed in site/ alone, from the lock file there.
 import { spawn } from 'node:child_process'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkSite } from '../site/links.mjs'
-import { fail, root, step } from './step.mjs'
+import { findBrowser } from './browser.mjs'
+import { bin, fail, root, step } from './step.mjs'
 
 const site = join(root, 'site')
 
@@ -40,6 +41,13 @@ const { broken, files, links } = checkSite(join(site, 'dist'), base)
 for (const link of broken) console.error(link)
 if (broken.length > 0) fail(`${broken.length} links of the site lead nowhere`)
 console.log(`${files} pages, ${links} links: each leads to a page and a heading of the site, or out of it`)
+
+if (process.argv.includes('--browser')) {
+  const { browser, problem } = findBrowser()
+  if (!browser) fail(`the site needs a browser to be tested in: ${problem}`)
+  const env = { ...process.env, SHEEPDOG_BROWSER: browser, SHEEPDOG_DOCS_SITE: '1' }
+  step('the site in a browser', process.execPath, [bin('vitest'), 'run', 'docs-site'], { env })
+}
 
 if (process.argv.includes('--serve'))
   spawn(process.execPath, [vitepress, 'preview', site], { stdio: 'inherit' })

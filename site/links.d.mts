@@ -1,3 +1,4 @@
+export function fileOf(folder: string, path: string): string | undefined
 export function checkSite(
   folder: string,
   base?: string,

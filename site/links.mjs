@@ -6,7 +6,7 @@ const attributes = (html, name) =>
   [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, 'g'))].map(([, value]) => value.replaceAll('&amp;', '&'))
 
 /** The file that a static server answers a path with: `/a` is a.html or a/index.html. */
-function fileOf(folder, path) {
+export function fileOf(folder, path) {
   const candidates = [path, `${path}.html`, posix.join(path, 'index.html')].map((name) => join(folder, name))
   return candidates.find((file) => existsSync(file) && statSync(file).isFile())
 }

@@ -13,6 +13,9 @@ const sidebar = contents().map(({ text, items }) => ({
   items: items.map((item) => ({ text: item.text, link: `/${item.link.replace(/\.md$/, '')}` })),
 }))
 
+const icon =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#3451b2"/><path d="M5 5l4 3-4 3M9 11h3" stroke="#fff" stroke-width="1.6" fill="none"/></svg>'
+
 /** Links that lead out of docs, to an example or the changelog, lead to the repository. */
 function linksOutside(markdown) {
   markdown.core.ruler.push('links-outside', ({ tokens, env }) => {
@@ -28,6 +31,7 @@ function linksOutside(markdown) {
 export default {
   title: 'Sheepdog',
   description: 'Runs coding agents and other programs from Node.js, and leaves no process behind.',
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
   srcDir: 'pages',
   outDir: './dist',
   cleanUrls: true,
