@@ -357,11 +357,10 @@ mod tests {
         use crate::error::ErrorCode;
         let redactor = Redactor::new(["hunter2".into()]);
         let cause = Error::new(ErrorCode::ConnectionLost, "hunter2 was refused");
-        let error =
-            Error::new(ErrorCode::AgentFailed, "no hunter2").with("detail", "hunter2").caused_by(cause);
+        let error = Error::new(ErrorCode::AgentFailed, "no hunter2").with("kind", "hunter2").caused_by(cause);
         let clean = redactor.redact_error(&error);
         assert_eq!(clean.message(), "no [REDACTED]");
-        assert_eq!(clean.facts().get("detail"), Some(&Value::from(REDACTED)));
+        assert_eq!(clean.facts().get("kind"), Some(&Value::from(REDACTED)));
         assert_eq!(clean.cause().map(Error::message), Some("[REDACTED] was refused"));
     }
 

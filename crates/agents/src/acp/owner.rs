@@ -55,7 +55,7 @@ pub(crate) struct Shown {
     pub gone: Option<Error>,
 }
 
-/// What the session holds while it is open.
+/// Resources that are released at the end of the session.
 pub(super) struct Held {
     pub(super) folder: Option<RunFolder>,
     pub(super) claim: Option<Claim>,
@@ -77,7 +77,7 @@ pub(crate) struct Owner {
     pub(super) held: Held,
 }
 
-/// What the owner waits for, besides orders.
+/// Events for the owner that are not orders.
 pub(crate) struct Incoming {
     inbox: Inbox,
     searches: UnboundedReceiver<Search>,

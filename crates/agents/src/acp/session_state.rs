@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// What does not change while the session is open.
+/// Facts that do not change while the session is open.
 pub(super) struct SessionFacts {
     /// Number of the session in the log.
     pub(super) number: u64,
@@ -29,7 +29,7 @@ pub(super) struct SessionFacts {
     pub(super) host: UnboundedSender<HostRequest>,
 }
 
-/// What the session has used, and the limits on it.
+/// Usage of the session, and the limits on it.
 pub(super) struct Spending {
     pub(super) usage: SessionUsage,
     /// The session's budgets; `accounts` holds its usage in them.

@@ -78,6 +78,11 @@ impl AgentRequest {
         }
     }
 
+    /// The depth of this agent among agents that start agents, or `AGENT_DEPTH`.
+    pub(crate) fn depth(&self) -> Result<u64, Error> {
+        depth_below(self.provider, self.variable(depth::VARIABLE).as_deref())
+    }
+
     /// The budgets of this request. `INVALID_OPTION` when an agent with this kind of accounting can't be held to them.
     pub(crate) fn allowance(&self, accounting: Accounting) -> Result<Allowance, Error> {
         Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
@@ -173,7 +178,7 @@ impl AgentRequest {
         changes.extend(given.iter().cloned());
         changes.extend(launch.held.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         changes.push(("TMPDIR".to_owned(), Some(path_text(folder))));
-        if let Ok(depth) = depth_below(self) {
+        if let Ok(depth) = self.depth() {
             changes.push((depth::VARIABLE.to_owned(), Some(depth.to_string())));
         }
         if let Some(folder) = &program.path_before {

@@ -13,7 +13,7 @@ impl Session {
     pub(super) fn advance(&mut self) -> bool {
         let now = Instant::now();
         self.wake = None;
-        if let Presence::Away(since) = self.presence {
+        if let Presence::Away(since) = self.client.presence {
             let until = since + self.service.grace;
             if now >= until {
                 self.on_gone();
@@ -21,10 +21,10 @@ impl Session {
                 self.wake_at(until);
             }
         }
-        let gone = self.presence == Presence::Gone;
+        let gone = self.client.presence == Presence::Gone;
         if !gone && !self.closing {
-            while let Some((id, artifact)) = self.artifacts.ask() {
-                self.outbox.push_tagged(reply::upload_request(UploadRequest {
+            while let Some((id, artifact)) = self.files.artifacts.ask() {
+                self.client.outbox.push_tagged(reply::upload_request(UploadRequest {
                     filename: artifact.filename,
                     filepath: artifact.filepath,
                     upload_id: Some(id),
@@ -34,7 +34,7 @@ impl Session {
             }
         }
         self.advance_request(now, gone);
-        let idle = self.running.is_none() && self.uploads.is_empty();
+        let idle = self.requests.running.is_none() && self.files.uploads.is_empty();
         if gone || self.closing {
             return idle;
         }
@@ -43,16 +43,16 @@ impl Session {
     }
 
     pub(super) fn advance_request(&mut self, now: Instant, gone: bool) {
-        let unanswered = self.artifacts.unanswered();
-        let sweeps_done = self.sweeps_done;
+        let unanswered = self.files.artifacts.unanswered();
+        let sweeps_done = self.files.sweeps_done;
         // When the session ends, its drain waits for the files, so the terminal message need not.
         let hurried = gone || self.closing || self.ending.is_some();
-        let Some(running) = &mut self.running else { return };
+        let Some(running) = &mut self.requests.running else { return };
         let mut wake = None;
         if let Some(due) = running.next_heartbeat {
             if now >= due {
                 let elapsed = u64::try_from((now - running.started).as_millis()).unwrap_or(u64::MAX);
-                self.outbox.push_for(&running.ticket, reply::heartbeat(elapsed));
+                self.client.outbox.push_for(&running.ticket, reply::heartbeat(elapsed));
                 running.next_heartbeat = self.service.heartbeat_interval.map(|interval| now + interval);
             }
             wake = running.next_heartbeat;
@@ -68,8 +68,8 @@ impl Session {
                 }
                 None => {
                     let ticket = running.ticket.clone();
-                    self.running = None;
-                    self.outbox.finish(&ticket, deciding.terminal);
+                    self.requests.running = None;
+                    self.client.outbox.finish(&ticket, deciding.terminal);
                     wake = None;
                 }
             }
@@ -80,7 +80,9 @@ impl Session {
     }
 
     pub(super) fn advance_ending(&mut self, now: Instant) {
-        if self.running.is_none() && self.ending.as_ref().is_some_and(|ending| ending.sweep.is_none()) {
+        if self.requests.running.is_none()
+            && self.ending.as_ref().is_some_and(|ending| ending.sweep.is_none())
+        {
             let sweep = self.look();
             if let Some(ending) = &mut self.ending {
                 ending.sweep = Some(sweep);
@@ -91,26 +93,28 @@ impl Session {
             return;
         }
         let pending = Outstanding {
-            requests: usize::from(self.running.is_some()),
-            looking: ending.sweep.is_none_or(|sweep| self.sweeps_done < sweep),
-            written: self.written.len(),
-            unanswered: self.artifacts.unanswered(),
-            uploading: self.artifacts.uploading(),
+            requests: usize::from(self.requests.running.is_some()),
+            looking: ending.sweep.is_none_or(|sweep| self.files.sweeps_done < sweep),
+            written: self.files.written.len(),
+            unanswered: self.files.artifacts.unanswered(),
+            uploading: self.files.artifacts.uploading(),
         };
         let budget = self.service.drain_timeout;
         match next_step(budget, now - ending.since, ending.taken_open_files, pending) {
             EndStep::Wait(until) => {
                 let until = ending.since + until;
                 self.wake_at(until);
-                if !self.written.is_empty() {
-                    if now >= self.last_sweep + LOOK_AGAIN && self.sweeps_started == self.sweeps_done {
+                if !self.files.written.is_empty() {
+                    if now >= self.files.last_sweep + LOOK_AGAIN
+                        && self.files.sweeps_started == self.files.sweeps_done
+                    {
                         self.look();
                     }
-                    self.wake_at(self.last_sweep + LOOK_AGAIN);
+                    self.wake_at(self.files.last_sweep + LOOK_AGAIN);
                 }
             }
             EndStep::TakeOpenFiles => {
-                for file in std::mem::take(&mut self.written) {
+                for file in std::mem::take(&mut self.files.written) {
                     self.take(&file, Some("the file was still open for writing"));
                 }
                 if let Some(ending) = &mut self.ending {
@@ -120,13 +124,16 @@ impl Session {
                 self.wake_at(now);
             }
             EndStep::Confirm => {
-                if let Some(running) = self.running.take() {
+                if let Some(running) = self.requests.running.take() {
                     // The request did not stop in time. Its terminal message is still sent before the confirm.
-                    self.outbox.finish(&running.ticket, reply::error(CANCELLED, Map::new()));
+                    self.client.outbox.finish(&running.ticket, reply::error(CANCELLED, Map::new()));
                 }
-                let still_written: Vec<String> = self.written.iter().map(|file| self.path_of(file)).collect();
-                let undelivered = self.artifacts.undelivered(still_written);
-                self.outbox.push(reply::end_session_confirm(self.artifacts.delivered(), &undelivered));
+                let still_written: Vec<String> =
+                    self.files.written.iter().map(|file| self.path_of(file)).collect();
+                let undelivered = self.files.artifacts.undelivered(still_written);
+                self.client
+                    .outbox
+                    .push(reply::end_session_confirm(self.files.artifacts.delivered(), &undelivered));
                 if let Some(ending) = &mut self.ending {
                     ending.confirmed = Some(now);
                 }
@@ -137,8 +144,8 @@ impl Session {
     /// After the confirm: whether the client has it, as far as the server can know. Closes the socket then.
     pub(super) fn is_said(&mut self, now: Instant) -> bool {
         let Some(confirmed) = self.ending.as_ref().and_then(|ending| ending.confirmed) else { return false };
-        let waits_for_client = self.id.is_some() && !self.outbox.is_empty();
-        let linger = match self.presence {
+        let waits_for_client = self.client.id.is_some() && !self.client.outbox.is_empty();
+        let linger = match self.client.presence {
             Presence::Connected(_) => confirmed + CONFIRM_LINGER,
             _ => confirmed + self.service.grace,
         };
@@ -146,7 +153,7 @@ impl Session {
             self.wake_at(linger);
             return false;
         }
-        self.outbox.close();
+        self.client.outbox.close();
         true
     }
 

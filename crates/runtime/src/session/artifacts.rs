@@ -15,31 +15,31 @@ impl Session {
     pub(super) fn new_roots(&mut self, dirs: ArtifactDirs) -> Vec<NewRoot> {
         let mut new_roots = Vec::new();
         for directory in dirs.dirs {
-            if !self.root_names.insert(directory.clone()) {
+            if !self.files.root_names.insert(directory.clone()) {
                 continue;
             }
             new_roots.push(NewRoot {
-                number: self.roots.len(),
+                number: self.files.roots.len(),
                 directory: directory.clone(),
                 ignore: dirs.ignore.clone(),
             });
-            self.roots.push(Some(directory));
+            self.files.roots.push(Some(directory));
         }
-        if !new_roots.is_empty() && self.watch.is_none() {
-            self.watch = Some(TreeWatch::start(WatchSpec::default()));
+        if !new_roots.is_empty() && self.files.watch.is_none() {
+            self.files.watch = Some(TreeWatch::start(WatchSpec::default()));
         }
         new_roots
     }
 
     pub(super) fn on_found(&mut self, file: FoundFile) {
-        self.written.retain(|written| written.path != file.path);
+        self.files.written.retain(|written| written.path != file.path);
         self.take(&file, None);
     }
 
     pub(super) fn take(&mut self, file: &FoundFile, warning: Option<&str>) {
-        let Some(Some(root)) = self.roots.get(file.root) else { return };
+        let Some(Some(root)) = self.files.roots.get(file.root) else { return };
         let Some(filename) = file.relative.file_name() else { return };
-        self.artifacts.found(Artifact {
+        self.files.artifacts.found(Artifact {
             filename: filename.to_string_lossy().into_owned(),
             filepath: Path::new(root).join(&file.relative).to_string_lossy().into_owned(),
             path: file.path.clone(),
@@ -50,45 +50,45 @@ impl Session {
 
     /// Starts a sweep of all directories and returns its number.
     pub(super) fn look(&mut self) -> u64 {
-        let Some((watch, _)) = &self.watch else { return self.sweeps_done };
-        let (watch, events) = (watch.clone(), self.event_sender.clone());
-        self.sweeps_started += 1;
-        self.last_sweep = Instant::now();
+        let Some((watch, _)) = &self.files.watch else { return self.files.sweeps_done };
+        let (watch, events) = (watch.clone(), self.files.swept.clone());
+        self.files.sweeps_started += 1;
+        self.files.last_sweep = Instant::now();
         tokio::spawn(async move {
             // The sweep of a watch that has ended is empty.
             let sweep = watch.sweep().await.unwrap_or_default();
             let _ = events.send(SessionEvent::Swept(sweep)).await;
         });
-        self.sweeps_started
+        self.files.sweeps_started
     }
 
     pub(super) fn on_swept(&mut self, sweep: Sweep) {
-        self.sweeps_done += 1;
+        self.files.sweeps_done += 1;
         // Files that were reported before the sweep are older than its result, so they are taken first.
-        while let Some(file) = self.watch.as_mut().and_then(|(_, found)| found.try_recv().ok()) {
+        while let Some(file) = self.files.watch.as_mut().and_then(|(_, found)| found.try_recv().ok()) {
             self.take(&file, None);
         }
         sweep.finished.iter().for_each(|file| self.take(file, None));
         let taken = self.ending.as_ref().is_some_and(|ending| ending.taken_open_files);
-        self.written = if taken { Vec::new() } else { sweep.writing };
+        self.files.written = if taken { Vec::new() } else { sweep.writing };
     }
 
     pub(super) fn note_progress(&mut self) {
-        if let Some(deciding) = self.running.as_mut().and_then(|running| running.deciding.as_mut()) {
+        if let Some(deciding) = self.requests.running.as_mut().and_then(|running| running.deciding.as_mut()) {
             deciding.last_progress = Instant::now();
         }
     }
 
     pub(super) fn on_uploaded(&mut self, id: u64, outcome: Result<Uploaded, UploadFailure>) {
-        if let Some(result) = self.artifacts.uploaded(id, outcome)
-            && self.capabilities.has(Capability::ArtifactUploadResult)
+        if let Some(result) = self.files.artifacts.uploaded(id, outcome)
+            && self.client.capabilities.has(Capability::ArtifactUploadResult)
         {
-            self.outbox.push_tagged(reply::upload_result(result));
+            self.client.outbox.push_tagged(reply::upload_result(result));
         }
     }
 
     pub(super) fn path_of(&self, file: &FoundFile) -> String {
-        let root = self.roots.get(file.root).and_then(Option::as_deref).unwrap_or_default();
+        let root = self.files.roots.get(file.root).and_then(Option::as_deref).unwrap_or_default();
         Path::new(root).join(&file.relative).to_string_lossy().into_owned()
     }
 }

@@ -112,21 +112,31 @@ struct Ending {
     confirmed: Option<Instant>,
 }
 
-pub struct Session {
-    service: Arc<Service>,
+/// The client, as its last socket left it.
+struct ClientState {
+    /// Set when the client may come back.
+    id: Option<String>,
     /// The capabilities in the hello of the last socket.
     capabilities: Capabilities,
-    id: Option<String>,
     outbox: Arc<Outbox>,
     inbound: Sequence<Result<ClientMessage, Malformed>>,
     presence: Presence,
-    /// The agent's session, if one is kept.
-    kept: KeptSession,
     /// Whether a socket has sent hello before.
     greeted: bool,
-    secrets: SessionSecrets,
+}
+
+/// The request that runs, and what requests leave for the next one.
+struct Requests {
     running: Option<Running>,
-    requests_begun: u64,
+    begun: u64,
+    /// The agent's session, if one is kept.
+    kept: KeptSession,
+    secrets: SessionSecrets,
+    decided: mpsc::Sender<Decided>,
+}
+
+/// The files of the session.
+struct Files {
     roots: Vec<Option<String>>,
     /// The watched directories, by the names that the client uses.
     root_names: HashSet<String>,
@@ -137,14 +147,21 @@ pub struct Session {
     sweeps_started: u64,
     sweeps_done: u64,
     last_sweep: Instant,
+    /// Takes the results of sweeps.
+    swept: mpsc::Sender<SessionEvent>,
     uploads: JoinSet<(u64, Result<Uploaded, UploadFailure>)>,
     upload_slots: Arc<Semaphore>,
+}
+
+pub struct Session {
+    service: Arc<Service>,
+    client: ClientState,
+    requests: Requests,
+    files: Files,
     ending: Option<Ending>,
     closing: bool,
     events: mpsc::Receiver<SessionEvent>,
-    event_sender: mpsc::Sender<SessionEvent>,
     decided: mpsc::Receiver<Decided>,
-    decided_sender: mpsc::Sender<Decided>,
     wake: Option<Instant>,
 }
 
@@ -161,32 +178,38 @@ impl Session {
         let now = Instant::now();
         let session = Session {
             service,
-            capabilities: Capabilities::default(),
-            id,
-            outbox,
-            inbound: Sequence::default(),
-            presence: Presence::Away(now),
-            kept: KeptSession::default(),
-            greeted: false,
-            secrets: SessionSecrets::default(),
-            running: None,
-            requests_begun: 0,
-            roots: Vec::new(),
-            root_names: HashSet::new(),
-            watch: None,
-            artifacts: ArtifactBook::default(),
-            written: Vec::new(),
-            sweeps_started: 0,
-            sweeps_done: 0,
-            last_sweep: now,
-            uploads: JoinSet::new(),
-            upload_slots: Arc::new(Semaphore::new(PARALLEL_UPLOADS)),
+            client: ClientState {
+                id,
+                capabilities: Capabilities::default(),
+                outbox,
+                inbound: Sequence::default(),
+                presence: Presence::Away(now),
+                greeted: false,
+            },
+            requests: Requests {
+                running: None,
+                begun: 0,
+                kept: KeptSession::default(),
+                secrets: SessionSecrets::default(),
+                decided: decided_sender,
+            },
+            files: Files {
+                roots: Vec::new(),
+                root_names: HashSet::new(),
+                watch: None,
+                artifacts: ArtifactBook::default(),
+                written: Vec::new(),
+                sweeps_started: 0,
+                sweeps_done: 0,
+                last_sweep: now,
+                swept: event_sender,
+                uploads: JoinSet::new(),
+                upload_slots: Arc::new(Semaphore::new(PARALLEL_UPLOADS)),
+            },
             ending: None,
             closing: false,
             events,
-            event_sender,
             decided,
-            decided_sender,
             wake: None,
         };
         (session, handle)
@@ -206,8 +229,8 @@ impl Session {
                     None => break,
                 },
                 Some(decided) = self.decided.recv() => self.on_decided(decided),
-                Some(file) = next_found(&mut self.watch) => self.on_found(file),
-                Some(Ok((id, outcome))) = self.uploads.join_next(), if !self.uploads.is_empty() => {
+                Some(file) = next_found(&mut self.files.watch) => self.on_found(file),
+                Some(Ok((id, outcome))) = self.files.uploads.join_next(), if !self.files.uploads.is_empty() => {
                     self.on_uploaded(id, outcome);
                 }
                 Ok(()) = closing.changed() => {
@@ -220,16 +243,16 @@ impl Session {
             }
         }
         self.cancel(CancelReason::Disconnected);
-        self.outbox.close();
+        self.client.outbox.close();
         // The server waits for this task, so that no agent outlives its client.
-        self.kept.close().await;
+        self.requests.kept.close().await;
     }
 
     fn on_event(&mut self, event: SessionEvent) {
         match event {
             SessionEvent::Open { reply } => {
-                if let Some(socket) = self.outbox.open_socket(0) {
-                    self.presence = Presence::Connected(socket);
+                if let Some(socket) = self.client.outbox.open_socket(0) {
+                    self.client.presence = Presence::Connected(socket);
                     // Sending fails when the connection ended before this. Its own event reports that.
                     let _ = reply.send(socket);
                 }
@@ -242,14 +265,14 @@ impl Session {
     }
 
     fn on_hello(&mut self, hello: &Hello, reply: oneshot::Sender<Attached>) {
-        let socket = self.outbox.open_socket(hello.received);
+        let socket = self.client.outbox.open_socket(hello.received);
         if let Some(socket) = socket {
-            self.presence = Presence::Connected(socket);
+            self.client.presence = Presence::Connected(socket);
         }
-        let id = self.id.clone().unwrap_or_default();
-        let resumed = socket.is_some() && self.greeted;
-        self.greeted = true;
-        self.capabilities = hello.capabilities;
+        let id = self.client.id.clone().unwrap_or_default();
+        let resumed = socket.is_some() && self.client.greeted;
+        self.client.greeted = true;
+        self.client.capabilities = hello.capabilities;
         let hello = self.hello(&id, resumed);
         // Sending fails when the connection ended before this. Its own event reports that.
         let _ = reply.send(Attached { socket, hello });
@@ -257,20 +280,20 @@ impl Session {
 
     fn hello(&self, id: &str, resumed: bool) -> Body {
         let grace_ms = u64::try_from(self.service.grace.as_millis()).unwrap_or(u64::MAX);
-        reply::hello(id, resumed, self.inbound.received(), grace_ms)
+        reply::hello(id, resumed, self.client.inbound.received(), grace_ms)
     }
 
     fn on_frame(&mut self, socket: u64, frame: Result<ClientFrame, Malformed>) {
-        if self.presence != Presence::Connected(socket) {
+        if self.client.presence != Presence::Connected(socket) {
             return;
         }
         let (seq, message, bytes) = match frame {
             Ok(frame) => {
                 if let Some(ack) = frame.ack {
-                    self.outbox.acknowledged(ack);
+                    self.client.outbox.acknowledged(ack);
                 }
                 if let ClientMessage::Acknowledge(acknowledge) = frame.message {
-                    self.outbox.acknowledged(acknowledge.ack);
+                    self.client.outbox.acknowledged(acknowledge.ack);
                     return;
                 }
                 (frame.seq, Ok(frame.message), frame.bytes)
@@ -281,18 +304,18 @@ impl Session {
             }
         };
         // Without hello the sequence numbers have no meaning.
-        let (Some(seq), Some(_)) = (seq, &self.id) else { return self.on_message(message) };
-        match self.inbound.arrive(seq, message, bytes) {
+        let (Some(seq), Some(_)) = (seq, &self.client.id) else { return self.on_message(message) };
+        match self.client.inbound.arrive(seq, message, bytes) {
             Arrival::Due(messages) => {
                 messages.into_iter().for_each(|message| self.on_message(message));
-                self.outbox.acknowledge(self.inbound.received());
+                self.client.outbox.acknowledge(self.client.inbound.received());
             }
-            Arrival::Duplicate => self.outbox.acknowledge(self.inbound.received()),
+            Arrival::Duplicate => self.client.outbox.acknowledge(self.client.inbound.received()),
             Arrival::Early => {}
             // Only a new socket can bring the missing frame.
             Arrival::Lost => {
-                self.outbox.abandon_socket();
-                self.presence = Presence::Away(Instant::now());
+                self.client.outbox.abandon_socket();
+                self.client.presence = Presence::Away(Instant::now());
             }
         }
     }
@@ -310,9 +333,9 @@ impl Session {
             }
             Ok(ClientMessage::UploadResponse(response)) => {
                 self.note_progress();
-                if let Ok(due) = self.artifacts.answer(response) {
-                    let (http, slots) = (self.service.upload_http.clone(), self.upload_slots.clone());
-                    self.uploads.spawn(async move {
+                if let Ok(due) = self.files.artifacts.answer(response) {
+                    let (http, slots) = (self.service.upload_http.clone(), self.files.upload_slots.clone());
+                    self.files.uploads.spawn(async move {
                         // The semaphore is never closed.
                         let _slot = slots.acquire().await;
                         let outcome = upload(&http, &due).await;
@@ -322,14 +345,14 @@ impl Session {
             }
             Ok(ClientMessage::UploadDecline(decline)) => {
                 self.note_progress();
-                self.artifacts.decline(&decline);
+                self.files.artifacts.decline(&decline);
             }
             Ok(ClientMessage::Cancel) => self.cancel(CancelReason::Cancelled),
             Ok(ClientMessage::EndSession) => self.on_end_session(),
             // A late hello can't begin to resume, but the peer still gets the server's capabilities. A repeated hello is ignored.
-            Ok(ClientMessage::Hello(hello)) if self.id.is_none() => {
-                self.capabilities = hello.capabilities;
-                self.outbox.push(self.hello("", false));
+            Ok(ClientMessage::Hello(hello)) if self.client.id.is_none() => {
+                self.client.capabilities = hello.capabilities;
+                self.client.outbox.push(self.hello("", false));
             }
             Ok(ClientMessage::Hello(_)) => {}
             Ok(ClientMessage::Acknowledge(_) | ClientMessage::Unknown) => {}
@@ -342,54 +365,55 @@ impl Session {
         if let Some(id) = request_id {
             metadata.insert("request_id".to_owned(), id.into());
         }
-        self.outbox.push(reply::error(&self.secrets.redactor().redact(problem), metadata));
+        self.client.outbox.push(reply::error(&self.requests.secrets.redactor().redact(problem), metadata));
     }
 
     fn on_request(&mut self, request_id: Option<String>, dirs: ArtifactDirs, kind: RequestKind) {
         if self.ending.is_some() || self.closing {
             return self.refuse("The session is ending: no request is taken any more.", request_id);
         }
-        self.requests_begun += 1;
+        self.requests.begun += 1;
         let id: Arc<str> = match &request_id {
             Some(id) => id.as_str().into(),
-            None => format!("request-{}", self.requests_begun).into(),
+            None => format!("request-{}", self.requests.begun).into(),
         };
-        if self.running.is_some() {
+        if self.requests.running.is_some() {
             return self.refuse("Received request while another is in flight!", request_id);
         }
         // The secrets are learned before the request runs, and only from a request that runs.
         let learned = match &kind {
-            RequestKind::Invocation(invocation) => self.secrets.learn_invocation(invocation),
-            RequestKind::CommandExecution(execution) => self.secrets.learn_execution(execution),
+            RequestKind::Invocation(invocation) => self.requests.secrets.learn_invocation(invocation),
+            RequestKind::CommandExecution(execution) => self.requests.secrets.learn_execution(execution),
         };
         if let Err(problem) = learned {
             return self.refuse(&problem, request_id);
         }
-        let Some(ticket) = self.outbox.begin(id) else {
+        let Some(ticket) = self.client.outbox.begin(id) else {
             return self.refuse("Received request while another is in flight!", request_id);
         };
         let new_roots = self.new_roots(dirs);
         let (cancel, cancelled) = watch::channel(None);
         let context = RequestContext {
-            outbox: self.outbox.clone(),
+            outbox: self.client.outbox.clone(),
             ticket: ticket.clone(),
             cancel: CancelSignal(cancelled),
-            redactor: self.secrets.redactor(),
+            redactor: self.requests.secrets.redactor(),
             http: self.service.http.clone(),
             handler: self.service.handler.clone(),
-            decided: self.decided_sender.clone(),
-            kept: self.kept.clone(),
+            decided: self.requests.decided.clone(),
+            kept: self.requests.kept.clone(),
             new_roots,
-            watch: self.watch.as_ref().map(|(watch, _)| watch.clone()),
+            watch: self.files.watch.as_ref().map(|(watch, _)| watch.clone()),
         };
         let now = Instant::now();
         let next_heartbeat = self.service.heartbeat_interval.map(|interval| now + interval);
-        self.running = Some(Running { ticket, cancel, started: now, next_heartbeat, deciding: None });
+        self.requests.running =
+            Some(Running { ticket, cancel, started: now, next_heartbeat, deciding: None });
         tokio::spawn(run_request(context, kind));
     }
 
     fn cancel(&mut self, reason: CancelReason) {
-        if let Some(running) = &self.running {
+        if let Some(running) = &self.requests.running {
             running.cancel.send_if_modified(|current| {
                 let first = current.is_none();
                 if first {
@@ -401,12 +425,15 @@ impl Session {
     }
 
     fn on_decided(&mut self, decided: Decided) {
-        let failed = decided.failed_root.and_then(|number| self.roots.get_mut(number));
+        let failed = decided.failed_root.and_then(|number| self.files.roots.get_mut(number));
         if let Some(name) = failed.and_then(Option::take) {
-            self.root_names.remove(&name);
+            self.files.root_names.remove(&name);
         }
-        let is_current =
-            self.running.as_ref().is_some_and(|running| running.ticket.number == decided.ticket.number);
+        let is_current = self
+            .requests
+            .running
+            .as_ref()
+            .is_some_and(|running| running.ticket.number == decided.ticket.number);
         if !is_current {
             return;
         }
@@ -414,7 +441,7 @@ impl Session {
         self.cancel(CancelReason::Answered);
         let sweep = self.look();
         let now = Instant::now();
-        if let Some(running) = &mut self.running {
+        if let Some(running) = &mut self.requests.running {
             running.deciding =
                 Some(Deciding { terminal: decided.terminal, since: now, last_progress: now, sweep });
         }
@@ -429,19 +456,19 @@ impl Session {
     }
 
     fn on_closed(&mut self, socket: u64, deliberate: bool) {
-        if self.presence != Presence::Connected(socket) {
+        if self.client.presence != Presence::Connected(socket) {
             return;
         }
-        if deliberate || self.id.is_none() {
+        if deliberate || self.client.id.is_none() {
             self.on_gone();
         } else {
-            self.presence = Presence::Away(Instant::now());
+            self.client.presence = Presence::Away(Instant::now());
         }
     }
 
     fn on_gone(&mut self) {
-        self.presence = Presence::Gone;
-        self.outbox.close();
+        self.client.presence = Presence::Gone;
+        self.client.outbox.close();
         self.cancel(CancelReason::Disconnected);
     }
 

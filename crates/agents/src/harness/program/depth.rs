@@ -1,7 +1,7 @@
 //! The depth of agents that start agents: `SHEEPDOG_DEPTH` in an agent's environment. Without a limit an agent that is told to
 //! delegate could start agents without end.
 
-use crate::harness::agent_request::AgentRequest;
+use crate::harness::provider::Provider;
 use ground::error::{Error, ErrorCode};
 use ground::os::{lineage_of, variables_of};
 use std::sync::OnceLock;
@@ -11,16 +11,16 @@ pub(crate) const VARIABLE: &str = "SHEEPDOG_DEPTH";
 /// Depth of the deepest agent. A host that no agent started is at depth 0.
 const DEEPEST: u64 = 3;
 
-/// The depth of an agent that this host starts, or `AGENT_DEPTH`.
-pub(crate) fn depth_below(agent: &AgentRequest) -> Result<u64, Error> {
-    let given = agent.variable(VARIABLE).and_then(|text| text.parse().ok());
+/// The depth of an agent that this host starts, or `AGENT_DEPTH`. `given`: the variable in the agent's own environment.
+pub(crate) fn depth_below(provider: Provider, given: Option<&str>) -> Result<u64, Error> {
+    let given = given.and_then(|text| text.parse().ok());
     let depth = inherited().max(given.unwrap_or(0)) + 1;
     if depth <= DEEPEST {
         return Ok(depth);
     }
     let message = format!(
         "{} was not started: it would be the agent of an agent of an agent, at depth {depth}, and {DEEPEST} is the limit ({VARIABLE})",
-        agent.provider.as_str()
+        provider.as_str()
     );
     Err(Error::new(ErrorCode::AgentDepth, message).with("depth", depth).with("maxDepth", DEEPEST))
 }
@@ -46,7 +46,7 @@ fn depth_in(environment: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::provider::Provider;
+    use crate::harness::agent_request::AgentRequest;
     use ground::os::ProcessTable;
     use std::process::{Command, Stdio};
 
@@ -58,9 +58,9 @@ mod tests {
 
     #[test]
     fn counts_agents_that_start_agents_and_refuses_the_fourth() {
-        assert_eq!(depth_below(&agent_at("0")).unwrap(), 1);
-        assert_eq!(depth_below(&agent_at("2")).unwrap(), 3);
-        let error = depth_below(&agent_at("3")).unwrap_err();
+        assert_eq!(agent_at("0").depth().unwrap(), 1);
+        assert_eq!(agent_at("2").depth().unwrap(), 3);
+        let error = agent_at("3").depth().unwrap_err();
         assert_eq!(error.code(), ErrorCode::AgentDepth);
         assert_eq!(error.facts()["depth"], 4);
     }
