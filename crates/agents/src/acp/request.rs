@@ -2,6 +2,7 @@
 
 use super::agent::Agent;
 use super::permission::{Policy, Rule};
+pub use crate::harness::McpServer;
 use crate::harness::level::allow;
 use crate::harness::limit::allowance::Allowance;
 use crate::harness::turn::clock::ClockLimits;
@@ -60,13 +61,6 @@ impl OpenRequest {
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
         self.agent.allowance(Agent::of(self.agent.provider).accounting)
     }
-}
-
-/// A server of tools that the agent is given.
-#[derive(Clone, Debug, PartialEq)]
-pub enum McpServer {
-    Http { name: String, url: String, headers: Vec<(String, String)> },
-    Program { name: String, command: String, args: Vec<String>, env: Vec<(String, String)> },
 }
 
 impl McpServer {
