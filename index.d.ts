@@ -815,6 +815,8 @@ interface SandboxOptions {
          * Least version of Landlock. With an older one the promise rejects with SANDBOX_UNAVAILABLE and nothing is
          * started. Version 6 (Linux 6.12) limits signals and abstract sockets. `sandboxSupport()` returns the
          * version of this machine.
+         *
+         * @default any version
          */
         landlock?: number | undefined
       }
@@ -991,6 +993,8 @@ interface RunOptions {
   /**
    * `"inherit"`: the program uses the stdin, stdout and stderr of this process. Nothing is read or
    * kept, and the idle clock is off.
+   *
+   * @default pipes, which this package reads
    */
   stdio?: 'inherit' | undefined
   /**
@@ -1484,6 +1488,30 @@ interface TokenUsage {
   cachedInputTokens: number
 }
 
+/**
+ * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
+ * starts.
+ */
+type McpServer =
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** HTTP address of the server. */
+      url: string
+      /** HTTP headers of each request, for example a token. */
+      headers?: Record<string, string> | undefined
+    }
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
+      command: string
+      /** Arguments of the program. */
+      args?: string[] | undefined
+      /** Environment variables of the program. */
+      env?: Record<string, string> | undefined
+    }
+
 /** Price of a model's tokens, in US dollars for a million tokens. */
 interface Prices {
   /** Price of a million input tokens. */
@@ -1746,6 +1774,23 @@ interface TurnOptions extends Pick<
         waitForResetMs?: number | undefined
       }
     | undefined
+  /**
+   * Files with images that belong to the prompt: paths relative to `cwd`. Only codex takes images in a turn.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI takes no images, or for what is no file.
+   */
+  images?: string[] | undefined
+  /**
+   * MCP servers whose tools the agent may use, beside those of its own configuration. Only claude-code
+   * and codex take them in a turn. Names consist of letters, digits, "-" and "_".
+   *
+   * The agent starts the servers. `permission` does not limit what they do; a `sandbox` does.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI takes no servers.
+   */
+  mcpServers?: McpServer[] | undefined
   /**
    * Arguments that are passed to the CLI after those of this package and before the prompt. They may
    * raise the permission level.
@@ -3042,29 +3087,6 @@ declare const BuiltInTools: {
   ]
 }
 
-/**
- * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
- * starts.
- */
-type McpServer =
-  | {
-      /** Name of the server, as the agent shows it. */
-      name: string
-      /** HTTP address of the server. */
-      url: string
-      /** HTTP headers of each request, for example a token. */
-      headers?: Record<string, string> | undefined
-    }
-  | {
-      /** Name of the server, as the agent shows it. */
-      name: string
-      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
-      command: string
-      /** Arguments of the program. */
-      args?: string[] | undefined
-      /** Environment variables of the program. */
-      env?: Record<string, string> | undefined
-    }
 /** Options of a session. The options of the harness are the defaults. */
 interface OpenOptions extends Pick<
   TurnOptions,
@@ -7430,11 +7452,23 @@ interface FleetStatus {
 interface PruneOptions {
   /** Jobs that ended at least this many milliseconds ago. */
   olderThanMs: number
-  /** Only jobs in these states. Default: every state in which a job is over. */
+  /**
+   * Only jobs in these states.
+   *
+   * @default every state in which a job is over
+   */
   state?: JobState | JobState[] | undefined
-  /** Only jobs of this queue. Default: all queues. */
+  /**
+   * Only jobs of this queue.
+   *
+   * @default all queues
+   */
   queue?: string | undefined
-  /** Count what would be removed, and remove nothing. Default: false. */
+  /**
+   * Count what would be removed, and remove nothing.
+   *
+   * @default false
+   */
   dryRun?: boolean | undefined
 }
 /** Numbers of what `fleet.prune()` removed. */

@@ -1,4 +1,5 @@
 // An editor shows the doc comments of index.d.ts: everything that is exported has one, and it reads as plain English.
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from '@typescript/typescript6'
 import { beforeAll, expect, it } from 'vitest'
@@ -9,6 +10,8 @@ interface Documented {
   comment: string
   tags: string[]
   isOptional: boolean
+  /** Type of an option, as it is written. */
+  type: string
 }
 
 const file = join(__dirname, '..', 'index.d.ts')
@@ -25,6 +28,7 @@ beforeAll(() => {
       comment: ts.displayPartsToString(symbol.getDocumentationComment(checker)),
       tags: symbol.getJsDocTags(checker).map((tag) => tag.name),
       isOptional: (symbol.flags & ts.SymbolFlags.Optional) !== 0,
+      type: typeOf(symbol),
     })
   }
   const addMembers = (owner: string, members: readonly ts.Node[]) => {
@@ -51,6 +55,18 @@ beforeAll(() => {
   }
 })
 
+function typeOf({ valueDeclaration }: ts.Symbol): string {
+  return valueDeclaration && ts.isPropertySignature(valueDeclaration)
+    ? (valueDeclaration.type?.getText() ?? '')
+    : ''
+}
+
+/** Whether an option is a switch, a number or one of some words, and nothing else. */
+function isPlain(type: string): boolean {
+  const alternatives = type.split('|').map((part) => part.trim())
+  return alternatives.some((part) => /^(boolean|number|'.*')$/.test(part)) && alternatives.length < 9
+}
+
 /** The fields of an object type, also where a value may be something else instead. */
 function fieldsOf(type: ts.TypeNode): readonly ts.Node[] {
   if (ts.isTypeLiteralNode(type)) return type.members
@@ -72,6 +88,29 @@ it('every optional time of an option says its default', () => {
   expect(times.map(({ name }) => name)).toContain('TurnOptions.retry.waitForResetMs')
   const silent = times.filter(({ tags }) => !tags.includes('default'))
   expect(silent.map(({ name }) => name)).toEqual([])
+})
+
+it('every option with a plain value says its default, but for those of the Copilot SDK', () => {
+  const copilot = readFileSync(join(__dirname, '..', 'entries', 'copilot.d.ts'), 'utf8')
+  const isOurs = (name: string) =>
+    /^\w+(Options|Policy)\./.test(name) && !copilot.includes(` ${name.split('.')[0]},`)
+  const plain = documented.filter(({ name, isOptional, type }) => isOptional && isOurs(name) && isPlain(type))
+  expect(plain.map(({ name }) => name)).toEqual(
+    expect.arrayContaining([
+      'RunOptions.echo',
+      'ExpectOptions.timeoutMs',
+      'RunOptions.pty.columns',
+      'PruneOptions.dryRun',
+    ]),
+  )
+  expect(plain.filter(({ tags }) => !tags.includes('default')).map(({ name }) => name)).toEqual([])
+})
+
+it('no default stands in the text of a comment, where editors do not look for it', () => {
+  const hidden = documented.filter(
+    ({ name, comment }) => /Options\./.test(name) && /\bDefault: /.test(comment),
+  )
+  expect(hidden.map(({ name }) => name)).toEqual([])
 })
 
 it('every option that can end what runs says which error that is', () => {

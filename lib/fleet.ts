@@ -127,11 +127,23 @@ export interface FleetStatus {
 export interface PruneOptions {
   /** Jobs that ended at least this many milliseconds ago. */
   olderThanMs: number
-  /** Only jobs in these states. Default: every state in which a job is over. */
+  /**
+   * Only jobs in these states.
+   *
+   * @default every state in which a job is over
+   */
   state?: JobState | JobState[]
-  /** Only jobs of this queue. Default: all queues. */
+  /**
+   * Only jobs of this queue.
+   *
+   * @default all queues
+   */
   queue?: string
-  /** Count what would be removed, and remove nothing. Default: false. */
+  /**
+   * Count what would be removed, and remove nothing.
+   *
+   * @default false
+   */
   dryRun?: boolean
 }
 

@@ -17,7 +17,8 @@ export type {
   Rule,
   ToolKind,
 } from './harness/session/permission'
-export type { McpServer, OpenOptions, PromptOptions } from './harness/session/request'
+export type { McpServer } from './harness/mcp_server'
+export type { OpenOptions, PromptOptions } from './harness/session/request'
 export {
   run,
   spawn,

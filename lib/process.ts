@@ -12,9 +12,9 @@ import { RunningProcess, type Started } from './process/running_process'
 import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
 
+export { inheritance } from './process/environment'
 export {
   absolute,
-  inheritance,
   processOptionChecks,
   recordFolder,
   type RunInput,

@@ -48,6 +48,8 @@ export interface SandboxOptions {
      * Least version of Landlock. With an older one the promise rejects with SANDBOX_UNAVAILABLE and nothing is
      * started. Version 6 (Linux 6.12) limits signals and abstract sockets. `sandboxSupport()` returns the
      * version of this machine.
+     *
+     * @default any version
      */
     landlock?: number
   }

@@ -5,6 +5,7 @@ import { native } from '../native'
 import { check, checkOptions, show, suggestion } from '../option'
 import { absolute, inheritance, processOptionChecks, recordFolder, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
+import { checkServers, serverSpecs, type McpServer } from './mcp_server'
 import { isSchemaLike, schemaOf } from '../schema'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
 import type { ConcurrencyLimit } from '../limit'
@@ -214,6 +215,23 @@ export interface TurnOptions extends Pick<
     waitForResetMs?: number
   }
   /**
+   * Files with images that belong to the prompt: paths relative to `cwd`. Only codex takes images in a turn.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI takes no images, or for what is no file.
+   */
+  images?: string[]
+  /**
+   * MCP servers whose tools the agent may use, beside those of its own configuration. Only claude-code
+   * and codex take them in a turn. Names consist of letters, digits, "-" and "_".
+   *
+   * The agent starts the servers. `permission` does not limit what they do; a `sandbox` does.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI takes no servers.
+   */
+  mcpServers?: McpServer[]
+  /**
    * Arguments that are passed to the CLI after those of this package and before the prompt. They may
    * raise the permission level.
    *
@@ -311,6 +329,8 @@ const turnChecks = {
     schemaText(value as object)
   },
   retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
+  images: check.names,
+  mcpServers: checkServers,
   extraArgs: check.strings,
   record,
   maxRecordBytes,
@@ -418,7 +438,8 @@ export function agentSpec(options: AgentOptions): AgentSpec {
 }
 
 export function toSpec(prompt: string, options: HarnessOptions, hasListener: boolean): TurnSpec {
-  const { schema, tools, maxTurns, maxBudgetUsd, allow, background, retry, extraArgs } = options
+  const { schema, tools, maxTurns, maxBudgetUsd, allow, background, retry, images, mcpServers, extraArgs } =
+    options
   return {
     agent: agentSpec(options),
     prompt,
@@ -429,6 +450,8 @@ export function toSpec(prompt: string, options: HarnessOptions, hasListener: boo
     background,
     schema: schema && schemaText(schema),
     retry,
+    images,
+    servers: mcpServers && serverSpecs(mcpServers),
     extraArgs,
     hasListener,
   }

@@ -5,12 +5,11 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { types } from 'node:util'
-import { isMainThread } from 'node:worker_threads'
 import { invalidOption } from '../error'
 import { checkLimit, type ConcurrencyLimit } from '../limit'
 import { check, checkOptions, show } from '../option'
 import { checkSandbox, type SandboxOptions } from '../sandbox'
-import { warnOnce } from '../warning'
+import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { sourceOf, type Source } from './input'
 
 /**
@@ -125,6 +124,8 @@ export interface RunOptions {
   /**
    * `"inherit"`: the program uses the stdin, stdout and stderr of this process. Nothing is read or
    * kept, and the idle clock is off.
+   *
+   * @default pipes, which this package reads
    */
   stdio?: 'inherit'
   /**
@@ -478,29 +479,4 @@ export function absolute(cwd: string | URL | undefined): string | undefined {
     // The host's own folder was deleted: the program inherits it as it is.
     return cwd
   }
-}
-
-const ownEnvironment = process.env
-
-/**
- * A worker thread, and a host that replaced `process.env`, have an environment that only JavaScript knows; the main thread's is
- * read natively, which costs a tenth.
- */
-export function inheritance(inheritEnv: boolean | string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
-  if (inheritEnv === false) return { inherited: [] }
-  if (isMainThread && process.env === ownEnvironment)
-    return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
-  const names = inheritEnv === true ? Object.keys(process.env) : inheritEnv
-  return { inherited: names.map((name) => ({ name, value: process.env[name] })) }
-}
-
-function idleTimeoutFromEnvironment(): number | undefined {
-  for (const name of ['SHEEPDOG_IDLE_SECONDS', 'AGENTFIELD_HARNESS_IDLE_SECONDS']) {
-    const text = process.env[name]?.trim()
-    // Number('') is 0, which would mean off: an empty value counts as absent.
-    // In the environment, where nobody subtracts, less than 0 is off as 0 is.
-    if (text && !Number.isNaN(Number(text))) return Math.max(Number(text), 0) * 1000
-    if (text) warnOnce(`${name}=${text} is not a number of seconds and is ignored`)
-  }
-  return undefined
 }

@@ -370,7 +370,7 @@ impl From<RuleSpec> for Rule {
     }
 }
 
-fn to_server(server: McpServerSpec) -> McpServer {
+pub(super) fn to_server(server: McpServerSpec) -> McpServer {
     let pairs = |pairs: Vec<PairSpec>| pairs.into_iter().map(|pair| (pair.name, pair.value)).collect();
     match server.url {
         Some(url) => McpServer::Http { name: server.name, url, headers: pairs(server.headers) },

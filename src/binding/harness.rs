@@ -1,5 +1,6 @@
 //! The types and functions that the harness passes to and from JavaScript. Names and order match lib/harness.ts.
 
+use super::acp::{McpServerSpec, to_server};
 use super::agent::{AgentSpec, to_agent};
 use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
@@ -40,6 +41,8 @@ pub struct TurnSpec {
     /// A JSON Schema as JSON text.
     pub schema: Option<String>,
     pub retry: Option<TurnRetrySpec>,
+    pub images: Option<Vec<String>>,
+    pub servers: Option<Vec<McpServerSpec>>,
     pub extra_args: Option<Vec<String>>,
     /// Whether the events may get a listener.
     pub has_listener: bool,
@@ -398,6 +401,8 @@ pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
         }
         request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
     }
+    request.images = spec.images.unwrap_or_default().into_iter().map(Into::into).collect();
+    request.mcp_servers = spec.servers.unwrap_or_default().into_iter().map(to_server).collect();
     request.extra_args = spec.extra_args.unwrap_or_default();
     request.has_listener = spec.has_listener;
     Ok(request)

@@ -3,35 +3,12 @@ import { toJsonSchema, type Tool } from '../../copilot/tool'
 import { native } from '../../native'
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'
+import { checkServers, type McpServer } from '../mcp_server'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, retryChecks, schemaText } from '../request'
 import { check, checkOptions, show } from '../../option'
 import { processOptionChecks } from '../../process'
 import type { Answer, PermissionRequest, Policy } from './permission'
-
-/**
- * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
- * starts.
- */
-export type McpServer =
-  | {
-      /** Name of the server, as the agent shows it. */
-      name: string
-      /** HTTP address of the server. */
-      url: string
-      /** HTTP headers of each request, for example a token. */
-      headers?: Record<string, string>
-    }
-  | {
-      /** Name of the server, as the agent shows it. */
-      name: string
-      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
-      command: string
-      /** Arguments of the program. */
-      args?: string[]
-      /** Environment variables of the program. */
-      env?: Record<string, string>
-    }
 
 /** Options of a session. The options of the harness are the defaults. */
 export interface OpenOptions extends Pick<
@@ -158,20 +135,6 @@ function rules(path: string, value: unknown): void {
   })
 }
 
-function pairs(path: string, value: unknown): void {
-  check.record(path, value)
-  for (const [name, text] of Object.entries(value as object)) check.string(`${path}.${name}`, text)
-}
-
-const serverChecks = {
-  name: check.name,
-  url: check.name,
-  headers: pairs,
-  command: check.name,
-  args: check.strings,
-  env: pairs,
-}
-
 const { record, maxRecordBytes, name } = processOptionChecks
 
 const openChecks = {
@@ -199,18 +162,7 @@ const openChecks = {
       names.add(name!)
     })
   },
-  mcpServers(path: string, value: unknown) {
-    array(path, value).forEach((server, index) => {
-      const at = `${path}[${index}]`
-      check.object(at, server)
-      checkOptions(server, serverChecks, at)
-      const { name, url, command } = server as { name?: string; url?: string; command?: string }
-      if (name === undefined) throw invalidOption(`${at}.name`, 'is missing')
-      if ((url === undefined) === (command === undefined)) {
-        throw invalidOption(at, 'expected either url or command')
-      }
-    })
-  },
+  mcpServers: checkServers,
   settleMs: check.duration,
   retry: (path: string, value: unknown) =>
     checkOptions(value, { waitForResetMs: retryChecks.waitForResetMs }, path),

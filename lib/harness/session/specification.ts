@@ -1,4 +1,5 @@
 // Options of a session, in the form that the core takes.
+import { serverSpecs } from '../mcp_server'
 import { agentSpec, type HarnessOptions, type ProviderName } from '../request'
 import type { OpenOptions } from './request'
 import type { ToolServer } from './tool_server'
@@ -9,7 +10,7 @@ const sharedNames = [
   ...(['model', 'systemPrompt', 'redact', 'record', 'maxRecordBytes', 'name'] as const),
   ...(['startTimeoutMs', 'idleTimeoutMs', 'toolIdleTimeoutMs', 'timeoutMs'] as const),
   ...(['maxTokens', 'maxCostUsd', 'prices', 'budget', 'permission', 'allow', 'sandbox'] as const),
-  'retry',
+  ...(['retry', 'mcpServers'] as const),
 ] satisfies (keyof HarnessOptions & keyof OpenOptions)[]
 
 /** The options of a session: its own, and for the rest those of its harness. */
@@ -34,14 +35,7 @@ function given<T extends object>(options: T | undefined): T {
 /** The specification that crosses to the core; the options are checked. */
 export function openSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
   const { policy, allow, mcpServers = [], onPermission, permissionTimeoutMs, settleMs, retry } = options
-  const pairs = (record: Record<string, string> = {}) =>
-    Object.entries(record).map(([name, value]) => ({ name, value }))
-  const servers = mcpServers.map((server) => ({
-    name: server.name,
-    ...('url' in server
-      ? { url: server.url, headers: pairs(server.headers), args: [], env: [] }
-      : { command: server.command, args: server.args ?? [], env: pairs(server.env), headers: [] }),
-  }))
+  const servers = serverSpecs(mcpServers)
   const asks = onPermission !== undefined || policy !== undefined
   return {
     agent: agentSpec({

@@ -1,6 +1,7 @@
 //! PURE: the requests of a session and of its prompts.
 
 use super::permission::{Policy, Rule};
+pub use crate::harness::McpServer;
 use crate::harness::level::allow;
 use crate::harness::limit::allowance::Allowance;
 use crate::harness::turn::clock::ClockLimits;
@@ -59,13 +60,6 @@ impl OpenRequest {
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
         self.agent.allowance(self.agent.provider.protocol().accounting)
     }
-}
-
-/// A server of tools that the agent is given.
-#[derive(Clone, Debug, PartialEq)]
-pub enum McpServer {
-    Http { name: String, url: String, headers: Vec<(String, String)> },
-    Program { name: String, command: String, args: Vec<String>, env: Vec<(String, String)> },
 }
 
 impl McpServer {

@@ -1,6 +1,7 @@
 //! PURE: the request to start a CLI for one turn, and the launch that a provider makes of it.
 
 use crate::harness::level::Level;
+use crate::harness::mcp_server::McpServer;
 use process::Sandbox;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ pub struct Wanted {
     pub resume: Option<String>,
     /// An id for a new session, for the CLI that tells its own only at the end.
     pub session_id: Option<String>,
+    /// Absolute paths of images that belong to the prompt.
+    pub images: Vec<String>,
+    pub mcp_servers: Vec<McpServer>,
     pub extra_args: Vec<String>,
     /// A folder of the run's own.
     pub folder: PathBuf,

@@ -13,6 +13,7 @@ use crate::harness::evidence::failure::{Words, no_exit_code};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::mcp_server::configuration;
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::travel::files::{Project, SessionFiles, plain};
 use ground::error::Error;
@@ -52,6 +53,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
     takes_schema,
+    takes_images: false,
+    takes_servers: true,
     session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &[
@@ -139,6 +142,21 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     Ok(())
 }
 
+/// By a file, because values of servers may be secret and others can read arguments. At "edit" nothing would ask for the tools of
+/// the servers, which the caller has chosen.
+fn give_servers(wanted: &Wanted, launch: &mut Launch) {
+    if wanted.mcp_servers.is_empty() {
+        return;
+    }
+    let file = launch.file("mcp-servers.json", &configuration(&wanted.mcp_servers));
+    launch.args([format!("--mcp-config={file}")]);
+    if matches!(wanted.permission, Level::Edit | Level::Ask) {
+        for server in &wanted.mcp_servers {
+            launch.args([format!("--allowedTools=mcp__{}", server.name())]);
+        }
+    }
+}
+
 /// `claude -p ... -- PROMPT`; a long prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
@@ -165,6 +183,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(session) = &wanted.resume {
         launch.args(["--resume", session]);
     }
+    give_servers(wanted, &mut launch);
     launch.extra_args();
     launch.prompt_last(&[]);
     launch.set("DISABLE_AUTOUPDATER", "1");

@@ -5,7 +5,7 @@
 
 use super::message::text_of;
 use super::protocol::Protocol;
-use super::{Descriptor, Reader, SessionPolicy};
+use super::{Descriptor, Reader, SessionPolicy, codex_servers};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, no_exit_code};
@@ -64,6 +64,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |before| Box::new(Codex::new(before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
+    takes_images: true,
+    takes_servers: true,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
@@ -338,6 +340,14 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(schema) = &wanted.schema_file {
         launch.args(["--output-schema", schema]);
     }
+    for image in &wanted.images {
+        if image.contains(',') {
+            let problem = format!("codex cannot take a path with a comma: {image}");
+            return Err(Error::invalid_option("images", problem));
+        }
+        launch.args([&format!("--image={image}")]);
+    }
+    codex_servers::add(&wanted.mcp_servers, &mut launch)?;
     launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
     launch.extra_args();
     if let Some(session) = &wanted.resume {

@@ -41,6 +41,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Copilot::default()),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
+    takes_images: false,
+    takes_servers: false,
     session: SessionPolicy::Chosen,
     accounting: Accounting::Nothing,
     account: &[

@@ -40,6 +40,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Gemini),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
+    takes_images: false,
+    takes_servers: false,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &[

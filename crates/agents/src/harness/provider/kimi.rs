@@ -38,6 +38,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Kimi),
     behind_launcher: None,
     takes_schema: no_schema,
+    takes_images: false,
+    takes_servers: false,
     session: SessionPolicy::Told,
     accounting: Accounting::Nothing,
     account: &["KIMI_CODE_HOME", "KIMI_API_KEY", "KIMI_MODEL_API_KEY", "KIMI_CODE_OAUTH_KEY"],

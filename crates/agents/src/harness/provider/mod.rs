@@ -10,6 +10,7 @@
 
 mod claude_code;
 mod codex;
+mod codex_servers;
 mod copilot_cli;
 mod gemini;
 mod kimi;
@@ -111,6 +112,10 @@ pub struct Descriptor {
     pub behind_launcher: Option<fn(&Path) -> Option<Program>>,
     /// Whether it takes this schema by a flag of its own.
     pub takes_schema: fn(&Value) -> bool,
+    /// Whether a prompt may have images.
+    pub takes_images: bool,
+    /// Whether a turn can be given MCP servers.
+    pub takes_servers: bool,
     pub session: SessionPolicy,
     /// The usage that the CLI reports, which decides the budgets that it can be held to.
     pub accounting: Accounting,

@@ -39,6 +39,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Opencode::default()),
     behind_launcher: None,
     takes_schema: no_schema,
+    takes_images: false,
+    takes_servers: false,
     session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"],

@@ -40,6 +40,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Pi::default()),
     behind_launcher: None,
     takes_schema: no_schema,
+    takes_images: false,
+    takes_servers: false,
     session: SessionPolicy::ByPrefix,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["PI_CODING_AGENT_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],

@@ -48,6 +48,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
+    takes_images: false,
+    takes_servers: false,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],

@@ -95,6 +95,10 @@ pub(super) async fn prepare(
     let provider = request.agent.provider.descriptor();
     let mut wanted = wanted_of(request, folder);
     wanted.cwd = real_cwd(&request.agent).await?;
+    // A correction goes to a session that has seen them.
+    if !matches!(again, Again::Answer { .. } | Again::AfterLimit { session: Some(_), has_begun: true }) {
+        wanted.images = real_images(&wanted.cwd, &request.images).await?;
+    }
     let state = match &request.agent.sandbox {
         Some(_) => state_of(request.agent.provider, |name| request.agent.variable(name))?,
         None => Vec::new(),
@@ -177,6 +181,22 @@ async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
     blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
 }
 
+/// The images as absolute paths, or `INVALID_OPTION` for what is no file.
+async fn real_images(cwd: &Path, images: &[PathBuf]) -> Result<Vec<String>, Error> {
+    let images: Vec<PathBuf> = images.iter().map(|image| cwd.join(image)).collect();
+    blocking(move || {
+        let real = |(index, image): (usize, &PathBuf)| match image.metadata() {
+            Ok(facts) if facts.is_file() => Ok(path_text(image)),
+            _ => {
+                let problem = format!("{} is no file", image.display());
+                Err(Error::invalid_option(&format!("images[{index}]"), problem))
+            }
+        };
+        images.iter().enumerate().map(real).collect()
+    })
+    .await
+}
+
 /// The prompt and the options as the provider is asked for them.
 fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
     let reads = request.agent.provider.descriptor().reads;
@@ -192,6 +212,7 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
         is_sandboxed: request.agent.sandbox.is_some(),
         variables: reads.iter().filter_map(|name| Some((*name, request.agent.variable(name)?))).collect(),
         resume: request.agent.resume.clone(),
+        mcp_servers: request.mcp_servers.clone(),
         extra_args: request.extra_args.clone(),
         folder: folder.path().to_owned(),
         ..Wanted::default()

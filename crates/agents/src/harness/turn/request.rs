@@ -4,10 +4,12 @@ use crate::harness::agent_request::AgentRequest;
 use crate::harness::level::Level;
 use crate::harness::level::restraint::check_switches;
 use crate::harness::limit::allowance::Allowance;
-use crate::harness::provider::Provider;
+use crate::harness::mcp_server::{self, McpServer};
+use crate::harness::provider::{Descriptor, Provider};
 use crate::model::Schema;
 use ground::error::Error;
 use ground::retry::RetryPolicy;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +40,9 @@ pub struct TurnRequest {
     pub retry_after_tools: bool,
     /// The longest wait for the end of a usage limit; zero: none.
     pub wait_for_reset: Duration,
+    /// Paths of images that belong to the prompt, relative to its working directory.
+    pub images: Vec<PathBuf>,
+    pub mcp_servers: Vec<McpServer>,
     pub extra_args: Vec<String>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
@@ -64,6 +69,8 @@ impl TurnRequest {
             retry: Self::RETRY,
             retry_after_tools: false,
             wait_for_reset: Duration::ZERO,
+            images: Vec::new(),
+            mcp_servers: Vec::new(),
             extra_args: Vec::new(),
             has_listener: false,
         }
@@ -111,8 +118,32 @@ impl TurnRequest {
                 "is longer than 100000 bytes, the most that can be passed to the CLI",
             ));
         }
+        self.check_extras()?;
         self.check_level()?;
         self.check_cwd()
+    }
+
+    /// Images and servers, for a CLI that takes them.
+    fn check_extras(&self) -> Result<(), Error> {
+        let provider = self.agent.provider;
+        let descriptor = provider.descriptor();
+        let refused = |option: &str, what: &str, takes: fn(&Descriptor) -> bool| {
+            let others: Vec<&str> = Provider::ALL
+                .into_iter()
+                .filter(|other| takes(other.descriptor()))
+                .map(Provider::as_str)
+                .collect();
+            let problem =
+                format!("{} takes no {what} in a turn; {} can", provider.as_str(), others.join(", "));
+            Error::invalid_option(option, problem)
+        };
+        if !self.images.is_empty() && !descriptor.takes_images {
+            return Err(refused("images", "images", |other| other.takes_images));
+        }
+        if !self.mcp_servers.is_empty() && !descriptor.takes_servers {
+            return Err(refused("mcpServers", "MCP servers", |other| other.takes_servers));
+        }
+        mcp_server::check(&self.mcp_servers)
     }
 
     /// Nothing raises the level behind its user's back.
@@ -191,6 +222,23 @@ mod tests {
         assert!(problem(|request| request.agent.resume = Some("--last".into())).starts_with("resume: "));
         assert!(problem(|request| request.agent.model = Some(String::new())).starts_with("model: "));
         assert_eq!(problem(|request| request.prompt = "-rf is a flag".into()), "");
+    }
+
+    #[test]
+    fn what_a_cli_does_not_take_is_refused_and_names_those_that_do() {
+        let image = |request: &mut TurnRequest| request.images = vec!["a.png".into()];
+        assert_eq!(problem(image), "");
+        let refused = problem(|request| {
+            request.agent.provider = Provider::Gemini;
+            image(request);
+        });
+        assert_eq!(refused, "images: gemini takes no images in a turn; codex can");
+        let refused = problem(|request| {
+            request.agent.provider = Provider::Pi;
+            let (name, url) = ("web".into(), "http://127.0.0.1:1".into());
+            request.mcp_servers = vec![McpServer::Http { name, url, headers: Vec::new() }];
+        });
+        assert_eq!(refused, "mcpServers: pi takes no MCP servers in a turn; claude-code, codex can");
     }
 
     #[test]

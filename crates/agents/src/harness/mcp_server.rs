@@ -1,0 +1,91 @@
+//! PURE: MCP servers whose tools an agent is given.
+
+use ground::error::Error;
+use serde_json::{Map, Value, json};
+
+/// A server of tools: one with an HTTP address, or a program that the agent starts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum McpServer {
+    Http { name: String, url: String, headers: Vec<(String, String)> },
+    Program { name: String, command: String, args: Vec<String>, env: Vec<(String, String)> },
+}
+
+impl McpServer {
+    pub fn name(&self) -> &str {
+        match self {
+            McpServer::Http { name, .. } | McpServer::Program { name, .. } => name,
+        }
+    }
+
+    /// As configuration files of CLIs have a server, below its name.
+    pub(crate) fn to_configuration(&self) -> Value {
+        let object = |pairs: &[(String, String)]| -> Map<String, Value> {
+            pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
+        };
+        match self {
+            McpServer::Http { url, headers, .. } => {
+                json!({ "type": "http", "url": url, "headers": object(headers) })
+            }
+            McpServer::Program { command, args, env, .. } => {
+                json!({ "type": "stdio", "command": command, "args": args, "env": object(env) })
+            }
+        }
+    }
+}
+
+/// Servers for a turn: CLIs make names of tools, rules and settings from the names.
+pub(crate) fn check(servers: &[McpServer]) -> Result<(), Error> {
+    for (index, server) in servers.iter().enumerate() {
+        let path = format!("mcpServers[{index}].name");
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+        if server.name().is_empty() || !server.name().chars().all(is_plain) {
+            let problem = format!("expected letters, digits, \"-\" and \"_\", got {:?}", server.name());
+            return Err(Error::invalid_option(&path, problem));
+        }
+        if servers[..index].iter().any(|earlier| earlier.name() == server.name()) {
+            return Err(Error::invalid_option(&path, format!("{:?} is given twice", server.name())));
+        }
+    }
+    Ok(())
+}
+
+/// `{"mcpServers": {...}}`, the text of a file.
+pub(crate) fn configuration(servers: &[McpServer]) -> String {
+    let servers: Map<String, Value> =
+        servers.iter().map(|server| (server.name().to_owned(), server.to_configuration())).collect();
+    json!({ "mcpServers": servers }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(name: &str) -> McpServer {
+        McpServer::Program { name: name.into(), command: "serve".into(), args: Vec::new(), env: Vec::new() }
+    }
+
+    #[test]
+    fn a_name_that_a_cli_can_not_use_is_refused_by_its_path() {
+        let problem = |servers: &[McpServer]| check(servers).map_err(|error| error.message().to_owned());
+        assert_eq!(problem(&[server("files"), server("web_2-a")]), Ok(()));
+        for name in ["", "a b", "a.b", "a\"", "ä"] {
+            let message = problem(&[server("files"), server(name)]).expect_err("refused");
+            assert!(message.starts_with("mcpServers[1].name: expected letters"), "{message}");
+        }
+        let message = problem(&[server("a"), server("a")]).expect_err("refused");
+        assert_eq!(message, "mcpServers[1].name: \"a\" is given twice");
+    }
+
+    #[test]
+    fn a_configuration_has_each_server_by_its_name() {
+        let http = McpServer::Http {
+            name: "web".into(),
+            url: "http://127.0.0.1:1/mcp".into(),
+            headers: vec![("Authorization".into(), "Bearer x".into())],
+        };
+        assert_eq!(
+            configuration(&[server("files"), http]),
+            r#"{"mcpServers":{"files":{"type":"stdio","command":"serve","args":[],"env":{}},"web":{"type":"http","url":"http://127.0.0.1:1/mcp","headers":{"Authorization":"Bearer x"}}}}"#
+        );
+    }
+}

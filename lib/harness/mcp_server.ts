@@ -1,0 +1,71 @@
+// MCP servers whose tools an agent is given, in a turn or a session.
+import type { McpServerSpec } from '../../native/native'
+import { invalidOption } from '../error'
+import { check, checkOptions, show } from '../option'
+
+/**
+ * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
+ * starts.
+ */
+export type McpServer =
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** HTTP address of the server. */
+      url: string
+      /** HTTP headers of each request, for example a token. */
+      headers?: Record<string, string>
+    }
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
+      command: string
+      /** Arguments of the program. */
+      args?: string[]
+      /** Environment variables of the program. */
+      env?: Record<string, string>
+    }
+
+function texts(path: string, value: unknown): void {
+  check.record(path, value)
+  for (const [name, text] of Object.entries(value as object)) check.string(`${path}.${name}`, text)
+}
+
+const serverChecks = {
+  name: check.name,
+  url: check.name,
+  headers: texts,
+  command: check.name,
+  args: check.strings,
+  env: texts,
+}
+
+/** Checks `mcpServers`. */
+export function checkServers(path: string, value: unknown): void {
+  if (!Array.isArray(value)) throw invalidOption(path, `expected an array, got ${show(value)}`)
+  value.forEach((server: unknown, index) => {
+    const at = `${path}[${index}]`
+    check.object(at, server)
+    checkOptions(server, serverChecks, at)
+    const { name, url, command } = server as { name?: string; url?: string; command?: string }
+    if (name === undefined) throw invalidOption(`${at}.name`, 'is missing')
+    if ((url === undefined) === (command === undefined)) {
+      throw invalidOption(at, 'expected either url or command')
+    }
+  })
+}
+
+/** The servers as they cross to the core. */
+export function serverSpecs(servers: McpServer[]): McpServerSpec[] {
+  return servers.map((server) => ({
+    name: server.name,
+    ...('url' in server
+      ? { url: server.url, headers: pairs(server.headers), args: [], env: [] }
+      : { command: server.command, args: server.args ?? [], env: pairs(server.env), headers: [] }),
+  }))
+}
+
+function pairs(record: Record<string, string> = {}): { name: string; value: string }[] {
+  return Object.entries(record).map(([name, value]) => ({ name, value }))
+}
