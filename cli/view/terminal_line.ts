@@ -41,7 +41,7 @@ export function styleAfter(text: string, style: Style | undefined): Style | unde
   const open = all.slice(last + 1)
   if (open.length === 0) return undefined
   const after = parser(last >= 0 ? undefined : style)
-  after.ansiToJson(open.join('').replaceAll(':', ';'))
+  after.ansiToJson(open.join('').replaceAll(':', ';'), { use_classes: true })
   const { fg, bg, fg_truecolor, bg_truecolor, decorations } = after
   if (fg === null && bg === null && decorations.length === 0) return undefined
   return { fg, bg, fg_truecolor, bg_truecolor, decorations: [...new Set(decorations)] }
@@ -52,7 +52,7 @@ export function terminalLine(text: string, style?: Style): Span[] {
   const flat = flattened(text.replace(/\r+$/, ''))
   // eslint-disable-next-line no-control-regex
   if (!style && !flat.includes('\u001b')) return flat === '' ? [] : [{ text: flat }]
-  const entries = parser(style).ansiToJson(style ? `\u001b[m${flat}`.slice(3) : flat, { use_classes: true })
+  const entries = parser(style).ansiToJson(flat, { use_classes: true })
   // The text before the first sequence has the style of the line's beginning, which the library leaves out.
   const [first] = entries
   if (first && style) Object.assign(first, style, { decorations: [...style.decorations] })
