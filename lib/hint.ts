@@ -10,7 +10,7 @@ export function suggestion(
   written: (name: string) => string = (known) => known,
 ): string {
   const best = closest(name, known) ?? related(name, known)
-  return best === undefined ? '' : `; did you mean \`${written(best)}\`?`
+  return best === undefined ? '' : `; did you mean ${written(best)}?`
 }
 
 /** A slip for each three letters: more makes another word of it. */
