@@ -20,6 +20,9 @@ mod command;
 mod echo;
 mod end;
 #[cfg(target_os = "linux")]
+mod fence;
+mod gate;
+#[cfg(target_os = "linux")]
 pub mod guard;
 mod handle;
 mod keep;
@@ -34,6 +37,7 @@ mod output;
 mod outputs;
 mod protected;
 mod publisher;
+mod refusals;
 mod replay;
 mod report;
 mod roster;
@@ -52,12 +56,14 @@ mod wiring;
 
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
 pub use echo::{Echo, EchoTarget};
+pub use gate::{Egress, Gate, Hosts};
 pub use ground::line::LineTooLong;
 pub use ground::os::{TerminalSize, TreeUsage};
 pub use handle::{Process, WeakProcess, spawn, spawn_after};
 pub use launch::sandbox_support;
 pub use newcomer::{Moment, Newcomer, end as end_newcomers};
 pub use on_record::secrets_of;
+pub use refusals::{Kind as RefusedKind, Refusals, Refused};
 pub use sandbox::contained_folders;
 pub use sandbox::report::{SandboxReport, SandboxSupport};
 pub use sandbox::{Network, Protect, Sandbox};

@@ -6,7 +6,7 @@
 
 use super::echo::Echoing;
 use super::end::{End, EndStage, stage_of};
-use super::launch::{Launched, Pipes, Tree, TreeEvent, tree_usage};
+use super::launch::{Launched, Pipes, Tree, TreeEvent, Ways, tree_usage};
 use super::newcomer::newcomers;
 use super::order::{Order, WantedEnd};
 use super::outlet::Outlet;
@@ -50,6 +50,7 @@ pub(super) struct Runner {
     /// Held to the end: dropping it would hang up the program's terminal.
     terminal: Option<Arc<Terminal>>,
     tree: Tree,
+    ways: Ways,
     enrolled: Enrolled,
     started: Instant,
     exited: Option<Instant>,
@@ -97,6 +98,7 @@ impl Runner {
             feed: stdin.map(|stdin| Feed::new(stdin, first, written, terminal.clone())),
             terminal,
             tree: launched.tree,
+            ways: launched.ways,
             enrolled,
             started: launched.spawned,
             exited: None,
@@ -447,6 +449,7 @@ impl Runner {
             pipes_held_open: self.pipes_held_open,
             end: self.end.take().unwrap_or_default(),
             reason: self.watchdog.reason(),
+            refused: self.ways.refusals.list(),
             spec: &mut self.spec,
         };
         report.outcome().await

@@ -5,6 +5,7 @@ mod containment;
 mod end;
 mod everyday;
 mod fault;
+mod fence;
 mod host_files;
 mod input;
 mod moments;
