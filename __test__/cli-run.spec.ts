@@ -137,7 +137,7 @@ describe('sheepdog run', () => {
     const ending = await sheepdog(['run', ...sh('setsid sleep 60 > /dev/null 2>&1 & echo $!')])
     expect(ending).toMatchObject({
       status: 0,
-      stderr: 'sheepdog: sh ended; 1 process that it left behind was killed\n',
+      stderr: 'sheepdog: sh exited with 0; 1 process that it left behind was killed\n',
     })
     expect(isAlive(Number(ending.stdout))).toBe(false)
   })

@@ -58,6 +58,10 @@ describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
         expect(detail).toMatchObject({ state: 'done', attempts: 1, rows: 3 })
         expect(detail.timeline.bars.map((bar: any) => bar.lane)).toEqual(['attempt', 'model', 'tool'])
         expect(detail.facts).toContainEqual(['worker', worker.name])
+        expect(detail.facts).toContainEqual(['handler', 'talk'])
+        expect(detail.texts).toContainEqual(['result', '2'])
+        // From the start of the attempt, not from its first event.
+        expect(detail.timeline.bars[0].fromMs).toBeLessThan(detail.timeline.bars[1].fromMs)
       },
       { timeout: 30_000, interval: 100 },
     )

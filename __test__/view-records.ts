@@ -41,3 +41,48 @@ export function writeTurn(
     )
   return folder
 }
+
+/** A program's output of so many lines, one each millisecond; `pauses`: silence before a line, by the lines before it. */
+export function writeOutput(
+  parent: string,
+  { id, lines, pauses = {} }: { id: string; lines: number; pauses?: Record<number, number> },
+): void {
+  const folder = join(parent, id)
+  mkdirSync(folder, { recursive: true })
+  const startedAtMs = Date.now() - 3_600_000
+  writeFileSync(
+    join(folder, 'run.json'),
+    json({ version: 1, kind: 'run', name: 'output', command: 'make', args: [], startedAtMs }),
+  )
+  const text: string[] = []
+  const times: string[] = []
+  let ms = 0
+  for (let at = 0; at < lines; at++) {
+    ms += 1 + (pauses[at] ?? 0)
+    text.push(`\u001b[3${1 + (at % 6)}mline ${at + 1} of ${lines}\u001b[0m`)
+    times.push(`${ms} stdout ${Buffer.byteLength(text.at(-1)!) + 1}`)
+  }
+  writeFileSync(join(folder, 'stdout'), `${text.join('\n')}\n`)
+  writeFileSync(join(folder, 'times'), `${times.join('\n')}\n`)
+  writeFileSync(join(folder, 'end.json'), json({ exitCode: 0, endedAtMs: startedAtMs + ms, durationMs: ms }))
+}
+
+/** A session with these prompts, each answered. */
+export function writeSession(parent: string, { id, prompts }: { id: string; prompts: string[] }): void {
+  const folder = join(parent, id)
+  mkdirSync(folder, { recursive: true })
+  const startedAtMs = Date.now() - 60_000
+  writeFileSync(
+    join(folder, 'run.json'),
+    json({ version: 1, kind: 'session', name: 'a session', provider: 'codex', startedAtMs }),
+  )
+  const events = prompts.flatMap((text, turn) => [
+    { type: 'turn_start', turn: turn + 1, by: 'user' },
+    { type: 'prompt', text },
+    { type: 'text', text: `The answer to ${text}` },
+    { type: 'turn_end', turn: turn + 1 },
+  ])
+  const lines = events.map((event, index) => json({ ms: index * 50, attempt: 1, event }))
+  writeFileSync(join(folder, 'events.jsonl'), `${lines.join('\n')}\n`)
+  writeFileSync(join(folder, 'end.json'), json({ ok: true, endedAtMs: startedAtMs + 1000 }))
+}

@@ -1,8 +1,10 @@
 // The page of `sheepdog view` in a real browser (scripts/browser.mjs finds one): open it, follow a live run, stop it, look at one whose
-// host was killed. SHEEPDOG_SCREENSHOTS writes those of docs/.
+// host was killed, read a program's output as a terminal shows it, by mouse, by keyboard and by axe-core, in both themes.
+// SHEEPDOG_SCREENSHOTS writes those of docs/.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -11,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run, type SheepdogError } from '..'
 import { command, started } from './cli-command'
 import { played, said, session } from './played-agent'
-import { writeTurn } from './view-records'
+import { writeOutput, writeSession, writeTurn } from './view-records'
 
 const browserPath = process.env.SHEEPDOG_BROWSER
 const docs = process.env.SHEEPDOG_SCREENSHOTS && join(__dirname, '../docs')
@@ -36,6 +38,27 @@ async function open(
   })
   await page.goto(url)
   return page
+}
+
+const axe = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface Violation {
+  id: string
+  impact: string
+  nodes: { html: string }[]
+}
+
+/** What axe-core finds that is serious or critical. */
+async function faults(page: Page): Promise<string[]> {
+  await page.evaluate(axe)
+  const { violations, passes } = (await page.evaluate('axe.run()')) as {
+    violations: Violation[]
+    passes: { id: string }[]
+  }
+  expect(passes.map(({ id }) => id)).toContain('color-contrast')
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join('\n')}`)
 }
 
 const rows = (page: Page) => page.locator('.row .text').allTextContents()
@@ -107,22 +130,37 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     // They come by themselves, the newest last.
     await page.locator('.row', { hasText: 'keeps the session' }).nth(1).waitFor()
     expect((await rows(page)).at(-1)).toMatch(/✓ parses line 0/)
-    expect(await page.locator('#state').textContent()).toBe('running')
-    await page.locator('#tree tr', { hasText: 'sleep 1000' }).waitFor()
-    expect(await page.locator('#tree tr').first().textContent()).toContain('codex exec')
+    expect(await page.locator('#state').textContent()).toBe('▶ running')
+    expect(await page.locator('#texts').textContent()).toContain('Which tests fail, and why? Fix them.')
+    await page.locator('#tree tbody tr', { hasText: 'sleep 1000' }).waitFor()
+    expect(await page.locator('#tree tbody tr').first().textContent()).toContain('codex exec')
     // Folded, until it is asked for.
-    expect(await page.locator('pre').count()).toBe(0)
+    expect(await page.locator('#rows pre').count()).toBe(0)
     await page.locator('.row.bad.folds').click()
-    expect(await page.locator('pre').textContent()).toBe(tests)
+    expect(await page.locator('#rows pre').textContent()).toBe(tests)
     await screenshot(page, 'view-live.png')
-    await page.getByRole('button', { name: 'Stop' }).click()
+    const stop = page.getByRole('button', { name: 'Stop', exact: true })
+    await stop.click()
+    await page.getByRole('dialog', { name: /^Stop “Which tests fail/ }).waitFor()
+    // Escape, and the button that has the focus, let it run.
+    await page.keyboard.press('Escape')
+    await page.locator('#sure').waitFor({ state: 'hidden' })
+    await stop.click()
+    await page.keyboard.press('Enter')
+    await page.locator('#sure').waitFor({ state: 'hidden' })
+    expect(await page.locator('#state').textContent()).toBe('▶ running')
+    await stop.click()
+    await page.getByRole('button', { name: 'Stop it' }).click()
     const error = (await turn.result.catch((error: SheepdogError) => error)) as SheepdogError
     expect(error.code).toBe('AGENT_CRASHED')
     await page.locator('#state.failed').waitFor()
     expect(await page.locator('#stop').isVisible()).toBe(false)
     await page.locator('#tree').waitFor({ state: 'hidden' })
     await page.locator('.run', { hasText: 'build' }).click()
-    await page.locator('.row', { hasText: 'compiling 1 compiling 2' }).waitFor()
+    await expect
+      .poll(() => rows(page))
+      .toEqual(expect.arrayContaining(['compiling 1', 'compiling 2', 'compiling 3']))
+    await page.locator('.row', { hasText: 'warning: unused' }).getByText('err').waitFor()
     await page.close()
   })
 
@@ -207,6 +245,137 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     expect(await page.locator('.row').count()).toBeLessThan(60)
     await page.locator('#filter').fill('turn 57')
     await expect.poll(() => page.locator('.run').count()).toBe(1)
+    await page.close()
+  })
+
+  it("shows a program's output as a terminal does", async () => {
+    const records = join(folder, 'terminal')
+    const script = String.raw`for n in $(seq 1 25); do printf '\033[32mok\033[0m %s\n' $n; done
+      printf 'at 10%%\rat 100%%\n\033[31mred\nstill red\033[0m\n<b>text</b>\n'; printf 'half '; sleep 0.2; echo beside >&2; sleep 0.1; echo done`
+    await run('sh', ['-c', script], { record: records, name: 'colours' })
+    const page = await open(records, { colorScheme: 'light' })
+    await page.locator('#count', { hasText: /^31 lines$/ }).waitFor()
+    await expect.poll(() => rows(page)).toEqual(expect.arrayContaining(['ok 1', 'ok 2', 'ok 15']))
+    await page.locator('#rows').focus()
+    await page.keyboard.press('End')
+    await expect
+      .poll(() => rows(page))
+      .toEqual(
+        expect.arrayContaining([
+          'ok 25',
+          'at 100%',
+          'red',
+          'still red',
+          '<b>text</b>',
+          'half done',
+          'beside',
+        ]),
+      )
+    const colour = (text: string) =>
+      page
+        .locator('.row .text > span', { hasText: new RegExp(`^${text}$`) })
+        .first()
+        .evaluate((span) => String(Object(globalThis).getComputedStyle(span).color))
+    expect(await colour('still red')).toBe(await colour('red'))
+    expect(await colour('red')).not.toBe(await colour('beside'))
+    await page.keyboard.press('/')
+    await page.keyboard.type('STILL RED')
+    await page.locator('#found', { hasText: '1 of 1' }).waitFor()
+    expect(await page.locator('mark').textContent()).toBe('still red')
+    await page.locator('#words').fill('nowhere')
+    await page.locator('#found', { hasText: 'no match' }).waitFor()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download text' }).click(),
+    ])
+    const text = readFileSync(await download.path(), 'utf8')
+    expect(text.split('\n')).toEqual(expect.arrayContaining(['ok 25', 'at 100%', 'half done']))
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(text)
+    await page.locator('#filter').fill('nothing like it')
+    await page.locator('#none', { hasText: 'No match' }).waitFor()
+    await page.close()
+  })
+
+  it('jumps to the silences of a run', async () => {
+    const records = join(folder, 'silences')
+    writeOutput(records, { id: 'a', lines: 3000, pauses: { 1000: 12_000, 2000: 61_000 } })
+    const page = await open(records)
+    const silence = page.getByRole('button', { name: 'Silence' })
+    await silence.click()
+    await page
+      .locator('.row', { hasText: 'silent for 12.0 s' })
+      .getByText('line 1001', { exact: false })
+      .waitFor()
+    await silence.click()
+    await page.locator('.row.active', { hasText: 'silent for 1:01' }).getByText('line 2001').waitFor()
+    await page.close()
+  })
+
+  it.each(['light', 'dark'] as const)(
+    'has no serious fault of accessibility in the %s theme',
+    async (colorScheme) => {
+      const records = join(folder, `axe-${colorScheme}`)
+      writeOutput(records, { id: 'b-output', lines: 40, pauses: { 5: 4000 } })
+      writeTurn(records, { id: 'c-turn', name: 'a turn', events: 30 })
+      writeTurn(records, { id: 'd-lost', name: 'a lost turn', events: 30, end: false })
+      writeSession(records, { id: 'a-session', prompts: ['Fix it.', 'Why does it fail?'] })
+      const page = await open(records, { colorScheme })
+      for (const name of ['a turn', 'a lost turn', 'output', 'a session']) {
+        await page.locator('.run', { hasText: new RegExp(`[✓✗?]${name}`) }).click()
+        await page.locator('h2', { hasText: new RegExp(`^${name}$`) }).waitFor()
+        await page.locator('#rows .row').first().waitFor()
+        for (const details of await page.locator('#texts summary').all()) await details.click()
+        expect(await faults(page), name).toEqual([])
+      }
+      // Still the session: its prompts lead to their rows.
+      await page.getByRole('button', { name: 'Why does it fail?' }).click()
+      await page.locator('.row.active', { hasText: 'Why does it fail?' }).waitFor()
+      await page.setViewportSize({ width: 390, height: 844 })
+      expect(await faults(page), 'on a phone').toEqual([])
+      await page.close()
+    },
+  )
+
+  it('is worked by keyboard alone', async () => {
+    const records = join(folder, 'keys')
+    writeTurn(records, { id: 'b', name: 'the first', events: 4 })
+    writeTurn(records, { id: 'a', name: 'the second', events: 4 })
+    const page = await open(records)
+    await page.locator('#rows .row').first().waitFor()
+    await page.locator('#filter').focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    await page.locator('h2', { hasText: 'the second' }).waitFor()
+    const chosen = await page.locator('#runs').getAttribute('aria-activedescendant')
+    expect(await page.locator(`#${chosen}`).getAttribute('aria-selected')).toBe('true')
+    await page.locator('#rows .row').first().waitFor()
+    while ((await page.evaluate('document.activeElement.id')) !== 'rows') await page.keyboard.press('Tab')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.locator('#rows pre', { hasText: 'in no time' }).waitFor()
+    const active = page.locator(`#${await page.locator('#rows').getAttribute('aria-activedescendant')}`)
+    expect(await active.getAttribute('aria-expanded')).toBe('true')
+    expect(await page.locator('#news').textContent()).toContain('in no time')
+    await page.keyboard.press('ArrowLeft')
+    await page.locator('#rows pre').waitFor({ state: 'detached' })
+    await page.close()
+  })
+
+  it('stays smooth with a million lines', async () => {
+    const records = join(folder, 'million')
+    writeOutput(records, { id: 'a', lines: 1_000_000 })
+    const page = await open(records)
+    await page.locator('#rows .row').first().waitFor()
+    await page.locator('#count', { hasText: '1,000,000 lines' }).waitFor({ timeout: 90_000 })
+    await page.locator('#rows').focus()
+    await page.keyboard.press('End')
+    await page.locator('.row', { hasText: 'line 1000000 ' }).waitFor()
+    await page.locator('#words').fill('line 777777 ')
+    await page.locator('.row.active', { hasText: 'line 777777 ' }).waitFor()
+    expect(await page.locator('.row').count()).toBeLessThan(80)
     await page.close()
   })
 

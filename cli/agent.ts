@@ -19,6 +19,7 @@ import { Output } from './output'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
 import { json as toJson } from './screen'
+import { inCommandWords } from './words'
 import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'run one turn of a coding agent'
@@ -188,7 +189,7 @@ async function watchTurn(
   }
   // A turn that we ended because of that has no other reason.
   if (output.broken) output.sayBroken('sheepdog agent')
-  else if (error && !json) output.say(`sheepdog: ${error.code}: ${error.message}`)
+  else if (error && !json) output.say(`sheepdog: ${error.code}: ${inCommandWords(error.message)}`)
   if (result?.attempts && !quiet && !json) output.say(`sheepdog: ${describeResult(result)}`)
   output.close()
   if (interrupt) return interrupt

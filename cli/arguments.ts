@@ -1,6 +1,6 @@
 // Words of a command line become checked values. PURE: every fault is a UsageError, printed in one line by main.ts.
 import { parseArgs, type ParseArgsConfig } from 'node:util'
-import { suggestion } from '../lib/option'
+import { suggestion } from '../lib/hint'
 import { helpOption, type Option, type OptionTable } from './command'
 
 /** A wrong command line. */
@@ -43,7 +43,10 @@ export function parseArguments<const T extends OptionTable>(
   for (const token of tokens) {
     if (token.kind !== 'option') continue
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
-    if (!option) throw new UsageError(`unknown option ${token.rawName}${optionSuggestion(token.name, names)}`)
+    if (!option)
+      throw new UsageError(
+        `unknown option ${token.rawName}${suggestion(token.name, names, (known) => `--${known}`)}`,
+      )
     if (option.type === 'string' && token.value === undefined)
       throw new UsageError(`${token.rawName} needs a value`)
     if (option.type === 'boolean' && token.value !== undefined) {
@@ -51,10 +54,6 @@ export function parseArguments<const T extends OptionTable>(
     }
   }
   return { values: { ...values } as ParsedArguments<T>['values'], positionals, command }
-}
-
-function optionSuggestion(name: string, names: string[]): string {
-  return suggestion(name, names).replace(/mean /, 'mean --')
 }
 
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

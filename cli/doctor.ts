@@ -1,10 +1,13 @@
 // sheepdog doctor: which agents are here.
+import { statSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { doctor, type SessionFinding } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { json, print } from './screen'
+import { places, signInOf, type SignIn } from './sign_in'
 
 export const summary = 'check which agents are installed, and whether they start'
 
@@ -12,20 +15,33 @@ export const forms = ['[options]']
 
 export const about = `
 Looks for the CLIs of these agents on PATH: ${providerNames().join(', ')}. Starts each CLI that it finds, asks for its
-version and which sessions it can hold, and says how to install the others.`
+version and which sessions it can hold, and says how to install the others. Looks for a key or a stored sign-in of each, and
+calls no model.`
 
 export const options = {
   json: { type: 'boolean', help: 'print the result as JSON' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if at least one agent starts, else 1. Whether you are signed in is not checked.`
+Exit status: 0 if at least one agent starts, else 1. Whether a key is valid is not checked, and a keychain of the system is
+not looked into.`
 
 export const examples = ['sheepdog doctor']
 
 function describeSession({ protocolVersion, path, problem, install, found }: SessionFinding): string {
   if (protocolVersion !== undefined) return `protocol version ${protocolVersion}, ${path}`
   return `${problem}; ${found ? 'install it again' : 'install it'}: ${install}`
+}
+
+function describeSignIn({ by, lookedFor, how }: SignIn): string {
+  return by === undefined
+    ? `none found in ${lookedFor.join(', ')}; to sign in: ${how}`
+    : `found in ${by}; whether it is valid is not checked`
+}
+
+function exists(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found !== undefined && (found.isDirectory() || found.size > 2)
 }
 
 export async function run(args: string[]): Promise<Ending> {
@@ -43,16 +59,25 @@ export async function run(args: string[]): Promise<Ending> {
     })
     .finally(leave)
   if (!findings) return interrupt!
-  if (values.json) print(json(findings, 2))
+  const all = findings.map((finding) => {
+    const place = places[finding.provider]
+    return {
+      ...finding,
+      testedVersion: place.tested,
+      signIn: signInOf(place, process.env, homedir(), exists),
+    }
+  })
+  if (values.json) print(json(all, 2))
   else {
-    for (const { provider, version, path, problem, install, found, session } of findings) {
+    for (const { testedVersion, signIn, provider, version, path, problem, install, found, session } of all) {
       const words = version
-        ? `${version.padEnd(12)} ${path}`
+        ? `${version.padEnd(12)} ${path}${version === testedVersion ? '' : ` (tested with ${testedVersion})`}`
         : `${found ? problem : 'not installed'}; ${found ? 'install it again' : 'install it'}: ${install}`
       print(`${version ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}`)
       if (version !== undefined || session.found) {
         print(`${' '.repeat(17)}sessions: ${describeSession(session)}`)
       }
+      if (version !== undefined) print(`${' '.repeat(17)}sign-in: ${describeSignIn(signIn)}`)
     }
   }
   return findings.some(({ version }) => version !== undefined) ? 0 : 1

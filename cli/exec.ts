@@ -5,6 +5,7 @@ import { parseArguments, parseDuration, parseVariables, UsageError } from './arg
 import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { Output } from './output'
+import { notReached, shownAddress } from './words'
 
 export const summary = 'run a command in a runtime'
 
@@ -67,6 +68,8 @@ export async function run(args: string[]): Promise<Ending> {
     await using client = await RuntimeClient.connect(url, {
       token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
       signal: controller.signal,
+    }).catch((error: Error) => {
+      throw Object.assign(error, { message: notReached(error.message, shownAddress(url)) })
     })
     const { results } = await client.executeCommands([{ command, cwd: values.cwd, env }], {
       idleTimeoutMs: values.idle === undefined ? undefined : parseDuration('--idle', values.idle),

@@ -1,12 +1,14 @@
 // The `sheepdog` command: finds the command that is asked for, runs it, and ends as it did.
-import { suggestion } from '../lib/option'
+import { suggestion } from '../lib/hint'
 import { UsageError } from './arguments'
 import { available, load, names, variables, version } from './catalogue'
+import { colouredHelp, wantsColour } from './colour'
 import type { Ending, NamedCommand } from './command'
 import { renderHelp, wrap } from './help'
 import { leaveBy, signalStatus } from './interrupt'
 import { quietCodes } from './output'
-import { put, tell } from './screen'
+import { passThrough, put, tell } from './screen'
+import { inCommandWords } from './words'
 
 function usage(): string {
   const list = available().map((name) => {
@@ -62,10 +64,10 @@ function find(name: string): NamedCommand {
 async function dispatch(args: string[]): Promise<Ending> {
   const [name, ...rest] = args
   if (name === '--version' || name === '-v') return show(`${version()}\n`)
-  if (name === undefined || name === '--help' || name === '-h') return show(usage())
-  if (name === 'help') return show(rest[0] === undefined ? usage() : renderHelp(find(rest[0])))
+  if (name === undefined || name === '--help' || name === '-h') return showHelp(usage())
+  if (name === 'help') return showHelp(rest[0] === undefined ? usage() : renderHelp(find(rest[0])))
   const command = find(name)
-  return wantsHelp(rest, command.runsProgram ?? false) ? show(renderHelp(command)) : command.run(rest)
+  return wantsHelp(rest, command.runsProgram ?? false) ? showHelp(renderHelp(command)) : command.run(rest)
 }
 
 function show(text: string): number {
@@ -73,9 +75,18 @@ function show(text: string): number {
   return 0
 }
 
+/** Help is our own text: its colours reach the terminal. */
+function showHelp(text: string): number {
+  const isColoured = wantsColour(process.stdout.isTTY === true, process.env)
+  passThrough('stdout', isColoured ? colouredHelp(text) : text)
+  return 0
+}
+
 /** One line where a longer message would only tell where the package looked for its parts. */
 function explain({ code, message }: NodeJS.ErrnoException): string {
-  return code === 'MODULE_NOT_FOUND' ? `${message.split('\n')[0]}: run \`npm run build\`` : message
+  return code === 'MODULE_NOT_FOUND'
+    ? `${message.split('\n')[0]}: run \`npm run build\``
+    : inCommandWords(message)
 }
 
 /** How long a reader that does not read may hold up the end. */

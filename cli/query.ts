@@ -5,6 +5,7 @@ import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { Output } from './output'
 import { json } from './screen'
+import { notReached, shownAddress } from './words'
 
 export const summary = 'send a prompt to the agent of a runtime'
 
@@ -57,6 +58,8 @@ export async function run(args: string[]): Promise<Ending> {
     await using client = await RuntimeClient.connect(url, {
       token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
       signal: controller.signal,
+    }).catch((error: Error) => {
+      throw Object.assign(error, { message: notReached(error.message, shownAddress(url)) })
     })
     const { data } = await client.query(prompt, {
       systemPrompt: values.system ?? '',

@@ -3,6 +3,7 @@ import type { RunResult, SheepdogError } from '../lib/index'
 import { basename } from 'node:path'
 import { showBytes, showCount, showDuration } from './figure'
 import { signalStatus, type Interrupt } from './interrupt'
+import { inCommandWords } from './words'
 
 /** Everything that is known of the end. */
 export interface Ended {
@@ -60,11 +61,11 @@ export function describeEnd(ended: Ended): string | undefined {
         ? `${name} was stopped by ${interrupt ?? 'request'} after ${showDuration(result.durationMs)}${also}`
         : `${name} was not started: ${interrupt ?? 'a request'} came first`
     default:
-      return error?.message
+      return error && inCommandWords(error.message)
   }
   if (result?.signal)
     return `${name} was ended by ${result.signal} after ${showDuration(result.durationMs)}${also}`
-  return strays > 0 ? `${name} ended${also}` : undefined
+  return strays > 0 ? `${name} exited with ${result?.exitCode ?? 'no status'}${also}` : undefined
 }
 
 function left(strays: number): string {

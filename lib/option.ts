@@ -1,5 +1,6 @@
 // Checks of options at the edge: JavaScript's types. What a value means, and its default, is the core's business.
 import { invalidOption } from './error'
+import { suggestion } from './hint'
 
 type Check = (path: string, value: unknown) => void
 
@@ -75,8 +76,16 @@ export const check = {
     const names = value as string[]
     for (let index = 0; index < names.length; index++) check.name(`${path}[${index}]`, names[index])
   }) as Check,
-  oneOf: (...names: string[]): Check =>
-    expected(names.map((name) => `"${name}"`).join(' or '), (value) => names.includes(value as string)),
+  oneOf:
+    (...names: string[]): Check =>
+    (path, value) => {
+      if (names.includes(value as string)) return
+      const hint = typeof value === 'string' ? suggestion(value, names, (name) => `"${name}"`) : ''
+      throw invalidOption(
+        path,
+        `expected ${names.map((name) => `"${name}"`).join(' or ')}, got ${show(value)}${hint}`,
+      )
+    },
   anyOf:
     (what: string, ...checks: Check[]): Check =>
     (path, value) => {
@@ -103,31 +112,4 @@ export function checkOptions(options: unknown, table: Record<string, Check>, at 
     if (!one) throw invalidOption(path, `no such option${suggestion(name, Object.keys(table))}`)
     one(path, value)
   }
-}
-
-/** "; did you mean ...?" when a known name differs in letters' case or by few letters. */
-export function suggestion(name: string, known: string[]): string {
-  let best: string | undefined
-  let least = Math.max(2, Math.floor(name.length / 3)) + 1
-  for (const candidate of known) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
-    if (distance < least) {
-      least = distance
-      best = candidate
-    }
-  }
-  return best ? `; did you mean ${best}?` : ''
-}
-
-function editDistance(left: string, right: string): number {
-  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= left.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= right.length; j++) {
-      const cost = left[i - 1] === right[j - 1] ? 0 : 1
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + cost))
-    }
-    row = next
-  }
-  return row[right.length]!
 }

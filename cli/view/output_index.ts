@@ -28,13 +28,20 @@ class StreamReader {
 
   constructor(readonly path: string) {}
 
-  /** The next bytes, or undefined while they are not on the disk. */
-  async take(count: number): Promise<Buffer | undefined> {
-    if (this.#window.length - this.#at < count) {
-      this.#window = await readRange(this.path, this.offset, Math.max(windowBytes, count))
-      this.#at = 0
-      if (this.#window.length < count) return undefined
-    }
+  /** Whether the next bytes are at hand; reads on where they are not. False: they are not on the disk yet. */
+  async has(count: number): Promise<boolean> {
+    if (this.holds(count)) return true
+    this.#window = await readRange(this.path, this.offset, Math.max(windowBytes, count))
+    this.#at = 0
+    return this.holds(count)
+  }
+
+  holds(count: number): boolean {
+    return this.#window.length - this.#at >= count
+  }
+
+  /** The next bytes, which are at hand. */
+  take(count: number): Buffer {
     const taken = this.#window.subarray(this.#at, this.#at + count)
     this.#at += count
     this.offset += count
@@ -85,10 +92,9 @@ export class OutputIndex implements RowIndex {
       for (const { ms, stream, bytes } of this.#pieces) {
         const reader = this.#streams[stream]
         const { offset } = reader
-        const piece = await reader.take(bytes)
-        // Its bytes are written a moment later.
-        if (!piece) break
-        this.#onPiece(ms, stream, offset, piece)
+        // Most are at hand: to wait for each would cost more than to read it. A piece's bytes can be written a moment later.
+        if (!reader.holds(bytes) && !(await reader.has(bytes))) break
+        this.#onPiece(ms, stream, offset, reader.take(bytes))
         done++
       }
       this.#pieces.splice(0, done)

@@ -41,7 +41,7 @@ export function styleAfter(text: string, style: Style | undefined): Style | unde
   const open = all.slice(last + 1)
   if (open.length === 0) return undefined
   const after = parser(last >= 0 ? undefined : style)
-  after.ansiToJson(open.join('').replaceAll(':', ';'))
+  after.ansiToJson(open.join('').replaceAll(':', ';'), { use_classes: true })
   const { fg, bg, fg_truecolor, bg_truecolor, decorations } = after
   if (fg === null && bg === null && decorations.length === 0) return undefined
   return { fg, bg, fg_truecolor, bg_truecolor, decorations: [...new Set(decorations)] }
@@ -49,14 +49,15 @@ export function styleAfter(text: string, style: Style | undefined): Style | unde
 
 /** The pieces of a line; `text` is without its line feed. */
 export function terminalLine(text: string, style?: Style): Span[] {
-  const flat = flattened(text.replace(/\r+$/, ''))
-  // eslint-disable-next-line no-control-regex
-  if (!style && !flat.includes('\u001b')) return flat === '' ? [] : [{ text: flat }]
-  const entries = parser(style).ansiToJson(style ? `\u001b[m${flat}`.slice(3) : flat, { use_classes: true })
-  // The text before the first sequence has the style of the line's beginning, which the library leaves out.
-  const [first] = entries
-  if (first && style) Object.assign(first, style, { decorations: [...style.decorations] })
-  return entries.filter(({ content }) => content !== '').map(spanOf)
+  return segmentsOf(text).flatMap(({ text: part, codes }) => {
+    const isPlain = codes === '' || (codes === inherited && !style)
+    if (isPlain) return [{ text: part }]
+    const start = codes.startsWith(inherited) ? style : undefined
+    const entries = parser(start).ansiToJson(codes.replace(inherited, '') + part, { use_classes: true })
+    // The library leaves out the style of a text that no sequence stands before.
+    if (codes === inherited) Object.assign(entries[0]!, start)
+    return entries.filter(({ content }) => content !== '').map(spanOf)
+  })
 }
 
 interface Entry {
@@ -70,11 +71,8 @@ interface Entry {
 
 function spanOf({ content, fg, bg, fg_truecolor, bg_truecolor, decorations }: Entry): Span {
   const names = new Set<string>(decorations)
-  const isReverse = names.delete('reverse')
-  const front = colourOf(fg, fg_truecolor)
-  const back = colourOf(bg, bg_truecolor)
-  const [fore, ground] = isReverse ? [back, front] : [front, back]
-  if (isReverse) names.add('reverse')
+  const fore = colourOf(fg, fg_truecolor)
+  const ground = colourOf(bg, bg_truecolor)
   if (fore?.name) names.add(`fg-${fore.name}`)
   if (ground?.name) names.add(`bg-${ground.name}`)
   const span: Span = { text: content }
@@ -107,25 +105,44 @@ function paletteColour(index: number): string {
   return [Math.floor(at / 36), Math.floor(at / 6) % 6, at % 6].map(level).join(', ')
 }
 
-/** The text that stands in the line at its end, with colour sequences only. */
-function flattened(text: string): string {
+/** A text in one style: the sequences since the last reset, or since the beginning of the line and its style. */
+interface Segment {
+  text: string
+  codes: string
+}
+
+interface Cell {
+  character: string
+  codes: string
+}
+
+/** Begins the codes of a text that has the style of the line's beginning. */
+const inherited = '\n'
+/** Longest sequences of one text. */
+const mostCodes = 200
+/** No line is wider: movements reach no further. */
+const mostColumns = 16_384
+
+/** The text that stands in the line at its end. */
+function segmentsOf(line: string): Segment[] {
+  const text = line.replace(/\r+$/, '')
   // eslint-disable-next-line no-control-regex
-  if (!/[\u0000-\u001f\u007f-\u009f]/.test(text)) return text
-  const cells: { character: string; sgr: string }[] = []
+  if (!/[\u0000-\u001f\u007f-\u009f]/.test(text)) return text === '' ? [] : [{ text, codes: inherited }]
+  const cells: Cell[] = []
   let column = 0
-  let current = ''
+  let codes = inherited
   const put = (character: string) => {
-    while (cells.length < column) cells.push({ character: ' ', sgr: '' })
-    cells[column++] = { character, sgr: current }
+    if (column >= mostColumns) return
+    while (cells.length < column) cells.push({ character: ' ', codes: '' })
+    cells[column++] = { character, codes }
   }
   for (let at = 0; at < text.length;) {
     const character = String.fromCodePoint(text.codePointAt(at)!)
     if (character === '\u001b') {
       sequence.lastIndex = at
-      const found = sequence.exec(text)!
-      const [whole, parameters = '', final] = found
+      const [whole, parameters = '', final] = sequence.exec(text)!
       at += whole.length
-      if (final === 'm') current = reset.test(whole) ? '' : current + whole.replaceAll(':', ';')
+      if (final === 'm') codes = reset.test(whole) ? '' : shortened(codes + whole.replaceAll(':', ';'))
       else if (final !== undefined) column = moved(cells, column, final, parameters)
       continue
     }
@@ -136,35 +153,36 @@ function flattened(text: string): string {
     else if (character === '\t') for (let left = tabWidth - (column % tabWidth); left > 0; left--) put(' ')
     else if (code >= 0x20 && !(code >= 0x7f && code <= 0x9f)) put(character)
   }
-  let flat = ''
-  let before = ''
-  for (const { character, sgr: style } of cells) {
-    if (style !== before) flat += `\u001b[0m${style}`
-    before = style
-    flat += character
+  const segments: Segment[] = []
+  for (const cell of cells) {
+    const last = segments.at(-1)
+    if (last?.codes === cell.codes) last.text += cell.character
+    else segments.push({ text: cell.character, codes: cell.codes })
   }
-  return flat
+  return segments
+}
+
+/** The newest sequences: a program that never resets its style must not cost more with each one. */
+function shortened(codes: string): string {
+  if (codes.length <= mostCodes) return codes
+  const kept = codes.slice(codes.indexOf('\u001b', codes.length - mostCodes / 2))
+  return codes.startsWith(inherited) ? inherited + kept : kept
 }
 
 /** Movements and deletions within the line; the new column. Others are left out. */
-function moved(
-  cells: { character: string; sgr: string }[],
-  column: number,
-  final: string,
-  parameters: string,
-) {
+function moved(cells: Cell[], column: number, final: string, parameters: string) {
   const number = Math.min(Number.parseInt(parameters, 10) || 0, 10_000)
   switch (final) {
     case 'K':
       if (number === 0) cells.length = Math.min(cells.length, column)
       else if (number === 1)
-        for (let at = 0; at <= column && at < cells.length; at++) cells[at] = { character: ' ', sgr: '' }
+        for (let at = 0; at <= column && at < cells.length; at++) cells[at] = { character: ' ', codes: '' }
       else cells.length = 0
       return column
     case 'G':
-      return Math.max(0, number - 1)
+      return Math.min(Math.max(0, number - 1), mostColumns)
     case 'C':
-      return column + Math.max(1, number)
+      return Math.min(column + Math.max(1, number), mostColumns)
     case 'D':
       return Math.max(0, column - Math.max(1, number))
     case 'J':
@@ -177,7 +195,9 @@ function moved(
 
 /** The text of a line as it is seen. */
 export function plainLine(text: string): string {
-  return flattened(text.replace(/\r+$/, '')).replace(sgr, '')
+  return segmentsOf(text)
+    .map((segment) => segment.text)
+    .join('')
 }
 
 /** A text without its colours; other sequences stay. */

@@ -170,7 +170,9 @@ export class VirtualList {
       item.remove()
       this.#items.delete(index)
     }
-    for (let index = first; index <= last; index++) {
+    // From the last to the first, each before the one after it: they are read in the order of the page.
+    let after = null
+    for (let index = last; index >= first; index--) {
       let item = this.#items.get(index)
       if (!item) {
         item = this.#draw(index)
@@ -181,10 +183,11 @@ export class VirtualList {
         item.setAttribute('aria-setsize', `${this.#length}`)
         item.style.height = `${this.#height + this.unfoldedBy(index)}px`
         this.#items.set(index, item)
-        this.#container.append(item)
+        this.#container.insertBefore(item, after)
         if (index === this.#active) this.#mark(index)
       }
       item.style.transform = `translateY(${Math.round(this.#top(index) - from + scrollTop)}px)`
+      after = item
     }
   }
 }

@@ -1,0 +1,53 @@
+// Messages of the library in the words of the command line: `--cwd` for the option `cwd`. PURE.
+
+const flags: Record<string, string> = {
+  cwd: '--cwd',
+  env: '--env',
+  idleTimeoutMs: '--idle',
+  timeoutMs: '--timeout',
+  memoryMaxBytes: '--memory',
+  permission: '--permission',
+  allow: '--allow',
+  policy: '--policy',
+  model: '--model',
+  resume: '--resume',
+  schema: '--schema',
+  binary: '--binary',
+  record: '--record',
+  name: '--name',
+  provider: 'PROVIDER',
+  servers: '--servers',
+  dir: '--dir',
+  prefix: '--prefix',
+  credentials: '--credentials',
+  token: '--token',
+  ca: '--ca',
+  'sandbox.write': '--write',
+  'sandbox.read': '--read',
+  'sandbox.network': '--network',
+}
+
+/** The message as a user of the command knows its parts; numbers of the system's errors are left out. */
+export function inCommandWords(message: string): string {
+  return message
+    .replace(/^([\w.]+)(\[\d+\])?(?=: )/, (whole, name: string) => flags[name] ?? whole)
+    .replace(/`([\w.]+)`/g, (whole, name: string) => flags[name] ?? whole)
+    .replace(/ \(os error \d+\)/g, '')
+    .replace('IO error: ', '')
+}
+
+/** What a file or an address could not be, with its name. */
+export function notReached(message: string, what: string): string {
+  const words = inCommandWords(message)
+  return words.includes(what) ? words : `${words} (${what})`
+}
+
+/** An address without what is secret in it. */
+export function shownAddress(text: string): string {
+  try {
+    const url = new URL(text)
+    return `${url.protocol}//${url.host}${url.pathname === '/' ? '' : url.pathname}`
+  } catch {
+    return text
+  }
+}
