@@ -67,7 +67,8 @@ describe('the example', () => {
       const options = { cwd: folder, env, idleTimeoutMs: 60_000 }
       const ended = await run(process.execPath, ['example.mjs'], options)
       if (block.marks.ends) expect(ended.stderr, place).toContain(block.marks.ends)
-      else expect({ stderr: ended.stderr, exitCode: ended.exitCode }, place).toEqual({ stderr: '', exitCode: 0 })
+      else
+        expect({ stderr: ended.stderr, exitCode: ended.exitCode }, place).toEqual({ stderr: '', exitCode: 0 })
       if (shown !== undefined)
         expect(isShown(shown, ended.stdout), `${place} printed:\n${ended.stdout}`).toBe(true)
     },
