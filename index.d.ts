@@ -1885,6 +1885,7 @@ type ErrorCode$1 =
   | 'AGENT_TIMED_OUT'
   | 'AGENT_ABORTED'
   | 'AGENT_NOT_FOUND'
+  | 'AGENT_DEPTH'
   | 'AGENT_NO_PROGRESS'
   | 'AGENT_RESUME_FAILED'
   | 'TURN_ITERATED'
@@ -2592,6 +2593,12 @@ interface ErrorFacts {
     command: string
     /** Command that installs the agent's program. */
     install: string
+  }
+  /** Agents that start agents are too deep: the fourth is not started. */
+  AGENT_DEPTH: {
+    /** Depth that the agent would have; the first agent has 1. */
+    depth: number
+    maxDepth: number
   }
   /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn

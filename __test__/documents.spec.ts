@@ -156,7 +156,7 @@ describe('the pages', () => {
 
 describe('the code of README and docs', () => {
   it('is of known kinds, each of which is looked at here', () => {
-    const known = ['ts', 'js', 'sh', 'json', 'yaml', 'dockerfile', 'ini', 'text', '']
+    const known = ['ts', 'js', 'sh', 'json', 'yaml', 'dockerfile', 'ini', 'toml', 'text', '']
     expect(blocks.filter(({ language }) => !known.includes(language))).toEqual([])
     expect(written('ts', 'js').length).toBeGreaterThan(8)
   })

@@ -55,7 +55,7 @@ impl Listeners {
         let for_turn = std::mem::take(&mut self.for_turn);
         if let Some(active) = &turns.active {
             let audience = &mut active.driver.ears().audience;
-            let is_cut = active.stop.is_some() && audience.is_full();
+            let is_cut = active.end.stop.is_some() && audience.is_full();
             audience.tell(match is_cut {
                 true => for_turn.into_iter().filter(AgentEvent::is_boundary).collect(),
                 false => for_turn,

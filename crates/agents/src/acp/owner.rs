@@ -183,7 +183,7 @@ impl Owner {
             let is_held = self.listeners.is_full(&self.turns) && !self.turns.is_stopping();
             self.hold_clock(is_held);
             let deadline = self.deadline();
-            let is_at_work = self.turns.active.as_ref().is_some_and(|active| active.stop.is_none());
+            let is_at_work = self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_none());
             let flow = tokio::select! {
                 biased;
                 order = orders.recv() => match order {
@@ -263,9 +263,9 @@ impl Owner {
     /// Reads the log of an agent that reports a model failure only there. The prompt with this tag was answered.
     async fn look_into_log(&mut self, tag: u64) {
         let Some(log) = self.session.agent.protocol().log else { return };
-        if let Some(active) = self.turns.active.as_mut().filter(|active| active.tag == tag) {
+        if let Some(active) = self.turns.active.as_mut().filter(|active| active.tries.tag == tag) {
             let variable = |name: &str| self.session.request.agent.variable(name);
-            active.logged = agent_log::told(log, variable, &self.session.id).await;
+            active.tries.logged = agent_log::told(log, variable, &self.session.id).await;
         }
     }
 

@@ -4,6 +4,7 @@ use super::request::OpenRequest;
 use crate::harness::Provider;
 use crate::harness::level::restraint::mode_of;
 use crate::harness::level::{Level, Mode};
+use crate::harness::program::depth::depth_below;
 use crate::harness::program::install::{find, locate};
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
@@ -14,6 +15,7 @@ use std::path::Path;
 
 /// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
 pub(super) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
+    depth_below(&request.agent)?;
     let path = request.agent.search_path();
     let around: Vec<String> =
         cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();

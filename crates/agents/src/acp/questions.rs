@@ -34,7 +34,7 @@ impl Owner {
         let number = self.questions.asked.to_string();
         let question = Question::read(&number, params, |tool| self.work.book.known(tool));
         let mut open = OpenQuestion { asked: id.to_owned(), question, reject_at: None };
-        if self.turns.active.as_ref().is_some_and(|active| active.stop.is_some()) {
+        if self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some()) {
             return self.respond(id, None);
         }
         // The agent could take an answer to either question for the answer to the other one.
@@ -163,7 +163,7 @@ impl Owner {
 
     pub(super) fn warn(&mut self, message: String) {
         if let Some(active) = &mut self.turns.active {
-            active.account.warn(message.clone());
+            active.account.warn(&message);
         }
         self.tell(AgentEvent::Warning { message });
     }

@@ -90,7 +90,7 @@ impl Turns {
     /// Whether a turn was asked to end. What the agent says from then on is read whether there is room for it or not, because
     /// its answer could not come otherwise. Listeners without room miss text, but no boundary of a turn.
     pub(super) fn is_stopping(&self) -> bool {
-        self.active.as_ref().is_some_and(|active| active.stop.is_some()) || self.is_own_stopping()
+        self.active.as_ref().is_some_and(|active| active.end.stop.is_some()) || self.is_own_stopping()
     }
 
     /// Whether the agent was asked to end a turn that it began by itself.

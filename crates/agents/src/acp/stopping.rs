@@ -24,15 +24,15 @@ impl Owner {
     pub(super) fn stop(&mut self, stop: Stop) {
         let now = Instant::now();
         let Some(active) = &mut self.turns.active else { return };
-        if active.stop.is_some() {
+        if active.end.stop.is_some() {
             return;
         }
-        active.stop = Some(stop);
+        active.end.stop = Some(stop);
         active.resting = None;
         let _ = self.session.host.send(HostRequest::Stopped);
         debug!(target: SESSION, id = self.session.number, turn = active.turn, ?stop, "decided: the turn is stopped");
         active.state.on_cancel();
-        active.kill_at = now.checked_add(self.session.request.agent.kill_grace);
+        active.end.kill_at = now.checked_add(self.session.request.agent.kill_grace);
         // It has ended, and what goes on behind it is not waited for any more.
         let is_over = active.state.has_ended() && !active.state.is_running();
         if !is_over {
@@ -83,12 +83,12 @@ impl Owner {
             return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
         }
         let Some(active) = &mut self.turns.active else { return ControlFlow::Continue(()) };
-        if active.kill_at.is_some_and(|at| at <= now) {
+        if active.end.kill_at.is_some_and(|at| at <= now) {
             debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its turn when asked");
             self.link.connection.kill();
             return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
         }
-        if active.stop.is_some() {
+        if active.end.stop.is_some() {
             return ControlFlow::Continue(());
         }
         if active.resting.is_some() {
@@ -107,7 +107,7 @@ impl Owner {
                     "what the agent left behind its turn was silent for {} s (toolIdleTimeoutMs): it was not waited for any longer",
                     limit.as_secs_f64()
                 );
-                active.account.warn(message);
+                active.account.warn(&message);
                 active.state.stop_waiting();
             }
             Due::Idle { limit } => {
@@ -122,11 +122,11 @@ impl Owner {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let now = Instant::now();
-        let turn = self.turns.active.as_ref().and_then(|active| match active.stop {
-            Some(_) => active.kill_at,
+        let turn = self.turns.active.as_ref().and_then(|active| match active.end.stop {
+            Some(_) => active.end.kill_at,
             None if active.resting.is_some() => active.looks_again(now),
             None => {
-                let ends = [active.clock.deadline(now), active.state.deadline(), active.believed_at];
+                let ends = [active.clock.deadline(now), active.state.deadline(), active.end.believed_at];
                 ends.into_iter().flatten().min()
             }
         });
@@ -178,7 +178,7 @@ impl Owner {
             self.on_end(&ending, now);
         }
         if let Some(active) = &self.turns.active {
-            let error = match active.stop {
+            let error = match active.end.stop {
                 _ if is_closed => verdict_of(self.session.agent, active, Stop::Closed),
                 _ if gone.code() == ErrorCode::AddonFault => gone.clone(),
                 Some(stop) => exit.tell(disobeyed(verdict_of(self.session.agent, active, stop))),

@@ -7,13 +7,13 @@ use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
 use crate::harness::clip::clip_to;
 use crate::harness::replay::TurnResult;
-use crate::harness::turn::clock::ClockLimits;
+use crate::harness::turn::structured::REASKED;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 impl Owner {
     /// Takes the steps that the state makes due: ends turns, and begins the next prompt.
@@ -65,8 +65,8 @@ impl Owner {
 
     pub(super) fn begin(&mut self, prompt: Prompt) {
         let limits = prompt.request.limits(&self.session.request.agent.limits);
-        let may_begin =
-            prompt.request.check().and_then(|()| not_too_late(self.session.agent.as_str(), &limits));
+        let refused = format!("{} was not prompted", self.session.agent.as_str());
+        let may_begin = prompt.request.check().and_then(|()| limits.passed(&refused).map_or(Ok(()), Err));
         if let Err(error) = may_begin.and_then(|()| self.spending.allowance.check()) {
             return prompt.refuse(error);
         }
@@ -77,7 +77,7 @@ impl Owner {
         let (turn, tag) = (self.turns.next(), self.link.next_tag());
         let mut active = Active::new(prompt, turn, tag, Instant::now(), self.terms());
         for warning in std::mem::take(&mut self.turns.warnings) {
-            active.account.warn(warning);
+            active.account.warn(&warning);
         }
         active.first(self.turns.preamble.as_deref());
         self.turns.active = Some(active);
@@ -105,7 +105,7 @@ impl Owner {
         let prompt = json!([{ "type": "text", "text": active.text() }]);
         let params = json!({ "sessionId": self.session.id, "prompt": prompt });
         // The turn's own clocks bound it.
-        self.link.connection.send("session/prompt", &params, None, active.tag);
+        self.link.connection.send("session/prompt", &params, None, active.tries.tag);
         self.turns.preamble = None;
     }
 
@@ -119,8 +119,7 @@ impl Owner {
         let Some(active) = &mut self.turns.active else { return };
         match active.next(self.session.agent, ending, open_tool.as_deref()) {
             Next::Reask => {
-                let message = "the answer does not match the schema: asking the agent once more".to_owned();
-                self.tell(AgentEvent::Retry { message, until: None });
+                self.tell(AgentEvent::Retry { message: REASKED.to_owned(), until: None });
                 self.ask_again(now);
             }
             Next::Done { structured } => {
@@ -131,13 +130,13 @@ impl Owner {
                     .as_mut()
                     .filter(|_| !left.is_empty() || !self.work.background.is_empty())
                 {
-                    active.account.warn(left_behind(&left, self.work.background.len()));
+                    active.account.warn(&left_behind(&left, self.work.background.len()));
                 }
                 self.finish(structured, None, now);
             }
             Next::Failed(fault) => {
                 let Some(error) = self.after_limit(fault) else { return };
-                if self.turns.active.as_ref().is_some_and(|active| active.stop.is_some()) {
+                if self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some()) {
                     for event in self.work.book.close_all() {
                         self.tell(event);
                     }
@@ -150,7 +149,7 @@ impl Owner {
     /// The turn under way is over.
     pub(super) fn finish(&mut self, structured: Option<Value>, error: Option<Error>, now: Instant) {
         let is_over_budget =
-            self.turns.active.as_ref().is_some_and(|active| active.stop == Some(Stop::OverBudget));
+            self.turns.active.as_ref().is_some_and(|active| active.end.stop == Some(Stop::OverBudget));
         let error = if is_over_budget { Some(self.spending.allowance.exceeded()) } else { error };
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -174,8 +173,8 @@ impl Owner {
         }
         self.listeners.flush(&self.turns);
         let Some(mut active) = self.turns.active.take() else { return };
-        if active.stop.is_some() {
-            self.on_cancelled(active.number, active.begun_at);
+        if active.end.stop.is_some() {
+            self.on_cancelled(active.number, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.account.usage());
         let result: TurnResult = active.result(self.session.agent, &self.session.id, structured, now);
@@ -194,23 +193,6 @@ impl Owner {
             return error;
         }
         driver.ears().audience.redact_error(&error)
-    }
-}
-
-/// A deadline that has passed: the prompt is not sent.
-fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
-    let has_passed = |limit: Option<Duration>| limit == Some(Duration::ZERO);
-    let late = |code, option: &str| {
-        Err(Error::new(
-            code,
-            format!("{name} was not prompted: the deadline of `{option}` has already passed"),
-        ))
-    };
-    match limits {
-        _ if has_passed(limits.total) => late(ErrorCode::AgentTimedOut, "timeoutMs"),
-        _ if has_passed(limits.idle) => late(ErrorCode::AgentIdle, "idleTimeoutMs"),
-        _ if has_passed(limits.tool_idle) => late(ErrorCode::AgentIdle, "toolIdleTimeoutMs"),
-        _ => Ok(()),
     }
 }
 

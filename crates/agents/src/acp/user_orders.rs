@@ -131,7 +131,7 @@ impl Owner {
     }
 
     pub(super) fn on_answered(&mut self, tag: u64, answer: Result<Value, Error>) {
-        if self.turns.active.as_ref().is_some_and(|active| active.tag == tag) {
+        if self.turns.active.as_ref().is_some_and(|active| active.tries.tag == tag) {
             return self.on_prompt_answered(answer);
         }
         match self.link.pending.remove(&tag) {

@@ -90,9 +90,7 @@ pub(crate) fn outlives_exit(signal: Option<&str>) -> bool {
 /// See the table above; `None` is success.
 pub(crate) fn verdict(evidence: &Evidence) -> Option<Fault> {
     let mut fault = weigh(evidence)?;
-    let is_limit =
-        |kind| matches!(kind, AgentErrorKind::RateLimit | AgentErrorKind::Quota | AgentErrorKind::Overloaded);
-    if !fault.kind.is_some_and(is_limit) {
+    if !fault.kind.is_some_and(AgentErrorKind::may_reset) {
         fault.reset = None;
     } else if let Some(reset) = evidence.reset {
         // A reset time in a field of a message is exact; one in an error's text is rounded for people.
