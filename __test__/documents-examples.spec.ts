@@ -85,7 +85,7 @@ describe('the example', () => {
   it('comes first on the page of every task', () => {
     const late = published
       .filter((page) => /^docs\/(tasks|recipes)\//.test(page))
-      .filter((page) => (blocksOf(page)[0]?.place.match(/:(\d+)$/)?.[1] ?? Infinity) > 12)
+      .filter((page) => Number(blocksOf(page)[0]?.place.match(/:(\d+)$/)?.[1] ?? Infinity) > 12)
     expect(late).toEqual([])
   })
 

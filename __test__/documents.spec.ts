@@ -60,7 +60,8 @@ describe('the pages', () => {
     expect(sources.length).toBeGreaterThan(500)
     const missing = sources.flatMap((path) =>
       named(readFileSync(join(root, path), 'utf8'))
-        .filter((name) => !isThere(name))
+        // NAME stands for a name.
+        .filter((name) => !isThere(name) && !/\bNAME\b/.test(name))
         .map((name) => `${path}: ${name}`),
     )
     expect(missing).toEqual([])
