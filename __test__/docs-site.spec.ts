@@ -19,14 +19,20 @@ describe('the checker of links', () => {
 
   it('finds pages and headings, in and below the folder of a page', () => {
     write('index.html', '<a href="/base/tasks/a#x-y">a</a> <a href="https://elsewhere.example/b">b</a>')
-    write('tasks/a.html', '<h2 id="x-y">X</h2> <a href="./../#top">b</a> <a href="#x-y">c</a> <i id="top"></i>')
+    write(
+      'tasks/a.html',
+      '<h2 id="x-y">X</h2> <a href="./../#top">b</a> <a href="#x-y">c</a> <i id="top"></i>',
+    )
     expect(checkSite(folder, '/base/').broken).toEqual(['tasks/a.html: ./../#top'])
     write('index.html', '<i id="top"></i> <a href="/base/tasks/a#x-y">a</a>')
     expect(checkSite(folder, '/base/')).toEqual({ broken: [], files: 2, links: 3 })
   })
 
   it('names what leads nowhere, and what leads out of the base', () => {
-    write('index.html', '<a href="/base/b">a</a> <a href="/tasks/a">b</a> <a id="top" href="/base/tasks/a#z">c</a>')
+    write(
+      'index.html',
+      '<a href="/base/b">a</a> <a href="/tasks/a">b</a> <a id="top" href="/base/tasks/a#z">c</a>',
+    )
     expect(checkSite(folder, '/base/').broken).toEqual([
       'index.html: /base/b',
       'index.html: /tasks/a',
@@ -45,7 +51,13 @@ describe.runIf(executablePath && process.env.SHEEPDOG_DOCS_SITE)('the site', () 
   let url: string
 
   beforeAll(async () => {
-    const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', png: 'image/png' }
+    const types = {
+      html: 'text/html',
+      js: 'text/javascript',
+      css: 'text/css',
+      svg: 'image/svg+xml',
+      png: 'image/png',
+    }
     server = createServer((request, response) => {
       const path = decodeURIComponent(new URL(request.url!, 'http://site').pathname).slice(1)
       const file = fileOf(dist, path || 'index.html')

@@ -64,7 +64,5 @@ export const internal = pagesOf('docs/internals')
 /** Pages whose every example runs as it stands, or says why it does not. */
 export const taskPages = [
   'README.md',
-  ...published.filter(
-    (page) => /^docs\/(tasks|recipes)\//.test(page) || page === 'docs/getting-started.md',
-  ),
+  ...published.filter((page) => /^docs\/(tasks|recipes)\//.test(page) || page === 'docs/getting-started.md'),
 ]

@@ -67,7 +67,8 @@ describe('the example', () => {
       const options = { cwd: folder, env, idleTimeoutMs: 60_000 }
       const ended = await run(process.execPath, ['example.mjs'], options)
       if (block.marks.ends) expect(ended.stderr, place).toContain(block.marks.ends)
-      else expect({ stderr: ended.stderr, exitCode: ended.exitCode }, place).toEqual({ stderr: '', exitCode: 0 })
+      else
+        expect({ stderr: ended.stderr, exitCode: ended.exitCode }, place).toEqual({ stderr: '', exitCode: 0 })
       if (shown !== undefined)
         expect(isShown(shown, ended.stdout), `${place} printed:\n${ended.stdout}`).toBe(true)
     },
@@ -84,7 +85,7 @@ describe('the example', () => {
   it('comes first on the page of every task', () => {
     const late = published
       .filter((page) => /^docs\/(tasks|recipes)\//.test(page))
-      .filter((page) => (blocksOf(page)[0]?.place.match(/:(\d+)$/)?.[1] ?? Infinity) > 12)
+      .filter((page) => Number(blocksOf(page)[0]?.place.match(/:(\d+)$/)?.[1] ?? Infinity) > 12)
     expect(late).toEqual([])
   })
 

@@ -9,12 +9,13 @@ import { validate } from 'dockerfile-utils'
 import { expect, it } from 'vitest'
 import { blocksOf, published, type Block } from './documents-blocks'
 
-const written = (language: string) => published.flatMap(blocksOf).filter((block) => block.language === language)
+const written = (language: string) =>
+  published.flatMap(blocksOf).filter((block) => block.language === language)
 const each = (blocks: Block[]) => blocks.map((block) => [block.place, block] as const)
 
 const faultsOfWorkflow = (content: string) =>
-  parseWorkflow({ name: 'workflow.yml', content }, new NoOperationTraceWriter()).context.errors
-    .getErrors()
+  parseWorkflow({ name: 'workflow.yml', content }, new NoOperationTraceWriter())
+    .context.errors.getErrors()
     .map(({ message }) => message)
 
 it.each(each(written('yaml')))('%s is a workflow of GitHub Actions', (_, { code }) => {

@@ -17,9 +17,7 @@ const asking = spawn('sh', ['-c', 'test -t 0 && printf "Your name? " && read nam
   pty: true,
   stdin: 'pipe',
 })
-let seen = ''
-for await (const bytes of asking.bytes()) {
-  seen += Buffer.from(bytes)
-  if (seen.endsWith('Your name? ')) await asking.stdin.write('Ada\r')
-}
-console.log(seen.replaceAll('\r', '').trim())
+await asking.expect('Your name? ')
+await asking.stdin.write('Ada\r')
+const { match } = await asking.expect(/Hello, \w+\./)
+console.log(match)

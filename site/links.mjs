@@ -3,7 +3,9 @@ import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
 const attributes = (html, name) =>
-  [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, 'g'))].map(([, value]) => value.replaceAll('&amp;', '&'))
+  [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, 'g'))].map(([, value]) =>
+    value.replaceAll('&amp;', '&'),
+  )
 
 /** The file that a static server answers a path with: `/a` is a.html or a/index.html. */
 export function fileOf(folder, path) {
