@@ -28,8 +28,10 @@ mod handle;
 #[cfg(test)]
 mod hostile_tests;
 pub mod lease;
-mod local;
 mod login;
+pub mod name;
+#[cfg(test)]
+mod promise_tests;
 mod prune;
 pub mod record;
 pub mod retry_table;
@@ -37,16 +39,15 @@ pub mod source;
 pub mod spec;
 pub mod status;
 mod stuck;
-pub mod subject;
 mod submitter;
 #[cfg(test)]
 mod test_host;
 mod worker;
 
+pub use engine::ServerPlaces;
 pub use fault::JobFault;
 pub use follow::{Follow, FollowedBatch};
 pub use handle::{Fleet, FleetOptions, WeakFleet};
-pub use local::ServerPlaces;
 pub use prune::{Prune, Pruned};
 pub use record::{JobRecord, JobState, Listed};
 pub use source::GitSource;

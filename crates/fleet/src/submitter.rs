@@ -1,6 +1,6 @@
 //! Submits jobs, cancels them, tries them again.
 
-use super::engine::{Engine, Kept, Refused, RetryFor, Waiting, full};
+use super::engine::{Engine, Kept, Refused, RetryFor, Waiting};
 use super::record::{JobEvent, JobRecord, JobState, Refusal};
 use super::spec::JobSpec;
 use ground::error::{Error, ErrorCode};
@@ -28,7 +28,7 @@ fn new_id() -> Result<String, Error> {
     Ok(stamp.chain(rest).map(char::from).collect())
 }
 
-impl Engine {
+impl dyn Engine {
     /// Takes a job in. The same id again is the same job, whatever else is said. Returns the id.
     pub(crate) async fn submit(&self, spec: JobSpec) -> Result<String, Error> {
         let is_named = !spec.id.is_empty();
@@ -43,12 +43,7 @@ impl Engine {
             && (self.read_record(&spec.id, RetryFor::ASKED).await?.is_some()
                 || self.find_job(&spec.id).await?.is_some());
         if !is_known {
-            if self.is_full_of_records().await {
-                return Err(full(
-                    &self.names().run_stream(),
-                    "the rest is reserved for jobs that have started",
-                ));
-            }
+            self.check_room().await?;
             let was_there = self.put_job(&spec, "").await?;
             if was_there
                 && self
