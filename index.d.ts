@@ -1001,6 +1001,37 @@ interface RunOptions {
    */
   encoding?: 'utf8' | 'buffer' | undefined
   /**
+   * Reject when the program fails: when its exit status is not 0, or a signal ended it. With `spawn` only the promise `result`
+   * rejects; loops over the output end as usual.
+   *
+   * @default false
+   * @throws PROCESS_FAILED, with everything that was read in `result`.
+   */
+  reject?: boolean | undefined
+  /**
+   * Also write what the program prints to the stdout and stderr of this process, as it comes and unchanged. The output is kept,
+   * iterated and watched for silence as ever. `"stdout"` and `"stderr"` show one of them.
+   *
+   * A reader of this process that is slow slows the program down. If it takes nothing for 30 seconds, or is gone, the rest is
+   * not shown; the run goes on. Cannot be combined with `stdio: "inherit"`.
+   *
+   * @default false
+   */
+  echo?: boolean | 'stdout' | 'stderr' | undefined
+  /**
+   * Leave out the last line end of `stdout` and `stderr` in the result.
+   *
+   * @default false
+   */
+  trim?: boolean | undefined
+  /**
+   * Look for the program in `node_modules/.bin` of `cwd` and of the folders above it, before PATH. The program gets this PATH
+   * too. A string is another folder to begin with, relative to `cwd`.
+   *
+   * @default false
+   */
+  preferLocal?: boolean | string | undefined
+  /**
    * Gives the program a terminal of its own, for programs that buffer their output or refuse to work
    * without one. `stdout` is what the terminal shows, `stderr` is empty. The input is typed into the
    * terminal, which echoes it. Without input, and after its end, the program reads end of file.
@@ -1109,6 +1140,8 @@ interface RunResult<Output = string> {
   args: string[]
   /** Process id of the program. */
   pid: number
+  /** True when the exit status is 0. */
+  ok: boolean
   /** Exit status of the program; null when a signal ended it. */
   exitCode: number | null
   /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */
@@ -1179,6 +1212,32 @@ interface LineBatch {
   stream: 'stdout' | 'stderr'
   /** The lines, without their line breaks. */
   lines: string[]
+}
+
+/** Options of `expect()`. */
+interface ExpectOptions {
+  /**
+   * How long to wait, in milliseconds. 0 and Infinity wait as long as the program runs.
+   *
+   * @default 30_000
+   * @throws PROCESS_EXPECT_TIMED_OUT
+   */
+  timeoutMs?: number | undefined
+  /**
+   * Ends the wait when aborted. The program goes on.
+   *
+   * @throws PROCESS_ABORTED, with the signal's reason as `cause`.
+   */
+  signal?: AbortSignal | undefined
+}
+/** A text that `expect()` found. */
+interface Expected {
+  /** Text that matched. */
+  match: string
+  /** Groups of the regular expression. A group that took no part is an empty string. */
+  groups: string[]
+  /** Text between the match before and this one: the last 262,144 characters of it. */
+  before: string
 }
 
 /**
@@ -1282,6 +1341,31 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
    */
   json<T = unknown>(options?: { types?: string[] | undefined }): AsyncIterableIterator<T>
   /**
+   * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`, a
+   * line in braces counts as an object without a closer look. Complete when the iterator has ended.
+   */
+  get skippedLines(): number
+  /**
+   * Waits until the terminal of the program shows a text. Looks at what was printed since the match before, decoded and without
+   * the sequences that colour text and move the cursor; lines end in `\n`. What is typed into the terminal is part of it, because
+   * the terminal echoes it. Several calls wait one after the other.
+   *
+   * From the first call on it is the reader of the output, in place of an iterator. The output is read all the time, and `result`
+   * keeps its part as usual.
+   *
+   * @throws PROCESS_EXPECT_TIMED_OUT, with the end of that text in `screen`. The program goes on.
+   * @throws PROCESS_EXPECT_ENDED when the program ends first, or the error of `result`.
+   * @throws INVALID_OPTION without the option `pty`.
+   * @throws PROCESS_ITERATED when the output is already being read.
+   *
+   * @example
+   * await using python = spawn('python3', ['-i'], { pty: true, stdin: 'pipe' })
+   * await python.expect('>>> ')
+   * await python.stdin.write('6 * 7\n')
+   * const { groups } = await python.expect(/^(\d+)$/m)
+   */
+  expect(pattern: string | RegExp, options?: ExpectOptions): Promise<Expected>
+  /**
    * Yields stdout in chunks, as it arrives.
    *
    * @throws PROCESS_ITERATED when the output is already being read.
@@ -1346,7 +1430,7 @@ type InBytes = RunOptions & {
 declare function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
 /**
  * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
- * are gone.
+ * are gone. With `reject: true` it rejects when the program fails.
  *
  * @param command Name of a program on PATH, or a path. There is no shell: use `run('sh', ['-c',
  *   script])` for one.
@@ -1777,6 +1861,7 @@ type ErrorCode$1 =
   | 'PROCESS_CWD_MISSING'
   | 'PROCESS_ARGUMENT_TOO_LONG'
   | 'PROCESS_SPAWN_FAILED'
+  | 'PROCESS_FAILED'
   | 'PROCESS_IDLE'
   | 'PROCESS_TIMED_OUT'
   | 'PROCESS_ABORTED'
@@ -1786,6 +1871,8 @@ type ErrorCode$1 =
   | 'PROCESS_LINE_TOO_LONG'
   | 'PROCESS_STDIN_CLOSED'
   | 'PROCESS_LOST'
+  | 'PROCESS_EXPECT_TIMED_OUT'
+  | 'PROCESS_EXPECT_ENDED'
   | 'PROCESS_ITERATED'
   | 'CONTAINMENT_UNAVAILABLE'
   | 'SANDBOX_UNAVAILABLE'
@@ -1798,6 +1885,7 @@ type ErrorCode$1 =
   | 'AGENT_TIMED_OUT'
   | 'AGENT_ABORTED'
   | 'AGENT_NOT_FOUND'
+  | 'AGENT_DEPTH'
   | 'AGENT_NO_PROGRESS'
   | 'AGENT_RESUME_FAILED'
   | 'TURN_ITERATED'
@@ -2386,6 +2474,12 @@ interface ErrorFacts {
     errno?: number
     syscall?: string
   }
+  /** The program failed, and `reject` is set: its exit status is not 0, or a signal ended it. */
+  PROCESS_FAILED: {
+    exitCode?: number
+    signal?: string
+    result: RunResult
+  }
   /** No output was read and no input accepted for `idleTimeoutMs`. The tree was killed. */
   PROCESS_IDLE: {
     idleTimeoutMs: number
@@ -2428,6 +2522,19 @@ interface ErrorFacts {
   /** The guard process was killed. The tree is gone, and its exit status is unknown. */
   PROCESS_LOST: {
     result?: RunResult
+  }
+  /** The terminal did not show in time what `expect()` waits for. The program goes on. */
+  PROCESS_EXPECT_TIMED_OUT: {
+    pattern: string
+    timeoutMs: number
+    /** End of what the terminal showed since the last match, without control sequences. */
+    screen: string
+  }
+  /** The program ended before its terminal showed what `expect()` waits for. */
+  PROCESS_EXPECT_ENDED: {
+    pattern: string
+    /** End of what the terminal showed since the last match, without control sequences. */
+    screen: string
   }
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
@@ -2486,6 +2593,12 @@ interface ErrorFacts {
     command: string
     /** Command that installs the agent's program. */
     install: string
+  }
+  /** Agents that start agents are too deep: the fourth is not started. */
+  AGENT_DEPTH: {
+    /** Depth that the agent would have; the first agent has 1. */
+    depth: number
+    maxDepth: number
   }
   /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn
@@ -7553,6 +7666,8 @@ export type {
   ExitPlanModeResult,
   ExpConfigEntry,
   ExpFlagValue,
+  ExpectOptions,
+  Expected,
   ExtensionContextAttachment,
   ExtensionInfo,
   ExtensionLaunchProvider,

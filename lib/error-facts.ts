@@ -88,6 +88,12 @@ export interface ErrorFacts {
     errno?: number
     syscall?: string
   }
+  /** The program failed, and `reject` is set: its exit status is not 0, or a signal ended it. */
+  PROCESS_FAILED: {
+    exitCode?: number
+    signal?: string
+    result: RunResult
+  }
   /** No output was read and no input accepted for `idleTimeoutMs`. The tree was killed. */
   PROCESS_IDLE: {
     idleTimeoutMs: number
@@ -130,6 +136,19 @@ export interface ErrorFacts {
   /** The guard process was killed. The tree is gone, and its exit status is unknown. */
   PROCESS_LOST: {
     result?: RunResult
+  }
+  /** The terminal did not show in time what `expect()` waits for. The program goes on. */
+  PROCESS_EXPECT_TIMED_OUT: {
+    pattern: string
+    timeoutMs: number
+    /** End of what the terminal showed since the last match, without control sequences. */
+    screen: string
+  }
+  /** The program ended before its terminal showed what `expect()` waits for. */
+  PROCESS_EXPECT_ENDED: {
+    pattern: string
+    /** End of what the terminal showed since the last match, without control sequences. */
+    screen: string
   }
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
@@ -188,6 +207,12 @@ export interface ErrorFacts {
     command: string
     /** Command that installs the agent's program. */
     install: string
+  }
+  /** Agents that start agents are too deep: the fourth is not started. */
+  AGENT_DEPTH: {
+    /** Depth that the agent would have; the first agent has 1. */
+    depth: number
+    maxDepth: number
   }
   /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn

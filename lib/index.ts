@@ -27,6 +27,8 @@ export {
   type OutputLine,
   type RecordFacts,
   type RunInput,
+  type Expected,
+  type ExpectOptions,
   type RunOptions,
   type RunResult,
 } from './process'

@@ -162,6 +162,8 @@ export class ByteIterator extends BlockIterator<Uint8Array> {
 /** JSON objects; what does not parse is skipped. */
 export class JsonIterator<T> extends BlockIterator<T> {
   readonly #revive: ((value: T) => T) | undefined
+  /** Lines that do not parse, so far. */
+  unparsed = 0
   #lines: string[] = []
   #at = 0
 
@@ -183,6 +185,7 @@ export class JsonIterator<T> extends BlockIterator<T> {
         return this.#revive ? this.#revive(value) : value
       } catch {
         // Noise between events is no fault of the reader's.
+        this.unparsed++
       }
     }
     return undefined

@@ -4,7 +4,7 @@ import { delivery } from './delivery'
 import { because, settle } from './error'
 import { nativeLimit } from './limit'
 import { native } from './native'
-import { watchRun } from './observability/channel'
+import { RunWatch } from './observability/run_watch'
 import { pump } from './process/input'
 import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
 import type { RunResult } from './process/result'
@@ -20,6 +20,7 @@ export {
   type RunInput,
   type RunOptions,
 } from './process/request'
+export type { Expected, ExpectOptions } from './process/expect'
 export type { OutputFiles, SavedOutput } from './process/output_files'
 export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'
 export { RunningProcess } from './process/running_process'
@@ -35,7 +36,7 @@ type InBytes = RunOptions & { encoding: 'buffer' }
 export async function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
 /**
  * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
- * are gone.
+ * are gone. With `reject: true` it rejects when the program fails.
  *
  * @param command Name of a program on PATH, or a path. There is no shell: use `run('sh', ['-c',
  *   script])` for one.
@@ -108,6 +109,8 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
     'PROCESS_ABORTED',
     `${command} was not started: its abort signal was already aborted`,
   )
+  const watch = RunWatch.start(spec)
+  if (watch) spec.env = [...variablesOf(watch.environment), ...spec.env]
   const process = native.spawnProcess(spec, delivery, limit && nativeLimit(limit))
   const site = callSite()
   let cause: unknown
@@ -121,7 +124,7 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
   const result = abortable(outcome, signal, 'PROCESS_ABORTED', () => process.stop('aborted'))
   // Nobody has to await it: an unawaited failure is not the host's end.
   result.catch(() => {})
-  watchRun(spec, result)
+  watch?.follow(result)
   const queue = spec.stdin === 'pipe' ? new StdinQueue(process) : undefined
   if (source && queue) {
     // Not before it runs: a source is not begun for nothing.
@@ -132,5 +135,10 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
     fed.catch(fail)
   }
   const stdin = queue && !source ? new ProcessStdin(queue, fail) : undefined
-  return { process, result, stdin, hasTerminal: spec.terminal !== undefined, site }
+  return { process, result, stdin, hasTerminal: spec.terminal !== undefined, command, site }
+}
+
+/** Before the caller's own, which win. */
+function variablesOf(environment: Record<string, string>) {
+  return Object.entries(environment).map(([name, value]) => ({ name, value }))
 }

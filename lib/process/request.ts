@@ -135,6 +135,37 @@ export interface RunOptions {
    */
   encoding?: 'utf8' | 'buffer'
   /**
+   * Reject when the program fails: when its exit status is not 0, or a signal ended it. With `spawn` only the promise `result`
+   * rejects; loops over the output end as usual.
+   *
+   * @default false
+   * @throws PROCESS_FAILED, with everything that was read in `result`.
+   */
+  reject?: boolean
+  /**
+   * Also write what the program prints to the stdout and stderr of this process, as it comes and unchanged. The output is kept,
+   * iterated and watched for silence as ever. `"stdout"` and `"stderr"` show one of them.
+   *
+   * A reader of this process that is slow slows the program down. If it takes nothing for 30 seconds, or is gone, the rest is
+   * not shown; the run goes on. Cannot be combined with `stdio: "inherit"`.
+   *
+   * @default false
+   */
+  echo?: boolean | 'stdout' | 'stderr'
+  /**
+   * Leave out the last line end of `stdout` and `stderr` in the result.
+   *
+   * @default false
+   */
+  trim?: boolean
+  /**
+   * Look for the program in `node_modules/.bin` of `cwd` and of the folders above it, before PATH. The program gets this PATH
+   * too. A string is another folder to begin with, relative to `cwd`.
+   *
+   * @default false
+   */
+  preferLocal?: boolean | string
+  /**
    * Gives the program a terminal of its own, for programs that buffer their output or refuse to work
    * without one. `stdout` is what the terminal shows, `stderr` is empty. The input is typed into the
    * terminal, which echoes it. Without input, and after its end, the program reads end of file.
@@ -267,6 +298,10 @@ export const processOptionChecks = {
     throw invalidOption(path, `expected "inherit", got ${show(value)}: ${instead}`)
   },
   encoding: check.oneOf('utf8', 'buffer'),
+  reject: check.boolean,
+  echo: check.anyOf('a boolean, "stdout" or "stderr"', check.boolean, check.oneOf('stdout', 'stderr')),
+  trim: check.boolean,
+  preferLocal: check.anyOf('a boolean or a folder', check.boolean, check.name),
   pty(path: string, value: unknown) {
     if (typeof value === 'boolean') return
     if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -359,6 +394,8 @@ export function toSpec(
     stdin,
     stdio,
     pty,
+    echo,
+    preferLocal,
     limit,
     signal,
     ...rest
@@ -386,6 +423,9 @@ export function toSpec(
     env: changes,
     inheritStdio: stdio === 'inherit',
     terminal: pty === true ? {} : pty || undefined,
+    echo: echo === true ? 'both' : echo || undefined,
+    // The empty path is `cwd` itself.
+    preferLocal: preferLocal === true ? '' : preferLocal || undefined,
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }

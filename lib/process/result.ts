@@ -12,6 +12,8 @@ export interface RunResult<Output = string> {
   args: string[]
   /** Process id of the program. */
   pid: number
+  /** True when the exit status is 0. */
+  ok: boolean
   /** Exit status of the program; null when a signal ended it. */
   exitCode: number | null
   /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */

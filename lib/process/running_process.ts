@@ -8,6 +8,7 @@ import { SheepdogError, invalidOption, settle } from '../error'
 import { check, checkOptions, show } from '../option'
 import { BatchIterator, ByteIterator, JsonIterator, LineIterator, type Source } from '../output'
 import { warnOnce } from '../warning'
+import { Expectations, type ExpectOptions, type Expected } from './expect'
 import { type OutputFiles, type SavedOutput, toOutputFiles } from './output_files'
 import { nodeStream, webStream } from './output_stream'
 import { sizeChecks } from './request'
@@ -20,6 +21,7 @@ export interface Started<Output = string> {
   result: Promise<RunResult<Output>>
   stdin?: ProcessStdin
   hasTerminal: boolean
+  command?: string
   site?: CallSite
 }
 
@@ -34,18 +36,22 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   readonly #result: Promise<RunResult<Output>>
   readonly #hasTerminal: boolean
   readonly #stdin: ProcessStdin | undefined
+  readonly #command: string
   #iterator: { close(): void } | undefined
+  #objects: JsonIterator<unknown> | undefined
+  #expectations: Expectations | undefined
   #stdout: ReadableStream<Uint8Array> | undefined
   #stdoutNode: Readable | undefined
   #isWatched = false
   #isDetached = false
 
   /** @internal */
-  constructor({ process, result, stdin, hasTerminal, site }: Started<Output>) {
+  constructor({ process, result, stdin, hasTerminal, command, site }: Started<Output>) {
     this.#process = process
     this.#result = result
     this.#hasTerminal = hasTerminal
     this.#stdin = stdin
+    this.#command = command ?? 'the program'
     this.#started = process
       ? settle<number>(process.started(), site).then((pid) => ({ pid: (this.#pid = pid) }))
       : result.then(() => ({ pid: 0 }))
@@ -119,10 +125,46 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    */
   json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T> {
     checkOptions(options, { types: check.strings })
-    return this.#iterate(
+    const objects = this.#iterate(
       (source) => new JsonIterator<T>(source),
       (process) => process.json(options?.types, delivery),
     )
+    this.#objects = objects as JsonIterator<unknown>
+    return objects
+  }
+
+  /**
+   * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`, a
+   * line in braces counts as an object without a closer look. Complete when the iterator has ended.
+   */
+  get skippedLines(): number {
+    return (this.#process?.skippedLines() ?? 0) + (this.#objects?.unparsed ?? 0)
+  }
+
+  /**
+   * Waits until the terminal of the program shows a text. Looks at what was printed since the match before, decoded and without
+   * the sequences that colour text and move the cursor; lines end in `\n`. What is typed into the terminal is part of it, because
+   * the terminal echoes it. Several calls wait one after the other.
+   *
+   * From the first call on it is the reader of the output, in place of an iterator. The output is read all the time, and `result`
+   * keeps its part as usual.
+   *
+   * @throws PROCESS_EXPECT_TIMED_OUT, with the end of that text in `screen`. The program goes on.
+   * @throws PROCESS_EXPECT_ENDED when the program ends first, or the error of `result`.
+   * @throws INVALID_OPTION without the option `pty`.
+   * @throws PROCESS_ITERATED when the output is already being read.
+   *
+   * @example
+   * await using python = spawn('python3', ['-i'], { pty: true, stdin: 'pipe' })
+   * await python.expect('>>> ')
+   * await python.stdin.write('6 * 7\n')
+   * const { groups } = await python.expect(/^(\d+)$/m)
+   */
+  async expect(pattern: string | RegExp, options?: ExpectOptions): Promise<Expected> {
+    if (!this.#hasTerminal && this.#process)
+      throw invalidOption('pty', 'this process has no terminal to watch: spawn it with `pty: true`')
+    this.#expectations ??= new Expectations(this.#command, this.bytes())
+    return this.#expectations.expect(pattern, options)
   }
 
   /**
@@ -261,7 +303,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     const iterator = make({
       open: () => process && open(process),
       close: () => process?.detachOutput(),
-      end: this.#result,
+      end: ended(this.#result),
     })
     this.#iterator = iterator
     return iterator
@@ -279,6 +321,16 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     if (error.code === 'PROCESS_ABORTED') return
     warnOnce(`spawn() failed, and neither started nor result is watched: ${error.code}: ${error.message}`)
   }
+}
+
+/** The end of an iteration. A program that failed by itself has nothing wrong with its output. */
+function ended(result: Promise<unknown>): Promise<unknown> {
+  const end = result.catch((error: unknown) => {
+    if (!(error instanceof SheepdogError) || error.code !== 'PROCESS_FAILED') throw error
+  })
+  // A loop that is left early never asks for it.
+  end.catch(() => {})
+  return end
 }
 
 function iterated(): SheepdogError {

@@ -11,12 +11,12 @@ pub mod budget;
 pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;
+mod environment_objects;
 pub mod error;
 #[cfg(feature = "fleet")]
 pub mod fleet;
 #[cfg(feature = "fleet")]
 pub mod fleet_job;
-mod guests;
 pub mod harness;
 pub mod limit;
 pub mod model;

@@ -97,6 +97,28 @@ twin!(resume::ResumeVerdict {
     Failed = "failed",
 });
 
+/// The streams that are also written to the host's own.
+#[napi(string_enum)]
+#[derive(Clone, Copy)]
+pub enum EchoStreams {
+    #[napi(value = "both")]
+    Both,
+    #[napi(value = "stdout")]
+    Stdout,
+    #[napi(value = "stderr")]
+    Stderr,
+}
+
+impl EchoStreams {
+    pub(super) fn echo(self) -> process::Echo {
+        process::Echo::to_host(match self {
+            EchoStreams::Both => &process::Stream::BOTH,
+            EchoStreams::Stdout => &[process::Stream::Stdout],
+            EchoStreams::Stderr => &[process::Stream::Stderr],
+        })
+    }
+}
+
 /// How the Copilot CLI is reached.
 #[napi(string_enum)]
 #[derive(Clone, Copy)]

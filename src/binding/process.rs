@@ -1,8 +1,8 @@
 //! The types and functions that processes pass to and from JavaScript. Names and order match lib/process.ts.
 
-use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, create_text};
+use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, Skipped, create_text};
 use super::limit::NativeConcurrencyLimit;
-use super::option::{Containment, ContainmentLevel, Encoding, Millis, StopReason, Strays};
+use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis, StopReason, Strays};
 use super::promise::{Settled, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
@@ -45,6 +45,11 @@ pub struct RunSpec {
     pub inherit_stdio: Option<bool>,
     pub terminal: Option<TerminalSpec>,
     pub encoding: Option<Encoding>,
+    pub trim: Option<bool>,
+    pub echo: Option<EchoStreams>,
+    pub reject: Option<bool>,
+    /// A folder, relative to `cwd`.
+    pub prefer_local: Option<String>,
     pub idle_timeout_ms: Option<Millis>,
     pub timeout_ms: Option<Millis>,
     pub kill_grace_ms: Option<Millis>,
@@ -103,7 +108,7 @@ pub fn spawn_process(
     });
     delivery.runs.add(process.downgrade());
     let stdin = process.take_stdin();
-    NativeProcess { process, stdin, max_line_bytes, encoding }
+    NativeProcess { process, stdin, max_line_bytes, encoding, skipped: Skipped::default() }
 }
 
 /// A run.
@@ -113,6 +118,7 @@ pub struct NativeProcess {
     stdin: Option<StdinWriter>,
     max_line_bytes: usize,
     encoding: process::Encoding,
+    skipped: Skipped,
 }
 
 #[napi]
@@ -189,8 +195,14 @@ impl NativeProcess {
     /// Delivers the JSON objects of stdout. Returns the channel's number.
     #[napi]
     pub fn json(&self, types: Option<Vec<String>>, delivery: &Delivery) -> u32 {
-        let selection = Selection::Json { types };
+        let selection = Selection::Json { types, skipped: self.skipped.clone() };
         self.deliver(delivery, |channel| LineSink::new(selection, self.max_line_bytes, channel))
+    }
+
+    /// Lines of stdout that `json` did not deliver because they are no JSON objects.
+    #[napi]
+    pub fn skipped_lines(&self) -> f64 {
+        self.skipped.count() as f64
     }
 
     /// Delivers stdout as it comes. Returns the channel's number.
@@ -280,6 +292,10 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     if let Some(encoding) = options.encoding {
         spec.encoding = encoding.into();
     }
+    spec.trim = options.trim.unwrap_or(spec.trim);
+    spec.reject = options.reject.unwrap_or(spec.reject);
+    spec.echo = options.echo.map(EchoStreams::echo);
+    spec.prefer_local = options.prefer_local.map(Into::into);
     if let Some(timeout) = options.idle_timeout_ms {
         spec.idle_timeout = timeout.limit();
     }
@@ -328,10 +344,11 @@ impl ResultOf {
         let Some(result) = &self.0.result else { return Ok(()) };
         match (self.1, stream) {
             (process::Encoding::Bytes, stream) => {
-                object.set(name, BufferSlice::copy_from(env, result.bytes_of(stream))?)
+                object.set(name, BufferSlice::copy_from(env, result.shown_bytes(stream))?)
             }
-            (process::Encoding::Text, Stream::Stdout) => object.set(name, create_text(env, &result.stdout)?),
-            (process::Encoding::Text, Stream::Stderr) => object.set(name, create_text(env, &result.stderr)?),
+            (process::Encoding::Text, stream) => {
+                object.set(name, create_text(env, result.shown_text(stream))?)
+            }
         }
     }
 }
@@ -348,6 +365,7 @@ impl ToNapiValue for ResultOf {
                 "exitCode",
                 result.exit_code.map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
             )?;
+            object.set("ok", result.is_ok())?;
             object.set(
                 "signal",
                 result.signal.clone().map_or(Either::B(napi::bindgen_prelude::Null), Either::A),

@@ -99,6 +99,7 @@ impl From<SandboxSpec> for Sandbox {
                 Either::B(ProtectSpec { names, how }) => how.of(names),
             }),
             require_landlock: spec.require.and_then(|require| require.landlock),
+            sockets: None,
         }
     }
 }

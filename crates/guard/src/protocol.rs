@@ -7,7 +7,7 @@
 /// The first bytes of a request.
 pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
 /// Raised whenever the meaning of the format changes. A guard refuses every version but its own.
-pub(crate) const VERSION: u16 = 4;
+pub(crate) const VERSION: u16 = 5;
 pub const HEADER_BYTES: usize = 32;
 /// More than any system accepts for arguments and environment.
 pub const MAX_BODY_BYTES: u32 = 32 << 20;
@@ -35,6 +35,9 @@ pub const FRAME_GONE: u8 = 4;
 pub const FRAME_LOST: u8 = 5;
 /// Sent while a kill takes long: the killed processes are exiting and have much memory to free. Without payload.
 pub const FRAME_DYING: u8 = 6;
+/// Comes with a descriptor: the listener of the sandbox's filter, by which the host decides about system calls. It precedes STARTED. Without
+/// payload.
+pub const FRAME_LISTENER: u8 = 7;
 pub const FRAME_HEADER_BYTES: usize = 4;
 /// Payload length of the longest frame, EXITED.
 pub const MAX_PAYLOAD_BYTES: usize = 28;
@@ -61,6 +64,10 @@ pub const PATH_WITHOUT_LINKS: u64 = 1 << 63;
 /// Flag in the rights on a path: it must not be a link.
 pub const PATH_IS_NO_LINK: u64 = 1 << 62;
 
+/// Flag of a sandbox section: the filter asks the host about some calls, so the host must get the filter's listener.
+pub const SANDBOX_ASKS: u32 = 1;
+/// Offset of the flags in a sandbox section.
+pub const SANDBOX_FLAGS_AT: usize = 36;
 /// Offset of the lists in a sandbox section: ports, the paths' rights, the filter; see [`Header`].
 pub const SANDBOX_HEAD_BYTES: usize = 40;
 
@@ -69,7 +76,7 @@ pub const SANDBOX_HEAD_BYTES: usize = 40;
 /// paths.
 ///
 /// The sandbox section is `sandbox_bytes` long (0: no sandbox), a multiple of 8. Its first 24 bytes are the kernel's own `struct
-/// landlock_ruleset_attr`; then come three u32 (paths, ports, instructions of the filter) and four unused bytes. Then come a u64
+/// landlock_ruleset_attr`; then come three u32 (paths, ports, instructions of the filter) and the flags. Then come a u64
 /// for each port that may be connected to, a u64 of rights for each path (with the bits above for how it is opened), and eight
 /// bytes for each instruction of a seccomp filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

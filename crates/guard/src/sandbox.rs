@@ -5,10 +5,11 @@
 //! The host decides on the rules (crates/process/src/sandbox) and writes them in the kernel's own structures. This module applies
 //! them in the program's own process, as the last steps before it becomes the program. A failure ends the start.
 
+use crate::LIFELINE;
 use crate::program::Failure;
 use crate::protocol::{
-    PATH_IS_NO_LINK, PATH_WITHOUT_LINKS, SANDBOX_HEAD_BYTES, STAGE_SANDBOX, STAGE_SANDBOX_PATH, Strings,
-    u32_at, u64_at,
+    FRAME_LISTENER, Frame, ORIGIN_INNER, PATH_IS_NO_LINK, PATH_WITHOUT_LINKS, SANDBOX_ASKS, SANDBOX_FLAGS_AT,
+    SANDBOX_HEAD_BYTES, STAGE_SANDBOX, STAGE_SANDBOX_PATH, Strings, u32_at, u64_at,
 };
 use crate::syscall::{self, number, plain};
 
@@ -54,6 +55,11 @@ const CAPABILITY_VERSION: u32 = 0x2008_0522;
 const PR_SET_SECCOMP: usize = 22;
 const PR_SET_NO_NEW_PRIVS: usize = 38;
 const SECCOMP_MODE_FILTER: usize = 2;
+const SECCOMP_SET_MODE_FILTER: usize = 1;
+const SECCOMP_NEW_LISTENER: usize = 1 << 3;
+/// Signals that do not end the program do not interrupt a call that the host decides about (from Linux 5.19 on). Otherwise a connection
+/// would be made twice.
+const SECCOMP_WAIT_KILLABLE: usize = 1 << 5;
 
 /// The kernel's struct, without padding.
 #[repr(C, packed)]
@@ -91,8 +97,25 @@ pub(crate) fn enter(section: &[u8], paths: &mut Strings) -> Result<(), Failure> 
     syscall::close(ruleset);
     let Some(instructions @ [_, ..]) = section.get(filter_at..) else { return Ok(()) };
     let filter = Filter { instructions: (instructions.len() / 8) as u16, first: instructions.as_ptr() };
-    check(plain(number::PRCTL, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &raw const filter as usize, 0))?;
-    Ok(())
+    let filter = &raw const filter as usize;
+    if u32_at(section, SANDBOX_FLAGS_AT).is_some_and(|flags| flags & SANDBOX_ASKS != 0) {
+        return ask_host(filter);
+    }
+    check(plain(number::PRCTL, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter, 0)).map(drop)
+}
+
+/// Installs the filter and sends its listener to the host. Only the host has the listener: when the host ends, the calls that the filter
+/// asks about fail.
+fn ask_host(filter: usize) -> Result<(), Failure> {
+    let install = |flags| plain(number::SECCOMP, SECCOMP_SET_MODE_FILTER, flags, filter, 0);
+    let mut listener = install(SECCOMP_NEW_LISTENER | SECCOMP_WAIT_KILLABLE);
+    if listener == EINVAL {
+        listener = install(SECCOMP_NEW_LISTENER);
+    }
+    let listener = check(listener)?;
+    let sent = syscall::send_descriptor(LIFELINE, Frame::new(FRAME_LISTENER, ORIGIN_INNER).bytes(), listener);
+    syscall::close(listener);
+    check(sent).map(drop)
 }
 
 /// Adds the rules. Returns the offset of the filter.

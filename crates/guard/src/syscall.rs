@@ -52,6 +52,7 @@ pub(crate) mod number {
     pub(crate) const GETPID: usize = 39;
     pub(crate) const SENDTO: usize = 44;
     pub(crate) const RECVFROM: usize = 45;
+    pub(crate) const SENDMSG: usize = 46;
     pub(crate) const CLONE: usize = 56;
     pub(crate) const EXECVE: usize = 59;
     pub(crate) const WAIT4: usize = 61;
@@ -82,6 +83,7 @@ pub(crate) mod number {
     pub(crate) const EPOLL_CREATE1: usize = 291;
     pub(crate) const SCHED_SETATTR: usize = 314;
     pub(crate) const SCHED_GETATTR: usize = 315;
+    pub(crate) const SECCOMP: usize = 317;
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -118,11 +120,13 @@ pub mod number {
     pub const GETPID: usize = 172;
     pub const SCHED_SETATTR: usize = 274;
     pub const SCHED_GETATTR: usize = 275;
+    pub const SECCOMP: usize = 277;
     pub const GETPPID: usize = 173;
     pub const GETUID: usize = 174;
     pub const GETGID: usize = 176;
     pub const SENDTO: usize = 206;
     pub const RECVFROM: usize = 207;
+    pub const SENDMSG: usize = 211;
     pub const MUNMAP: usize = 215;
     pub const CLONE: usize = 220;
     pub const EXECVE: usize = 221;
@@ -341,6 +345,20 @@ pub(crate) fn send(descriptor: isize, bytes: &[u8]) -> isize {
         bytes.len(),
         MSG_DONTWAIT | MSG_NOSIGNAL,
     )
+}
+
+/// Sends bytes, and a copy of a descriptor with them.
+pub(crate) fn send_descriptor(socket: isize, bytes: &[u8], descriptor: isize) -> isize {
+    const SCM_RIGHTS: u64 = 1;
+    const SOL_SOCKET: u64 = 1;
+    /// A header of 16 bytes, and an int.
+    const LENGTH: u64 = 20;
+    let vector = [bytes.as_ptr() as usize, bytes.len()];
+    // struct cmsghdr, its one descriptor, and padding.
+    let control = [LENGTH, SOL_SOCKET | SCM_RIGHTS << 32, descriptor as u64];
+    // struct msghdr: no address.
+    let message = [0, 0, vector.as_ptr() as usize, 1, control.as_ptr() as usize, size_of_val(&control), 0];
+    plain(number::SENDMSG, socket as usize, message.as_ptr() as usize, MSG_NOSIGNAL, 0)
 }
 
 pub(crate) fn read(descriptor: isize, into: &mut [u8]) -> isize {

@@ -3,6 +3,7 @@
 //! Each fault that can be found before the spawn has its own error here, so that "the program is missing" never means a missing
 //! folder. Other faults (races, interpreters) come back from the spawn as an errno.
 
+use super::local_bins::{DEFAULT_PATH, with_local_bins};
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{ContainedFolders, open_input};
@@ -58,13 +59,17 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
     if let Stdio::Terminal(_) = spec.stdio {
         describe_terminal(&mut environment, &spec.environment);
     }
+    if let Some(folder) = &spec.prefer_local {
+        let folder = spec.cwd.as_ref().map_or_else(|| folder.clone(), |cwd| cwd.join(folder));
+        let path = with_local_bins(&folder, path_of(&environment));
+        set(&mut environment, "PATH", Some(path));
+    }
     set(&mut environment, MARK, Some(&mark));
     if let Some(cwd) = &spec.cwd {
         check_text("cwd", &cwd.to_string_lossy())?;
         check_cwd(cwd)?;
     }
-    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let program = find_program(&spec.command, path, spec.cwd.as_deref())?;
+    let program = find_program(&spec.command, path_of(&environment), spec.cwd.as_deref())?;
     let mut argv = vec![OsString::from(&spec.command)];
     argv.extend(spec.args.iter().map(OsString::from));
     let input = match &spec.input {
@@ -76,6 +81,12 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
 
 /// Refuses combinations of stdio and input that are not supported.
 fn check_stdio(spec: &ProcessSpec) -> Result<()> {
+    if spec.stdio == Stdio::Inherit && spec.echo.is_some() {
+        return Err(Error::invalid_option(
+            "echo",
+            "cannot be combined with `stdio: \"inherit\"`, which shows the output already",
+        ));
+    }
     match (&spec.stdio, &spec.input) {
         (Stdio::Piped, _) | (Stdio::Inherit, Input::Null | Input::Inherit) => Ok(()),
         (Stdio::Inherit, _) => Err(Error::invalid_option(
@@ -95,7 +106,7 @@ fn describe_terminal(variables: &mut Vec<(OsString, OsString)>, environment: &En
     let is_given = |name: &str| environment.changes.iter().any(|(given, _)| given == name);
     for name in ["COLUMNS", "LINES"] {
         if !is_given(name) {
-            set(variables, name, None);
+            set(variables, name, None::<&str>);
         }
     }
     if !is_given("TERM") && !variables.iter().any(|(name, value)| name == "TERM" && value != "dumb") {
@@ -220,7 +231,11 @@ fn build_environment(environment: &Environment) -> Result<Vec<(OsString, OsStrin
     Ok(variables)
 }
 
-fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: Option<&str>) {
+fn path_of(environment: &[(OsString, OsString)]) -> Option<&OsStr> {
+    environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+}
+
+fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: Option<impl Into<OsString>>) {
     variables.retain(|(known, _)| known != name);
     if let Some(value) = value {
         variables.push((name.into(), value.into()));
@@ -290,7 +305,7 @@ fn find_program(command: &str, path: Option<&OsStr>, cwd: Option<&Path>) -> Resu
             Probe::NotExecutable => Err(not_executable(command, &program)),
         };
     }
-    let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     let mut denied = None;
     for folder in path.as_bytes().split(|&byte| byte == b':') {
         // An empty entry is the current folder.

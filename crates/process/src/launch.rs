@@ -12,15 +12,19 @@ mod refusal;
 mod session;
 mod tree_event;
 mod turn;
+#[cfg(target_os = "linux")]
+mod ways;
 
-pub(super) use launched::{NotLaunched, Pipes};
+pub(super) use launched::{NotLaunched, Pipes, Ways};
 pub(super) use refusal::no_thread;
 pub(super) use tree_event::{ExitStatus, TreeEvent};
 pub(super) use turn::with_turn;
 
 use super::command::ResolvedCommand;
 #[cfg(target_os = "linux")]
-use super::guard::{landlock_abi, seccomp_notifies};
+use super::fence::can_decide;
+#[cfg(target_os = "linux")]
+use super::guard::landlock_abi;
 use super::sandbox::report::{SandboxReport, SandboxSupport};
 use super::spec::{Containment, ProcessSpec, Strays};
 use ground::error::{Error, ErrorCode};
@@ -139,7 +143,7 @@ pub(crate) async fn launch(
 /// The sandbox features of this kernel.
 pub fn sandbox_support() -> SandboxSupport {
     #[cfg(target_os = "linux")]
-    return SandboxSupport::new(landlock_abi(), seccomp_notifies());
+    return SandboxSupport::new(landlock_abi(), can_decide());
     #[cfg(not(target_os = "linux"))]
     SandboxSupport::new(0, false)
 }

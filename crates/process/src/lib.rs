@@ -12,18 +12,23 @@
 //! - Dropping the last handle kills the tree, as a backstop.
 //! - Every run has a mark that its processes inherit and that names its host, and a line in this user's list (`roster`). So
 //!   running trees can be listed, and those of a dead host reaped (`census`).
-//! - The output of a run is kept on `record` if that is requested.
+//! - The output of a run is kept on `record`, and shown on the host's own descriptors (`echo`), if that is requested.
 //! - A reader (`sink`) that is too slow stops the reading, and with it the idle clock.
 
 mod census;
 mod command;
+mod echo;
 mod end;
+#[cfg(target_os = "linux")]
+mod fence;
+mod gate;
 #[cfg(target_os = "linux")]
 pub mod guard;
 mod handle;
 mod keep;
 mod launch;
 mod life;
+mod local_bins;
 mod newcomer;
 mod on_record;
 mod order;
@@ -32,6 +37,7 @@ mod output;
 mod outputs;
 mod protected;
 mod publisher;
+mod refusals;
 mod replay;
 mod report;
 mod roster;
@@ -49,12 +55,15 @@ mod watchdog;
 mod wiring;
 
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
+pub use echo::{Echo, EchoTarget};
+pub use gate::{Egress, Gate, Hosts};
 pub use ground::line::LineTooLong;
 pub use ground::os::{TerminalSize, TreeUsage};
 pub use handle::{Process, WeakProcess, spawn, spawn_after};
 pub use launch::sandbox_support;
 pub use newcomer::{Moment, Newcomer, end as end_newcomers};
 pub use on_record::secrets_of;
+pub use refusals::{Kind as RefusedKind, Refusals, Refused};
 pub use sandbox::contained_folders;
 pub use sandbox::report::{SandboxReport, SandboxSupport};
 pub use sandbox::{Network, Protect, Sandbox};

@@ -62,7 +62,7 @@ pub(super) async fn run(
         Ok(outcome) => outcome,
         Err(_) => runner.after_panic().await,
     };
-    let record = runner.leave();
+    let (record, echo) = runner.leave();
     let duration_ms = outcome.result.as_ref().map(|result| result.duration_ms);
     let error = outcome.error.as_ref().map_or("none", |error| error.code().as_str());
     debug!(target: RUN, id = number, error, duration_ms, "ended");
@@ -73,6 +73,9 @@ pub(super) async fn run(
         }
     }
     on_record::close(record, &mut outcome).await;
+    if let Some(echo) = echo {
+        echo.finish(outcome.was_stopped()).await;
+    }
     finish(&publisher, orders, Vec::new(), outcome);
 }
 

@@ -1,5 +1,7 @@
-//! Passes a run's output to its reader and to its record. A stream is not read while one of them has no room for it.
+//! Passes a run's output to its reader, its record and the host's own descriptors. A stream is not read while one of them has no
+//! room for it.
 
+use super::echo::Echoing;
 use super::sink::Sink;
 use super::spec::Stream;
 use ground::line::LineTooLong;
@@ -17,17 +19,21 @@ fn channel_of(stream: Stream) -> Channel {
 pub(super) struct Outlet {
     sink: Option<Box<dyn Sink>>,
     record: Option<Record>,
+    echo: Option<Echoing>,
     pub is_paused: bool,
 }
 
 impl Outlet {
-    pub(super) fn new(record: Option<Record>) -> Self {
-        Outlet { sink: None, record, is_paused: false }
+    pub(super) fn new(record: Option<Record>, echo: Option<Echoing>) -> Self {
+        Outlet { sink: None, record, echo, is_paused: false }
     }
 
     pub(super) fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
         if let Some(record) = &mut self.record {
             record.push(channel_of(stream), bytes);
+        }
+        if let Some(echo) = &mut self.echo {
+            echo.push(stream, bytes);
         }
         match self.sink.as_mut().filter(|sink| sink.takes(stream)) {
             Some(sink) => sink.push(stream, bytes),
@@ -64,29 +70,36 @@ impl Outlet {
         self.record.take()
     }
 
-    /// Whether this stream must not be read, because its reader or the record (which takes both streams) has no room.
+    pub(super) fn take_echo(&mut self) -> Option<Echoing> {
+        self.echo.take()
+    }
+
+    /// Whether this stream must not be read, because its reader, its echo or the record (which takes both streams) has no
+    /// room.
     pub(super) fn holds(&self, stream: Stream) -> bool {
         self.is_paused
             && (self.sink.as_ref().is_some_and(|sink| sink.takes(stream))
-                || self.record.as_ref().is_some_and(Record::holds))
+                || self.record.as_ref().is_some_and(Record::holds)
+                || self.echo.as_ref().is_some_and(|echo| echo.holds(stream)))
     }
 
     pub(super) fn is_full(&mut self) -> bool {
         self.poll_room(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    /// Room in both.
+    /// Room in all of them.
     pub(super) async fn room(&mut self) {
-        if self.sink.is_none() && self.record.is_none() {
+        if self.sink.is_none() && self.record.is_none() && self.echo.is_none() {
             return pending().await;
         }
         poll_fn(|context| self.poll_room(context)).await;
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // Both are polled, because each has to register the waker.
+        // All are polled, because each has to register the waker.
         let in_sink = self.sink.as_mut().map_or(Poll::Ready(()), |sink| sink.poll_room(context));
         let in_record = self.record.as_mut().map_or(Poll::Ready(()), |record| record.poll_room(context));
-        if in_sink.is_ready() { in_record } else { Poll::Pending }
+        let in_echo = self.echo.as_mut().map_or(Poll::Ready(()), |echo| echo.poll_room(context));
+        if [in_sink, in_record, in_echo].iter().all(Poll::is_ready) { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -3,8 +3,10 @@
 use super::end::End;
 use super::keep::Keep;
 use super::launch::sandbox_report;
+use super::refusals::Refused;
+use super::sandbox::report::SandboxReport;
 use super::spec::{ContainmentLevel, Encoding, Outcome, ProcessSpec, RunResult, StopReason};
-use super::stop::stop_error;
+use super::stop::{failure, stop_error};
 use ground::lock::lock;
 use ground::os::blocking;
 use std::sync::{Arc, Mutex};
@@ -27,6 +29,8 @@ pub(super) struct Report<'a> {
     pub pipes_held_open: bool,
     pub end: End,
     pub reason: Option<StopReason>,
+    /// Attempts that the sandbox refused.
+    pub refused: Vec<Refused>,
 }
 
 impl<'a> Report<'a> {
@@ -45,6 +49,7 @@ impl<'a> Report<'a> {
             pipes_held_open: false,
             end: End::UNKNOWN,
             reason: Some(reason),
+            refused: Vec::new(),
         }
     }
 
@@ -64,6 +69,7 @@ impl<'a> Report<'a> {
             stdout,
             stderr,
             raw: [raw_stdout, raw_stderr],
+            trims: spec.trim,
             stdout_bytes,
             stderr_bytes,
             truncated,
@@ -76,9 +82,12 @@ impl<'a> Report<'a> {
             containment: self.level,
             usage: end.usage,
             record: None,
-            sandbox: spec.sandbox.as_ref().and_then(|_| sandbox_report(spec)),
+            sandbox: sandbox_report(spec).map(|report| SandboxReport { refused: self.refused, ..report }),
         };
-        let error = self.reason.and_then(|reason| stop_error(reason, spec, &result));
+        let error = self
+            .reason
+            .and_then(|reason| stop_error(reason, spec, &result))
+            .or_else(|| failure(spec, &result));
         Outcome { result: Some(result), error }
     }
 }

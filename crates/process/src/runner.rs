@@ -4,8 +4,9 @@
 //! from the tree. The run is over when the tree is gone and both pipes were read to their end, or closed at the end of the
 //! drain.
 
+use super::echo::Echoing;
 use super::end::{End, EndStage, stage_of};
-use super::launch::{Launched, Pipes, Tree, TreeEvent, tree_usage};
+use super::launch::{Launched, Pipes, Tree, TreeEvent, Ways, tree_usage};
 use super::newcomer::newcomers;
 use super::order::{Order, WantedEnd};
 use super::outlet::Outlet;
@@ -49,6 +50,7 @@ pub(super) struct Runner {
     /// Held to the end: dropping it would hang up the program's terminal.
     terminal: Option<Arc<Terminal>>,
     tree: Tree,
+    ways: Ways,
     enrolled: Enrolled,
     started: Instant,
     exited: Option<Instant>,
@@ -92,10 +94,11 @@ impl Runner {
             level: launched.level,
             watchdog: Watchdog::new(limits, launched.spawned),
             outputs: Outputs::new(stdout, stderr, spec.max_output_bytes),
-            outlet: Outlet::new(record),
+            outlet: Outlet::new(record, spec.echo.take().map(Echoing::begin)),
             feed: stdin.map(|stdin| Feed::new(stdin, first, written, terminal.clone())),
             terminal,
             tree: launched.tree,
+            ways: launched.ways,
             enrolled,
             started: launched.spawned,
             exited: None,
@@ -159,10 +162,10 @@ impl Runner {
         outcome
     }
 
-    /// Removes the ended run from the list, and returns its record to be closed.
-    pub(super) fn leave(mut self) -> Option<Record> {
+    /// Removes the ended run from the list, and returns its record to be closed and its echo to be waited for.
+    pub(super) fn leave(mut self) -> (Option<Record>, Option<Echoing>) {
         self.enrolled.end();
-        self.outlet.take_record()
+        (self.outlet.take_record(), self.outlet.take_echo())
     }
 
     /// Known time for which this process was stopped since the start of the run.
@@ -446,6 +449,7 @@ impl Runner {
             pipes_held_open: self.pipes_held_open,
             end: self.end.take().unwrap_or_default(),
             reason: self.watchdog.reason(),
+            refused: self.ways.refusals.list(),
             spec: &mut self.spec,
         };
         report.outcome().await

@@ -101,6 +101,12 @@ pub(super) fn chunk_channel() -> (ChunkSink, ChunkReader) {
     (ChunkSink { shared: shared.clone() }, ChunkReader { shared })
 }
 
+impl ChunkSink {
+    pub(super) fn has_room(&self) -> bool {
+        self.shared.window.has_room()
+    }
+}
+
 impl Chunks {
     fn state(&self) -> std::sync::MutexGuard<'_, ChunkState> {
         lock(&self.state)

@@ -1,5 +1,6 @@
 //! The request and the result of a run, with all default values.
 
+use super::echo::Echo;
 use super::sandbox::report::SandboxReport;
 use super::sandbox::{Sandbox, contained_folders};
 use bytes::Bytes;
@@ -23,6 +24,14 @@ pub struct ProcessSpec {
     pub stdio: Stdio,
     /// The form of the output in the result.
     pub encoding: Encoding,
+    /// Leave out the last line end of each stream in what the result shows.
+    pub trim: bool,
+    /// Also write the output to the host's own descriptors.
+    pub echo: Option<Echo>,
+    /// An exit status other than 0, or a signal, is an error.
+    pub reject: bool,
+    /// Look for programs in `node_modules/.bin` of this folder (relative to `cwd`) and of those above it, before PATH.
+    pub prefer_local: Option<PathBuf>,
     /// Kill the tree after this long without a byte read from stdout or stderr, or accepted by stdin. `None` switches it off;
     /// zero ends the run before anything is started.
     pub idle_timeout: Option<Duration>,
@@ -70,6 +79,10 @@ impl ProcessSpec {
             input: Input::Null,
             stdio: Stdio::Piped,
             encoding: Encoding::Text,
+            trim: false,
+            echo: None,
+            reject: false,
+            prefer_local: None,
             idle_timeout: Some(Self::IDLE_TIMEOUT),
             timeout: Some(Self::TIMEOUT),
             kill_grace: Self::KILL_GRACE,
@@ -232,7 +245,7 @@ pub enum StopReason {
 pub struct Outcome {
     /// Output and measurements; `None` when nothing was started.
     pub result: Option<RunResult>,
-    /// Set unless the program ran and ended by itself, with whatever exit status.
+    /// Set unless the program ran and ended by itself. With [`ProcessSpec::reject`] also where its exit status is not 0.
     pub error: Option<Error>,
 }
 
@@ -240,6 +253,11 @@ impl Outcome {
     /// The error for an outcome with neither a result nor an error. That can't happen, but a caller need not panic over it.
     pub fn nothing_started() -> Error {
         Error::new(ErrorCode::ProcessSpawnFailed, "nothing was started")
+    }
+
+    /// Whether something other than the program ended it.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.error.as_ref().is_some_and(|error| error.code() != ErrorCode::ProcessFailed)
     }
 
     /// The result of a run that was not stopped, or why there is none.
@@ -267,6 +285,9 @@ pub struct RunResult {
     /// stdout and stderr as they came, where the texts are something else: with [`Encoding::Bytes`], and where UTF-8 is invalid.
     #[serde(skip)]
     pub raw: [Option<Vec<u8>>; 2],
+    /// Whether the last line end is left out of what is shown.
+    #[serde(skip)]
+    pub trims: bool,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     /// Whether bytes were left out of `stdout` or `stderr`.
@@ -291,6 +312,26 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Whether the program exited with status 0.
+    pub fn is_ok(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+
+    /// The kept output of a stream as the user asked for it.
+    pub fn shown_text(&self, stream: Stream) -> &str {
+        let text = match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
+        };
+        if self.trims { &text[..trimmed(text.as_bytes()).len()] } else { text }
+    }
+
+    /// The same as unchanged bytes.
+    pub fn shown_bytes(&self, stream: Stream) -> &[u8] {
+        let bytes = self.bytes_of(stream);
+        if self.trims { trimmed(bytes) } else { bytes }
+    }
+
     /// The kept output of a stream, as unchanged bytes.
     pub fn bytes_of(&self, stream: Stream) -> &[u8] {
         let [stdout, stderr] = &self.raw;
@@ -300,6 +341,12 @@ impl RunResult {
         };
         raw.as_deref().unwrap_or(text.as_bytes())
     }
+}
+
+/// A text without its last line end, which is two bytes long on a terminal.
+fn trimmed(text: &[u8]) -> &[u8] {
+    let line = text.strip_suffix(b"\n").unwrap_or(text);
+    if line.len() < text.len() { line.strip_suffix(b"\r").unwrap_or(line) } else { text }
 }
 
 /// Resources used by the command and the descendants it waited for.

@@ -60,6 +60,27 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
     Some(error)
 }
 
+/// The error of a program that ended by itself and failed, for those who want one.
+pub(super) fn failure(spec: &ProcessSpec, result: &RunResult) -> Option<Error> {
+    if !spec.reject || result.is_ok() {
+        return None;
+    }
+    let how = match (result.exit_code, &result.signal) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => format!("was ended by {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    let message = format!("{} {how}: its output is in `error.result`", result.command);
+    let mut error = Error::new(ErrorCode::ProcessFailed, message);
+    if let Some(code) = result.exit_code {
+        error = error.with("exitCode", code);
+    }
+    if let Some(signal) = &result.signal {
+        error = error.with("signal", signal.clone());
+    }
+    Some(error)
+}
+
 /// The error of a run that was stopped before anything was started.
 pub(super) fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Error {
     let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;

@@ -33,8 +33,8 @@ impl JsonFilter {
         JsonFilter { types, needles }
     }
 
-    /// Appends the wanted lines of a block to `wanted`, each ended by `\n`.
-    pub(crate) fn select(&self, block: &[u8], wanted: &mut Vec<u8>) {
+    /// Appends the wanted lines of a block to `wanted`, each ended by `\n`. Returns the number of lines that are no objects.
+    pub(crate) fn select(&self, block: &[u8], wanted: &mut Vec<u8>) -> u64 {
         match &self.needles {
             None => ground::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
             Some(needles) => {
@@ -55,6 +55,17 @@ impl JsonFilter {
                     self.select_line(&block[start..end], wanted);
                 }
             }
+        }
+        ground::line::lines_of(block).filter(|line| !self.may_be_object(line)).count() as u64
+    }
+
+    /// Whether a line looks like an object, or is blank. What is passed on is parsed by JavaScript, which sees whether it is one.
+    fn may_be_object(&self, line: &[u8]) -> bool {
+        match line.trim_ascii() {
+            [] => true,
+            [b'{', ..] if self.types.is_none() => true,
+            [b'{', .., b'}'] => true,
+            _ => false,
         }
     }
 
@@ -193,6 +204,18 @@ mod tests {
             select(Some(&["result"]), block),
             "{\"type\":\"result\",\"n\":1}\n  {\"n\":2, \"type\" : \"result\"}\n{\"type\":\"res\\u0075lt\"}\n{\"type\":\"a\",\"type\":\"result\"}\n"
         );
+    }
+
+    #[test]
+    fn counts_the_lines_that_are_no_objects() {
+        let count = |types: Option<&[&str]>, block: &str| {
+            let types = types.map(|types| types.iter().map(|name| (*name).to_owned()).collect());
+            JsonFilter::new(types).select(block.as_bytes(), &mut Vec::new())
+        };
+        let block = "{\"type\":\"a\"}\n{\"type\":\"b\"}\nwords\n[1]\n\n  \n{\"torn\": \n {} \r\n{\n";
+        assert_eq!(count(Some(&["a"]), block), 4);
+        // JavaScript counts the torn ones, which it is given.
+        assert_eq!(count(None, block), 2);
     }
 
     #[test]

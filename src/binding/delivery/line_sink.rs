@@ -4,21 +4,39 @@ use super::json_filter::JsonFilter;
 use super::multiplexer::Channel;
 use ground::line::{LineFramer, LineTooLong};
 use process::{Sink, Stream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 /// The lines that a reader receives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(in crate::binding) enum Selection {
     /// All lines of both streams.
     Lines,
     /// The JSON objects of stdout; only those of the listed types, if there is a list.
-    Json { types: Option<Vec<String>> },
+    Json { types: Option<Vec<String>>, skipped: Skipped },
+}
+
+/// A count of lines that are no JSON objects, which the sink and the run's handle share.
+#[derive(Clone, Debug, Default)]
+pub(in crate::binding) struct Skipped(Arc<AtomicU64>);
+
+impl Skipped {
+    pub(in crate::binding) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn add(&self, lines: u64) {
+        if lines > 0 {
+            self.0.fetch_add(lines, Ordering::AcqRel);
+        }
+    }
 }
 
 /// Sends the lines of a run to a channel.
 pub(in crate::binding) struct LineSink {
     framers: StreamFramers,
-    filter: Option<JsonFilter>,
+    filter: Option<(JsonFilter, Skipped)>,
     channel: Channel,
 }
 
@@ -26,17 +44,17 @@ impl LineSink {
     pub(in crate::binding) fn new(selection: Selection, max_line_bytes: usize, channel: Channel) -> Self {
         let filter = match selection {
             Selection::Lines => None,
-            Selection::Json { types } => Some(JsonFilter::new(types)),
+            Selection::Json { types, skipped } => Some((JsonFilter::new(types), skipped)),
         };
         LineSink { framers: StreamFramers::new(max_line_bytes), filter, channel }
     }
 }
 
 /// Appends whole lines, or those of them that the filter selects.
-fn select(filter: Option<&JsonFilter>, block: &[u8], text: &mut Vec<u8>) {
+fn select(filter: Option<&(JsonFilter, Skipped)>, block: &[u8], text: &mut Vec<u8>) {
     match filter {
         None => text.extend_from_slice(block),
-        Some(filter) => filter.select(block, text),
+        Some((filter, skipped)) => skipped.add(filter.select(block, text)),
     }
 }
 

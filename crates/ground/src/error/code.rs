@@ -15,6 +15,8 @@ codes! {
     ProcessArgumentTooLong = "PROCESS_ARGUMENT_TOO_LONG" ["bytes", "maxBytes"],
     /// The system could not start the program for another reason.
     ProcessSpawnFailed = "PROCESS_SPAWN_FAILED" ["command", "cwd", "errno", "syscall"],
+    /// The program failed, and `reject` is set: its exit status is not 0, or a signal ended it.
+    ProcessFailed = "PROCESS_FAILED" ["exitCode", "signal", "result"],
     /// No output was read and no input accepted for `idleTimeoutMs`. The tree was killed.
     ProcessIdle = "PROCESS_IDLE" ["idleTimeoutMs", "result"],
     /// The program ran longer than `timeoutMs`.
@@ -33,6 +35,10 @@ codes! {
     ProcessStdinClosed = "PROCESS_STDIN_CLOSED" [],
     /// The guard process was killed. The tree is gone, and its exit status is unknown.
     ProcessLost = "PROCESS_LOST" ["result"],
+    /// The terminal did not show in time what `expect()` waits for. The program goes on.
+    ProcessExpectTimedOut = "PROCESS_EXPECT_TIMED_OUT" ["pattern", "timeoutMs", "screen"],
+    /// The program ended before its terminal showed what `expect()` waits for.
+    ProcessExpectEnded = "PROCESS_EXPECT_ENDED" ["pattern", "screen"],
     /// The output of the program is already being read.
     ProcessIterated = "PROCESS_ITERATED" [],
     /// This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`.
@@ -57,6 +63,8 @@ codes! {
     AgentAborted = "AGENT_ABORTED" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal"],
     /// The agent's program is not installed.
     AgentNotFound = "AGENT_NOT_FOUND" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal", "command", "install"],
+    /// Agents that start agents are too deep: the fourth is not started.
+    AgentDepth = "AGENT_DEPTH" ["depth", "maxDepth"],
     /// The agent printed output without end and made no progress.
     AgentNoProgress = "AGENT_NO_PROGRESS" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal"],
     /// The session to resume is unknown, or the agent began another one.

@@ -15,7 +15,7 @@
 //! The module also wraps what any system may refuse. [`blocking`] runs all work that blocks; a thread that the system refuses is
 //! an error, never a panic. [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and similar functions read and
 //! write files. [`Awake`] is a clock that stops while this process is stopped. [`sleep_until`] waits for an optional deadline.
-//! [`HeldFolder`] is the only way to open files that a contained program could replace. [`at_exit`] registers a function for this
+//! [`Screen`] is the host's own stdout or stderr. [`HeldFolder`] is the only way to open files that a contained program could replace. [`at_exit`] registers a function for this
 //! process's own end.
 
 mod address;
@@ -34,6 +34,7 @@ pub mod pidfd;
 mod pipe;
 mod process_table;
 mod regular_file;
+mod screen;
 mod terminal;
 
 pub use address::{addresses_of, connect_to};
@@ -53,9 +54,10 @@ pub use host::{Host, HostState};
 pub use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
 pub use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, rss_bytes, signal_process,
-    start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
+    ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, lineage_of, rss_bytes,
+    signal_process, start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
 };
 pub use regular_file::{open_in_place, open_regular, read_short_text};
+pub use screen::Screen;
 pub use terminal::Terminal;
 pub use terminal::TerminalSize;

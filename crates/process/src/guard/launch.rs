@@ -97,14 +97,6 @@ pub(super) fn launch_by(
     Ok(Launch { lifeline, guard, unsent, containment, cgroup, ends: wiring.ends })
 }
 
-/// Whether a filter can ask another process about a system call.
-pub(crate) fn seccomp_notifies() -> bool {
-    const GET_ACTION_AVAIL: libc::c_uint = 2;
-    let action: u32 = libc::SECCOMP_RET_USER_NOTIF;
-    // SAFETY: the kernel reads four bytes.
-    unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION_AVAIL, 0, &raw const action) == 0 }
-}
-
 /// The version of Landlock that the kernel speaks; 0: none, or it may not be used.
 pub(crate) fn landlock_abi() -> u32 {
     const VERSION: libc::c_uint = 1;

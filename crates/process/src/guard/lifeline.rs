@@ -8,8 +8,10 @@ use crate::spec::{Containment, ContainmentLevel};
 use crate::wiring::Ends;
 use nix::libc;
 use nix::sys::signal::Signal;
-use std::io::{self, ErrorKind, Read, Write};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use std::io::{self, ErrorKind, IoSliceMut, Write};
 use std::net::Shutdown;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::time::Duration;
@@ -33,6 +35,8 @@ pub(crate) struct GuardedProcess {
     pub level: ContainmentLevel,
     pub lifeline: Lifeline,
     pub ends: Ends,
+    /// Of the sandbox's filter, if it asks this process.
+    pub listener: Option<OwnedFd>,
 }
 
 /// A guard that has been started and is starting the program. Dropping it ends both.
@@ -76,6 +80,8 @@ pub(crate) struct Lifeline {
     /// Declared after `guard`, so that the cgroup is removed after the guard was dropped and left to end by itself.
     cgroup: Option<Cgroup>,
     reports: Reports,
+    /// Came with a report.
+    listener: Option<OwnedFd>,
     /// When `kill` was called, or the guards were last pressed.
     killed_at: Option<Instant>,
     pressed: bool,
@@ -102,6 +108,7 @@ impl Lifeline {
             guard,
             cgroup,
             reports: Reports::default(),
+            listener: None,
             killed_at: None,
             pressed: false,
             look: Box::pin(sleep(WAKE_INTERVAL)),
@@ -110,7 +117,7 @@ impl Lifeline {
         let report = tokio::select! {
             report = async {
                 lifeline.send_all(&unsent).await;
-                lifeline.report().await
+                lifeline.answer().await
             } => Some(report),
             () = cut_short.notified() => None,
         };
@@ -127,7 +134,8 @@ impl Lifeline {
                     _ if in_cgroup => ContainmentLevel::GuardCgroup,
                     _ => ContainmentLevel::Guard,
                 };
-                Ok(GuardedProcess { pid, level, lifeline, ends })
+                let listener = lifeline.listener.take();
+                Ok(GuardedProcess { pid, level, lifeline, ends, listener })
             }
             Some(Report::SpawnError { stage, errno }) => {
                 lifeline.reap().await;
@@ -140,7 +148,7 @@ impl Lifeline {
                 };
                 lifeline.end = Some(GuardEvent::Lost(count));
                 let level = ContainmentLevel::Guard;
-                Ok(GuardedProcess { pid: 0, level, lifeline, ends })
+                Ok(GuardedProcess { pid: 0, level, lifeline, ends, listener: None })
             }
             _ => Err(GuardFailure { stage: GuardStage::Lost, errno: 0 }),
         }
@@ -151,7 +159,17 @@ impl Lifeline {
     async fn cut_short(&mut self) -> Option<Report> {
         self.kill();
         self.press();
-        timeout(ANSWER_WITHIN, self.report()).await.ok().flatten()
+        timeout(ANSWER_WITHIN, self.answer()).await.ok().flatten()
+    }
+
+    /// What became of the start.
+    async fn answer(&mut self) -> Option<Report> {
+        loop {
+            match self.report().await {
+                Some(Report::Listener) => {}
+                report => return report,
+            }
+        }
     }
 
     /// The outer guard's pid: the root of everything that belongs to the run.
@@ -212,7 +230,7 @@ impl Lifeline {
                 Some(Report::Lost(count)) => self.end = Some(GuardEvent::Lost(Some(count))),
                 None => self.end = Some(GuardEvent::Lost(None)),
                 // Not after the start; harmless.
-                Some(Report::Started { .. } | Report::SpawnError { .. }) => {}
+                Some(Report::Started { .. } | Report::SpawnError { .. } | Report::Listener) => {}
             }
         }
     }
@@ -272,7 +290,7 @@ impl Lifeline {
                 }
             };
             let mut ready = ready.ok()?;
-            match ready.try_io(|socket| socket.get_ref().read(&mut bytes)) {
+            match ready.try_io(|socket| receive(socket.get_ref(), &mut bytes, &mut self.listener)) {
                 Ok(Ok(0)) => return None,
                 Ok(Ok(length)) => self.reports.push(&bytes[..length]),
                 Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
@@ -281,4 +299,21 @@ impl Lifeline {
             }
         }
     }
+}
+
+/// Reads bytes, and a descriptor that came with them.
+fn receive(socket: &UnixStream, bytes: &mut [u8], descriptor: &mut Option<OwnedFd>) -> io::Result<usize> {
+    let mut control = nix::cmsg_space!([i32; 1]);
+    let mut parts = [IoSliceMut::new(bytes)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(received) = part {
+            for number in received {
+                // SAFETY: the kernel has just given this process the descriptor.
+                *descriptor = Some(unsafe { OwnedFd::from_raw_fd(number) });
+            }
+        }
+    }
+    Ok(message.bytes)
 }

@@ -22,7 +22,7 @@ mod wire;
 
 pub(crate) use cgroup::ResourceLimits;
 pub(crate) use failure::{GuardFailure, GuardStage};
-pub(crate) use launch::{GuardedSpawn, landlock_abi, launch, seccomp_notifies};
+pub(crate) use launch::{GuardedSpawn, landlock_abi, launch};
 pub(crate) use lifeline::{GuardEvent, Launch, Lifeline};
 pub use wire::fuzz as fuzz_lifeline;
 

@@ -124,6 +124,8 @@ pub(super) enum Report {
     Lost(StrayCount),
     /// The killed are on their way out, but not gone.
     Dying,
+    /// Comes with the listener of the sandbox's filter.
+    Listener,
 }
 
 /// The end of the program.
@@ -233,6 +235,7 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
         protocol::FRAME_GONE => Report::Gone(count()?),
         protocol::FRAME_LOST => Report::Lost(count()?),
         protocol::FRAME_DYING => Report::Dying,
+        protocol::FRAME_LISTENER => Report::Listener,
         _ => return None,
     })
 }
@@ -319,7 +322,7 @@ mod tests {
         request.directory = Some(OsStr::new("/tmp"));
         let bytes = request.encode().unwrap();
         let header: [u8; 32] = [
-            b'S', b'H', b'P', b'G', 4, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+            b'S', b'H', b'P', b'G', 5, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
             0, 0, 0, 0,
         ];
         assert_eq!(bytes[..32], header);
@@ -330,7 +333,7 @@ mod tests {
     #[test]
     fn a_sandbox_stands_before_the_strings_and_its_paths_behind_them() {
         let sandbox = Sandbox { write: vec!["out".into()], ..Sandbox::default() };
-        let plan = Plan::new(&sandbox, 7).unwrap();
+        let plan = Plan::new(&sandbox, 7, true).unwrap();
         let arguments = [OsStr::new("true")];
         let mut request = request(&arguments, &[]);
         request.sandbox = Some(&plan);

@@ -8,7 +8,7 @@ use super::super::command::{ResolvedCommand, spawn_error};
 use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::{Wires, Wiring};
-use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::launched::{Launched, NotLaunched, Ways, watch_pipes};
 use super::refusal::no_thread;
 use super::session;
 use super::tree_event::{ExitStatus, TreeEvent};
@@ -100,7 +100,9 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>
         known: HashSet::new(),
     };
     match watch_pipes(ends) {
-        Ok(pipes) => Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree }),
+        Ok(pipes) => {
+            Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree, ways: Ways::default() })
+        }
         Err(error) => {
             // It runs already, but nobody could watch it.
             drop(tree);

@@ -13,6 +13,8 @@ use super::launched::{Launched, NotLaunched, watch_pipes};
 use super::refusal::{no_limits, no_sandbox, no_thread};
 use super::tree_event::{ExitStatus, TreeEvent};
 use super::turn::with_turn;
+use super::ways;
+use crate::fence::{Rules, can_decide};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{ContainedFolders, blocking, group_exists, place_below, place_of_folder, ticks_now};
 use nix::libc::{EACCES, EIO, ELOOP};
@@ -31,7 +33,7 @@ pub(super) enum Attempt {
 }
 
 pub(super) async fn launch(
-    command: ResolvedCommand,
+    mut command: ResolvedCommand,
     spec: &ProcessSpec,
     turn: Option<SemaphorePermit<'static>>,
     cut_short: &Notify,
@@ -40,17 +42,20 @@ pub(super) async fn launch(
     let limits =
         ResourceLimits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
     let since = ticks_now();
+    let mut ways = ways::open(spec, &mut command)?;
     let wanted = spec.sandbox.clone().map(|sandbox| SandboxSpec {
         sandbox,
+        gate: ways.gate.as_ref().map(|gate| gate.port()),
         cwd: spec.cwd.clone(),
         has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
     });
     let wires = Wires::of(spec);
     let spawning = blocking(move || {
         let spawned = Instant::now();
-        let started = wanted.as_ref().map(plan_of).transpose().map(|plan| {
-            let started = start_guard(&command, containment, limits, plan.as_ref(), &wires);
-            (plan, started)
+        let started = wanted.as_ref().map(plan_of).transpose().map(|sandbox| {
+            let plan = sandbox.as_ref().map(|(plan, _)| plan);
+            let started = start_guard(&command, containment, limits, plan, &wires);
+            (sandbox, started)
         });
         (command, spawned, started)
     });
@@ -70,10 +75,13 @@ pub(super) async fn launch(
             return Ok(Attempt::Unavailable(command));
         }
         Err(failure) => {
-            let error = sandbox.and_then(|plan| sandbox_error(&command, &plan, failure));
+            let error = sandbox.and_then(|(plan, _)| sandbox_error(&command, &plan, failure));
             return Err(error.unwrap_or_else(|| failure_error(&command, containment, failure)).into());
         }
     };
+    if let Some((_, rules)) = sandbox {
+        ways::guard(&mut ways, process.listener, rules)?;
+    }
     let pipes = watch_pipes(process.ends)?;
     let tree = GuardedTree {
         lifeline: process.lifeline,
@@ -90,6 +98,7 @@ pub(super) async fn launch(
         level: process.level,
         pipes,
         tree: Box::new(tree),
+        ways,
     }))
 }
 
@@ -124,20 +133,24 @@ fn start_guard(
 /// The inputs of a sandbox plan.
 struct SandboxSpec {
     sandbox: Sandbox,
+    /// The port of its gate.
+    gate: Option<u16>,
     cwd: Option<PathBuf>,
     has_terminal: bool,
 }
 
-/// The sandbox plan for this kernel. Blocks.
-fn plan_of(wanted: &SandboxSpec) -> Result<Plan> {
+/// The sandbox plan for this kernel, and the rules of its fence. Blocks.
+fn plan_of(wanted: &SandboxSpec) -> Result<(Plan, Rules)> {
     let cwd = wanted.cwd.as_deref();
-    let plan = Plan::new(&wanted.sandbox.within(cwd), landlock_abi());
+    let plan = Plan::new(&wanted.sandbox.within(cwd), landlock_abi(), can_decide());
     let mut plan = plan.map_err(|shortfall| no_sandbox(&shortfall.reason()))?;
-    place(&mut plan, &wanted.sandbox, cwd.unwrap_or(Path::new(".")))?;
+    let folder = cwd.unwrap_or(Path::new("."));
+    place(&mut plan, &wanted.sandbox, folder)?;
+    let rules = ways::rules(&plan, &wanted.sandbox, folder, wanted.gate)?;
     if wanted.has_terminal && Path::new(OWN_TERMINAL).exists() {
         plan.allow_own_terminal();
     }
-    Ok(plan)
+    Ok((plan, rules))
 }
 
 /// Replaces paths that lie in a folder that this sandbox, or an earlier one, lets its program write by their real paths. Then
@@ -157,7 +170,7 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
         place => Ok(place.ok().flatten()),
     };
     let base = placed("cwd", place_of_folder(cwd, &contained))?;
-    for grant in &mut plan.paths {
+    for grant in plan.paths.iter_mut().chain(&mut plan.sockets) {
         if grant.path.is_relative() {
             if let Some(base) = &base {
                 grant.path = base.join(&grant.path);

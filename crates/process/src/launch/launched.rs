@@ -2,6 +2,10 @@
 
 use super::super::spec::ContainmentLevel;
 use super::super::wiring::Ends;
+#[cfg(target_os = "linux")]
+use crate::fence::Fence;
+use crate::gate::Gate;
+use crate::refusals::Refusals;
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{Pipe, PipeWriter, Terminal};
 use std::io;
@@ -16,14 +20,25 @@ pub(crate) struct Launched<T> {
     pub level: ContainmentLevel,
     pub pipes: Pipes,
     pub tree: T,
+    /// The ways out of the program's sandbox, open as long as it lives.
+    pub ways: Ways,
 }
 
 impl<T> Launched<T> {
     /// The same, its tree as one of many kinds.
     pub(super) fn with_tree<U>(self, as_one: impl FnOnce(T) -> U) -> Launched<U> {
-        let Launched { pid, spawned, level, pipes, tree } = self;
-        Launched { pid, spawned, level, pipes, tree: as_one(tree) }
+        let Launched { pid, spawned, level, pipes, tree, ways } = self;
+        Launched { pid, spawned, level, pipes, tree: as_one(tree), ways }
     }
+}
+
+/// The ways out of a sandbox. They close when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Ways {
+    #[cfg(target_os = "linux")]
+    pub fence: Option<Fence>,
+    pub gate: Option<Box<dyn Gate>>,
+    pub refusals: Refusals,
 }
 
 /// The host's ends of what the program reads and writes, made ready to be watched; `None` where there is nothing to be done.

@@ -2,7 +2,8 @@
 //!
 //! Landlock checks connect(2) and bind(2) of plain TCP sockets. It does not see MPTCP, SCTP and SMC (other socket kinds over
 //! the same wire), Fast Open (a connect inside of a send), or io_uring, which does these without a system call. Of the calls
-//! that act on other processes it checks few; [`calls`](super::calls) lists them. The filter is a classic BPF program over
+//! that act on other processes it checks few; [`calls`](super::calls) lists them. A filter can't read an address, which is in memory:
+//! where Unix sockets or hosts are limited, it asks the host ([`fence`](crate::fence)) about connect(2). The filter is a classic BPF program over
 //! `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
 
 use super::calls::{CALLS, COPYING, Call, FILE_REQUESTS, FILE_SYSTEM, FILE_SYSTEMS, Rule, TYPING};
@@ -28,8 +29,10 @@ impl Instruction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     All,
-    /// TCP (which Landlock watches), UDP and ICMP.
+    /// TCP, which Landlock watches.
     Tcp,
+    /// TCP, by way of the host alone.
+    Asked,
     /// Unix and netlink alone.
     None,
 }
@@ -43,6 +46,7 @@ const JUMP_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
+const ASK: u32 = 0x7fc0_0000;
 const ERRNO: u32 = 0x0005_0000;
 const EPERM: u32 = 1;
 const EACCES: u32 = 13;
@@ -66,17 +70,25 @@ const UNIX: u32 = 1;
 const INET: u32 = 2;
 const INET6: u32 = 10;
 const NETLINK: u32 = 16;
-/// SOCK_STREAM and SOCK_DGRAM; what else is of SCTP, DCCP and raw packets.
-const KINDS: [u32; 2] = [1, 2];
+/// SOCK_STREAM; what else is of UDP, ICMP, SCTP, DCCP and raw packets.
+const KINDS: [u32; 1] = [1];
+/// SOCK_STREAM and SOCK_SEQPACKET. A datagram goes to any address, which a filter does not see.
+const UNIX_KINDS: [u32; 2] = [1, 5];
+/// NETLINK_ROUTE, by which a C library lists addresses.
+const NETLINK_ROUTE: u32 = 0;
 const KIND_MASK: u32 = 0xf;
-/// Unsaid, ICMP, TCP, UDP, ICMPv6.
-const PROTOCOLS: [u32; 5] = [0, 1, 6, 17, 58];
+/// Unsaid, TCP.
+const PROTOCOLS: [u32; 2] = [0, 6];
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
 /// The system calls of one architecture that matter here, and of the 32-bit one that the same kernel runs.
 struct Calls {
     architecture: u32,
     socket: u32,
+    socket_pair: u32,
+    connect: u32,
+    bind: u32,
+    listen: u32,
     send_to: u32,
     send_message: u32,
     send_messages: u32,
@@ -88,7 +100,7 @@ struct Calls {
     own: fn(&Call) -> u32,
     foreign: fn(&Call) -> u32,
     /// In 32-bit programs sockets can't be told apart everywhere (`socketcall` hides its arguments), so there are none: `socketcall`
-    /// or `socket`, and `io_uring_setup`.
+    /// or each call that makes, binds or connects one, and `io_uring_setup`.
     foreign_network: &'static [u32],
 }
 
@@ -96,6 +108,10 @@ struct Calls {
 const NATIVE: Option<Calls> = Some(Calls {
     architecture: 0xc000_003e,
     socket: 41,
+    socket_pair: 53,
+    connect: 42,
+    bind: 49,
+    listen: 50,
     send_to: 44,
     send_message: 46,
     send_messages: 307,
@@ -105,12 +121,16 @@ const NATIVE: Option<Calls> = Some(Calls {
     end: Some(0x4000_0000),
     own: |call| call.x86_64,
     foreign: |call| call.i386,
-    foreign_network: &[102, 359, 425],
+    foreign_network: &[102, 345, 359, 360, 361, 362, 363, 369, 370, 425],
 });
 #[cfg(target_arch = "aarch64")]
 const NATIVE: Option<Calls> = Some(Calls {
     architecture: 0xc000_00b7,
     socket: 198,
+    socket_pair: 199,
+    connect: 203,
+    bind: 200,
+    listen: 201,
     send_to: 206,
     send_message: 211,
     send_messages: 269,
@@ -119,7 +139,7 @@ const NATIVE: Option<Calls> = Some(Calls {
     end: None,
     own: |call| call.aarch64,
     foreign: |call| call.arm,
-    foreign_network: &[281, 425],
+    foreign_network: &[281, 282, 283, 284, 288, 290, 296, 374, 425],
 });
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const NATIVE: Option<Calls> = None;
@@ -127,8 +147,9 @@ const NATIVE: Option<Calls> = None;
 /// `truncate` and `truncate64`, of i386 and of ARM.
 const FOREIGN_TRUNCATE: [u32; 2] = [92, 193];
 
-/// `None` where the processor's calls are not known. `no_truncate`: Landlock of this kernel does not see truncate(2).
-pub(crate) fn build(reach: Reach, no_truncate: bool) -> Option<Vec<Instruction>> {
+/// `None` where the processor's calls are not known. `no_truncate`: Landlock of this kernel does not see truncate(2). `asks`: the host
+/// can be asked about a call. Otherwise there are no Unix sockets where they are limited.
+pub(crate) fn build(reach: Reach, no_truncate: bool, asks: bool) -> Option<Vec<Instruction>> {
     let calls = NATIVE?;
     let mut program = Program::default();
     program.load(ARCHITECTURE);
@@ -145,9 +166,22 @@ pub(crate) fn build(reach: Reach, no_truncate: bool) -> Option<Vec<Instruction>>
     }
     if reach != Reach::All {
         program.refuse_numbers(&[calls.io_uring_setup], ENOSYS);
-        program.when(calls.socket, &sockets(reach));
+        program.when(calls.socket, &sockets(reach, asks));
+        let mut pairs = Program::default();
+        pairs.load(argument(0));
+        pairs.pass_any(&[UNIX], EACCES);
+        pairs.kinds(&UNIX_KINDS, EACCES);
+        pairs.allow();
+        program.when(calls.socket_pair, &pairs);
     }
-    if reach == Reach::Tcp {
+    if reach != Reach::All && asks {
+        program.ask(calls.connect);
+    }
+    if reach == Reach::Asked {
+        program.ask(calls.bind);
+        program.ask(calls.listen);
+    }
+    if matches!(reach, Reach::Tcp | Reach::Asked) {
         let sends = [(calls.send_to, 3), (calls.send_message, 2), (calls.send_messages, 3)];
         for (number, flags) in sends {
             let mut block = Program::default();
@@ -163,18 +197,28 @@ pub(crate) fn build(reach: Reach, no_truncate: bool) -> Option<Vec<Instruction>>
     Some(program.instructions)
 }
 
-fn sockets(reach: Reach) -> Program {
+fn sockets(reach: Reach, asks: bool) -> Program {
     let mut block = Program::default();
     block.load(argument(0));
-    block.allow_any(&[UNIX, NETLINK]);
+    let mut unix = Program::default();
+    if asks {
+        unix.kinds(&UNIX_KINDS, EACCES);
+        unix.allow();
+    } else {
+        unix.refuse(EACCES);
+    }
+    block.when(UNIX, &unix);
+    let mut netlink = Program::default();
+    netlink.load(argument(2));
+    netlink.pass_any(&[NETLINK_ROUTE], EPROTONOSUPPORT);
+    netlink.allow();
+    block.when(NETLINK, &netlink);
     if reach == Reach::None {
         block.refuse(EACCES);
         return block;
     }
     let mut inet = Program::default();
-    inet.load(argument(1));
-    inet.push(AND, 0, 0, KIND_MASK);
-    inet.pass_any(&KINDS, EPROTONOSUPPORT);
+    inet.kinds(&KINDS, EPROTONOSUPPORT);
     inet.load(argument(2));
     inet.pass_any(&PROTOCOLS, EPROTONOSUPPORT);
     inet.allow();
@@ -289,6 +333,19 @@ impl Program {
             self.push(JUMP_EQUAL, 0, 1, *value);
             self.allow();
         }
+    }
+
+    /// Goes on when a socket is of one of these kinds.
+    fn kinds(&mut self, kinds: &[u32], errno: u32) {
+        self.load(argument(1));
+        self.push(AND, 0, 0, KIND_MASK);
+        self.pass_any(kinds, errno);
+    }
+
+    /// Asks the host about a call.
+    fn ask(&mut self, number: u32) {
+        self.push(JUMP_EQUAL, 0, 1, number);
+        self.push(RETURN, 0, 0, ASK);
     }
 
     /// Goes on when the value is one of these.

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// In place of an errno: the host is asked.
+const ASKED: u32 = u32::MAX;
+
 /// The filter's errno for a call: 0 if the call is allowed.
 fn run(program: &[Instruction], architecture: u32, number: u32, arguments: [u32; 4]) -> u32 {
     run_wide(program, architecture, number, arguments.map(u64::from))
@@ -30,7 +33,13 @@ fn run_wide(program: &[Instruction], architecture: u32, number: u32, arguments: 
             JUMP_EQUAL => jump(accumulator == operand),
             JUMP_AT_LEAST => jump(accumulator >= operand),
             JUMP_ANY_BIT => jump(accumulator & operand != 0),
-            RETURN => return if operand == ALLOW { 0 } else { operand & 0xffff },
+            RETURN => {
+                return match operand {
+                    ALLOW => 0,
+                    ASK => ASKED,
+                    refused => refused & 0xffff,
+                };
+            }
             _ => panic!("no such instruction: {code:#x}"),
         }
     }
@@ -41,7 +50,7 @@ fn native() -> Calls {
 }
 
 fn of(reach: Reach) -> impl Fn(u32, [u32; 4]) -> u32 {
-    let program = build(reach, false).expect("a filter");
+    let program = build(reach, false, true).expect("a filter");
     move |number, arguments| run(&program, native().architecture, number, arguments)
 }
 
@@ -53,8 +62,8 @@ const FOREIGN: u32 = 0x4000_0003;
 
 #[test]
 fn nobody_acts_on_another_process_whatever_the_network_and_the_architecture() {
-    for reach in [Reach::All, Reach::Tcp, Reach::None] {
-        let program = build(reach, false).expect("a filter");
+    for reach in [Reach::All, Reach::Tcp, Reach::Asked, Reach::None] {
+        let program = build(reach, false, true).expect("a filter");
         assert!(program.len() <= 4096, "the kernel takes no longer one: {}", program.len());
         let native = native();
         let numbers: [(u32, Number); 2] = [(native.architecture, native.own), (FOREIGN, native.foreign)];
@@ -180,15 +189,22 @@ fn without_a_network_there_are_unix_and_netlink_sockets_alone() {
 }
 
 #[test]
-fn with_ports_only_kinds_that_landlock_watches_reach_them() {
-    let call = of(Reach::Tcp);
+fn with_ports_and_hosts_there_are_tcp_sockets_alone() {
+    for call in [of(Reach::Tcp), of(Reach::Asked)] {
+        only_tcp(call);
+    }
+}
+
+fn only_tcp(call: impl Fn(u32, [u32; 4]) -> u32) {
     let stream_of_node = 1 | 0o2000000 | 0o4000;
     for family in [2, 10] {
         for (kind, protocol, expected) in [
             (1, 0, 0),
             (stream_of_node, 6, 0),
-            (2, 0, 0),
-            (2, 17, 0),
+            // UDP, ICMP
+            (2, 0, EPROTONOSUPPORT),
+            (2, 17, EPROTONOSUPPORT),
+            (2, 1, EPROTONOSUPPORT),
             // MPTCP, SCTP by its number and by its kind, DCCP, raw
             (1, 262, EPROTONOSUPPORT),
             (1, 132, EPROTONOSUPPORT),
@@ -209,8 +225,51 @@ fn with_ports_only_kinds_that_landlock_watches_reach_them() {
 }
 
 #[test]
+fn no_datagram_goes_to_a_socket_that_has_a_path() {
+    for reach in [Reach::None, Reach::Tcp, Reach::Asked] {
+        let call = of(reach);
+        for number in [native().socket, native().socket_pair] {
+            for (kind, expected) in
+                [(1, 0), (5, 0), (1 | 0o2000000, 0), (2, EACCES), (3, EACCES), (0, EACCES)]
+            {
+                assert_eq!(call(number, [1, kind, 0, 0]), expected, "{reach:?} {number} {kind}");
+            }
+        }
+        // TIPC
+        assert_eq!(call(native().socket_pair, [30, 1, 0, 0]), EACCES);
+    }
+    assert_eq!(of(Reach::All)(native().socket, [1, 2, 0, 0]), 0);
+}
+
+#[test]
+fn the_host_is_asked_what_the_filter_does_not_see() {
+    let calls = [native().connect, native().bind, native().listen];
+    for (reach, expected) in [
+        (Reach::All, [0, 0, 0]),
+        (Reach::None, [ASKED, 0, 0]),
+        (Reach::Tcp, [ASKED, 0, 0]),
+        (Reach::Asked, [ASKED; 3]),
+    ] {
+        assert_eq!(calls.map(|number| of(reach)(number, [0; 4])), expected, "{reach:?}");
+    }
+    // Where it can't be asked, there are no Unix sockets, and a pair of them needs no address.
+    let filter = build(Reach::None, false, false).expect("a filter");
+    let call = |number, arguments| run(&filter, native().architecture, number, arguments);
+    assert_eq!(call(native().socket, [1, 1, 0, 0]), EACCES);
+    assert_eq!((call(native().socket_pair, [1, 1, 0, 0]), call(native().connect, [0; 4])), (0, 0));
+    // Other families of netlink hand out more than addresses.
+    assert_eq!(of(Reach::Asked)(native().socket, [16, 3, 0, 0]), 0);
+    assert_eq!(of(Reach::Asked)(native().socket, [16, 3, 4, 0]), EPROTONOSUPPORT);
+}
+
+#[test]
 fn no_send_connects() {
-    let call = of(Reach::Tcp);
+    for call in [of(Reach::Tcp), of(Reach::Asked)] {
+        sends_do_not_connect(call);
+    }
+}
+
+fn sends_do_not_connect(call: impl Fn(u32, [u32; 4]) -> u32) {
     for (number, at) in [(native().send_to, 3), (native().send_message, 2), (native().send_messages, 3)] {
         let mut arguments = [0x4000; 4];
         assert_eq!(call(number, arguments), 0);
@@ -221,7 +280,7 @@ fn no_send_connects() {
 
 #[test]
 fn other_architectures_are_no_way_around() {
-    let filter = build(Reach::Tcp, true).expect("a filter");
+    let filter = build(Reach::Tcp, true, true).expect("a filter");
     for number in native().foreign_network.iter().chain(&FOREIGN_TRUNCATE) {
         assert_eq!(run(&filter, FOREIGN, *number, [0; 4]), EACCES, "{number}");
     }
@@ -236,7 +295,7 @@ fn other_architectures_are_no_way_around() {
 
 #[test]
 fn where_landlock_does_not_see_truncate_nobody_truncates() {
-    let filter = build(Reach::All, true).expect("a filter");
+    let filter = build(Reach::All, true, true).expect("a filter");
     assert_eq!(run(&filter, native().architecture, native().truncate[0], [0; 4]), EACCES);
     assert_eq!(run(&filter, native().architecture, native().socket, [2, 1, 0, 0]), 0);
 }

@@ -11,7 +11,9 @@
 //! | moves between two folders of `write` | `REFER`; before, every such move is refused | 5.19 (ABI 2) |
 //! | no truncation elsewhere | `TRUNCATE`; before, truncate(2) is refused everywhere | 6.2 (ABI 3) |
 //! | `network: "none"` | the filter: no sockets but Unix and netlink; Landlock's TCP rights too | 5.13 |
-//! | `network: { ports }` | Landlock's right to connect; the filter refuses MPTCP, SCTP, Fast Open, io_uring | 6.7 (ABI 4) |
+//! | `network: { ports }` | Landlock's right to connect; the filter refuses UDP, MPTCP, SCTP, Fast Open, io_uring | 6.7 (ABI 4) |
+//! | `network: { hosts }` | the fence, which makes each connection itself (`crate::fence`); the filter as with `ports` | 5.13 |
+//! | `sockets` | the fence; where there is none, the filter: no Unix sockets at all | 5.13 |
 //! | no ioctl on devices elsewhere | `IOCTL_DEV` | 6.10 (ABI 5) |
 //! | no signals to, no abstract sockets of, processes outside | Landlock's scopes | 6.12 (ABI 6) |
 //! | nothing else is done to processes outside | Landlock (ptrace), the filter ([`calls`]) | 5.13 |
@@ -23,6 +25,7 @@ mod calls;
 pub(crate) mod filter;
 pub(crate) mod report;
 
+use crate::gate::Hosts;
 use filter::Reach;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +37,8 @@ pub struct Sandbox {
     /// Files and folders that may be read and executed; `None` means all. Those of `write` may be read as well.
     pub read: Option<Vec<PathBuf>>,
     pub network: Network,
+    /// Unix sockets that may be connected to, or folders of them; `None` means those below `write`. Not limited where the network is not.
+    pub sockets: Option<Vec<PathBuf>>,
     /// The oldest version of Landlock that is accepted.
     pub require_landlock: Option<u32>,
     /// Files whose changes are reported or undone; `None` reports changes of the usual names.
@@ -91,6 +96,7 @@ impl Sandbox {
             write: self.write.iter().map(within).collect(),
             read: self.read.as_ref().map(|paths| paths.iter().map(within).collect()),
             network: self.network.clone(),
+            sockets: self.sockets.as_ref().map(|paths| paths.iter().map(within).collect()),
             require_landlock: self.require_landlock,
             protect: self.protect.clone(),
         }
@@ -106,14 +112,17 @@ pub fn contained_folders(cwd: Option<&Path>, sandbox: Option<&Sandbox>) -> Vec<P
     listed.chain((cwd != Path::new("/")).then(|| cwd.clone())).collect()
 }
 
-/// TCP. `None` leaves no network at all but Unix sockets.
+/// The limit of the network. All but `All` limit Unix sockets too, and leave no UDP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
     #[default]
     All,
+    /// Unix sockets alone.
     None,
-    /// Connecting to these ports; listening is free.
+    /// TCP connections to these ports; listening is free.
     Ports(Vec<u16>),
+    /// Requests to these hosts by way of a gate. Servers of the tree are reached from this machine alone.
+    Hosts(Hosts),
 }
 
 const EXECUTE: u64 = 1;
@@ -168,6 +177,8 @@ pub(crate) enum Shortfall {
     },
     /// Landlock can't limit the network to ports.
     Network,
+    /// No process can decide about the connections of another.
+    Fence,
     /// This processor's system calls are not known here.
     Filter,
 }
@@ -183,6 +194,10 @@ impl Shortfall {
             ),
             Shortfall::Network => {
                 "this kernel can't hold `network: { ports }` (Linux 6.7 or newer): use \"none\" or \"all\"".to_owned()
+            }
+            Shortfall::Fence => {
+                "this machine lets no process decide about the connections of another, which `network: { hosts }` and `sockets` need \
+                 (seccomp notifications and pidfd_getfd of Linux 5.6; a container, a sandbox around this process or yama.ptrace_scope may forbid them)".to_owned()
             }
             Shortfall::Filter => "there is no system-call filter for this kind of processor".to_owned(),
         }
@@ -211,6 +226,10 @@ pub(crate) struct Plan {
     pub paths: Vec<Grant>,
     pub ports: Vec<u16>,
     pub filter: Vec<filter::Instruction>,
+    /// The filter asks the host.
+    pub asks: bool,
+    /// Unix sockets that may be connected to, without rights of Landlock.
+    pub sockets: Vec<Grant>,
 }
 
 /// Rights on a path and all below.
@@ -224,8 +243,8 @@ pub(crate) struct Grant {
 }
 
 impl Plan {
-    /// `abi`: the version of Landlock that the kernel speaks, 0 for none.
-    pub(crate) fn new(sandbox: &Sandbox, abi: u32) -> Result<Plan, Shortfall> {
+    /// `abi`: the version of Landlock that the kernel speaks, 0 for none. `can_ask`: this process can decide about connections.
+    pub(crate) fn new(sandbox: &Sandbox, abi: u32, can_ask: bool) -> Result<Plan, Shortfall> {
         if abi == 0 {
             return Err(Shortfall::Landlock);
         }
@@ -256,8 +275,9 @@ impl Plan {
 
         let (handled_network, ports) = match &sandbox.network {
             Network::All => (0, Vec::new()),
-            Network::None if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
-            Network::None => (0, Vec::new()),
+            // With hosts, the program connects and binds by way of this process alone.
+            Network::None | Network::Hosts(_) if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
+            Network::None | Network::Hosts(_) => (0, Vec::new()),
             Network::Ports(_) if abi < 4 => return Err(Shortfall::Network),
             Network::Ports(ports) => (CONNECT_TCP, ports.clone()),
         };
@@ -265,10 +285,25 @@ impl Plan {
             Network::All => Reach::All,
             Network::None => Reach::None,
             Network::Ports(_) => Reach::Tcp,
+            Network::Hosts(_) => Reach::Asked,
         };
-        let filter = filter::build(reach, abi < 3).ok_or(Shortfall::Filter)?;
+        let is_limited = reach != Reach::All;
+        if is_limited && !can_ask && (reach == Reach::Asked || sandbox.sockets.is_some()) {
+            return Err(Shortfall::Fence);
+        }
+        let sockets = match &sandbox.sockets {
+            Some(sockets) => {
+                let links = |path: &Path| if path.is_absolute() { Links::Free } else { Links::Nowhere };
+                let named =
+                    |(index, path): (usize, &PathBuf)| grant("sandbox.sockets", index, path, 0, links(path));
+                sockets.iter().enumerate().map(named).collect()
+            }
+            None => paths.iter().filter(|grant| grant.rights & MAKE_SOCK != 0).cloned().collect(),
+        };
+        let filter = filter::build(reach, abi < 3, can_ask).ok_or(Shortfall::Filter)?;
         let scoped = if abi >= 6 { SCOPES } else { 0 };
-        Ok(Plan { handled_files, handled_network, scoped, paths, ports, filter })
+        let asks = is_limited && can_ask;
+        Ok(Plan { handled_files, handled_network, scoped, paths, ports, filter, asks, sockets })
     }
 
     /// The program may use the terminal that it was given by its name too.
@@ -293,7 +328,7 @@ impl Plan {
         for number in [self.handled_files, self.handled_network, self.scoped] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        for count in [self.paths.len(), self.ports.len(), self.filter.len(), 0] {
+        for count in [self.paths.len(), self.ports.len(), self.filter.len(), usize::from(self.asks)] {
             bytes.extend_from_slice(&(count as u32).to_le_bytes());
         }
         for port in &self.ports {
@@ -331,7 +366,7 @@ mod tests {
     #[test]
     fn what_a_kernel_does_not_know_is_not_asked_of_it() {
         for (abi, handled) in [(1, 0x1ff2), (2, 0x3ff2), (3, 0x7ff2), (4, 0x7ff2), (5, 0xfff2), (9, 0xfff2)] {
-            let plan = Plan::new(&workspace(), abi).unwrap();
+            let plan = Plan::new(&workspace(), abi, true).unwrap();
             assert_eq!(plan.handled_files, handled, "abi {abi}");
             assert!(plan.paths.iter().all(|grant| grant.rights & !handled == 0), "abi {abi}");
             assert_eq!(plan.scoped, if abi >= 6 { 3 } else { 0 });
@@ -340,26 +375,26 @@ mod tests {
 
     #[test]
     fn a_kernel_that_can_not_hold_it_is_a_refusal() {
-        assert_eq!(Plan::new(&workspace(), 0), Err(Shortfall::Landlock));
+        assert_eq!(Plan::new(&workspace(), 0, true), Err(Shortfall::Landlock));
         let ports = Sandbox { network: Network::Ports(vec![443]), ..workspace() };
-        assert_eq!(Plan::new(&ports, 3), Err(Shortfall::Network));
-        assert!(Plan::new(&ports, 4).is_ok());
+        assert_eq!(Plan::new(&ports, 3, true), Err(Shortfall::Network));
+        assert!(Plan::new(&ports, 4, true).is_ok());
         let newer = Sandbox { require_landlock: Some(6), ..workspace() };
-        let refused = Plan::new(&newer, 5);
+        let refused = Plan::new(&newer, 5, true);
         assert_eq!(refused, Err(Shortfall::TooOld { required: 6, found: 5 }));
-        assert!(Plan::new(&newer, 6).is_ok());
+        assert!(Plan::new(&newer, 6, true).is_ok());
         // The filter alone holds it.
-        assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1).is_ok());
+        assert!(Plan::new(&Sandbox { network: Network::None, ..workspace() }, 1, true).is_ok());
     }
 
     #[test]
     fn nothing_is_writable_but_the_null_device_and_what_is_listed() {
-        let plan = Plan::new(&Sandbox::default(), 7).unwrap();
+        let plan = Plan::new(&Sandbox::default(), 7, true).unwrap();
         assert_eq!(
             plan.paths.iter().map(|grant| grant.path.as_path()).collect::<Vec<_>>(),
             [Path::new("/dev/null")]
         );
-        let plan = Plan::new(&workspace(), 7).unwrap();
+        let plan = Plan::new(&workspace(), 7, true).unwrap();
         assert_eq!(plan.paths[1].option, "sandbox.write[0]");
         // Devices are made nowhere.
         assert_eq!(plan.paths[1].rights & DEVICES, 0);
@@ -367,9 +402,9 @@ mod tests {
 
     #[test]
     fn reading_is_free_until_it_is_listed() {
-        assert_eq!(Plan::new(&workspace(), 7).unwrap().handled_files & READS, 0);
+        assert_eq!(Plan::new(&workspace(), 7, true).unwrap().handled_files & READS, 0);
         let listed = Sandbox { read: Some(vec!["/usr".into()]), ..workspace() };
-        let plan = Plan::new(&listed, 7).unwrap();
+        let plan = Plan::new(&listed, 7, true).unwrap();
         assert_eq!(plan.handled_files & READS, READS);
         assert_eq!(plan.paths[1].rights & READS, READS, "what may be written may be read");
         assert_eq!((plan.paths[2].rights, plan.paths[2].option.as_str()), (READS, "sandbox.read[0]"));
@@ -378,11 +413,11 @@ mod tests {
     #[test]
     fn a_section_is_these_bytes() {
         let sandbox = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
-        let plan = Plan::new(&sandbox, 7).unwrap();
+        let plan = Plan::new(&sandbox, 7, true).unwrap();
         let bytes = plan.encode(|_| 0);
         assert_eq!(bytes[..8], 0xfff2u64.to_le_bytes());
         assert_eq!(bytes[8..24], [2u64.to_le_bytes(), 3u64.to_le_bytes()].concat());
-        let counts = [1u32, 1, plan.filter.len() as u32, 0].map(u32::to_le_bytes).concat();
+        let counts = [1u32, 1, plan.filter.len() as u32, 1].map(u32::to_le_bytes).concat();
         assert_eq!(bytes[24..40], counts);
         assert_eq!(bytes[40..48], 443u64.to_le_bytes());
         assert_eq!(bytes.len(), 40 + 8 + 8 + plan.filter.len() * 8);

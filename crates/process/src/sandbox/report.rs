@@ -1,6 +1,7 @@
 //! Describes, in words for the user, the restrictions that a sandbox enforces on this kernel. PURE.
 
 use super::{Network, Sandbox};
+use crate::refusals::Refused;
 use serde::Serialize;
 
 /// The sandbox that was in force for a run.
@@ -16,6 +17,8 @@ pub struct SandboxReport {
     /// Files of `changed` that were put back as they were before the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub restored: Vec<String>,
+    /// Attempts on the network and on Unix sockets that were refused.
+    pub refused: Vec<Refused>,
 }
 
 /// The sandbox features of this kernel.
@@ -24,9 +27,9 @@ pub struct SandboxReport {
 pub struct SandboxSupport {
     /// The version of Landlock; 0 without it, and then no sandbox is possible.
     pub landlock: u32,
-    /// Whether another process can be asked about a system call.
+    /// Whether this process can decide about the connections of another, which `network: { hosts }` and `sockets` need.
     pub seccomp_notify: bool,
-    /// Whether `network: { ports }` is supported.
+    /// Whether `network: { hosts }` is supported.
     pub network: bool,
     pub holds: Vec<&'static str>,
     /// Restrictions that a newer kernel would enforce as well.
@@ -36,15 +39,21 @@ pub struct SandboxSupport {
 const READS: &str = "reads";
 const NETWORK: &str = "network";
 const PORTS: &str = "ports";
+const HOSTS: &str = "hosts";
+const SOCKETS: &str = "sockets";
 
 /// Names of the restrictions, with the first version of Landlock that enforces each. No kernel enforces any other.
-const HOLDS: [(&str, u32); 9] = [
+const HOLDS: [(&str, u32); 11] = [
     // No change of files but below `write`.
     ("writes", 1),
     // No file is read but below `read`; where that is asked for.
     (READS, 1),
     // `network: "none"`.
     (NETWORK, 1),
+    // `network: { hosts }`; where a process can decide about the connections of another.
+    (HOSTS, 1),
+    // No Unix sockets but those of `sockets`; where the network is limited.
+    (SOCKETS, 1),
     // Limits, priority, memory and tracing of processes outside; keys, System V and POSIX objects.
     ("processes", 1),
     // No capability, and none to gain.
@@ -62,29 +71,33 @@ impl SandboxReport {
         let is_asked_for = |word: &str| match word {
             READS => sandbox.read.is_some(),
             NETWORK => sandbox.network == Network::None,
+            HOSTS => matches!(sandbox.network, Network::Hosts(_)),
+            SOCKETS => sandbox.network != Network::All,
             PORTS => matches!(sandbox.network, Network::Ports(_)),
             _ => true,
         };
-        let (held, _) = split(landlock);
+        let (held, _) = split(landlock, true);
         SandboxReport {
             landlock,
             holds: held.into_iter().filter(|word| is_asked_for(word)).collect(),
             changed: Vec::new(),
             restored: Vec::new(),
+            refused: Vec::new(),
         }
     }
 }
 
 impl SandboxSupport {
     pub(crate) fn new(landlock: u32, seccomp_notify: bool) -> SandboxSupport {
-        let (holds, missing) = split(landlock);
-        SandboxSupport { landlock, seccomp_notify, network: holds.contains(&PORTS), holds, missing }
+        let (holds, missing) = split(landlock, seccomp_notify);
+        SandboxSupport { landlock, seccomp_notify, network: holds.contains(&HOSTS), holds, missing }
     }
 }
 
-fn split(landlock: u32) -> (Vec<&'static str>, Vec<&'static str>) {
-    let (held, missing): (Vec<_>, Vec<_>) =
-        HOLDS.into_iter().partition(|(_, since)| landlock > 0 && landlock >= *since);
+fn split(landlock: u32, can_ask: bool) -> (Vec<&'static str>, Vec<&'static str>) {
+    let (held, missing): (Vec<_>, Vec<_>) = HOLDS
+        .into_iter()
+        .partition(|(word, since)| landlock > 0 && landlock >= *since && (can_ask || *word != HOSTS));
     let words = |rows: Vec<(&'static str, u32)>| rows.into_iter().map(|(word, _)| word).collect();
     (words(held), words(missing))
 }
@@ -100,7 +113,9 @@ mod tests {
         assert!(old.network && old.holds.contains(&"devices"));
         let none = SandboxSupport::new(0, true);
         assert_eq!((none.holds.len(), none.missing.len(), none.network), (0, HOLDS.len(), false));
-        assert!(SandboxSupport::new(7, false).missing.is_empty());
+        assert!(SandboxSupport::new(7, true).missing.is_empty());
+        let unasked = SandboxSupport::new(7, false);
+        assert_eq!((unasked.missing, unasked.network), (vec!["hosts"], false));
     }
 
     #[test]
@@ -109,7 +124,7 @@ mod tests {
         assert_eq!(open, ["writes", "processes", "privileges", "devices", "signals", "abstract-sockets"]);
         let closed = Sandbox { read: Some(Vec::new()), network: Network::None, ..Sandbox::default() };
         let held = SandboxReport::new(&closed, 1).holds;
-        assert_eq!(held, ["writes", "reads", "network", "processes", "privileges"]);
+        assert_eq!(held, ["writes", "reads", "network", "sockets", "processes", "privileges"]);
         let ports = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
         assert!(SandboxReport::new(&ports, 4).holds.contains(&"ports"));
     }

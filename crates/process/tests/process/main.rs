@@ -3,7 +3,9 @@
 
 mod containment;
 mod end;
+mod everyday;
 mod fault;
+mod fence;
 mod host_files;
 mod input;
 mod moments;

@@ -1,4 +1,4 @@
-//! What an agent's output says about its turn, and the verdict on it.
+//! Evidence: what an agent's output says about its turn, and the verdict on it.
 //!
 //! A [`Transcript`](transcript::Transcript) hands whole lines of stdout to the provider's reader. The reader reports to a
 //! [`Digest`](digest::Digest), which keeps the `answer`, the `background` work and the last `failure`. At the end `verdict`
@@ -6,6 +6,7 @@
 
 pub(crate) mod answer;
 mod background;
+pub(crate) mod counts;
 pub mod digest;
 pub mod failure;
 pub(crate) mod recent;

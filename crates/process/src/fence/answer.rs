@@ -1,0 +1,226 @@
+//! The answer to one call. It blocks: a connection may take long, and so may a path.
+//!
+//! Nothing is decided by memory that the program can change after it was read. Each call is made here, with this process's own copy of
+//! the address, on the program's own open socket. The program's process itself may connect to nothing (Landlock).
+
+use super::address::{Address, MAX_BYTES, encode, encode_path};
+use super::listeners::{Listeners, Owner};
+use super::notice::{Answer, Listener, Notice};
+use super::rules::{Rules, Target, Verdict, is_loopback, to_bind};
+use crate::refusals::{Kind, Refusals};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, readlink};
+use nix::libc::{self, c_int};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A server for every user needs a privilege below this port, which no program in a sandbox has.
+const FIRST_FREE_PORT: u16 = 1024;
+
+pub(super) struct Fence {
+    pub listener: Listener,
+    pub rules: Rules,
+    pub listeners: Listeners,
+    pub refusals: Refusals,
+}
+
+impl Fence {
+    /// Makes the call for the program, or refuses it.
+    pub(super) fn answer(&self, notice: &Notice) {
+        let answer = match notice.call() {
+            libc::SYS_connect => self.on_connect(notice),
+            libc::SYS_bind => self.on_bind(notice),
+            libc::SYS_listen => self.on_listen(notice),
+            _ => Err(Errno::EACCES),
+        };
+        self.listener.answer(notice, answer.unwrap_or_else(Answer::Failed));
+    }
+
+    fn on_connect(&self, notice: &Notice) -> Result<Answer, Errno> {
+        let address = self.address(notice)?;
+        let socket = self.socket(notice)?;
+        match self.rules.on_connect(address) {
+            Verdict::Connect(to) => self.connect(notice, &socket, to),
+            Verdict::ConnectIfOwn(to) => match self.listeners.owner(to) {
+                Owner::Tree => self.connect(notice, &socket, to),
+                Owner::Nobody => Err(Errno::ECONNREFUSED),
+                Owner::Other => Err(self.refuse(notice, Kind::Host, to.to_string())),
+            },
+            Verdict::Look(path) => self.connect_to_path(notice, &socket, &path),
+            Verdict::Disconnect => {
+                let unspecified = [0u8; 16];
+                Ok(call_with(libc::connect, &socket, &unspecified).into())
+            }
+            Verdict::Refuse(Target::Host(address)) => {
+                Err(self.refuse(notice, Kind::Host, address.to_string()))
+            }
+            Verdict::Refuse(Target::Name(name)) => {
+                Err(self.refuse(notice, Kind::Socket, format!("@{}", String::from_utf8_lossy(&name))))
+            }
+            Verdict::Refuse(Target::Family(_)) => Err(Errno::EACCES),
+        }
+    }
+
+    fn connect(&self, notice: &Notice, socket: &OwnedFd, to: SocketAddr) -> Result<Answer, Errno> {
+        if !is_tcp(socket) {
+            return Err(self.refuse(notice, Kind::Host, to.to_string()));
+        }
+        Ok(call_with(libc::connect, socket, &encode(to)).into())
+    }
+
+    /// Opens the file first, so that what is connected to is what was looked at, whatever becomes of its name.
+    fn connect_to_path(&self, notice: &Notice, socket: &OwnedFd, path: &Path) -> Result<Answer, Errno> {
+        if domain_of(socket) != Ok(libc::AF_UNIX) {
+            return Err(Errno::EAFNOSUPPORT);
+        }
+        let seen = as_seen_by(notice, path).ok_or(Errno::EACCES)?;
+        let file = open(&seen, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+        if SFlag::from_bits_truncate(fstat(file.as_fd())?.st_mode) & SFlag::S_IFMT != SFlag::S_IFSOCK {
+            return Err(Errno::ECONNREFUSED);
+        }
+        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let place = PathBuf::from(readlink(own.as_str())?);
+        if !self.rules.allows_socket(&place) {
+            return Err(self.refuse(notice, Kind::Socket, place.display().to_string()));
+        }
+        Ok(call_with(libc::connect, socket, &encode_path(&own)).into())
+    }
+
+    /// Landlock keeps the program from binding TCP sockets itself, so what is not TCP is left to the kernel.
+    fn on_bind(&self, notice: &Notice) -> Result<Answer, Errno> {
+        let Address::Inet(asked) = self.address(notice)? else { return Ok(Answer::Continue) };
+        let socket = self.socket(notice)?;
+        let to = to_bind(asked).filter(|_| is_tcp(&socket)).ok_or(Errno::EACCES)?;
+        if (1..FIRST_FREE_PORT).contains(&to.port()) {
+            return Err(Errno::EACCES);
+        }
+        Ok(call_with(libc::bind, &socket, &encode(for_socket(&socket, to)?)).into())
+    }
+
+    /// Here a socket is known by itself, whatever its descriptor is by the time that the kernel would look.
+    fn on_listen(&self, notice: &Notice) -> Result<Answer, Errno> {
+        let socket = self.socket(notice)?;
+        let is_inet = match domain_of(&socket)? {
+            libc::AF_INET | libc::AF_INET6 => true,
+            libc::AF_UNIX => false,
+            _ => return Err(Errno::EACCES),
+        };
+        if is_inet {
+            if !is_tcp(&socket) {
+                return Err(Errno::EACCES);
+            }
+            keep_on_loopback(&socket)?;
+        }
+        // SAFETY: a call without pointers.
+        Errno::result(unsafe { libc::listen(socket.as_raw_fd(), notice.int(1)) })?;
+        if is_inet {
+            self.listeners.add(fstat(socket.as_fd())?.st_ino);
+        }
+        Ok(Answer::Value(0))
+    }
+
+    fn address(&self, notice: &Notice) -> Result<Address, Errno> {
+        let length = usize::try_from(notice.int(2)).ok().filter(|length| *length <= MAX_BYTES);
+        let bytes = notice.memory(1, length.ok_or(Errno::EINVAL)?);
+        let address = Address::parse(&bytes.map_err(|errno| match errno {
+            Errno::EFAULT => errno,
+            // The program's memory may not be looked at.
+            _ => Errno::EACCES,
+        })?);
+        address.ok_or(Errno::EINVAL)
+    }
+
+    /// The socket of the caller, which still waits: its numbers were not another process's.
+    fn socket(&self, notice: &Notice) -> Result<OwnedFd, Errno> {
+        let socket = notice.socket(0)?;
+        if self.listener.is_waiting(notice) { Ok(socket) } else { Err(Errno::EINTR) }
+    }
+
+    fn refuse(&self, notice: &Notice, kind: Kind, what: String) -> Errno {
+        self.refusals.add(kind, what, notice.program());
+        Errno::EACCES
+    }
+}
+
+/// A path of the caller, for this process.
+fn as_seen_by(notice: &Notice, path: &Path) -> Option<PathBuf> {
+    let process = notice.process()?;
+    let (own, thread) = (PathBuf::from(format!("/proc/{process}")), format!("/proc/{}", notice.thread()));
+    if let Ok(rest) = path.strip_prefix("/proc/self") {
+        return Some(own.join(rest));
+    }
+    Some(match path.strip_prefix("/") {
+        Ok(absolute) => PathBuf::from(thread).join("root").join(absolute),
+        Err(_) => PathBuf::from(thread).join("cwd").join(path),
+    })
+}
+
+/// Binds a socket that has no address yet to loopback, and refuses one that has another address.
+fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
+    let bound = local_address(socket)?;
+    match bound {
+        bound if bound.port() == 0 => {
+            let any = for_socket(socket, SocketAddr::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(), 0))?;
+            call_with(libc::bind, socket, &encode(any))
+        }
+        bound if is_loopback(bound.ip()) => Ok(()),
+        _ => Err(Errno::EACCES),
+    }
+}
+
+/// The address in the form that the socket takes: one of IPv4 in the form of IPv6 is none for a socket of IPv6 alone, and is plain for one
+/// of IPv4.
+fn for_socket(socket: &OwnedFd, address: SocketAddr) -> Result<SocketAddr, Errno> {
+    let SocketAddr::V6(v6) = address else { return Ok(address) };
+    let Some(v4) = v6.ip().to_ipv4_mapped() else { return Ok(address) };
+    let port = address.port();
+    Ok(match domain_of(socket)? {
+        libc::AF_INET => SocketAddr::new(v4.into(), port),
+        _ if option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)? != 0 => {
+            SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port)
+        }
+        _ => address,
+    })
+}
+
+fn local_address(socket: &OwnedFd) -> Result<SocketAddr, Errno> {
+    let mut bytes = [0u8; MAX_BYTES];
+    let mut length = bytes.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, and their number.
+    let result = unsafe { libc::getsockname(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), &raw mut length) };
+    Errno::result(result)?;
+    match Address::parse(&bytes) {
+        Some(Address::Inet(address)) => Ok(address),
+        _ => Err(Errno::EAFNOSUPPORT),
+    }
+}
+
+/// Plain TCP. Another kind can only have come in with the program's own three descriptors.
+fn is_tcp(socket: &OwnedFd) -> bool {
+    let is_inet = matches!(domain_of(socket), Ok(libc::AF_INET | libc::AF_INET6));
+    is_inet && option(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL) == Ok(libc::IPPROTO_TCP)
+}
+
+fn domain_of(socket: &OwnedFd) -> Result<c_int, Errno> {
+    option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)
+}
+
+fn option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<c_int, Errno> {
+    let (mut value, mut length) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
+    // SAFETY: the kernel writes one int at most, and its length.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
+    };
+    Errno::result(result).map(|_| value)
+}
+
+type CallWithAddress = unsafe extern "C" fn(c_int, *const libc::sockaddr, libc::socklen_t) -> c_int;
+
+fn call_with(call: CallWithAddress, socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
+    // SAFETY: the kernel reads the address, which lives for the call.
+    let result =
+        unsafe { call(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t) };
+    Errno::result(result).map(drop)
+}

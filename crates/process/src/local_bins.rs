@@ -1,0 +1,48 @@
+//! PURE. The search path of a program that is first looked for in the folders of its project.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The search path of an environment that has none.
+pub(super) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// `node_modules/.bin` of the folder and of each folder above it, the innermost first, then `path`. A folder with a colon in its
+/// name cannot be in a search path and is left out.
+pub(super) fn with_local_bins(folder: &Path, path: Option<&OsStr>) -> OsString {
+    let mut entries = OsString::new();
+    for bin in folder.ancestors().map(|folder| folder.join("node_modules/.bin")) {
+        if !bin.as_os_str().as_bytes().contains(&b':') {
+            entries.push(bin);
+            entries.push(":");
+        }
+    }
+    entries.push(path.unwrap_or(OsStr::new(DEFAULT_PATH)));
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_folder_comes_first_and_the_usual_path_last() {
+        assert_eq!(
+            with_local_bins(Path::new("/a/b"), Some(OsStr::new("/bin"))),
+            "/a/b/node_modules/.bin:/a/node_modules/.bin:/node_modules/.bin:/bin"
+        );
+    }
+
+    #[test]
+    fn without_a_path_the_usual_folders_stay() {
+        assert_eq!(
+            with_local_bins(Path::new("/"), None),
+            format!("/node_modules/.bin:{DEFAULT_PATH}").as_str()
+        );
+    }
+
+    #[test]
+    fn a_folder_that_a_search_path_can_not_hold_is_left_out() {
+        assert_eq!(with_local_bins(Path::new("/a:b/c"), Some(OsStr::new("/bin"))), "/node_modules/.bin:/bin");
+    }
+}

@@ -1,0 +1,310 @@
+//! A program that tries to reach what its sandbox does not name, and the same program without one: what is refused there must be done here.
+#![cfg(target_os = "linux")]
+
+use super::{outcome_of, result_of, shell};
+use process::{Containment, Egress, Gate, Hosts, Network, ProcessSpec, Refusals, Refused, Sandbox, Strays};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+static REACH: OnceLock<PathBuf> = OnceLock::new();
+
+/// Compiled once.
+fn reach() -> &'static Path {
+    REACH.get_or_init(|| {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("reach-{}", std::process::id()));
+        let source =
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures/sandbox/reach.rs");
+        let status = std::process::Command::new("rustc")
+            .args(["--edition", "2024", "-o"])
+            .args([&program, &source])
+            .status()
+            .expect("rustc");
+        assert!(status.success(), "the program does not compile");
+        program
+    })
+}
+
+/// Stands for a proxy: a port that somebody listens on.
+#[derive(Debug)]
+struct Port(u16);
+
+impl Egress for Port {
+    fn open(&self, _: Refusals) -> io::Result<Box<dyn Gate>> {
+        Ok(Box::new(Port(self.0)))
+    }
+
+    fn local_ports(&self) -> Vec<u16> {
+        Vec::new()
+    }
+}
+
+impl Gate for Port {
+    fn port(&self) -> u16 {
+        self.0
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        vec![("GATE".into(), self.0.to_string())]
+    }
+}
+
+struct Ground {
+    folder: tempfile::TempDir,
+    gate: TcpListener,
+    other: TcpListener,
+    _sockets: Vec<UnixListener>,
+    _datagrams: UnixDatagram,
+    name: String,
+}
+
+impl Ground {
+    fn new(test: &str) -> Ground {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [inside, outside] = ["inside", "outside"].map(|name| folder.path().join(name));
+        let mut sockets = Vec::new();
+        for part in [&inside, &outside] {
+            std::fs::create_dir(part).expect("a folder");
+            sockets.push(UnixListener::bind(part.join("socket")).expect("a socket"));
+        }
+        let datagrams = UnixDatagram::bind(outside.join("datagrams")).expect("a socket");
+        let name = format!("sheepdog-reach-{}-{test}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        sockets.push(UnixListener::bind_addr(&address).expect("an abstract socket"));
+        let listen = || TcpListener::bind("127.0.0.1:0").expect("a port");
+        Ground { folder, gate: listen(), other: listen(), _sockets: sockets, _datagrams: datagrams, name }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn ports(&self) -> [u16; 2] {
+        [&self.gate, &self.other].map(|listener| listener.local_addr().expect("an address").port())
+    }
+
+    fn hosts(&self) -> Sandbox {
+        let network = Network::Hosts(Hosts::by(Port(self.ports()[0])));
+        Sandbox { write: vec![self.path("inside")], network, ..Sandbox::default() }
+    }
+
+    fn spec(&self, sandbox: Option<Sandbox>) -> ProcessSpec {
+        let [gate, other] = self.ports().map(|port| port.to_string());
+        let [inside, outside] = ["inside", "outside"].map(|name| self.path(name).display().to_string());
+        let mut arguments = vec![inside, outside, gate, other, self.name.clone()];
+        arguments.extend(sandbox.is_some().then(|| "held".to_owned()));
+        let mut spec = ProcessSpec::new(reach().display().to_string(), arguments);
+        spec.sandbox = sandbox;
+        spec
+    }
+}
+
+struct Seen {
+    attempts: BTreeMap<String, String>,
+    refused: Vec<Refused>,
+}
+
+impl Seen {
+    fn check(&self, allowed: &[&str]) {
+        let is_allowed = |name: &str| allowed.contains(&name);
+        let faults: Vec<_> = self
+            .attempts
+            .iter()
+            .filter(|(name, outcome)| is_allowed(name) != (outcome.as_str() == "done"))
+            .collect();
+        assert!(faults.is_empty(), "{faults:?}");
+        assert!(self.attempts.len() >= 44, "{}", self.attempts.len());
+    }
+
+    fn names(&self, what: &str) -> bool {
+        self.refused.iter().any(|refused| refused.what == what)
+    }
+}
+
+async fn attempts(spec: ProcessSpec) -> Seen {
+    let result = result_of(spec).await;
+    assert_eq!(result.exit_code, Some(0), "{}", result.stderr);
+    let lines = result.stdout.lines().filter_map(|line| line.split_once(' '));
+    let attempts = lines.map(|(name, outcome)| (name.to_owned(), outcome.to_owned())).collect();
+    Seen { attempts, refused: result.sandbox.map(|report| report.refused).unwrap_or_default() }
+}
+
+/// What a program may do in every sandbox that limits Unix sockets.
+const UNIX: [&str; 4] = ["socket-inside", "socket-inside-by-cwd", "own-pair", "own-unix-server"];
+const GATE: [&str; 4] = ["gate", "gate-blocking", "gate-by-any", "gate-mapped"];
+const SERVERS: [&str; 5] =
+    ["own-server", "own-server-for-all", "own-server-six", "own-server-unbound", "closed-port"];
+/// Needs a privilege, or is not on every machine: without a sandbox it proves nothing.
+const ELSEWHERE: [&str; 9] = [
+    "raw",
+    "packet",
+    "sctp",
+    "vsock",
+    "ping",
+    "io-uring",
+    "multipath",
+    "server-on-an-interface",
+    "own-server-unbound",
+];
+
+fn all(lists: &[&[&'static str]]) -> Vec<&'static str> {
+    lists.concat()
+}
+
+#[tokio::test]
+async fn without_a_sandbox_the_program_reaches_what_it_likes() {
+    let ground = Ground::new("control");
+    let seen = attempts(ground.spec(None)).await;
+    for (name, outcome) in &seen.attempts {
+        let is_known = ELSEWHERE.contains(&name.as_str()) || name.starts_with("own-server");
+        // Nobody listens there.
+        let is_there = outcome == "done" || (name == "name-server" || name.starts_with("fast-open"));
+        assert!(is_known || is_there, "{name}: {outcome}");
+    }
+    assert_eq!(seen.attempts["local-server"], "done");
+}
+
+#[tokio::test]
+async fn with_hosts_the_gate_and_its_own_servers_alone_are_reached() {
+    let ground = Ground::new("hosts");
+    let seen = attempts(ground.spec(Some(ground.hosts()))).await;
+    seen.check(&all(&[&UNIX, &GATE, &SERVERS]));
+    let other = format!("127.0.0.1:{}", ground.ports()[1]);
+    let socket = ground.path("outside").canonicalize().expect("a path").join("socket");
+    for what in
+        [&other, "192.0.2.1:443", "169.254.169.254:80", "[2001:db8::]:443", &socket.display().to_string()]
+    {
+        assert!(seen.names(what), "{what}: {:?}", seen.refused);
+    }
+    assert!(
+        seen.refused
+            .iter()
+            .all(|refused| refused.program.as_ref().is_some_and(|name| name.starts_with("reach")))
+    );
+}
+
+#[tokio::test]
+async fn without_a_network_only_sockets_of_the_sandbox_are_reached() {
+    let ground = Ground::new("none");
+    let sandbox = Sandbox { network: Network::None, ..ground.hosts() };
+    attempts(ground.spec(Some(sandbox))).await.check(&UNIX);
+}
+
+#[tokio::test]
+async fn with_ports_there_is_no_udp_and_no_socket_of_another() {
+    let ground = Ground::new("ports");
+    let [gate, _] = ground.ports();
+    let sandbox = Sandbox { network: Network::Ports(vec![gate]), ..ground.hosts() };
+    let seen = attempts(ground.spec(Some(sandbox))).await;
+    for name in all(&[&UNIX, &GATE]) {
+        assert_eq!(seen.attempts[name], "done", "{name}");
+    }
+    for name in ["local-server", "udp", "udp-six", "ping", "socket", "socket-by-link", "abstract", "datagram"]
+    {
+        assert!(seen.attempts[name].starts_with("refused"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_socket_that_is_named_is_reached_and_others_no_more() {
+    let ground = Ground::new("named");
+    for network in [Network::None, ground.hosts().network] {
+        let sockets = Some(vec![ground.path("outside").join("socket")]);
+        let sandbox = Sandbox { sockets, network, ..ground.hosts() };
+        let seen = attempts(ground.spec(Some(sandbox))).await;
+        for (name, outcome) in
+            [("socket", "done"), ("socket-by-link", "done"), ("socket-inside", "refused 13")]
+        {
+            assert_eq!(seen.attempts[name], outcome, "{name}");
+        }
+    }
+    let sockets = Some(vec![ground.path("nothing")]);
+    let outcome = outcome_of(ground.spec(Some(Sandbox { sockets, ..ground.hosts() }))).await;
+    let error = outcome.error.as_ref().expect("an error");
+    assert!(error.message().starts_with("sandbox.sockets[0]: "), "{error}");
+}
+
+#[tokio::test]
+async fn an_address_that_changes_while_it_is_used_leads_nowhere_else() {
+    let ground = Ground::new("race");
+    let [gate, other] = ground.ports();
+    for listener in [&ground.gate, &ground.other] {
+        listener.set_nonblocking(true).expect("not waiting");
+    }
+    let accepted = |listener: &TcpListener| std::iter::from_fn(|| listener.accept().ok()).count();
+    let (mut to_gate, mut to_other) = (0, 0);
+    // Fewer at once than a queue of connections holds.
+    for _ in 0..20 {
+        let arguments = ["race".to_owned(), gate.to_string(), other.to_string(), "100".to_owned()];
+        let mut spec = ProcessSpec::new(reach().display().to_string(), arguments);
+        spec.sandbox = Some(ground.hosts());
+        assert_eq!(result_of(spec).await.exit_code, Some(0));
+        (to_gate, to_other) = (to_gate + accepted(&ground.gate), to_other + accepted(&ground.other));
+    }
+    assert_eq!(to_other, 0);
+    assert!(to_gate > 0, "no connection was made");
+}
+
+#[tokio::test]
+async fn with_nobody_to_decide_no_connection_is_made() {
+    let ground = Ground::new("alone");
+    let [gate, _] = ground.ports();
+    let (go, out) = (ground.path("inside/go"), ground.path("inside/out"));
+    let script = format!(
+        "mkfifo {0} && (cat {0} | {1} wait {gate} > {2} 2>&1 &) && echo started",
+        go.display(),
+        reach().display(),
+        out.display()
+    );
+    let mut spec = shell(&script);
+    (spec.sandbox, spec.strays) = (Some(ground.hosts()), Strays::Keep);
+    // The run is over, and its fence with it; the program lives.
+    assert_eq!(result_of(spec).await.stdout, "started\n");
+    let told = tokio::task::spawn_blocking(move || std::fs::write(go, "\n"));
+    told.await.expect("a thread").expect("the program waits");
+    let said = async {
+        loop {
+            let text = std::fs::read_to_string(&out).unwrap_or_default();
+            if let Some((_, line)) = text.split_once("ready\n").filter(|(_, line)| line.ends_with('\n')) {
+                return line.to_owned();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    // ENOSYS
+    assert_eq!(said.await, "connect refused 38\n");
+}
+
+#[tokio::test]
+async fn in_a_namespace_it_is_the_same() {
+    let ground = Ground::new("strict");
+    let mut spec = ground.spec(Some(ground.hosts()));
+    spec.containment = Containment::Strict;
+    let outcome = outcome_of(spec).await;
+    // A machine may forbid namespaces.
+    if let Some(result) = &outcome.result {
+        for line in [
+            "gate done",
+            "own-server done",
+            "socket-inside done",
+            "socket-inside-by-cwd done",
+            "address refused 13",
+            "socket refused 13",
+            "socket-by-root refused 13",
+        ] {
+            assert!(result.stdout.lines().any(|seen| seen == line), "{line}: {}", result.stdout);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_gate_tells_the_program_where_it_is() {
+    let ground = Ground::new("environment");
+    let mut spec = shell("echo $GATE");
+    spec.sandbox = Some(ground.hosts());
+    assert_eq!(result_of(spec).await.stdout, format!("{}\n", ground.ports()[0]));
+}
