@@ -8,6 +8,7 @@ use super::prune::{Prune, Pruned};
 use super::record::{JobRecord, Listed};
 use super::spec::JobSpec;
 use super::status::FleetStatus;
+use super::submitter::Submitted;
 use super::worker::{Gate, Worker, WorkerOptions};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
@@ -144,6 +145,11 @@ impl Fleet {
     /// Resolves with the job's id once the fleet has it: from then on it will be run.
     pub async fn submit(&self, spec: JobSpec) -> Result<String, Error> {
         self.engine()?.submit(spec).await
+    }
+
+    /// Takes many jobs in; one answer for each, in order.
+    pub async fn submit_many(&self, specs: Vec<Result<JobSpec, Error>>) -> Result<Vec<Submitted>, Error> {
+        Ok(self.engine()?.submit_many(specs).await)
     }
 
     pub async fn record(&self, id: &str) -> Result<Listed, Error> {

@@ -39,6 +39,8 @@ pub mod source;
 pub mod spec;
 pub mod status;
 mod stuck;
+#[cfg(test)]
+mod submit_many_tests;
 mod submitter;
 #[cfg(test)]
 mod test_host;
@@ -52,4 +54,5 @@ pub use prune::{Prune, Pruned};
 pub use record::{JobRecord, JobState, Listed};
 pub use source::GitSource;
 pub use spec::JobSpec;
+pub use submitter::Submitted;
 pub use worker::{GitPlace, JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};

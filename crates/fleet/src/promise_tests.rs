@@ -202,8 +202,16 @@ async fn the_same_id_is_the_same_job(engine: Shared) {
     let worker = worker(&engine, host.clone()).await;
     settled(&engine, "a").await;
     submit(&engine, json!({ "id": "a", "data": 2 })).await.unwrap();
+    let spec = |id: &str| Ok(JobSpec { id: id.into(), handler: Some("text".into()), ..JobSpec::new() });
+    let answers =
+        engine.submit_many((0..40).map(|n| spec(&format!("j{n}"))).chain([spec("a")]).collect()).await;
+    let known: Vec<usize> = (0..answers.len()).filter(|n| answers[*n].is_known).collect();
+    assert_eq!(known, [40], "{answers:?}");
+    for n in 0..40 {
+        settled(&engine, &format!("j{n}")).await;
+    }
     assert_eq!(settled(&engine, "a").await.result, Some(json!("x")));
-    assert_eq!(host.runs(), 1);
+    assert_eq!(host.runs(), 41);
     worker.close().await;
 }
 
