@@ -9,8 +9,7 @@ use super::option::Millis;
 use super::promise::{Settled, settle};
 use fleet::{
     Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, Listed, Prune, ServerPlaces,
-    Submitted, WeakFleet,
-    Worker, WorkerOptions,
+    Submitted, WeakFleet, Worker, WorkerOptions,
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
