@@ -7346,6 +7346,13 @@ declare class Worker implements AsyncDisposable {
 /** Options of `Fleet.connect`. */
 interface FleetOptions {
   /**
+   * Keep the fleet in the memory of this process, for unit tests of handlers. No server is started, and
+   * nothing is stored: the fleet ends with `close()`. No other option but `leaseMs` applies.
+   *
+   * @default false
+   */
+  memory?: boolean | undefined
+  /**
    * Addresses of NATS servers (2.12 or newer, with JetStream).
    *
    * @default the variable SHEEPDOG_NATS, else a server that this process starts, with its store in
@@ -7392,6 +7399,17 @@ interface FleetOptions {
    * @default 1
    */
   replicas?: number | undefined
+}
+/** The answer to one job of `fleet.submitMany()`. */
+interface SubmittedJob {
+  /** Id of the job; empty for a refused job without one. */
+  id: string
+  /** The job, unless it was refused. */
+  job?: Job
+  /** `true`: the fleet had a job of this id already, and it stays as it is. */
+  known?: boolean
+  /** Reason why the job was refused. */
+  error?: SheepdogError
 }
 /** Present state of a fleet. */
 interface FleetStatus {
@@ -7507,6 +7525,16 @@ declare class Fleet implements AsyncDisposable {
    * @throws FLEET_FULL when too many jobs wait; FLEET_UNREACHABLE after 30 seconds without a server.
    */
   submit(job: JobOptions): Promise<Job>
+  /**
+   * Submits many jobs at once, much faster than one by one. Resolves with one answer for each job, in
+   * order. A job that is refused does not fail the others; its answer has the `error`.
+   *
+   * @throws FLEET_CLOSED
+   * @example
+   * const answers = await fleet.submitMany(files.map((path) => ({ handler: 'check', data: { path } })))
+   * const refused = answers.filter(({ error }) => error)
+   */
+  submitMany(jobs: JobOptions[]): Promise<SubmittedJob[]>
   /**
    * Finds a job by its id.
    *
@@ -7877,6 +7905,7 @@ export type {
   StandardSchema,
   StdioRuntimeConnection,
   StructuredOf,
+  SubmittedJob,
   SystemMessageAppendConfig,
   SystemMessageConfig,
   SystemMessageCustomizeConfig,

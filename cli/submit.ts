@@ -1,4 +1,6 @@
 // sheepdog submit: one job for a fleet.
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
 import type { ProviderName, TurnOptions } from '../lib/harness'
@@ -12,17 +14,31 @@ import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'submit a job to a fleet'
 
-export const forms = ['PROVIDER "PROMPT" [options]', '--handler NAME [--data JSON] [options]']
+export const forms = [
+  'PROVIDER "PROMPT" [options]',
+  '--handler NAME [--data JSON] [options]',
+  '--jsonl FILE [--queue Q]',
+]
 
 export const about = `
 Submits a turn of an agent, or a job of the workers' own code, and prints its id. After that the job will be run. A
-PROMPT of - is read from stdin.`
+PROMPT of - is read from stdin.
+
+With --jsonl each line of FILE is a job: an object with the options of fleet.submit(), such as {"handler": "check",
+"data": 1}. The ids are printed in the order of the lines. A line that is refused is reported on stderr and does not
+fail the others; the exit status is then 1.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
 export const options = {
   handler: { type: 'string', value: 'NAME', help: "name of a handler in the workers' own code" },
   data: { type: 'string', value: 'JSON', help: 'input of the handler' },
+  jsonl: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'submit one job for each line of FILE; - is stdin',
+  },
   queue: { type: 'string', value: 'Q', help: 'queue (default "default")' },
   priority: { type: 'string', value: 'N', help: '0 to 9; 9 goes first (default 4)' },
   id: { type: 'string', value: 'ID', help: 'id of the job; the same id again is the same job' },
@@ -64,6 +80,11 @@ export async function run(args: string[]): Promise<Ending> {
   const [provider, prompt, ...rest] = [...positionals, ...(command ?? [])]
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
+  if (values.jsonl !== undefined) {
+    if (provider !== undefined)
+      throw new UsageError('--jsonl: the jobs are in the file; no PROVIDER is needed')
+    return submitLines(values.jsonl, values)
+  }
   if (values.handler === undefined && (provider === undefined || prompt === undefined))
     throw new UsageError('a provider and a prompt are needed: sheepdog submit PROVIDER "PROMPT"')
   if (values.git === undefined && (values.ref !== undefined || values['keep-checkout']))
@@ -105,6 +126,49 @@ export async function run(args: string[]): Promise<Ending> {
     await followJob(submitted, 'stderr')
     return tellEnd(submitted)
   })
+}
+
+/** Jobs that are in memory at a time. */
+const atOnce = 5000
+
+async function submitLines(file: string, values: Parameters<typeof withFleet>[0]): Promise<number> {
+  const { queue } = values as { queue?: string }
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  return withFleet(values, async (fleet) => {
+    let [refused, number, waiting] = [0, 0, [] as { number: number; job: JobOptions }[]]
+    const refuse = (line: number, why: string) => {
+      refused++
+      tell(`sheepdog: line ${line}: ${why}`)
+    }
+    const submit = async () => {
+      const answers = await fleet.submitMany(waiting.map(({ job }) => job))
+      for (const [at, { id, error }] of answers.entries())
+        if (error) refuse(waiting[at]!.number, `${error.code}: ${error.message}`)
+        else print(id)
+      waiting = []
+    }
+    for await (const line of createInterface({ input, crlfDelay: Infinity })) {
+      number++
+      if (line.trim() === '') continue
+      const job = parseJob(line)
+      if (typeof job === 'string') refuse(number, job)
+      else waiting.push({ number, job: { ...(queue !== undefined && { queue }), ...job } })
+      if (waiting.length >= atOnce) await submit()
+    }
+    if (waiting.length > 0) await submit()
+    return refused > 0 ? 1 : 0
+  })
+}
+
+/** The job of a line, or why there is none. */
+function parseJob(line: string): JobOptions | string {
+  try {
+    const job = JSON.parse(line) as JobOptions & { at?: unknown }
+    if (typeof job !== 'object' || job === null || Array.isArray(job)) return 'expected an object'
+    return typeof job.at === 'string' ? { ...job, at: new Date(job.at) } : job
+  } catch (error) {
+    return `invalid JSON: ${(error as Error).message}`
+  }
 }
 
 async function tellEnd(job: Job): Promise<number> {

@@ -16,6 +16,7 @@ export {
   type JobHandler,
   type WorkOptions,
   type FleetOptions,
+  type SubmittedJob,
   type FleetStatus,
   type PruneOptions,
   type Pruned,

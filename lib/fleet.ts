@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { NativeFleet, NativeWorker } from '../native/native'
 import { onAbort, throwIfAborted } from './abort'
-import { invalidOption, settle } from './error'
+import { type ErrorCode, invalidOption, settle, SheepdogError } from './error'
 import { fleetHost } from './fleet/host'
 import { Job, shown } from './fleet/job'
 import type { JobRecord, JobState, StoredRecord } from './fleet/record'
@@ -18,6 +18,13 @@ export { Worker, type JobContext, type JobHandler, type WorkOptions } from './fl
 
 /** Options of `Fleet.connect`. */
 export interface FleetOptions {
+  /**
+   * Keep the fleet in the memory of this process, for unit tests of handlers. No server is started, and
+   * nothing is stored: the fleet ends with `close()`. No other option but `leaseMs` applies.
+   *
+   * @default false
+   */
+  memory?: boolean
   /**
    * Addresses of NATS servers (2.12 or newer, with JetStream).
    *
@@ -65,6 +72,24 @@ export interface FleetOptions {
    * @default 1
    */
   replicas?: number
+}
+
+/** The answer to one job of `fleet.submitMany()`. */
+export interface SubmittedJob {
+  /** Id of the job; empty for a refused job without one. */
+  id: string
+  /** The job, unless it was refused. */
+  job?: Job
+  /** `true`: the fleet had a job of this id already, and it stays as it is. */
+  known?: boolean
+  /** Reason why the job was refused. */
+  error?: SheepdogError
+}
+
+interface SubmittedFacts {
+  id: string
+  known: boolean
+  error: { code: string; message: string; [fact: string]: unknown } | null
 }
 
 /** Present state of a fleet. */
@@ -159,6 +184,7 @@ export interface Pruned {
 
 const checks = {
   servers: check.anyOf('an address or an array of addresses', check.name, check.strings),
+  memory: check.boolean,
   dir: check.name,
   credentials: check.name,
   token: check.name,
@@ -229,6 +255,42 @@ export class Fleet implements AsyncDisposable {
     const spec = jobSpec(job)
     job.signal?.throwIfAborted()
     return new Job(this.#fleet, await settle<string>(this.#fleet.submit(JSON.stringify(spec))))
+  }
+
+  /**
+   * Submits many jobs at once, much faster than one by one. Resolves with one answer for each job, in
+   * order. A job that is refused does not fail the others; its answer has the `error`.
+   *
+   * @throws FLEET_CLOSED
+   * @example
+   * const answers = await fleet.submitMany(files.map((path) => ({ handler: 'check', data: { path } })))
+   * const refused = answers.filter(({ error }) => error)
+   */
+  async submitMany(jobs: JobOptions[]): Promise<SubmittedJob[]> {
+    if (!Array.isArray(jobs)) throw invalidOption('jobs', `expected an array of jobs, got ${show(jobs)}`)
+    const specs: unknown[] = []
+    const places: number[] = []
+    const answers: SubmittedJob[] = jobs.map((job, place) => {
+      try {
+        specs.push(jobSpec(job))
+        places.push(place)
+        return { id: '' }
+      } catch (error) {
+        return { id: job?.id ?? '', error: error as SheepdogError }
+      }
+    })
+    const text = await settle<string>(this.#fleet.submitMany(JSON.stringify(specs)))
+    for (const [at, { id, known, error }] of (JSON.parse(text) as SubmittedFacts[]).entries()) {
+      const place = places[at]!
+      if (error) {
+        const { code, message, ...facts } = error
+        answers[place] = {
+          id: jobs[place]!.id ?? '',
+          error: new SheepdogError(code as ErrorCode, message, facts),
+        }
+      } else answers[place] = { id, job: new Job(this.#fleet, id), ...(known && { known }) }
+    }
+    return answers
   }
 
   /**

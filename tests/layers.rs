@@ -322,6 +322,26 @@ fn pure_files_wait_for_nothing() {
 }
 
 /// A thread that the system refuses is an error of `os::blocking`, and a panic of tokio's own in the middle of an owner.
+/// The folder of the one engine that speaks to NATS, below the sources of the fleet.
+const NATS: &str = "engine/nats";
+/// Words of NATS. A `subject` or a `consumer` elsewhere would tie the fleet to that server.
+const NATS_WORDS: &[&str] = &["async_nats", "jetstream", "subject", "consumer", "$kv", "$js", "err_code"];
+
+#[test]
+fn the_names_of_nats_stay_in_its_engine() {
+    let mut faults = Vec::new();
+    for source in sources().iter().filter(|source| !source.path.starts_with(NATS)) {
+        let code = source.code.to_lowercase();
+        let is_fleet = source.home == "fleet";
+        for word in NATS_WORDS.iter().filter(|word| is_fleet || **word == "async_nats") {
+            if code.contains(word) {
+                faults.push(format!("{} names {word}", source.shown()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn work_that_blocks_has_one_home() {
     let astray: Vec<_> = sources()

@@ -8,8 +8,8 @@ use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use fleet::{
-    Fleet, FleetOptions, Follow, FollowedBatch, JobRecord, JobSpec, Listed, Prune, ServerPlaces, WeakFleet,
-    Worker, WorkerOptions,
+    Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, Listed, Prune, ServerPlaces,
+    Submitted, WeakFleet, Worker, WorkerOptions,
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
@@ -23,6 +23,7 @@ use std::time::Duration;
 /// Checked options of a connection. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct FleetSpec {
+    pub memory: Option<bool>,
     pub servers: Vec<String>,
     pub dir: String,
     /// Value of the variable SHEEPDOG_NATS_SERVER.
@@ -121,6 +122,7 @@ impl EnvironmentObject for WeakFleet {
 
 fn to_options(spec: FleetSpec) -> FleetOptions {
     let mut options = FleetOptions::new(spec.dir);
+    options.memory = spec.memory.unwrap_or(false);
     options.servers = spec.servers;
     options.places = ServerPlaces {
         named: spec.server_program.map(PathBuf::from),
@@ -144,6 +146,17 @@ pub struct NativeFleet {
     fleet: Fleet,
 }
 
+/// A field that is left out has the default of a new job.
+fn to_spec(given: Value) -> Result<JobSpec, Error> {
+    let whole = serde_json::to_value(JobSpec::new()).and_then(|mut whole| {
+        if let (Some(whole), Value::Object(given)) = (whole.as_object_mut(), given) {
+            whole.extend(given);
+        }
+        serde_json::from_value::<JobSpec>(whole)
+    });
+    whole.map_err(|error| Error::invalid_option("job", error))
+}
+
 fn shown(record: Result<JobRecord, Error>) -> Settled<String> {
     record.map(|record| record.shown().to_string()).into()
 }
@@ -159,19 +172,36 @@ impl NativeFleet {
     ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
         let fleet = self.fleet.clone();
         settle(env, async move {
-            // A field that is left out has the default of a new job.
-            let given: Result<Value, _> = serde_json::from_str(&spec);
-            let spec = given.and_then(|given| {
-                let mut whole = serde_json::to_value(JobSpec::new())?;
-                if let (Some(whole), Value::Object(given)) = (whole.as_object_mut(), given) {
-                    whole.extend(given);
-                }
-                serde_json::from_value::<JobSpec>(whole)
-            });
-            match spec {
+            let given = serde_json::from_str(&spec).map_err(|error| Error::invalid_option("job", error));
+            match given.and_then(to_spec) {
                 Ok(spec) => fleet.submit(spec).await.into(),
-                Err(error) => Err(Error::invalid_option("job", error)).into(),
+                Err(error) => Err(error).into(),
             }
+        })
+    }
+
+    /// Submits many jobs. `specs` is a JSON array. Resolves with an answer for each, as JSON.
+    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+    pub fn submit_many<'env>(
+        &self,
+        env: &'env Env,
+        specs: String,
+    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+        let fleet = self.fleet.clone();
+        settle(env, async move {
+            let given: Vec<Value> = match serde_json::from_str(&specs) {
+                Ok(given) => given,
+                Err(error) => return Err(Error::invalid_option("jobs", error)).into(),
+            };
+            let answers = fleet.submit_many(given.into_iter().map(to_spec).collect()).await;
+            let shown = |answer: &Submitted| {
+                serde_json::json!({
+                    "id": answer.id,
+                    "known": answer.is_known,
+                    "error": answer.error.as_ref().map(JobFault::from),
+                })
+            };
+            answers.map(|answers| Value::from_iter(answers.iter().map(shown)).to_string()).into()
         })
     }
 

@@ -1,6 +1,7 @@
 //! The guarantees of a fleet when a stream is full, a consumer is gone, or an answer is lost. Slow links are tested in
 //! `engine/blob_tests`, places of keys in `engine/leases`, full records, objects and logs in `prune_tests`.
 
+use super::engine::Announcement;
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
 use super::record::JobState;
 use super::test_host::{Texts, settled, submit};
@@ -43,7 +44,7 @@ async fn a_lost_answer_loses_no_job_and_repeats_none() {
         let host = Texts::new(false);
         let mut options = WorkerOptions::new(host.clone());
         options.queues = vec![format!("q{n}")];
-        let worker = Worker::start(engine.clone(), options, Gate::new()).await.unwrap();
+        let worker = Worker::start(engine.shared.clone(), options, Gate::new()).await.unwrap();
         let lose = async || {
             let seen = road.seen();
             road.hold_until(seen + 2);
@@ -104,7 +105,8 @@ async fn a_full_queue_refuses_new_jobs_and_what_runs_commits() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     let host = Texts::new(false);
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
     submit(&engine, json!({ "id": "runs" })).await.unwrap();
     host.until_begun().await;
     server.fill(&engine.names().jobs_stream()).await;
@@ -122,7 +124,8 @@ async fn a_spec_that_can_not_be_kept_undoes_no_failure_and_no_cancel() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     let host = Texts::new(true);
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
     server.seal(&engine.names().dead_stream()).await;
     submit(&engine, json!({ "id": "fails", "data": "fails", "attempts": 1 })).await.unwrap();
     let record = settled(&engine, "fails").await;
@@ -137,10 +140,11 @@ async fn a_store_of_leases_without_room_holds_back_jobs_of_keys_alone() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     let host = Texts::new(true);
-    let other = engine.names().worker("other");
+    let other = Announcement::Worker("other".to_owned());
     engine.announce(&other, "{}".into(), Duration::from_secs(300)).await.unwrap();
     server.fill(&engine.names().lease_stream()).await;
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
     submit(&engine, json!({ "id": "keyed", "key": "k" })).await.unwrap();
     submit(&engine, json!({ "id": "plain" })).await.unwrap();
     assert_eq!(settled(&engine, "plain").await.state, JobState::Done);

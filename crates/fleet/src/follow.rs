@@ -1,6 +1,6 @@
 //! Follows a job: its events over all attempts, from any point on, live, until the job is over.
 
-use super::engine::{Engine, Kept, LogReader, RecordWatch};
+use super::engine::{Kept, LogReader, RecordWatch, Shared};
 use super::record::LogEnd;
 use super::submitter::now;
 use bytes::Bytes;
@@ -57,10 +57,10 @@ pub struct FollowedBatch {
 
 /// A reader of a job's events.
 pub struct Follow {
-    engine: Engine,
+    engine: Shared,
     id: String,
-    logs: LogReader,
-    watch: RecordWatch,
+    logs: Box<dyn LogReader>,
+    watch: Box<dyn RecordWatch>,
     after: Cursor,
     places: Places,
     /// Attempt and lines of the batch that was told last.
@@ -107,7 +107,7 @@ impl Places {
 impl Follow {
     /// `live`: until the job is over; else until what there is now was told.
     pub(crate) async fn open(
-        engine: &Engine,
+        engine: &Shared,
         id: &str,
         from: Option<&str>,
         live: bool,

@@ -1,13 +1,14 @@
 //! The handle of a fleet for its users.
 
-use super::engine::{Access, Engine};
+use super::engine::{Access, Local, ServerPlaces, Shared, open_memory};
 use super::follow::Follow;
-use super::local::{Local, ServerPlaces};
+use super::lease::DEFAULT_LEASE;
+use super::name::{DEFAULT_PREFIX, artifact_object, is_prefix};
 use super::prune::{Prune, Pruned};
 use super::record::{JobRecord, Listed};
 use super::spec::JobSpec;
 use super::status::FleetStatus;
-use super::subject::{DEFAULT_PREFIX, Names};
+use super::submitter::Submitted;
 use super::worker::{Gate, Worker, WorkerOptions};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
@@ -23,6 +24,8 @@ const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
 /// How to get to a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
+    /// The fleet is in the memory of this process, and everything else but `lease` means nothing.
+    pub memory: bool,
     /// None: a server of its own, its store in `dir`.
     pub servers: Vec<String>,
     pub dir: PathBuf,
@@ -42,6 +45,7 @@ pub struct FleetOptions {
 impl FleetOptions {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         FleetOptions {
+            memory: false,
             servers: Vec::new(),
             dir: dir.into(),
             places: ServerPlaces::default(),
@@ -55,7 +59,7 @@ impl FleetOptions {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !Names::is_prefix(&self.prefix) {
+        if !is_prefix(&self.prefix) {
             let problem =
                 format!("expected 1 to 32 lower-case letters, digits and \"-\", got {:?}", self.prefix);
             return Err(Error::invalid_option("prefix", problem));
@@ -73,7 +77,7 @@ impl FleetOptions {
 pub struct Fleet(Arc<Parts>);
 
 struct Parts {
-    engine: Engine,
+    engine: Shared,
     local: Option<Local>,
     workers: Mutex<Vec<Worker>>,
     gate: Gate,
@@ -83,6 +87,9 @@ struct Parts {
 impl Fleet {
     pub async fn connect(options: FleetOptions) -> Result<Fleet, Error> {
         options.check()?;
+        if options.memory {
+            return Ok(Fleet::of(open_memory(options.lease.unwrap_or(DEFAULT_LEASE)), None));
+        }
         let mut access = Access {
             servers: options.servers.clone(),
             token: options.token.clone(),
@@ -100,7 +107,7 @@ impl Fleet {
         } else {
             None
         };
-        let engine = match Engine::connect(&access).await {
+        let engine = match super::engine::connect(&access).await {
             Ok(engine) => engine,
             Err(error) => {
                 if let Some(local) = &local {
@@ -112,16 +119,20 @@ impl Fleet {
         if let Some(local) = &local {
             local.watch_over(engine.is_connected()).await;
         }
-        Ok(Fleet(Arc::new(Parts {
+        Ok(Fleet::of(engine, local))
+    }
+
+    fn of(engine: Shared, local: Option<Local>) -> Fleet {
+        Fleet(Arc::new(Parts {
             engine,
             local,
             workers: Mutex::default(),
             gate: Gate::new(),
             closed: OnceCell::new(),
-        })))
+        }))
     }
 
-    fn engine(&self) -> Result<&Engine, Error> {
+    fn engine(&self) -> Result<&Shared, Error> {
         if self.0.closed.initialized() {
             return Err(Error::new(
                 ErrorCode::FleetClosed,
@@ -134,6 +145,11 @@ impl Fleet {
     /// Resolves with the job's id once the fleet has it: from then on it will be run.
     pub async fn submit(&self, spec: JobSpec) -> Result<String, Error> {
         self.engine()?.submit(spec).await
+    }
+
+    /// Takes many jobs in; one answer for each, in order.
+    pub async fn submit_many(&self, specs: Vec<Result<JobSpec, Error>>) -> Result<Vec<Submitted>, Error> {
+        Ok(self.engine()?.submit_many(specs).await)
     }
 
     pub async fn record(&self, id: &str) -> Result<Listed, Error> {
@@ -181,7 +197,7 @@ impl Fleet {
             let problem = format!("job {id} has no artifact {path:?}");
             return Err(Error::invalid_option("path", problem));
         }
-        engine.fetch_object(&Names::artifact(id, record.attempt, path), to).await
+        engine.fetch_object(&artifact_object(id, record.attempt, path), to).await
     }
 
     pub async fn work(&self, options: WorkerOptions) -> Result<Worker, Error> {

@@ -1,8 +1,8 @@
 //! The guarantees of a fleet against hostile input: a submitter that writes anything into the queue, records of a newer
 //! version, and jobs whose output, names and files are longer than a message.
 
-use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
-use super::engine::{Engine, RetryFor};
+use super::engine::RetryFor;
+use super::engine::test_server::{PATIENCE, Road, TestEngine, TestServer, connect};
 use super::prune::Prune;
 use super::record::{JobEvent, JobState};
 use super::spec::JobSpec;
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-async fn worker(engine: &Engine, host: &Arc<Texts>) -> Worker {
-    Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap()
+async fn worker(engine: &TestEngine, host: &Arc<Texts>) -> Worker {
+    Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap()
 }
 
 /// Writes a message past all checks, as every user who may submit can.
-async fn write(engine: &Engine, subject: &str, spec: &Value) {
+async fn write(engine: &TestEngine, subject: &str, spec: &Value) {
     engine.publish_raw(subject, &[], spec.to_string().into()).await;
 }
 
@@ -30,7 +30,7 @@ fn spec(id: &str, more: Value) -> Value {
 }
 
 /// Resolves when a job that was submitted after all of this is done.
-async fn a_later_job(engine: &Engine) {
+async fn a_later_job(engine: &TestEngine) {
     let id = submit(engine, json!({ "id": "later", "priority": 0 })).await.unwrap();
     assert_eq!(settled(engine, &id).await.state, JobState::Done);
 }
@@ -145,7 +145,7 @@ async fn a_path_of_any_length_is_kept_and_holds_nobody_up() {
     submit(&engine, json!({ "id": "deep", "cwd": folder.path(), "artifacts": ["**"] })).await.unwrap();
     let record = settled(&engine, "deep").await;
     assert_eq!((record.state, record.artifacts.len()), (JobState::Done, 1));
-    let name = super::subject::Names::artifact("deep", 1, &record.artifacts[0].path);
+    let name = super::name::artifact_object("deep", 1, &record.artifacts[0].path);
     assert_eq!(engine.object(&name).await.unwrap(), "content");
     assert_eq!(*engine.connections().borrow(), 1, "its connection was never lost");
     worker.close().await;
@@ -171,7 +171,7 @@ async fn a_queue_of_any_name_has_workers() {
     let mut options = WorkerOptions::new(Texts::new(true));
     let queue = "ü".repeat(100);
     options.queues = vec![queue.clone()];
-    let started = Worker::start(engine.clone(), options, Gate::new());
+    let started = Worker::start(engine.shared.clone(), options, Gate::new());
     let worker = tokio::time::timeout(PATIENCE, started).await.expect("it starts").unwrap();
     submit(&engine, json!({ "id": "job", "queue": queue })).await.unwrap();
     assert_eq!(settled(&engine, "job").await.state, JobState::Done);
@@ -232,7 +232,7 @@ async fn a_long_spec_goes_when_its_job_is_done_and_stays_for_a_retry() {
     assert_eq!(settled(&engine, "done").await.state, JobState::Done);
     assert_eq!(settled(&engine, "fails").await.state, JobState::Failed);
     worker.close().await;
-    let kept = async |id: &str| engine.object(&super::subject::Names::spec(id)).await.map(|spec| spec.len());
+    let kept = async |id: &str| engine.object(&super::name::spec_object(id)).await.map(|spec| spec.len());
     assert_eq!(kept("done").await.unwrap_err().code(), ErrorCode::JobNotFound);
     assert!(kept("fails").await.unwrap() > 300_000);
     let room = engine.room(&engine.names().blob_stream(), RetryFor::ASKED).await.unwrap();

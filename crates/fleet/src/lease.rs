@@ -5,6 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+/// Lease of a fleet whose first member does not set one.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+
 /// Beats in a lease.
 const BEATS: u32 = 3;
 /// Beats between two reads of the record in normal operation.

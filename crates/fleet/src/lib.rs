@@ -28,8 +28,10 @@ mod handle;
 #[cfg(test)]
 mod hostile_tests;
 pub mod lease;
-mod local;
 mod login;
+pub mod name;
+#[cfg(test)]
+mod promise_tests;
 mod prune;
 pub mod record;
 pub mod retry_table;
@@ -37,18 +39,20 @@ pub mod source;
 pub mod spec;
 pub mod status;
 mod stuck;
-pub mod subject;
+#[cfg(test)]
+mod submit_many_tests;
 mod submitter;
 #[cfg(test)]
 mod test_host;
 mod worker;
 
+pub use engine::ServerPlaces;
 pub use fault::JobFault;
 pub use follow::{Follow, FollowedBatch};
 pub use handle::{Fleet, FleetOptions, WeakFleet};
-pub use local::ServerPlaces;
 pub use prune::{Prune, Pruned};
 pub use record::{JobRecord, JobState, Listed};
 pub use source::GitSource;
 pub use spec::JobSpec;
+pub use submitter::Submitted;
 pub use worker::{GitPlace, JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};

@@ -1,6 +1,7 @@
 //! Removes jobs that are over, with everything stored for them: record, logs, results, artifacts, sessions, specs.
 
-use super::engine::{Engine, RetryFor};
+use super::engine::Engine;
+use super::name::job_of_object;
 use super::record::JobState;
 use super::submitter::now;
 use futures_util::TryStreamExt;
@@ -35,7 +36,7 @@ pub struct Pruned {
     pub bytes: u64,
 }
 
-impl Engine {
+impl dyn Engine {
     pub(crate) async fn prune(&self, asked: &Prune) -> Result<Pruned, Error> {
         let before = now().saturating_sub(u64::try_from(asked.older_than.as_millis()).unwrap_or(u64::MAX));
         let meant = self.stored_records().try_filter(|(kept, _)| {
@@ -54,11 +55,9 @@ impl Engine {
                 }
                 let id = &kept.record.id;
                 if !asked.is_trial {
-                    let names = self.names();
-                    self.purge(&names.log_stream(), &names.logs(id), None, RetryFor::ASKED).await?;
-                    self.purge(&names.dead_stream(), &names.dead_anywhere(id), None, RetryFor::ASKED).await?;
+                    self.drop_traces(id).await?;
                 }
-                Ok(Some((super::subject::Names::token(id), stored_at)))
+                Ok(Some((id.clone(), stored_at)))
             })
             .try_buffer_unordered(AT_ONCE)
             .try_collect()
@@ -70,10 +69,10 @@ impl Engine {
         }
         // Objects that a later job of the same id has stored since are kept.
         let is_meant = |name: &str, stored_at: SystemTime| {
-            let id = name.split('/').next().unwrap_or_default();
-            gone.get(id).is_some_and(|ended| stored_at <= *ended)
+            let ended = job_of_object(name).and_then(|id| gone.get(&id));
+            ended.is_some_and(|ended| stored_at <= *ended)
         };
-        let (objects, bytes) = self.drop_objects(is_meant, asked.is_trial).await?;
+        let (objects, bytes) = self.drop_objects(&is_meant, asked.is_trial).await?;
         Ok(Pruned { jobs: gone.len() as u64, objects, bytes })
     }
 }

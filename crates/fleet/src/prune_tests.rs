@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::RetryFor;
 use crate::engine::test_server::{PATIENCE, TestServer};
 use crate::test_host::{Texts, settled, submit};
 use crate::worker::{Gate, Worker, WorkerOptions};
@@ -15,7 +16,8 @@ async fn full_records_refuse_new_work_and_keep_room_for_commits_and_cancels() {
     let engine = server.engine().await;
     let records = engine.names().run_stream();
     let host = Texts::new(false);
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
     submit(&engine, json!({ "id": "runs", "data": 7000 })).await.unwrap();
     submit(&engine, json!({ "id": "waits", "queue": "other" })).await.unwrap();
     submit(&engine, json!({ "id": "later", "queue": "another" })).await.unwrap();
@@ -60,7 +62,8 @@ async fn what_a_job_came_to_waits_for_room_and_the_job_is_not_run_again() {
     let engine = server.engine().await;
     let records = engine.names().run_stream();
     let host = Texts::new(false);
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
     submit(&engine, json!({ "id": "runs", "data": 7000 })).await.unwrap();
     host.until_begun().await;
     server.fill(&records).await;
@@ -82,7 +85,8 @@ async fn a_store_of_objects_without_room_undoes_no_result() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     let host = Texts::new(true);
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("out.txt"), "y".repeat(100_000)).unwrap();
     let spec = |id: &str| json!({ "id": id, "data": 20_000, "cwd": folder.path(), "artifacts": ["*.txt"] });
@@ -106,7 +110,8 @@ async fn a_log_that_can_not_be_written_undoes_no_result() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     let host = Texts::new(false);
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(host.clone()), Gate::new()).await.unwrap();
     submit(&engine, json!({ "id": "quiet" })).await.unwrap();
     host.until_begun().await;
     let logged = async {
@@ -139,7 +144,7 @@ async fn a_prune_removes_all_of_a_job_and_nothing_of_others() {
     let engine = server.engine().await;
     let names = engine.names().clone();
     let host = Texts::new(true);
-    let worker = Worker::start(engine.clone(), WorkerOptions::new(host), Gate::new()).await.unwrap();
+    let worker = Worker::start(engine.shared.clone(), WorkerOptions::new(host), Gate::new()).await.unwrap();
     for (id, queue) in [("a", "default"), ("b", "default"), ("c", "default"), ("a.b", "default")] {
         submit(&engine, json!({ "id": id, "queue": queue, "data": 20_000 })).await.unwrap();
         settled(&engine, id).await;

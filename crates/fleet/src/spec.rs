@@ -1,7 +1,7 @@
 //! PURE: the request of a job, and the checks that need no server.
 
+use super::name::{DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_PRIORITY, check_name};
 use super::source::GitSource;
-use super::subject::{DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_NAME_BYTES, MAX_PRIORITY};
 use ground::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -108,15 +108,6 @@ impl JobSpec {
         }
         Ok(())
     }
-}
-
-/// A name that subjects are made of.
-pub fn check_name(path: &str, name: &str) -> Result<(), Error> {
-    if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        let problem = format!("expected a name of 1 to {MAX_NAME_BYTES} bytes, got {} bytes", name.len());
-        return Err(Error::invalid_option(path, problem));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
 //! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
-use super::engine::{Engine, RetryFor, Room, Waiting};
+use super::engine::{Announcement, Engine, RetryFor, Room, Rooms, Waiting};
 use super::record::{JobRecord, JobState, Listed};
 use super::stuck::{Surroundings, why_stuck};
-use super::subject::Names;
 use super::submitter::now;
 use futures_util::StreamExt;
 use ground::error::Error;
@@ -52,22 +51,19 @@ pub struct Stuck {
     pub why: String,
 }
 
-impl Engine {
+impl dyn Engine {
     pub(crate) async fn status(&self) -> Result<FleetStatus, Error> {
         let mut status = FleetStatus {
             server: self.version(),
             lease_ms: u64::try_from(self.lease().as_millis()).unwrap_or(u64::MAX),
             ..FleetStatus::default()
         };
-        let streams = self.names().streams();
-        let rooms = streams.iter().map(|stream| self.room(stream, RetryFor::ASKED));
-        let rooms = futures_util::future::try_join_all(rooms).await?;
-        status.storage = streams.iter().cloned().zip(rooms).collect();
-        let said = self.all_announced(self.names().workers()).await?;
+        let rooms = self.rooms().await?;
+        let said = self.announced_workers().await?;
         status.workers = said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect();
         let running = status.workers.iter().filter_map(|worker| worker["running"].as_array());
         let running: HashSet<String> =
-            running.flatten().filter_map(Value::as_str).map(Names::token).collect();
+            running.flatten().filter_map(Value::as_str).map(str::to_owned).collect();
         let unfinished = self.unfinished().await?;
         let waiting: HashSet<String> = unfinished.iter().map(|(_, id)| id.clone()).collect();
         status.stuck = self.without_message(&waiting).await?;
@@ -81,9 +77,10 @@ impl Engine {
         }
         let mut holds = HashMap::new();
         for (name, queue) in &mut status.queues {
-            let (workers, storage) = (&status.workers, &status.storage);
-            self.look_at_queue(name, queue, workers, storage, &mut holds, &mut status.stuck).await?;
+            let workers = &status.workers;
+            self.look_at_queue(name, queue, workers, &rooms, &mut holds, &mut status.stuck).await?;
         }
+        status.storage = rooms.all;
         Ok(status)
     }
 
@@ -93,13 +90,13 @@ impl Engine {
         name: &str,
         queue: &mut QueueStatus,
         workers: &[Value],
-        storage: &BTreeMap<String, Room>,
+        rooms: &Rooms,
         holds: &mut HashMap<String, bool>,
         stuck: &mut Vec<Stuck>,
     ) -> Result<(), Error> {
-        let (runs, leases) = (self.names().run_stream(), self.names().lease_stream());
-        let records_room = storage.get(&runs);
-        let full_leases = storage.get(&leases).is_some_and(|room| room.is_full).then_some(leases.as_str());
+        let (runs, leases) = (&rooms.records, &rooms.leases);
+        let records_room = rooms.all.get(runs);
+        let full_leases = rooms.all.get(leases).is_some_and(|room| room.is_full).then_some(leases.as_str());
         let oldest = self.oldest_of(name, MAX_LOOKED_AT).await?;
         let ids: Vec<&str> = oldest.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let mut records = self.records_of(&ids).await?;
@@ -129,7 +126,7 @@ impl Engine {
                 None => false,
             };
             let key_holders = match &spec.key {
-                Some(key) => self.all_announced(self.names().slots(key)).await?,
+                Some(key) => self.key_holders(key).await?,
                 None => Vec::new(),
             };
             let key_holders: Vec<String> =
@@ -141,7 +138,7 @@ impl Engine {
                 is_full: records_room.is_some_and(|room| room.is_full),
                 is_used_up: records_room.is_some_and(Room::is_used_up),
                 full_leases,
-                records: &runs,
+                records: runs,
                 now: now(),
             };
             if let Some(why) = why_stuck(&record, &spec, &around) {
@@ -155,7 +152,7 @@ impl Engine {
         if let Some(known) = holds.get(provider) {
             return Ok(*known);
         }
-        let is_held = self.announced(&self.names().hold(provider)).await?.is_some();
+        let is_held = self.announced(&Announcement::Hold(provider.to_owned())).await?.is_some();
         holds.insert(provider.to_owned(), is_held);
         Ok(is_held)
     }
@@ -189,7 +186,7 @@ impl Engine {
         while let Some(record) = records.next().await {
             if let Listed::Known(record) = record?
                 && !record.state.is_over()
-                && !waiting.contains(&Names::token(&record.id))
+                && !waiting.contains(&record.id)
                 && suspects.len() < MAX_SHOWN
             {
                 suspects.push(record.id);

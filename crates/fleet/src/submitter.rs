@@ -1,10 +1,12 @@
 //! Submits jobs, cancels them, tries them again.
 
-use super::engine::{Engine, Kept, Refused, RetryFor, Waiting, full};
+use super::engine::{Engine, Kept, Refused, RetryFor, Waiting};
 use super::record::{JobEvent, JobRecord, JobState, Refusal};
 use super::spec::JobSpec;
+use futures_util::{StreamExt, stream};
 use ground::error::{Error, ErrorCode};
 use ground::random;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The holder ends its tree and says so; a holder that was lost is replaced by one that does. A holder that does neither for a
@@ -28,40 +30,136 @@ fn new_id() -> Result<String, Error> {
     Ok(stamp.chain(rest).map(char::from).collect())
 }
 
-impl Engine {
+/// The answer to one of many jobs.
+#[derive(Debug)]
+pub struct Submitted {
+    /// Empty when the job was refused before it had one.
+    pub id: String,
+    /// The fleet had a job of this id already.
+    pub is_known: bool,
+    pub error: Option<Error>,
+}
+
+/// Jobs in one batch.
+const AT_ONCE: usize = 1000;
+/// Fewer jobs go one by one: a batch costs as much as about so many.
+const WORTH_A_BATCH: usize = 32;
+const SINGLES_AT_ONCE: usize = 64;
+
+/// The job as it is stored, and whether its user named it.
+fn prepared(spec: JobSpec) -> Result<(JobSpec, bool), Error> {
+    let is_named = !spec.id.is_empty();
+    let mut spec = spec.with_defaults();
+    if !is_named {
+        spec.id = new_id()?;
+    }
+    spec.submitted_at = now();
+    spec.at = spec.at.filter(|at| *at > spec.submitted_at);
+    spec.check()?;
+    Ok((spec, is_named))
+}
+
+impl dyn Engine {
     /// Takes a job in. The same id again is the same job, whatever else is said. Returns the id.
     pub(crate) async fn submit(&self, spec: JobSpec) -> Result<String, Error> {
-        let is_named = !spec.id.is_empty();
-        let mut spec = spec.with_defaults();
-        if !is_named {
-            spec.id = new_id()?;
-        }
-        spec.submitted_at = now();
-        spec.at = spec.at.filter(|at| *at > spec.submitted_at);
-        spec.check()?;
-        let is_known = is_named
-            && (self.read_record(&spec.id, RetryFor::ASKED).await?.is_some()
-                || self.find_job(&spec.id).await?.is_some());
-        if !is_known {
-            if self.is_full_of_records().await {
-                return Err(full(
-                    &self.names().run_stream(),
-                    "the rest is reserved for jobs that have started",
-                ));
-            }
-            let was_there = self.put_job(&spec, "").await?;
-            if was_there
-                && self
-                    .look_up(&spec.id)
-                    .await
-                    .err()
-                    .is_some_and(|error| error.code() == ErrorCode::JobNotFound)
-            {
-                // The server remembers the id of a job that was removed a moment ago.
-                self.put_job(&spec, &format!(".{}", spec.submitted_at)).await?;
-            }
-        }
+        let (spec, is_named) = prepared(spec)?;
+        self.take_in(&spec, is_named).await?;
         Ok(spec.id)
+    }
+
+    /// Takes many jobs in; one answer for each, in order. A job that is refused does not fail the others.
+    pub(crate) async fn submit_many(&self, specs: Vec<Result<JobSpec, Error>>) -> Vec<Submitted> {
+        let mut answers = Vec::with_capacity(specs.len());
+        let (mut open, mut ids) = (Vec::new(), HashSet::new());
+        for spec in specs {
+            let answer = match spec.and_then(prepared) {
+                Ok((spec, is_named)) => {
+                    let answer = Submitted { id: spec.id.clone(), is_known: false, error: None };
+                    // Twice in one call is one job.
+                    if ids.insert(spec.id.clone()) {
+                        open.push((answers.len(), spec, is_named));
+                        answer
+                    } else {
+                        Submitted { is_known: true, ..answer }
+                    }
+                }
+                Err(error) => Submitted { id: String::new(), is_known: false, error: Some(error) },
+            };
+            answers.push(answer);
+        }
+        for batch in open.chunks(AT_ONCE) {
+            self.submit_batch(batch, &mut answers).await;
+        }
+        answers
+    }
+
+    async fn submit_batch(&self, batch: &[(usize, JobSpec, bool)], answers: &mut [Submitted]) {
+        let named: Vec<&str> =
+            batch.iter().filter(|(_, _, is_named)| *is_named).map(|(_, spec, _)| spec.id.as_str()).collect();
+        // Jobs that are in the queue make the store refuse their batch; jobs that have left it would be put there again.
+        let known = if named.is_empty() { Ok(HashMap::new()) } else { self.records_of(&named).await };
+        let (has_room, known) = match (self.check_room().await, known) {
+            (Ok(()), Ok(known)) => (true, known),
+            // One by one, each of them says why it is refused.
+            (Err(_), Ok(known)) => (false, known),
+            (_, Err(_)) => (false, HashMap::new()),
+        };
+        let mut rest: Vec<&(usize, JobSpec, bool)> = Vec::new();
+        for entry in batch {
+            if known.contains_key(&entry.1.id) {
+                answers[entry.0].is_known = true;
+            } else {
+                rest.push(entry);
+            }
+        }
+        let specs: Vec<JobSpec> = rest.iter().map(|(_, spec, _)| spec.clone()).collect();
+        let stored = if has_room && specs.len() >= WORTH_A_BATCH {
+            self.put_jobs(&specs).await.unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let is_again = !stored.is_empty();
+        let mut left = Vec::new();
+        for (n, entry) in rest.iter().enumerate() {
+            if !stored.get(n).copied().unwrap_or(false) {
+                left.push((*entry).clone());
+            }
+        }
+        let singles = left.into_iter().map(|(at, spec, is_named)| async move {
+            // Looked for first after a batch: it may be there, and only the answer lost.
+            (at, is_named, self.take_in(&spec, is_named || is_again).await)
+        });
+        let mut singles = stream::iter(singles).buffer_unordered(SINGLES_AT_ONCE);
+        while let Some((at, is_named, taken)) = singles.next().await {
+            match taken {
+                Ok(is_known) => answers[at].is_known = is_known && is_named,
+                Err(error) => answers[at].error = Some(error),
+            }
+        }
+    }
+
+    /// True when the fleet had the job already.
+    async fn take_in(&self, spec: &JobSpec, is_named: bool) -> Result<bool, Error> {
+        if is_named {
+            if self.read_record(&spec.id, RetryFor::ASKED).await?.is_some() {
+                return Ok(true);
+            }
+            if let Some(waiting) = self.find_job(&spec.id).await? {
+                // The very same one was put there by this call, and the answer was lost.
+                return Ok(waiting.spec != *spec);
+            }
+        }
+        self.check_room().await?;
+        let was_there = self.put_job(spec, "").await?;
+        if was_there
+            && self.look_up(&spec.id).await.err().is_some_and(|error| error.code() == ErrorCode::JobNotFound)
+        {
+            // The server remembers the id of a job that was removed a moment ago.
+            self.put_job(spec, &format!(".{}", spec.submitted_at)).await?;
+            return Ok(false);
+        }
+        // A message that was sent twice, because its answer was lost, is there already too.
+        Ok(false)
     }
 
     /// The job's record; of a job that nobody has claimed yet, what it will begin as. Revision 0: there is none in the store.

@@ -1,6 +1,6 @@
 //! A host for tests: it counts its runs, and lets a job end when it is told to.
 
-use super::engine::Engine;
+use super::engine::Shared;
 use super::engine::test_server::PATIENCE;
 use super::fault::JobFault;
 use super::record::JobRecord;
@@ -67,12 +67,12 @@ impl JobHost for Texts {
     }
 }
 
-pub(super) async fn submit(engine: &Engine, spec: Value) -> Result<String, Error> {
+pub(super) async fn submit(engine: &Shared, spec: Value) -> Result<String, Error> {
     let mut whole = json!({ "handler": "text" });
     whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
     engine.submit(serde_json::from_value(whole).unwrap()).await
 }
 
-pub(super) async fn settled(engine: &Engine, id: &str) -> JobRecord {
+pub(super) async fn settled(engine: &Shared, id: &str) -> JobRecord {
     tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it ends").unwrap()
 }

@@ -1,8 +1,8 @@
 //! Files that an attempt leaves: finds them by globs below its folder, and stores them under the attempt's name.
 
-use crate::engine::Engine;
+use crate::engine::Shared;
+use crate::name::artifact_object;
 use crate::record::Artifact;
-use crate::subject::Names;
 use ground::error::{Error, ErrorCode};
 use ground::os::{ContainedFolders, EntryKind, HeldFolder, blocking, on_disk};
 use std::path::{Component, Path, PathBuf};
@@ -25,7 +25,7 @@ pub(super) fn relative(root: &Path, path: &Path) -> Result<PathBuf, Error> {
 }
 
 pub(super) async fn keep(
-    engine: &Engine,
+    engine: &Shared,
     id: &str,
     attempt: u32,
     root: &Path,
@@ -43,7 +43,7 @@ pub(super) async fn keep(
         let message = format!("{path} is not a file below {}: {error}", root.display());
         Error::invalid_option("path", message)
     })?;
-    let (bytes, sha256) = engine.put_file(&Names::artifact(id, attempt, &path), file).await?;
+    let (bytes, sha256) = engine.put_file(&artifact_object(id, attempt, &path), file).await?;
     Ok(Artifact { path, bytes, sha256 })
 }
 

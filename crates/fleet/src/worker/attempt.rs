@@ -7,8 +7,9 @@ use super::gate::{Gate, Pass};
 use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
-use crate::engine::{Delivery, Engine, Kept, LeaseSlot, RetryFor, is_too_long};
+use crate::engine::{Announcement, Delivery, Kept, LeaseSlot, RetryFor, Shared, is_too_long};
 use crate::fault::JobFault;
+use crate::name::artifact_object;
 use crate::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
 use crate::retry_table::{Consequence, consequence_of, refusal_delay};
 use crate::spec::JobSpec;
@@ -43,7 +44,7 @@ const COMMIT_EVERY: Duration = Duration::from_secs(2);
 
 /// One attempt on its way.
 pub(super) struct Attempt {
-    pub engine: Engine,
+    pub engine: Shared,
     pub worker: Arc<str>,
     pub host: Arc<dyn JobHost>,
     pub git: GitPlace,
@@ -85,8 +86,8 @@ impl Attempt {
 
     /// Delay of a job whose provider is at its usage limit.
     async fn held_back(&self, spec: &JobSpec) -> Option<Duration> {
-        let subject = self.engine.names().hold(spec.provider.as_deref()?);
-        let held = self.engine.announced(&subject).await.ok()??;
+        let hold = Announcement::Hold(spec.provider.clone()?);
+        let held = self.engine.announced(&hold).await.ok()??;
         let millis: u64 = std::str::from_utf8(&held).ok()?.parse().ok()?;
         Some((Duration::from_millis(millis) / 4).clamp(Duration::from_millis(250), MAX_HOLD_DELAY))
     }
@@ -101,10 +102,10 @@ impl Attempt {
         } else {
             HashSet::new()
         };
-        for slot in (0..spec.key_limit).filter(|slot| !taken.contains(slot)) {
-            let subject = self.engine.names().slot(key, slot);
+        for number in (0..spec.key_limit).filter(|number| !taken.contains(number)) {
+            let place = Announcement::Place { key: key.clone(), number };
             let payload = Bytes::from(spec.id.clone());
-            let taken = self.engine.take_lease(subject, payload, &holder, self.engine.lease()).await;
+            let taken = self.engine.take_lease(place, payload, &holder, self.engine.lease()).await;
             match taken {
                 Ok(Some(slot)) => return Ok(Some(slot)),
                 Ok(None) => {}
@@ -202,7 +203,7 @@ impl Attempt {
             // Read the record again, because the step before may have taken long.
             (record, revision) = self.read(delivery, spec).await?;
         }
-        if revision == 0 && self.engine.is_full_of_records().await {
+        if revision == 0 && self.engine.check_room().await.is_err() {
             delivery.give_back(FULL_DELAY).await;
             return None;
         }
@@ -361,7 +362,7 @@ impl Attempt {
             return done(Some(value), None);
         }
         let length = text.len();
-        let name = crate::subject::Names::artifact(&run.id, run.attempt, "/result");
+        let name = artifact_object(&run.id, run.attempt, "/result");
         match self.engine.put_object(&name, text.into()).await {
             Ok(()) => done(None, Some(name)),
             Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(Some(value), None),
@@ -385,10 +386,10 @@ impl Attempt {
         let record = run.book.record().await;
         let consequence = consequence.unwrap_or_else(|| consequence_of(&fault, record.spent, record.waits));
         if let (Consequence::Wait(length), Some(provider)) = (&consequence, &run.spec.provider) {
-            let subject = self.engine.names().hold(provider);
+            let hold = Announcement::Hold(provider.clone());
             let payload = Bytes::from(length.as_millis().to_string());
             // When it can't be told, each worker finds out for itself.
-            let _ = self.engine.announce(&subject, payload, *length).await;
+            let _ = self.engine.announce(&hold, payload, *length).await;
         }
         let mut fault = fault;
         let keeps = run.spec.git.as_ref().is_some_and(|git| git.keep_on_failure);

@@ -1,13 +1,13 @@
 //! The last known record of a job, and the only code that writes it during an attempt.
 
-use crate::engine::{Engine, Kept, Refused, RetryFor};
+use crate::engine::{Kept, Refused, RetryFor, Shared};
 use crate::record::{JobEvent, JobRecord, Refusal};
 use agents::harness::Usage;
 use ground::error::Error;
 
 /// The record as it was last seen, and the one hand that writes it.
 pub(super) struct Book {
-    pub engine: Engine,
+    pub engine: Shared,
     pub token: String,
     pub kept: tokio::sync::Mutex<Kept>,
 }

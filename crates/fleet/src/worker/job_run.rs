@@ -4,11 +4,11 @@ use super::artifacts;
 use super::book::Book;
 use super::checkout::Checkout;
 use super::log_writer::LogWriter;
-use crate::engine::Engine;
+use crate::engine::Shared;
 use crate::fault::JobFault;
+use crate::name::artifact_object;
 use crate::record::Artifact;
 use crate::spec::JobSpec;
-use crate::subject::Names;
 use agents::harness::Usage;
 use bytes::Bytes;
 use ground::error::Error;
@@ -74,7 +74,7 @@ pub struct JobRun {
     pub(super) last_worker: Option<String>,
     pub(super) worker: Arc<str>,
     pub stop: StopSignal,
-    pub(super) engine: Engine,
+    pub(super) engine: Shared,
     pub(super) log: LogWriter,
     pub(super) book: Arc<Book>,
     pub(super) artifacts: Arc<Mutex<Vec<Artifact>>>,
@@ -139,7 +139,7 @@ impl JobRun {
 
     /// Stores what the agent wrote for its session, and has the record name it.
     pub(super) async fn keep_session(&self, packed: Bytes) -> Result<(), Error> {
-        let name = Names::artifact(&self.id, self.attempt, "/session");
+        let name = artifact_object(&self.id, self.attempt, "/session");
         self.engine.put_object(&name, packed).await?;
         self.book.note(None, false, Some(name), None).await;
         Ok(())

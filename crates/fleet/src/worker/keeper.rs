@@ -1,7 +1,7 @@
 //! Holds a job for its attempt: renews the lease and the key's place, and watches the record. It is a task of its own, so that
 //! a wait in the work or in the commit does not delay a renewal.
 
-use crate::engine::{Delivery, Engine, LeaseSlot, RecordWatch, RetryFor};
+use crate::engine::{Delivery, LeaseSlot, RecordWatch, RetryFor, Shared};
 use crate::lease::{Beat, Lease};
 use crate::record::{JobRecord, JobState};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub(super) enum Standing {
 }
 
 pub(super) struct Keeper {
-    pub engine: Engine,
+    pub engine: Shared,
     pub id: Arc<str>,
     /// Token of the worker's claim.
     pub token: String,
@@ -103,7 +103,7 @@ impl Keeper {
     }
 }
 
-async fn hear(watch: &mut Option<RecordWatch>) -> Option<JobRecord> {
+async fn hear(watch: &mut Option<Box<dyn RecordWatch>>) -> Option<JobRecord> {
     match watch {
         Some(open) => match open.next().await {
             Ok(kept) => kept.map(|kept| kept.record),

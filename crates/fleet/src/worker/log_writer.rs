@@ -4,7 +4,7 @@
 //! A log that can't be written does not undo the work: its events are counted as lost, and the work continues. The keeper checks
 //! whether this worker still holds the job.
 
-use crate::engine::Engine;
+use crate::engine::Shared;
 use crate::record::LogEnd;
 use bytes::{BufMut, BytesMut};
 use ground::error::{Error, ErrorCode};
@@ -28,7 +28,7 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    pub(super) fn open(engine: Engine, id: &str, attempt: u32) -> LogWriter {
+    pub(super) fn open(engine: Shared, id: &str, attempt: u32) -> LogWriter {
         let (entries, received) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
         let max_event_bytes = engine.max_message_bytes();
@@ -72,7 +72,7 @@ fn ended() -> Error {
 }
 
 struct Writing {
-    engine: Engine,
+    engine: Shared,
     id: String,
     attempt: u32,
     room: Arc<Semaphore>,

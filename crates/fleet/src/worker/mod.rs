@@ -24,8 +24,9 @@ pub use job_run::{JobFuture, JobHost, JobRun, StopSignal};
 pub use options::WorkerOptions;
 pub use turn::run_turn;
 
-use super::engine::Engine;
+use super::engine::Shared;
 use ground::error::Error;
+use ground::os::on_disk;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -38,12 +39,15 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub(crate) async fn start(engine: Engine, options: WorkerOptions, gate: Gate) -> Result<Worker, Error> {
+    pub(crate) async fn start(engine: Shared, options: WorkerOptions, gate: Gate) -> Result<Worker, Error> {
         for queue in &options.queues {
-            super::spec::check_name("queues", queue)?;
+            super::name::check_name("queues", queue)?;
         }
-        let name: Arc<str> = options.name.clone().unwrap_or_else(made_up_name).into();
-        super::spec::check_name("name", &name)?;
+        let name: Arc<str> = match &options.name {
+            Some(name) => name.as_str().into(),
+            None => made_up_name().await.into(),
+        };
+        super::name::check_name("name", &name)?;
         let (orders, received) = mpsc::channel(4);
         let (closing, closed) = watch::channel(false);
         let owner = owner::Owner::new(engine, name.clone(), options, gate, received).await?;
@@ -80,8 +84,9 @@ impl Worker {
     }
 }
 
-fn made_up_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+async fn made_up_name() -> String {
+    let host = on_disk(|| std::fs::read_to_string("/proc/sys/kernel/hostname")).await;
+    let host = host
         .ok()
         .or_else(|| std::env::var("HOSTNAME").ok())
         .map(|name| name.trim().to_owned())

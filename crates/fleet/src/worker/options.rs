@@ -2,7 +2,7 @@
 
 use super::checkout::GitPlace;
 use super::job_run::JobHost;
-use crate::subject::DEFAULT_QUEUE;
+use crate::name::DEFAULT_QUEUE;
 use std::sync::Arc;
 use std::time::Duration;
 

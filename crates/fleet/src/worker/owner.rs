@@ -7,7 +7,7 @@
 use super::attempt::{ALONE_DELAY, Attempt};
 use super::gate::Gate;
 use super::options::WorkerOptions;
-use crate::engine::{Delivery, Engine, Lane, RetryFor};
+use crate::engine::{Announcement, Delivery, Lane, RetryFor, Shared, classes};
 use bytes::Bytes;
 use ground::error::Error;
 use ground::os::sleep_until;
@@ -52,7 +52,7 @@ enum Pulled {
     /// A lane whose consumer was made anew, if that worked.
     Renewed {
         index: usize,
-        lane: Option<Box<Lane>>,
+        lane: Option<Arc<dyn Lane>>,
     },
 }
 
@@ -62,13 +62,13 @@ struct Running {
 }
 
 pub(super) struct Owner {
-    engine: Engine,
+    engine: Shared,
     name: Arc<str>,
     options: WorkerOptions,
     gate: Gate,
     orders: mpsc::Receiver<Order>,
     /// Class by class, in each all queues.
-    lanes: Arc<Vec<Lane>>,
+    lanes: Arc<Vec<Arc<dyn Lane>>>,
     waits: Vec<Option<AbortHandle>>,
     is_probing: bool,
     /// Whether the lanes may have something that no wait will bring.
@@ -84,7 +84,7 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) async fn new(
-        engine: Engine,
+        engine: Shared,
         name: Arc<str>,
         options: WorkerOptions,
         gate: Gate,
@@ -92,7 +92,7 @@ impl Owner {
     ) -> Result<Owner, Error> {
         // All at once: a slow link costs one round trip, not one for each lane.
         let queues = &options.queues;
-        let asked = Engine::classes().flat_map(|class| {
+        let asked = classes().flat_map(|class| {
             queues.iter().map({
                 let engine = &engine;
                 move |queue| engine.lane(queue, class, RetryFor::WORK)
@@ -161,7 +161,7 @@ impl Owner {
             }
         }
         self.gate.on_worker(false);
-        let presence = self.engine.names().worker(&self.name);
+        let presence = Announcement::Worker(self.name.to_string());
         self.engine.forget(&presence).await;
     }
 
@@ -217,7 +217,7 @@ impl Owner {
         if self.is_probe_due && !asked.is_empty() {
             self.is_probing = true;
             self.is_probe_due = false;
-            self.pulls.spawn(probe(self.engine.clone(), self.lanes.clone(), asked, self.free()));
+            self.pulls.spawn(probe(self.lanes.clone(), asked, self.free()));
             return;
         }
         self.is_probe_due = false;
@@ -231,9 +231,9 @@ impl Owner {
         if self.closing.is_some() || self.waits[lane].is_some() {
             return;
         }
-        let (engine, lanes) = (self.engine.clone(), self.lanes.clone());
+        let lanes = self.lanes.clone();
         let wait = self.pulls.spawn(async move {
-            match engine.pull_one(&lanes[lane], WAIT).await {
+            match lanes[lane].pull_one(WAIT).await {
                 Ok(delivery) => Pulled::Wait { lane, delivery: delivery.map(Box::new) },
                 Err(_) => Pulled::Trouble { lane, is_probe: false },
             }
@@ -246,10 +246,8 @@ impl Owner {
         if self.closing.is_some() || !*self.engine.is_connected().borrow() {
             return;
         }
-        let (engine, lane) = (self.engine.clone(), self.lanes[index].clone());
-        self.pulls.spawn(async move {
-            Pulled::Renewed { index, lane: engine.lane_anew(&lane).await.ok().map(Box::new) }
-        });
+        let lane = self.lanes[index].clone();
+        self.pulls.spawn(async move { Pulled::Renewed { index, lane: lane.anew().await.ok() } });
     }
 
     async fn on_pulled(&mut self, pulled: Pulled) {
@@ -285,7 +283,7 @@ impl Owner {
             }
             Pulled::Renewed { index, lane } => {
                 if let Some(lane) = lane {
-                    Arc::make_mut(&mut self.lanes)[index] = *lane;
+                    Arc::make_mut(&mut self.lanes)[index] = lane;
                 }
             }
         }
@@ -328,7 +326,7 @@ impl Owner {
 
     /// Announces this worker and its running jobs, for `fleet status`. Returns the announced jobs.
     fn announce(&self) -> Vec<String> {
-        let (engine, subject) = (self.engine.clone(), self.engine.names().worker(&self.name));
+        let (engine, presence) = (self.engine.clone(), Announcement::Worker(self.name.to_string()));
         let mut running: Vec<String> = self.running.keys().cloned().collect();
         running.sort();
         let facts = serde_json::json!({
@@ -343,17 +341,17 @@ impl Owner {
         });
         tokio::spawn(async move {
             let length = engine.lease();
-            let _ = engine.announce(&subject, Bytes::from(facts.to_string()), length).await;
+            let _ = engine.announce(&presence, Bytes::from(facts.to_string()), length).await;
         });
         running
     }
 }
 
 /// Asks these lanes one after the other for as much as there is room for.
-async fn probe(engine: Engine, lanes: Arc<Vec<Lane>>, asked: Vec<usize>, room: usize) -> Pulled {
+async fn probe(lanes: Arc<Vec<Arc<dyn Lane>>>, asked: Vec<usize>, room: usize) -> Pulled {
     let (mut found, mut empty) = (Vec::new(), Vec::new());
     for lane in asked {
-        match engine.pull(&lanes[lane], room - found.len()).await {
+        match lanes[lane].pull(room - found.len()).await {
             Ok(some) if some.is_empty() => empty.push(lane),
             Ok(some) => found.extend(some),
             Err(_) if found.is_empty() => return Pulled::Trouble { lane, is_probe: true },

@@ -34,7 +34,7 @@ async fn a_long_lane_is_asked_once_for_a_job_at_most_and_empty_ones_are_not_aske
     });
     let ids: Vec<String> = stream::iter(submits).buffered(32).collect().await;
     let worker =
-        Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
+        Worker::start(engine.shared.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
     for id in &ids {
         tokio::time::timeout(PATIENCE, engine.settled(id)).await.unwrap().unwrap();
     }
@@ -58,7 +58,7 @@ async fn a_worker_whose_consumers_are_gone_makes_them_anew() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     let worker =
-        Worker::start(engine.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
+        Worker::start(engine.shared.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
     let run = async |id: &str| {
         let spec = serde_json::json!({ "id": id, "handler": "none" });
         engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();

@@ -6,8 +6,8 @@
 //! Under the session's own name the store keeps the id of its job, for later jobs that resume the session. If a machine has
 //! more of a session than the store (the session ran there last), the machine's own files are kept.
 
-use crate::engine::{Engine, RetryFor};
-use crate::subject::Names;
+use crate::engine::{RetryFor, Shared};
+use crate::name::session_object;
 use agents::harness::{SessionPlace, TurnRequest};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
@@ -77,7 +77,7 @@ fn packed(place: &SessionPlace, is_over: bool) -> io::Result<Option<Bytes>> {
 
 /// Brings the session here that a turn is to resume, unless this machine has as much of it. True when files were written.
 pub(super) async fn bring(
-    engine: &Engine,
+    engine: &Shared,
     request: &TurnRequest,
     session: &str,
     object: Option<&str>,
@@ -105,14 +105,14 @@ pub(super) async fn bring(
 }
 
 /// Stores the job of a session, for later jobs that resume it.
-pub(super) async fn tell(engine: &Engine, provider: &str, session: &str, job: &str) {
+pub(super) async fn tell(engine: &Shared, provider: &str, session: &str, job: &str) {
     // When it fails, a later job finds the session on the machine where it ran, or not at all.
-    let _ = engine.put_object(&Names::session(provider, session), Bytes::from(job.to_owned())).await;
+    let _ = engine.put_object(&session_object(provider, session), Bytes::from(job.to_owned())).await;
 }
 
 /// The object with the session's files, as the record of its job has it: the only one that can't be a fenced worker's.
-async fn told(engine: &Engine, provider: &str, session: &str) -> Result<Option<String>, Error> {
-    let job = match engine.object(&Names::session(provider, session)).await {
+async fn told(engine: &Shared, provider: &str, session: &str) -> Result<Option<String>, Error> {
+    let job = match engine.object(&session_object(provider, session)).await {
         Ok(job) => String::from_utf8_lossy(&job).into_owned(),
         Err(error) if error.code() == ErrorCode::JobNotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -127,7 +127,9 @@ fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
     let end = object.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
     let contents: Contents = serde_json::from_slice(&object[..end])?;
     let mut rest = object.get(end + 1..).unwrap_or_default();
-    if contents.files.iter().map(|file| file.bytes).sum::<usize>() != rest.len() {
+    // The lengths come from a file that anybody may have damaged: their sum may be more than a number holds.
+    let length = contents.files.iter().try_fold(0_usize, |sum, file| sum.checked_add(file.bytes));
+    if length != Some(rest.len()) {
         return Err(damaged());
     }
     let mut here = 0;
@@ -273,6 +275,7 @@ mod tests {
             "{\"cwd\":\"/w\",\"files\":[{\"name\":\"settings.json\",\"bytes\":2}]}\n{}",
             "{\"cwd\":\"/w\",\"files\":[{\"name\":\"projects/../settings.json\",\"bytes\":2}]}\n{}",
             "{\"cwd\":\"/w\",\"files\":[{\"name\":\"projects/{project}/chats/x.jsonl\",\"bytes\":3}]}\n{}",
+            "{\"cwd\":\"/w\",\"files\":[{\"name\":\"a\",\"bytes\":18446744073709551615},{\"name\":\"b\",\"bytes\":3}]}\n{}",
             "",
         ] {
             assert!(unpack(&place, object.as_bytes()).is_err(), "{object}");

@@ -1,21 +1,21 @@
-use super::super::test_server::{PATIENCE, TestServer};
+use super::super::test_server::{PATIENCE, TestEngine, TestServer};
 use super::*;
 use crate::follow::Follow;
 use async_nats::jetstream::stream::Config;
 
-async fn stream_config(engine: &Engine, stream: &str, change: impl FnOnce(&mut Config)) {
-    let found = engine.0.context.get_stream(stream).await.unwrap();
+async fn stream_config(engine: &TestEngine, stream: &str, change: impl FnOnce(&mut Config)) {
+    let found = engine.nats.0.context.get_stream(stream).await.unwrap();
     let mut config = found.cached_info().config.clone();
     change(&mut config);
-    engine.0.context.update_stream(config).await.unwrap();
+    engine.nats.0.context.update_stream(config).await.unwrap();
 }
 
-async fn consumers(engine: &Engine) -> usize {
-    let stream = engine.0.context.get_stream(engine.names().log_stream()).await.unwrap();
+async fn consumers(engine: &TestEngine) -> usize {
+    let stream = engine.nats.0.context.get_stream(engine.names().log_stream()).await.unwrap();
     stream.cached_info().state.consumer_count
 }
 
-async fn job_with_log(engine: &Engine, batches: u64) {
+async fn job_with_log(engine: &TestEngine, batches: u64) {
     let spec = serde_json::json!({ "id": "job", "handler": "none" });
     engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
     let mut after = 0;
@@ -104,7 +104,7 @@ async fn a_fleet_of_an_older_version_gets_room_for_its_consumers() {
     let jobs = engine.names().jobs_stream();
     stream_config(&engine, &jobs, |config| config.max_consumers = -1).await;
     let later = server.engine().await;
-    let found = later.0.context.get_stream(&jobs).await.unwrap();
+    let found = later.nats.0.context.get_stream(&jobs).await.unwrap();
     assert!(found.cached_info().config.max_consumers >= 10_000);
 }
 

@@ -11,78 +11,58 @@
 //!
 //! Ids and queues may have any characters: one that a subject can't hold is written as `=` and two hexadecimal digits.
 
+use crate::engine::Announcement;
+use crate::name::{digest, escape, unescape};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
-use ground::hex::hex;
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
-
-/// Longest id, queue, key or name, in bytes: subjects have a bound.
-pub const MAX_NAME_BYTES: usize = 200;
 
 /// Longest name of a consumer that a server takes is 255 bytes.
 const MAX_CONSUMER_BYTES: usize = 240;
-/// A longer path of an artifact is replaced by its digest: a server ends the connection of a client whose subject is too long.
-const MAX_PATH_BYTES: usize = 1000;
-
-/// The highest class; its lane is asked first.
-pub const MAX_PRIORITY: u8 = 9;
-/// Priority of a job that does not set one.
-pub const DEFAULT_PRIORITY: u8 = 4;
-pub const DEFAULT_QUEUE: &str = "default";
-/// Prefix of a fleet that does not set one.
-pub const DEFAULT_PREFIX: &str = "sd";
-
 /// The names of a fleet's streams, subjects and consumers on the server.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub(crate) struct Names {
     prefix: String,
     upper: String,
 }
 
 impl Names {
     /// `prefix`: letters, digits and `-`, checked by [`is_prefix`].
-    pub fn new(prefix: &str) -> Self {
+    pub(crate) fn new(prefix: &str) -> Self {
         Names { prefix: prefix.to_owned(), upper: prefix.to_uppercase() }
     }
 
-    pub fn is_prefix(text: &str) -> bool {
-        let is_letter = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
-        !text.is_empty() && text.len() <= 32 && text.bytes().all(is_letter)
-    }
-
-    pub fn jobs_stream(&self) -> String {
+    pub(crate) fn jobs_stream(&self) -> String {
         format!("{}_JOBS", self.upper)
     }
 
-    pub fn log_stream(&self) -> String {
+    pub(crate) fn log_stream(&self) -> String {
         format!("{}_LOG", self.upper)
     }
 
-    pub fn dead_stream(&self) -> String {
+    pub(crate) fn dead_stream(&self) -> String {
         format!("{}_DEAD", self.upper)
     }
 
     /// The bucket of a key-value store; its stream has `KV_` before it.
-    pub fn run_bucket(&self) -> String {
+    pub(crate) fn run_bucket(&self) -> String {
         format!("{}_RUN", self.upper)
     }
 
-    pub fn lease_bucket(&self) -> String {
+    pub(crate) fn lease_bucket(&self) -> String {
         format!("{}_LEASE", self.upper)
     }
 
     /// The bucket of the object store; its stream has `OBJ_` before it.
-    pub fn blob_bucket(&self) -> String {
+    pub(crate) fn blob_bucket(&self) -> String {
         format!("{}_ART", self.upper)
     }
 
-    pub fn blob_stream(&self) -> String {
+    pub(crate) fn blob_stream(&self) -> String {
         format!("OBJ_{}", self.blob_bucket())
     }
 
     /// The stream that keeps a subject of this fleet.
-    pub fn stream_of(&self, subject: &str) -> String {
+    pub(crate) fn stream_of(&self, subject: &str) -> String {
         let (run, lease) = (format!("$KV.{}.", self.run_bucket()), format!("$KV.{}.", self.lease_bucket()));
         if subject.starts_with(&run) {
             self.run_stream()
@@ -99,16 +79,16 @@ impl Names {
         }
     }
 
-    pub fn run_stream(&self) -> String {
+    pub(crate) fn run_stream(&self) -> String {
         format!("KV_{}", self.run_bucket())
     }
 
-    pub fn lease_stream(&self) -> String {
+    pub(crate) fn lease_stream(&self) -> String {
         format!("KV_{}", self.lease_bucket())
     }
 
     /// All streams of a fleet.
-    pub fn streams(&self) -> [String; 6] {
+    pub(crate) fn streams(&self) -> [String; 6] {
         [
             self.jobs_stream(),
             self.run_stream(),
@@ -120,210 +100,157 @@ impl Names {
     }
 
     /// The name of an object that is known by this subject.
-    pub fn object_of(subject: &str) -> Option<String> {
+    pub(crate) fn object_of(subject: &str) -> Option<String> {
         let encoded = subject.rsplit('.').next()?;
         String::from_utf8(URL_SAFE.decode(encoded).ok()?).ok()
     }
 
-    pub fn all_objects(&self) -> String {
+    pub(crate) fn all_objects(&self) -> String {
         format!("$O.{}.M.*", self.blob_bucket())
     }
 
     /// Subject of an object's metadata: the number of its last version, its length, its digest.
-    pub fn object(&self, name: &str) -> String {
+    pub(crate) fn object(&self, name: &str) -> String {
         format!("$O.{}.M.{}", self.blob_bucket(), URL_SAFE.encode(name))
     }
 
     /// Subject of the chunks of an object's version.
-    pub fn chunks(&self, number: &str) -> String {
+    pub(crate) fn chunks(&self, number: &str) -> String {
         format!("$O.{}.C.{number}", self.blob_bucket())
     }
 
     /// Prefix under which an account without JetStream of its own reaches the fleet's JetStream API.
-    pub fn api(&self) -> String {
+    pub(crate) fn api(&self) -> String {
         format!("{}.api", self.prefix)
     }
 
-    pub fn all_jobs(&self) -> String {
+    pub(crate) fn all_jobs(&self) -> String {
         format!("{}.job.>", self.prefix)
     }
 
-    pub fn job(&self, queue: &str, priority: u8, id: &str) -> String {
+    pub(crate) fn job(&self, queue: &str, priority: u8, id: &str) -> String {
         format!("{}.job.{}.{priority}.{}", self.prefix, escape(queue), escape(id))
     }
 
     /// Subject filter for a job's message in any queue and class.
-    pub fn anywhere(&self, id: &str) -> String {
+    pub(crate) fn anywhere(&self, id: &str) -> String {
         format!("{}.job.*.*.{}", self.prefix, escape(id))
     }
 
     /// Subject filter for all jobs of a queue.
-    pub fn queue(&self, queue: &str) -> String {
+    pub(crate) fn queue(&self, queue: &str) -> String {
         format!("{}.job.{}.>", self.prefix, escape(queue))
     }
 
-    /// The queue, and the id as subjects have it, of a job's subject.
-    pub fn queue_of(subject: &str) -> Option<(String, String)> {
-        let mut parts = subject.rsplit('.');
-        let (id, _class, queue) = (parts.next()?, parts.next()?, parts.next()?);
-        Some((unescape(queue)?, id.to_owned()))
-    }
-
     /// Queue, class and id that a job's subject says.
-    pub fn job_of(subject: &str) -> Option<(String, u8, String)> {
+    pub(crate) fn job_of(subject: &str) -> Option<(String, u8, String)> {
         let mut parts = subject.rsplit('.');
         let (id, class, queue) = (parts.next()?, parts.next()?, parts.next()?);
         Some((unescape(queue)?, class.parse().ok()?, unescape(id)?))
     }
 
     /// The id that a record's subject says.
-    pub fn id_of(subject: &str) -> Option<String> {
+    pub(crate) fn id_of(subject: &str) -> Option<String> {
         unescape(subject.rsplit('.').next()?)
     }
 
-    /// An id as subjects have it.
-    pub fn token(id: &str) -> String {
-        escape(id)
-    }
-
-    pub fn class(&self, queue: &str, priority: u8) -> String {
+    pub(crate) fn class(&self, queue: &str, priority: u8) -> String {
         format!("{}.job.{}.{priority}.*", self.prefix, escape(queue))
     }
 
-    pub fn consumer(queue: &str, priority: u8) -> String {
+    pub(crate) fn consumer(queue: &str, priority: u8) -> String {
         let name = escape(queue);
         // No escaped name has two of these signs in a row.
         let name = if name.len() <= MAX_CONSUMER_BYTES { name } else { format!("=={}", digest(queue)) };
         format!("w_{name}_{priority}")
     }
 
-    pub fn all_records(&self) -> String {
+    pub(crate) fn all_records(&self) -> String {
         format!("$KV.{}.>", self.run_bucket())
     }
 
-    pub fn record(&self, id: &str) -> String {
+    pub(crate) fn record(&self, id: &str) -> String {
         format!("$KV.{}.{}", self.run_bucket(), escape(id))
     }
 
     /// Subject on which the server publishes the changes of a record.
-    pub fn record_told(&self, id: &str) -> String {
+    pub(crate) fn record_told(&self, id: &str) -> String {
         format!("{}.record.{}", self.prefix, escape(id))
     }
 
-    pub fn all_records_told(&self) -> String {
+    pub(crate) fn all_records_told(&self) -> String {
         format!("{}.record.>", self.prefix)
     }
 
-    pub fn all_logs(&self) -> String {
+    pub(crate) fn all_logs(&self) -> String {
         format!("{}.log.>", self.prefix)
     }
 
-    pub fn log(&self, id: &str, attempt: u32) -> String {
+    pub(crate) fn log(&self, id: &str, attempt: u32) -> String {
         format!("{}.log.{}.{attempt}", self.prefix, escape(id))
     }
 
-    pub fn logs(&self, id: &str) -> String {
+    pub(crate) fn logs(&self, id: &str) -> String {
         format!("{}.log.{}.*", self.prefix, escape(id))
     }
 
     /// The attempt that a log's subject names.
-    pub fn attempt_of(subject: &str) -> Option<u32> {
+    pub(crate) fn attempt_of(subject: &str) -> Option<u32> {
         subject.rsplit('.').next()?.parse().ok()
     }
 
-    pub fn all_dead(&self) -> String {
+    pub(crate) fn all_dead(&self) -> String {
         format!("{}.dead.>", self.prefix)
     }
 
-    pub fn dead(&self, queue: &str, id: &str) -> String {
+    pub(crate) fn dead(&self, queue: &str, id: &str) -> String {
         format!("{}.dead.{}.{}", self.prefix, escape(queue), escape(id))
     }
 
-    pub fn dead_anywhere(&self, id: &str) -> String {
+    pub(crate) fn dead_anywhere(&self, id: &str) -> String {
         format!("{}.dead.*.{}", self.prefix, escape(id))
     }
 
-    pub fn all_leases(&self) -> String {
+    pub(crate) fn all_leases(&self) -> String {
         format!("$KV.{}.>", self.lease_bucket())
     }
 
-    pub fn worker(&self, worker: &str) -> String {
+    pub(crate) fn worker(&self, worker: &str) -> String {
         format!("$KV.{}.worker.{}", self.lease_bucket(), escape(worker))
     }
 
-    pub fn workers(&self) -> String {
+    pub(crate) fn workers(&self) -> String {
         format!("$KV.{}.worker.*", self.lease_bucket())
     }
 
     /// One of the places that jobs of a key share.
-    pub fn slot(&self, key: &str, slot: u32) -> String {
+    pub(crate) fn slot(&self, key: &str, slot: u32) -> String {
         format!("$KV.{}.key.{}.{slot}", self.lease_bucket(), escape(key))
     }
 
     /// All places of a key that are taken.
-    pub fn slots(&self, key: &str) -> String {
+    pub(crate) fn slots(&self, key: &str) -> String {
         format!("$KV.{}.key.{}.*", self.lease_bucket(), escape(key))
     }
 
+    pub(crate) fn announcement(&self, what: &Announcement) -> String {
+        match what {
+            Announcement::Worker(name) => self.worker(name),
+            Announcement::Place { key, number } => self.slot(key, *number),
+            Announcement::Hold(provider) => self.hold(provider),
+        }
+    }
+
     /// A provider that all workers leave alone for a while.
-    pub fn hold(&self, provider: &str) -> String {
+    pub(crate) fn hold(&self, provider: &str) -> String {
         format!("$KV.{}.hold.{}", self.lease_bucket(), escape(provider))
     }
-
-    /// Names the job that an agent's session was of last. No job's own object: those have a number there.
-    pub fn session(provider: &str, session: &str) -> String {
-        format!("session/{provider}/{}", escape(session))
-    }
-
-    /// An artifact of an attempt.
-    pub fn artifact(id: &str, attempt: u32, path: &str) -> String {
-        if path.len() > MAX_PATH_BYTES {
-            return format!("{}/{attempt}//long/{}", escape(id), digest(path));
-        }
-        format!("{}/{attempt}/{path}", escape(id))
-    }
-
-    /// The spec of a job that is too long for its message.
-    pub fn spec(id: &str) -> String {
-        format!("{}/0//spec", escape(id))
-    }
-}
-
-fn digest(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
-}
-
-/// Letters, digits, `-` and `_` stay; every other byte is written as `=` and its hexadecimal digits.
-fn escape(name: &str) -> String {
-    let mut escaped = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
-            escaped.push(char::from(byte));
-        } else {
-            let _ = write!(escaped, "={byte:02x}");
-        }
-    }
-    escaped
-}
-
-fn unescape(name: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::with_capacity(name.len()), name.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'=' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::{MAX_NAME_BYTES, artifact_object};
 
     #[test]
     fn any_id_becomes_one_token_and_no_two_the_same() {
@@ -342,11 +269,7 @@ mod tests {
     #[test]
     fn a_job_s_subject_says_its_queue() {
         let names = Names::new("sd");
-        for queue in ["default", "eu/linux 1.2", "ä="] {
-            let found = Names::queue_of(&names.job(queue, 4, "a.7"));
-            assert_eq!(found, Some((queue.to_owned(), Names::token("a.7"))));
-        }
-        assert_eq!(Names::queue_of("sd.job.=g.4.x"), None);
+        assert_eq!(Names::job_of("sd.job.=g.4.x"), None);
         let subject = names.job("a.b", 7, "ä/1");
         assert_eq!(Names::job_of(&subject), Some(("a.b".to_owned(), 7, "ä/1".to_owned())));
         assert_eq!(Names::job_of("sd.job.a.x.b"), None);
@@ -360,11 +283,8 @@ mod tests {
         let consumer = Names::consumer(&longest, 9);
         assert!(consumer.len() <= 255, "{}", consumer.len());
         assert_ne!(consumer, Names::consumer(&"ä".repeat(MAX_NAME_BYTES / 2), 9));
-        let path = "d/".repeat(2000);
-        let object = Names::artifact(&longest, 1, &path);
+        let object = artifact_object(&longest, 1, &"d/".repeat(2000));
         assert!(names.object(&object).len() < 3000, "{}", names.object(&object).len());
-        assert_ne!(object, Names::artifact(&longest, 1, &"e/".repeat(2000)));
-        assert_eq!(Names::spec("a"), "a/0//spec", "as it was before");
     }
 
     #[test]
@@ -397,9 +317,5 @@ mod tests {
         let (one, two) = (Names::new("sd"), Names::new("team-2"));
         assert_eq!(two.jobs_stream(), "TEAM-2_JOBS");
         assert_ne!(one.record("a"), two.record("a"));
-        assert!(Names::is_prefix("team-2"));
-        for wrong in ["", "Team", "a.b", "a b", "a_b"] {
-            assert!(!Names::is_prefix(wrong), "{wrong}");
-        }
     }
 }

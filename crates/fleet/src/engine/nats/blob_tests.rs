@@ -1,4 +1,4 @@
-use super::super::test_server::{PATIENCE, Road, TestServer, connect};
+use super::super::test_server::{PATIENCE, Road, TestEngine, TestServer, connect};
 use super::*;
 use tokio::io::AsyncReadExt;
 
@@ -14,8 +14,8 @@ fn file(folder: &tempfile::TempDir, bytes: usize) -> std::path::PathBuf {
 }
 
 /// Messages in the store of objects.
-async fn stored(engine: &Engine) -> u64 {
-    engine.0.context.get_stream(engine.names().blob_stream()).await.unwrap().cached_info().state.messages
+async fn stored(engine: &TestEngine) -> u64 {
+    engine.nats.0.context.get_stream(engine.names().blob_stream()).await.unwrap().cached_info().state.messages
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_file_comes_back_as_it_was_and_any_client_can_read_it() {
         engine.fetch_object("job/1/a b.txt", &to).await.unwrap();
         assert!(std::fs::read(&to).unwrap() == text, "{bytes}");
         assert!(engine.object("job/1/a b.txt").await.unwrap() == text, "{bytes}");
-        let bucket = engine.0.context.get_object_store(engine.names().blob_bucket()).await.unwrap();
+        let bucket = engine.nats.0.context.get_object_store(engine.names().blob_bucket()).await.unwrap();
         let mut theirs = Vec::new();
         bucket.get("job/1/a b.txt").await.unwrap().read_to_end(&mut theirs).await.unwrap();
         assert!(theirs == text, "{bytes}");
@@ -146,10 +146,10 @@ async fn a_connection_that_breaks_costs_a_second_try_and_leaves_nothing() {
 async fn a_store_that_is_full_refuses_the_whole_and_keeps_nothing_of_it() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
-    let mut stream = engine.0.context.get_stream(engine.names().blob_stream()).await.unwrap();
+    let mut stream = engine.nats.0.context.get_stream(engine.names().blob_stream()).await.unwrap();
     let mut config = stream.info().await.unwrap().config.clone();
     config.max_bytes = 4 * CHUNK_BYTES as i64;
-    engine.0.context.update_stream(config).await.unwrap();
+    engine.nats.0.context.update_stream(config).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, 16 * CHUNK_BYTES);
     let error = engine.put_file("many", std::fs::File::open(&path).unwrap()).await.unwrap_err();

@@ -1,9 +1,9 @@
 //! Connects to the server, and checks that it meets the needs of a fleet.
 
-use super::super::login::part;
-use super::super::subject::Names;
 use super::streams;
+use super::subject::Names;
 use super::trust::{distrust, trusting};
+use crate::login::part;
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use ground::error::{Error, ErrorCode};
@@ -51,7 +51,7 @@ pub(crate) struct Access {
 
 /// A connection to a server with the streams of one fleet. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Engine(pub(super) Arc<Parts>);
+pub(crate) struct Nats(pub(super) Arc<Parts>);
 
 pub(super) struct Parts {
     pub client: Client,
@@ -62,8 +62,8 @@ pub(super) struct Parts {
     api: String,
     pub names: Names,
     pub lease: Duration,
-    connections: watch::Receiver<u64>,
-    is_connected: watch::Receiver<bool>,
+    pub connections: watch::Receiver<u64>,
+    pub is_connected: watch::Receiver<bool>,
     denied: Denied,
     /// This user may not purge the stream of objects.
     pub may_not_purge: AtomicBool,
@@ -93,8 +93,8 @@ impl Denied {
     }
 }
 
-impl Engine {
-    pub(crate) async fn connect(access: &Access) -> Result<Engine, Error> {
+impl Nats {
+    pub(crate) async fn connect(access: &Access) -> Result<Nats, Error> {
         let (count, connections) = watch::channel(0_u64);
         let (here, is_connected) = watch::channel(true);
         let denied = Denied::default();
@@ -168,7 +168,7 @@ impl Engine {
         };
         let mut transfers = context.clone();
         transfers.set_timeout(STALLED_AFTER);
-        Ok(Engine(Arc::new(Parts {
+        Ok(Nats(Arc::new(Parts {
             client,
             context,
             transfers,
@@ -187,24 +187,14 @@ impl Engine {
         &self.0.names
     }
 
-    /// A job whose holder is silent for so long is given to another worker.
-    pub(crate) fn lease(&self) -> Duration {
-        self.0.lease
-    }
-
     /// A subject of JetStream's API.
     pub(super) fn api(&self, call: &str) -> String {
         format!("{}.{call}", self.0.api)
     }
 
-    /// Counts connections: at each change something may have been missed.
-    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
-        self.0.connections.clone()
-    }
-
     /// Resolves when the connection was lost and made anew: what was asked before it has no answer.
     pub(super) fn reconnected(&self) -> impl Future<Output = ()> + use<> {
-        let mut connections = self.connections();
+        let mut connections = self.0.connections.clone();
         connections.mark_unchanged();
         async move {
             if connections.changed().await.is_err() {
@@ -213,24 +203,9 @@ impl Engine {
         }
     }
 
-    /// Whether the server is there right now.
-    pub(crate) fn is_connected(&self) -> watch::Receiver<bool> {
-        self.0.is_connected.clone()
-    }
-
     /// Whether the server refused the last message to this subject for want of rights.
     pub(super) fn is_denied(&self, subject: &str) -> bool {
         self.0.denied.has(subject)
-    }
-
-    pub(crate) fn version(&self) -> String {
-        self.0.client.server_info().version
-    }
-
-    /// Closes the connection after the pending messages were sent.
-    pub(crate) async fn close(&self) {
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.flush()).await;
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.0.client.drain()).await;
     }
 }
 

@@ -7,13 +7,15 @@
 //! earlier chunks are removed.
 
 use super::batch::{Batch, Most};
-use super::connection::{Engine, REQUEST_TIMEOUT, STALLED_AFTER};
+use super::connection::{Nats, REQUEST_TIMEOUT, STALLED_AFTER};
 use super::records::stored_at;
-use super::store::{Asked, Refused, RetryFor, Silence, away, denied, headers, refused_by};
-use crate::subject::Names;
+use super::store::{Asked, Silence, away, denied, headers, refused_by};
+use super::subject::Names;
+use crate::engine::{Engine as _, Objects, Refused, RetryFor};
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
@@ -97,16 +99,77 @@ impl Source {
     }
 }
 
-impl Engine {
-    pub(crate) async fn put_object(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+#[async_trait]
+impl Objects for Nats {
+    async fn put_object(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
         self.put(name, Source::Memory(bytes), RetryFor::ASKED).await.map(drop)
     }
 
     /// The file's length and its SHA-256 in hexadecimal digits.
-    pub(crate) async fn put_file(&self, name: &str, file: File) -> Result<(u64, String), Error> {
+    async fn put_file(&self, name: &str, file: File) -> Result<(u64, String), Error> {
         self.put(name, Source::File(Arc::new(file)), RetryFor::WORK).await
     }
 
+    async fn object(&self, name: &str) -> Result<Bytes, Error> {
+        let info = self.known_object(name).await?;
+        let mut reading = Reading::of(self, &info);
+        let (mut bytes, mut digest) = (Vec::with_capacity(info.size.min(MOST_RESERVED)), Sha256::new());
+        while let Some(some) = reading.next().await.map_err(|error| broken(name, &error))? {
+            for chunk in some {
+                digest.update(&chunk);
+                bytes.extend_from_slice(&chunk);
+            }
+        }
+        check(name, &info, &digest.finalize())?;
+        Ok(bytes.into())
+    }
+
+    /// Writes the object into a file, which is there whole or not at all.
+    async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
+        let info = self.known_object(name).await?;
+        let mut unfinished = to.as_os_str().to_owned();
+        unfinished.push(format!(".{}-{}.part", std::process::id(), random::name::<4>()));
+        let unfinished = std::path::PathBuf::from(unfinished);
+        if let Some(folder) = to.parent() {
+            let folder = folder.to_owned();
+            on_disk(move || std::fs::create_dir_all(folder)).await.map_err(|error| unwritable(to, &error))?;
+        }
+        let copied = self.copy_object(name, &info, &unfinished, to).await;
+        if copied.is_err() {
+            let _ = on_disk(move || std::fs::remove_file(unfinished)).await;
+        }
+        copied
+    }
+
+    /// Removes the objects that `is_meant` names, by their names and when they were stored. Returns how many those were, and their
+    /// bytes; `is_trial`: counts them only.
+    async fn drop_objects(
+        &self,
+        is_meant: &(dyn for<'name> Fn(&'name str, SystemTime) -> bool + Send + Sync),
+        is_trial: bool,
+    ) -> Result<(u64, u64), Error> {
+        let stream = self.names().blob_stream();
+        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects()));
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(message) = found.next().await {
+            let message = message?;
+            let Some(name) = Names::object_of(&message.subject) else { continue };
+            if !is_meant(&name, stored_at(&message)) {
+                continue;
+            }
+            let Ok(info) = serde_json::from_slice::<ObjectInfo>(&message.payload) else { continue };
+            (count, bytes) = (count + 1, bytes + info.size as u64);
+            if !is_trial {
+                let before = Some(message.sequence + 1);
+                self.purge(&stream, &message.subject, before, RetryFor::ASKED).await?;
+                self.purge(&stream, &self.names().chunks(&info.nuid), None, RetryFor::ASKED).await?;
+            }
+        }
+        Ok((count, bytes))
+    }
+}
+
+impl Nats {
     async fn put(&self, name: &str, source: Source, retry_for: RetryFor) -> Result<(u64, String), Error> {
         let before = self.object_info(name).await?;
         let info = self.ask(retry_for, || self.put_chunks(name, &source)).await?;
@@ -191,37 +254,6 @@ impl Engine {
         let _ = self.store(&subject, headers(&[("Nats-Rollup", "sub")]), Bytes::new(), retry_for).await;
     }
 
-    pub(crate) async fn object(&self, name: &str) -> Result<Bytes, Error> {
-        let info = self.known_object(name).await?;
-        let mut reading = Reading::of(self, &info);
-        let (mut bytes, mut digest) = (Vec::with_capacity(info.size.min(MOST_RESERVED)), Sha256::new());
-        while let Some(some) = reading.next().await.map_err(|error| broken(name, &error))? {
-            for chunk in some {
-                digest.update(&chunk);
-                bytes.extend_from_slice(&chunk);
-            }
-        }
-        check(name, &info, &digest.finalize())?;
-        Ok(bytes.into())
-    }
-
-    /// Writes the object into a file, which is there whole or not at all.
-    pub(crate) async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
-        let info = self.known_object(name).await?;
-        let mut unfinished = to.as_os_str().to_owned();
-        unfinished.push(format!(".{}-{}.part", std::process::id(), random::name::<4>()));
-        let unfinished = std::path::PathBuf::from(unfinished);
-        if let Some(folder) = to.parent() {
-            let folder = folder.to_owned();
-            on_disk(move || std::fs::create_dir_all(folder)).await.map_err(|error| unwritable(to, &error))?;
-        }
-        let copied = self.copy_object(name, &info, &unfinished, to).await;
-        if copied.is_err() {
-            let _ = on_disk(move || std::fs::remove_file(unfinished)).await;
-        }
-        copied
-    }
-
     async fn copy_object(
         &self,
         name: &str,
@@ -244,33 +276,6 @@ impl Engine {
         check(name, info, &digest.finalize())?;
         let (from, to_path) = (unfinished.to_owned(), to.to_owned());
         on_disk(move || std::fs::rename(from, to_path)).await.map_err(|error| unwritable(to, &error))
-    }
-
-    /// Removes the objects that `is_meant` names, by their names and when they were stored. Returns how many those were, and their
-    /// bytes; `is_trial`: counts them only.
-    pub(crate) async fn drop_objects(
-        &self,
-        is_meant: impl Fn(&str, SystemTime) -> bool,
-        is_trial: bool,
-    ) -> Result<(u64, u64), Error> {
-        let stream = self.names().blob_stream();
-        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects()));
-        let (mut count, mut bytes) = (0, 0);
-        while let Some(message) = found.next().await {
-            let message = message?;
-            let Some(name) = Names::object_of(&message.subject) else { continue };
-            if !is_meant(&name, stored_at(&message)) {
-                continue;
-            }
-            let Ok(info) = serde_json::from_slice::<ObjectInfo>(&message.payload) else { continue };
-            (count, bytes) = (count + 1, bytes + info.size as u64);
-            if !is_trial {
-                let before = Some(message.sequence + 1);
-                self.purge(&stream, &message.subject, before, RetryFor::ASKED).await?;
-                self.purge(&stream, &self.names().chunks(&info.nuid), None, RetryFor::ASKED).await?;
-            }
-        }
-        Ok((count, bytes))
     }
 
     async fn known_object(&self, name: &str) -> Result<ObjectInfo, Error> {
@@ -302,7 +307,7 @@ struct Sent {
 
 /// An object on its way to the server.
 struct Sending<'engine> {
-    engine: &'engine Engine,
+    engine: &'engine Nats,
     subject: String,
     /// Answers that are not here yet, the oldest first.
     waiting: VecDeque<Waiting>,
@@ -390,7 +395,7 @@ impl Sending<'_> {
 
 /// An object on its way here.
 struct Reading<'engine> {
-    engine: &'engine Engine,
+    engine: &'engine Nats,
     subject: String,
     from: u64,
     /// Chunks that are still to come.
@@ -400,7 +405,7 @@ struct Reading<'engine> {
 }
 
 impl<'engine> Reading<'engine> {
-    fn of(engine: &'engine Engine, info: &ObjectInfo) -> Reading<'engine> {
+    fn of(engine: &'engine Nats, info: &ObjectInfo) -> Reading<'engine> {
         Reading {
             engine,
             subject: engine.names().chunks(&info.nuid),

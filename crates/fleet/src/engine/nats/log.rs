@@ -1,11 +1,13 @@
 //! Logs of attempts: batches of events in order, read by any number of readers from any point on.
 
 use super::batch::Most;
-use super::connection::Engine;
-use super::store::{Refused, RetryFor, consumer_refused, headers};
-use crate::subject::Names;
+use super::connection::Nats;
+use super::store::{consumer_refused, headers};
+use super::subject::Names;
+use crate::engine::{LogBatch, LogReader, Logs, Refused, RetryFor};
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use ground::error::{Error, ErrorCode};
@@ -24,24 +26,11 @@ const LIVE_MESSAGES: usize = 16;
 /// The server deletes a consumer that is not used for so long.
 const ABANDONED_AFTER: Duration = Duration::from_secs(30);
 
-/// Some events of an attempt.
-#[derive(Clone, Debug)]
-pub(crate) struct LogBatch {
-    pub attempt: u32,
-    /// Number of the batch in its attempt's log, from 1 on; 0 if the message has none.
-    pub number: u64,
-    /// Sequence of the message in the stream. It grows over all attempts of a job.
-    pub sequence: u64,
-    /// One JSON object per line.
-    pub lines: Bytes,
-    /// Epoch milliseconds, by the server's clock.
-    pub stored_at: u64,
-}
-
-impl Engine {
+#[async_trait]
+impl Logs for Nats {
     /// Appends the batch of this number to the attempt's log, behind the message of `after` (0: it is the first). Repeats itself
     /// until it is stored; a batch that was stored before its answer was lost is stored once. Returns its sequence.
-    pub(crate) async fn append_log(
+    async fn append_log(
         &self,
         id: &str,
         attempt: u32,
@@ -79,28 +68,29 @@ impl Engine {
     }
 
     /// The last message of a job's logs; 0 when there is none.
-    pub(crate) async fn last_of_logs(&self, id: &str) -> Result<u64, Error> {
+    async fn last_of_logs(&self, id: &str) -> Result<u64, Error> {
         let found =
             self.last_message(&self.names().log_stream(), &self.names().logs(id), RetryFor::ASKED).await?;
         Ok(found.map_or(0, |message| message.sequence))
     }
 
     /// Reads a job's logs from this sequence on.
-    pub(crate) fn read_logs(&self, id: &str, from: u64) -> LogReader {
-        LogReader {
+    fn read_logs(&self, id: &str, from: u64) -> Box<dyn LogReader> {
+        Box::new(Reader {
             engine: self.clone(),
             filter: self.names().logs(id),
             next: from.max(1),
             ready: VecDeque::new(),
             is_behind: true,
             live: None,
-            connections: self.connections(),
-        }
+            connections: self.0.connections.clone(),
+        })
     }
 
-    /// The most bytes that one message may have, headers aside.
-    pub(crate) fn max_message_bytes(&self) -> usize {
-        self.0.client.server_info().max_payload.saturating_sub(4096).max(64 << 10)
+    async fn drop_traces(&self, id: &str) -> Result<(), Error> {
+        let names = self.names();
+        self.purge(&names.log_stream(), &names.logs(id), None, RetryFor::ASKED).await?;
+        self.purge(&names.dead_stream(), &names.dead_anywhere(id), None, RetryFor::ASKED).await.map(drop)
     }
 }
 
@@ -108,8 +98,8 @@ impl Engine {
 ///
 /// Stored batches are read page by page, which leaves nothing behind on the server. Only future batches need a consumer there. If
 /// the server has no room for another consumer, pages are polled instead.
-pub(crate) struct LogReader {
-    engine: Engine,
+struct Reader {
+    engine: Nats,
     filter: String,
     next: u64,
     /// Batches that were read and are not handed out yet.
@@ -120,21 +110,22 @@ pub(crate) struct LogReader {
     connections: watch::Receiver<u64>,
 }
 
-impl LogReader {
+#[async_trait]
+impl LogReader for Reader {
     /// Drops the consumer and reads stored batches again, so that an awaited batch that was missed is found.
-    pub(crate) fn reopen(&mut self) {
+    fn reopen(&mut self) {
         self.live = None;
         self.is_behind = true;
     }
 
     /// Drops the server's consumer of this reader. Further reading creates a new one.
-    pub(crate) fn close(&mut self) {
+    fn close(&mut self) {
         self.live = None;
     }
 
     /// The next batch; waits for it. `is_growing`: the job may still write, so that new batches should come at once. Dropping the
     /// future loses nothing.
-    pub(crate) async fn next(&mut self, is_growing: bool) -> Result<LogBatch, Error> {
+    async fn next(&mut self, is_growing: bool) -> Result<LogBatch, Error> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 self.next = batch.sequence + 1;
@@ -177,7 +168,9 @@ impl LogReader {
             }
         }
     }
+}
 
+impl Reader {
     async fn read_page(&mut self) -> Result<(), Error> {
         let stream = self.engine.names().log_stream();
         let page = self
@@ -201,7 +194,7 @@ impl LogReader {
 /// A consumer on the server that tells what is appended to a log. It is deleted when its reader is done: a server has room for so
 /// many consumers of a stream.
 struct LiveLog {
-    engine: Engine,
+    engine: Nats,
     consumer: String,
     messages: pull::Stream,
     /// Messages that the consumer delivered so far; a gap means that one was lost on its way.
@@ -210,7 +203,7 @@ struct LiveLog {
 }
 
 impl LiveLog {
-    async fn open(engine: &Engine, filter: &str, from: u64) -> Result<LiveLog, Error> {
+    async fn open(engine: &Nats, filter: &str, from: u64) -> Result<LiveLog, Error> {
         let config = pull::Config {
             filter_subject: filter.to_owned(),
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },

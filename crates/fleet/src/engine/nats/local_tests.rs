@@ -1,5 +1,6 @@
+use super::super::test_server::{PATIENCE, program};
 use super::*;
-use crate::engine::test_server::{PATIENCE, program};
+use futures_util::FutureExt;
 
 /// A folder for a server; `None`, loudly, where there is no program for it.
 fn home() -> Option<(tempfile::TempDir, Home)> {
@@ -58,7 +59,7 @@ async fn who_goes_on_with_a_lost_server_goes_on_at_its_port() {
     let taken = TcpListener::bind(loopback(before.port)).unwrap();
     let mut newcomer = Box::pin(Local::join(&home.folder, &home.places));
     // Its first try.
-    assert!(futures_util::poll!(&mut newcomer).is_pending());
+    assert!((&mut newcomer).now_or_never().is_none());
     drop(taken);
     let newcomer = newcomer.await.unwrap();
     let after = home.facts().unwrap();

@@ -1,10 +1,10 @@
-use super::super::test_server::{PATIENCE, Road, TestServer, connect};
+use super::super::test_server::{PATIENCE, Road, TestEngine, TestServer, connect};
 use super::*;
 use futures_util::stream;
 
 const REQUEST: &str = "PUB $JS.API.";
 
-async fn submit(engine: &Engine, count: usize) {
+async fn submit(engine: &TestEngine, count: usize) {
     let submits = (0..count).map(|n| {
         let spec = serde_json::json!({ "id": format!("job-{n}"), "handler": "none", "data": n });
         async move { engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap() }
@@ -48,10 +48,10 @@ async fn a_fleet_that_was_made_before_there_were_batches_is_listed_too() {
     let Some(server) = TestServer::start().await else { return };
     let engine = server.engine().await;
     submit(&engine, 3).await;
-    let stream = engine.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
+    let stream = engine.nats.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
     let mut config = stream.cached_info().config.clone();
     config.allow_direct = false;
-    engine.0.context.update_stream(config).await.unwrap();
+    engine.nats.0.context.update_stream(config).await.unwrap();
     let later = server.engine().await;
     assert_eq!(later.every_record().await.unwrap().len(), 3);
 }
@@ -65,8 +65,8 @@ async fn a_question_for_jobs_ends_when_its_answer_is_lost() {
         let lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
         road.hold_until(usize::MAX);
         let asked = tokio::spawn({
-            let (engine, lane) = (engine.clone(), lane.clone());
-            async move { engine.pull(&lane, 1).await.map(|found| found.len()) }
+            let lane = lane.clone();
+            async move { lane.pull(1).await.map(|found| found.len()) }
         });
         road.until(1).await;
         if is_cut {

@@ -1,10 +1,16 @@
 //! A real nats-server for tests of the engine, and a proxy to it with which a test can disturb the connection.
 
-use super::connection::{Access, Engine};
+use super::connection::{Access, Nats};
+use super::subject::Names;
+use crate::engine::{RetryFor, Room, Shared};
 use async_nats::jetstream::stream::Config;
+use bytes::Bytes;
 use futures_util::TryStreamExt;
+use ground::error::Error;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -13,6 +19,40 @@ use tokio::sync::watch;
 
 /// Longer than any working operation takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection of a test, which knows the names on the server.
+#[derive(Clone)]
+pub(crate) struct TestEngine {
+    pub(crate) shared: Shared,
+    pub(super) nats: Nats,
+}
+
+impl Deref for TestEngine {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl TestEngine {
+    fn of(nats: Nats) -> TestEngine {
+        TestEngine { shared: Arc::new(nats.clone()), nats }
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        self.nats.names()
+    }
+
+    /// Stores a message past every check, as any other client of the server may.
+    pub(crate) async fn publish_raw(&self, subject: &str, pairs: &[(&str, &str)], payload: Bytes) {
+        self.nats.publish_raw(subject, pairs, payload).await;
+    }
+
+    pub(crate) async fn room(&self, stream: &str, retry_for: RetryFor) -> Result<Room, Error> {
+        self.nats.room(stream, retry_for).await
+    }
+}
 
 pub(crate) struct TestServer {
     child: Child,
@@ -67,14 +107,25 @@ impl TestServer {
         Some(TestServer { child, url, _folder: folder })
     }
 
-    pub(crate) async fn engine(&self) -> Engine {
+    pub(crate) async fn engine(&self) -> TestEngine {
         connect(&self.url).await
+    }
+
+    /// A fleet with this lease; the first connection to it decides.
+    pub(crate) async fn leased(&self, lease: Duration) -> Shared {
+        let access = Access {
+            servers: vec![self.url.clone()],
+            prefix: "sd".to_owned(),
+            lease: Some(lease),
+            ..Access::default()
+        };
+        Arc::new(Nats::connect(&access).await.unwrap())
     }
 
     /// Purges the logs, as an administrator of the server may do.
     pub(crate) async fn purge_logs(&self) {
         let engine = self.engine().await;
-        let logs = engine.0.context.get_stream(engine.names().log_stream()).await.unwrap();
+        let logs = engine.nats.0.context.get_stream(engine.names().log_stream()).await.unwrap();
         logs.purge().await.unwrap();
     }
 }
@@ -83,7 +134,7 @@ impl TestServer {
     /// Deletes every consumer of the queue, as somebody at the server's own command line may do.
     pub(crate) async fn delete_lanes(&self) {
         let engine = self.engine().await;
-        let jobs = engine.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
+        let jobs = engine.nats.0.context.get_stream(engine.names().jobs_stream()).await.unwrap();
         let names: Vec<String> = jobs.consumer_names().try_collect().await.unwrap();
         assert!(!names.is_empty());
         for name in names {
@@ -95,10 +146,10 @@ impl TestServer {
 impl TestServer {
     async fn configure(&self, stream: &str, change: impl FnOnce(&mut Config)) {
         let engine = self.engine().await;
-        let found = engine.0.context.get_stream(stream).await.unwrap();
+        let found = engine.nats.0.context.get_stream(stream).await.unwrap();
         let mut config = found.cached_info().config.clone();
         change(&mut config);
-        engine.0.context.update_stream(config).await.unwrap();
+        engine.nats.0.context.update_stream(config).await.unwrap();
     }
 
     pub(crate) async fn set_max_bytes(&self, stream: &str, bytes: i64) {
@@ -108,7 +159,7 @@ impl TestServer {
     /// Leaves the stream no room for one more message.
     pub(crate) async fn fill(&self, stream: &str) {
         let engine = self.engine().await;
-        let found = engine.0.context.get_stream(stream).await.unwrap();
+        let found = engine.nats.0.context.get_stream(stream).await.unwrap();
         let bytes = i64::try_from(found.cached_info().state.bytes).unwrap();
         self.set_max_bytes(stream, bytes.max(1)).await;
     }
@@ -119,9 +170,9 @@ impl TestServer {
     }
 }
 
-pub(crate) async fn connect(url: &str) -> Engine {
+pub(crate) async fn connect(url: &str) -> TestEngine {
     let access = Access { servers: vec![url.to_owned()], prefix: "sd".to_owned(), ..Access::default() };
-    Engine::connect(&access).await.unwrap()
+    TestEngine::of(Nats::connect(&access).await.unwrap())
 }
 
 /// A proxy between a client and its server. It counts client messages with a given text, and can hold the server's answers back.

@@ -1,7 +1,9 @@
 //! Messages that expire unless they are renewed: the presence of workers, places of keys, holds of providers.
 
-use super::connection::Engine;
-use super::store::{Refused, RetryFor, headers};
+use super::connection::Nats;
+use super::store::headers;
+use crate::engine::{Announcement, LeaseSlot, Leases, Refused, RetryFor};
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use ground::error::Error;
@@ -15,16 +17,6 @@ const FREED_FOR: Duration = Duration::from_secs(1);
 /// Tries at a place that changes at this very moment.
 const TRIES: u32 = 3;
 
-/// A place that was taken. It ends unless it is renewed in time.
-#[derive(Clone, Debug)]
-pub(crate) struct LeaseSlot {
-    subject: String,
-    /// Id of this holder alone.
-    holder: String,
-    revision: u64,
-    length: Duration,
-}
-
 /// Stored form of a place.
 enum Place {
     /// Nothing, or what was given back.
@@ -33,30 +25,101 @@ enum Place {
     Taken,
 }
 
-impl Engine {
+#[async_trait]
+impl Leases for Nats {
     /// Takes a place that is free; `None` when somebody has it.
-    pub(crate) async fn take_lease(
+    async fn take_lease(
         &self,
-        subject: String,
+        place: Announcement,
         payload: Bytes,
         holder: &str,
         length: Duration,
     ) -> Result<Option<LeaseSlot>, Error> {
-        let mut slot = LeaseSlot { subject, holder: holder.to_owned(), revision: 0, length };
+        let mut slot = LeaseSlot { place, holder: holder.to_owned(), revision: 0, length };
         Ok(self.hold_place(&mut slot, payload).await?.then_some(slot))
     }
 
     /// False when it is another's by now.
-    pub(crate) async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
+    async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
         self.hold_place(slot, payload).await.unwrap_or(false)
     }
 
+    /// Numbers of the key's places that are taken. A moment old, maybe.
+    async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
+        self.all_of(self.names().lease_stream(), self.names().slots(key))
+            .try_filter(|message| std::future::ready(!message.payload.is_empty()))
+            .map_ok(|message| message.subject.rsplit('.').next().and_then(|slot| slot.parse::<u32>().ok()))
+            .try_filter_map(|slot| std::future::ready(Ok(slot)))
+            .try_collect()
+            .await
+    }
+
+    /// Free at once, for the next one. Never another's: it is written over what is ours.
+    async fn drop_lease(&self, slot: &LeaseSlot) {
+        for _ in 0..TRIES {
+            // When it fails, it ends by itself.
+            let Ok(Place::Ours(revision)) = self.place(slot).await else { return };
+            let freed = self
+                .write_lease(
+                    &self.names().announcement(&slot.place),
+                    Bytes::new(),
+                    FREED_FOR,
+                    Some(revision),
+                    None,
+                )
+                .await;
+            if !matches!(freed, Err(Refused::Conflict)) {
+                return;
+            }
+        }
+    }
+
+    /// Stores an announcement that expires after `length`, in place of any earlier one.
+    async fn announce(&self, what: &Announcement, payload: Bytes, length: Duration) -> Result<(), Error> {
+        self.write_lease(&self.names().announcement(what), payload, length, None, None)
+            .await
+            .map(drop)
+            .map_err(Refused::into_error)
+    }
+
+    async fn forget(&self, what: &Announcement) {
+        // When it fails, it ends by itself.
+        let _ = self.write_lease(&self.names().announcement(what), Bytes::new(), FREED_FOR, None, None).await;
+    }
+
+    /// The announcement under this subject, if it has not expired.
+    async fn announced(&self, what: &Announcement) -> Result<Option<Bytes>, Error> {
+        let found = self
+            .last_of(&self.names().lease_stream(), &self.names().announcement(what), RetryFor::ASKED)
+            .await?;
+        Ok(found.map(|(_, payload)| payload).filter(|payload| !payload.is_empty()))
+    }
+
+    async fn announced_workers(&self) -> Result<Vec<Bytes>, Error> {
+        self.all_announced(self.names().workers()).await
+    }
+
+    async fn key_holders(&self, key: &str) -> Result<Vec<Bytes>, Error> {
+        self.all_announced(self.names().slots(key)).await
+    }
+}
+
+impl Nats {
     /// Writes over the revision that the slot has, or over what is there when that is ours or nobody's.
     async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error> {
         for _ in 0..TRIES {
             let over = Some(slot.revision);
             let holder = Some(slot.holder.as_str());
-            match self.write_lease(&slot.subject, payload.clone(), slot.length, over, holder).await {
+            match self
+                .write_lease(
+                    &self.names().announcement(&slot.place),
+                    payload.clone(),
+                    slot.length,
+                    over,
+                    holder,
+                )
+                .await
+            {
                 Ok(revision) => {
                     slot.revision = revision;
                     return Ok(true);
@@ -77,18 +140,14 @@ impl Engine {
         Ok(false)
     }
 
-    /// Numbers of the key's places that are taken. A moment old, maybe.
-    pub(crate) async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
-        self.all_of(self.lease_stream(), self.names().slots(key))
-            .try_filter(|message| std::future::ready(!message.payload.is_empty()))
-            .map_ok(|message| message.subject.rsplit('.').next().and_then(|slot| slot.parse::<u32>().ok()))
-            .try_filter_map(|slot| std::future::ready(Ok(slot)))
-            .try_collect()
-            .await
-    }
-
     async fn place(&self, slot: &LeaseSlot) -> Result<Place, Error> {
-        let found = self.last_message(&self.lease_stream(), &slot.subject, RetryFor(slot.length)).await?;
+        let found = self
+            .last_message(
+                &self.names().lease_stream(),
+                &self.names().announcement(&slot.place),
+                RetryFor(slot.length),
+            )
+            .await?;
         Ok(match found {
             None => Place::Free(0),
             Some(message) if message.payload.is_empty() => Place::Free(message.sequence),
@@ -99,49 +158,12 @@ impl Engine {
         })
     }
 
-    /// Free at once, for the next one. Never another's: it is written over what is ours.
-    pub(crate) async fn drop_lease(&self, slot: &LeaseSlot) {
-        for _ in 0..TRIES {
-            // When it fails, it ends by itself.
-            let Ok(Place::Ours(revision)) = self.place(slot).await else { return };
-            let freed = self.write_lease(&slot.subject, Bytes::new(), FREED_FOR, Some(revision), None).await;
-            if !matches!(freed, Err(Refused::Conflict)) {
-                return;
-            }
-        }
-    }
-
-    /// Stores an announcement that expires after `length`, in place of any earlier one.
-    pub(crate) async fn announce(
-        &self,
-        subject: &str,
-        payload: Bytes,
-        length: Duration,
-    ) -> Result<(), Error> {
-        self.write_lease(subject, payload, length, None, None).await.map(drop).map_err(Refused::into_error)
-    }
-
-    pub(crate) async fn forget(&self, subject: &str) {
-        // When it fails, it ends by itself.
-        let _ = self.write_lease(subject, Bytes::new(), FREED_FOR, None, None).await;
-    }
-
-    /// The announcement under this subject, if it has not expired.
-    pub(crate) async fn announced(&self, subject: &str) -> Result<Option<Bytes>, Error> {
-        let found = self.last_of(&self.lease_stream(), subject, RetryFor::ASKED).await?;
-        Ok(found.map(|(_, payload)| payload).filter(|payload| !payload.is_empty()))
-    }
-
-    pub(crate) async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
-        self.all_of(self.lease_stream(), filter)
+    async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
+        self.all_of(self.names().lease_stream(), filter)
             .map_ok(|message| message.payload)
             .try_filter(|payload| std::future::ready(!payload.is_empty()))
             .try_collect()
             .await
-    }
-
-    fn lease_stream(&self) -> String {
-        format!("KV_{}", self.names().lease_bucket())
     }
 
     async fn write_lease(
@@ -175,17 +197,17 @@ mod tests {
         let road = Road::to(&server, "PUB $JS.API.").await;
         let (engine, other) = (connect(&road.url).await, server.engine().await);
         for name in ["stays", "goes"] {
-            let subject = other.names().worker(name);
-            other.announce(&subject, Bytes::from(name), Duration::from_secs(300)).await.unwrap();
+            let worker = Announcement::Worker(name.to_owned());
+            other.announce(&worker, Bytes::from(name), Duration::from_secs(300)).await.unwrap();
         }
         let before = road.seen();
         road.hold_until(usize::MAX);
         let listed = tokio::spawn({
-            let (engine, filter) = (engine.clone(), engine.names().workers());
-            async move { engine.all_announced(filter).await }
+            let engine = engine.clone();
+            async move { engine.announced_workers().await }
         });
         road.until(before + 1).await;
-        other.forget(&other.names().worker("goes")).await;
+        other.forget(&Announcement::Worker("goes".to_owned())).await;
         road.hold_until(0);
         let listed = tokio::time::timeout(PATIENCE, listed).await.expect("it ends").unwrap().unwrap();
         assert!(listed.contains(&Bytes::from("stays")), "{listed:?}");
@@ -195,7 +217,7 @@ mod tests {
         let Some(server) = TestServer::start().await else { return };
         let road = Road::to(&server, "PUB $KV.SD_LEASE.key.").await;
         let (engine, other) = (connect(&road.url).await, server.engine().await);
-        let subject = engine.names().slot("k", 0);
+        let subject = Announcement::Place { key: "k".to_owned(), number: 0 };
         let (mine, length) = (Bytes::from("job"), Duration::from_secs(60));
         // No answer comes before the question was repeated.
         road.hold_until(road.seen() + 2);
@@ -212,7 +234,7 @@ mod tests {
         assert!(!engine.renew_lease(&mut slot, mine).await, "it is another's by now");
         engine.drop_lease(&slot).await;
         assert_eq!(other.places_taken("k").await.unwrap(), HashSet::from([0]));
-        let holders = other.all_announced(other.names().slots("k")).await.unwrap();
+        let holders = other.key_holders("k").await.unwrap();
         assert_eq!(holders.len(), 1, "nobody gives back what is another's");
     }
 }

@@ -1,6 +1,7 @@
 //! Stores one message in a stream: repeats it until the server has it, or refuses it.
 
-use super::connection::{Engine, REQUEST_TIMEOUT, answer_within};
+use super::connection::{Nats, REQUEST_TIMEOUT, answer_within};
+use crate::engine::{Refused, RetryFor, TOO_LONG};
 use async_nats::jetstream;
 use async_nats::jetstream::ErrorCode as ServerCode;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
@@ -13,27 +14,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a server that is away.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RetryFor(pub Duration);
-
-impl RetryFor {
-    /// Somebody waits for the answer.
-    pub(crate) const ASKED: RetryFor = RetryFor(Duration::from_secs(30));
-    /// Work is lost when it is given up.
-    pub(crate) const WORK: RetryFor = RetryFor(Duration::from_secs(600));
-}
-
 /// A server ends the connection of a client whose line is longer than 4,096 bytes; the subject of the answer is part of it.
 const MAX_SUBJECT_BYTES: usize = 3500;
-/// Fact of an error that no waiting and no room changes.
-const TOO_LONG: &str = "tooLong";
-
-/// Whether the server takes no message of this length, however much room it has.
-pub(crate) fn is_too_long(error: &Error) -> bool {
-    error.facts().contains_key(TOO_LONG)
-}
-
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
@@ -45,39 +27,17 @@ pub(crate) struct Stored {
     pub is_duplicate: bool,
 }
 
-/// The reason why a message was not stored.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// The revision is not the last one any more.
-    Conflict,
-    /// A message of this subject is there already.
-    SubjectTaken,
-    Fault(Error),
-}
-
-impl Refused {
-    pub(crate) fn into_error(self) -> Error {
-        match self {
-            Refused::Conflict => Error::new(ErrorCode::JobLeaseLost, "another client changed the record"),
-            Refused::SubjectTaken => {
-                Error::new(ErrorCode::FleetStorage, "the server already has a message of this name")
-            }
-            Refused::Fault(error) => error,
-        }
-    }
-}
-
 #[derive(Deserialize)]
-struct PublishAnswer {
+pub(super) struct PublishAnswer {
     #[serde(default, rename = "seq")]
     sequence: u64,
     #[serde(default)]
     duplicate: bool,
-    error: Option<PublishProblem>,
+    pub(super) error: Option<PublishProblem>,
 }
 
 #[derive(Deserialize)]
-struct PublishProblem {
+pub(super) struct PublishProblem {
     #[serde(default)]
     code: u64,
     #[serde(default)]
@@ -86,7 +46,7 @@ struct PublishProblem {
     description: String,
 }
 
-impl Engine {
+impl Nats {
     pub(crate) async fn store(
         &self,
         subject: &str,
@@ -239,7 +199,7 @@ pub(super) enum Asked {
 fn refused(problem: &PublishProblem, stream: &str) -> Option<Refused> {
     match problem.err_code {
         10071 | 10164 => Some(Refused::Conflict),
-        10077 if problem.description.contains("per subject") => Some(Refused::SubjectTaken),
+        10077 if problem.description.contains("per subject") => Some(Refused::Taken),
         10077 => Some(Refused::Fault(full(stream, &problem.description))),
         10023 | 10047 | 10002 => {
             let message = format!(
@@ -335,7 +295,7 @@ mod tests {
         assert!(matches!(answer(400, 10071, "wrong last sequence: 7"), Some(Refused::Conflict)));
         assert!(matches!(answer(400, 10164, "wrong last sequence"), Some(Refused::Conflict)));
         let taken = answer(400, 10077, "maximum messages per subject exceeded");
-        assert!(matches!(taken, Some(Refused::SubjectTaken)));
+        assert!(matches!(taken, Some(Refused::Taken)));
         let code = |refused: Option<Refused>| refused.unwrap().into_error().code();
         let full = answer(400, 10077, "maximum bytes exceeded").unwrap().into_error();
         assert_eq!((full.code(), full.facts()["stream"].as_str()), (ErrorCode::FleetFull, Some("KV_SD_RUN")));

@@ -1,7 +1,8 @@
 //! Reads many messages of a stream by one request: the server sends them one after the other, and then marks the end.
 
-use super::connection::{Engine, answer_within};
-use super::store::{Asked, RetryFor, Silence, denied};
+use super::connection::{Nats, answer_within};
+use super::store::{Asked, Silence, denied};
+use crate::engine::RetryFor;
 use async_nats::StatusCode;
 use async_nats::jetstream::message::StreamMessage;
 use bytes::Bytes;
@@ -32,7 +33,7 @@ pub(super) struct Batch {
     pub left: u64,
 }
 
-impl Engine {
+impl Nats {
     /// Messages of the stream that match the filter, from sequence `from` on. Any copy of the stream may answer, and it may
     /// lack a message that was stored a moment ago.
     pub(super) async fn read_on(

@@ -10,7 +10,7 @@
 
 use agents::harness::install;
 use ground::error::{Error, ErrorCode};
-use ground::os::start_time;
+use ground::os::{blocking, start_time};
 use ground::random;
 use process::{Process, ProcessSpec, StopReason, spawn};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ const LOG_FILE: &str = "nats-server.log";
 /// A store of millions of messages is read before the server answers.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Longest wait for a connection to the own server.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 /// Pause between two tries for the lock while the server is away.
 const TRY_EVERY: Duration = Duration::from_millis(100);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(5);
@@ -60,14 +62,16 @@ struct Facts {
 
 impl Facts {
     /// Whether the server's process is there; `None` where the system does not tell.
-    fn is_alive(&self) -> Option<bool> {
-        let is_known = self.pid != 0 && self.started != 0;
-        is_known.then(|| start_time(self.pid.cast_signed()) == Some(self.started))
+    async fn is_alive(&self) -> Option<bool> {
+        let (pid, started) = (self.pid, self.started);
+        let is_known = pid != 0 && started != 0;
+        let found = blocking(move || is_known.then(|| start_time(pid.cast_signed()) == Some(started))).await;
+        found.unwrap_or(None)
     }
 
     /// Whether the server can be connected to; who else may listen at its port is not asked.
-    fn answers(&self) -> bool {
-        self.is_alive() != Some(false) && answers(self.port)
+    async fn answers(&self) -> bool {
+        self.is_alive().await != Some(false) && answers(self.port).await
     }
 }
 
@@ -85,14 +89,22 @@ impl Local {
     pub(crate) async fn join(folder: &Path, places: &ServerPlaces) -> Result<Local, Error> {
         let home = Home { folder: folder.to_owned(), places: places.clone() };
         let begun = Instant::now();
-        home.prepare()?;
+        home.off(Home::prepare).await?;
         let (member, owned, facts) = loop {
-            let problem = match home.try_lock()? {
+            let problem = match home.off(Home::try_lock).await? {
                 Some(lock) => {
-                    let member = home.private(MEMBERS_FILE)?;
-                    let is_alone = member.try_lock().is_ok();
+                    let alone = |home: &Home| {
+                        let member = home.private(MEMBERS_FILE)?;
+                        let is_alone = member.try_lock().is_ok();
+                        Ok((member, is_alone))
+                    };
+                    let (member, is_alone) = home.off(alone).await?;
                     if let Some(owned) = home.start(lock, is_alone).await? {
-                        member.lock_shared().map_err(|error| home.unusable(&error))?;
+                        let share = |home: &Home| {
+                            member.lock_shared().map_err(|error| home.unusable(&error))?;
+                            Ok(member)
+                        };
+                        let member = home.off(share).await?;
                         let facts = owned.facts.clone();
                         break (member, Some(owned), facts);
                     }
@@ -101,7 +113,7 @@ impl Local {
                     )
                 }
                 None => {
-                    if let Some((member, facts)) = home.enter()? {
+                    if let Some((member, facts)) = home.enter().await? {
                         break (member, None, facts);
                     }
                     format!("its server does not answer: read {LOG_FILE} there")
@@ -136,6 +148,7 @@ impl Local {
     }
 }
 
+#[derive(Clone)]
 struct Home {
     folder: PathBuf,
     places: ServerPlaces,
@@ -188,7 +201,7 @@ impl Owner {
                     let is_away =
                         is_connected.as_ref().is_some_and(|here: &watch::Receiver<bool>| !*here.borrow());
                     if is_away
-                        && let Ok(Some(lock)) = self.home.try_lock()
+                        && let Ok(Some(lock)) = self.home.off(Home::try_lock).await
                         && let Ok(Some(owned)) = self.home.start(lock, false).await
                     {
                         self.owned = Some(owned);
@@ -223,6 +236,18 @@ async fn wait_away(is_connected: Option<watch::Receiver<bool>>, is_away: bool) {
 }
 
 impl Home {
+    /// Takes a step on a thread of its own, because locks and files may wait for the disk.
+    async fn off<T: Send + 'static>(
+        &self,
+        step: impl FnOnce(&Home) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let home = self.clone();
+        match blocking(move || step(&home)).await {
+            Ok(taken) => taken,
+            Err(error) => Err(self.unusable(&error)),
+        }
+    }
+
     fn prepare(&self) -> Result<(), Error> {
         std::fs::create_dir_all(self.folder.join("store")).map_err(|error| self.unusable(&error))
     }
@@ -249,19 +274,22 @@ impl Home {
     }
 
     /// A member of a fleet whose server answers; `None` when it does not. From here on the server stays where it is.
-    fn enter(&self) -> Result<Option<(File, Facts)>, Error> {
-        let member = self.private(MEMBERS_FILE)?;
-        // The lock is taken before the facts are read, so that they can't change afterwards.
-        if member.try_lock_shared().is_err() {
-            return Ok(None);
-        }
-        Ok(self.facts().filter(Facts::answers).map(|facts| (member, facts)))
+    async fn enter(&self) -> Result<Option<(File, Facts)>, Error> {
+        let looked = |home: &Home| {
+            let member = home.private(MEMBERS_FILE)?;
+            // The lock is taken before the facts are read, so that they can't change afterwards.
+            if member.try_lock_shared().is_err() {
+                return Ok(None);
+            }
+            Ok(home.facts().map(|facts| (member, facts)))
+        };
+        let Some((member, facts)) = self.off(looked).await? else { return Ok(None) };
+        Ok(facts.answers().await.then_some((member, facts)))
     }
 
     /// Starts the server; resolves when it answers. `None`: its port is taken for now, and it may not move.
     async fn start(&self, lock: File, may_move: bool) -> Result<Option<Owned>, Error> {
-        let program = find(&self.places)?;
-        let before = self.facts();
+        let (program, before) = self.off(|home| Ok((find(&home.places)?, home.facts()))).await?;
         if let Some(before) = &before {
             wait_gone(before).await;
         }
@@ -275,7 +303,8 @@ impl Home {
             _ => free_port().map_err(|error| self.unusable(&error))?,
         };
         let mut facts = Facts { url: format!("nats://127.0.0.1:{port}"), port, token, pid: 0, started: 0 };
-        self.write(CONFIG_FILE, &self.config(&facts))?;
+        let config = self.config(&facts);
+        self.off(move |home| home.write(CONFIG_FILE, &config)).await?;
         let mut spec = ProcessSpec::new(
             program.to_string_lossy().into_owned(),
             ["-c".to_owned(), self.folder.join(CONFIG_FILE).to_string_lossy().into_owned()],
@@ -286,15 +315,16 @@ impl Home {
         let process = spawn(spec);
         facts.pid = process.started().await?;
         facts.started = start_time(facts.pid.cast_signed()).unwrap_or(0);
-        self.write(FACTS_FILE, &serde_json::to_string(&facts).unwrap_or_default())?;
+        let text = serde_json::to_string(&facts).unwrap_or_default();
+        self.off(move |home| home.write(FACTS_FILE, &text)).await?;
         let begun = Instant::now();
         loop {
-            if answers(port) {
+            if answers(port).await {
                 return Ok(Some(Owned { process, facts, _lock: lock }));
             }
             let ended = tokio::time::timeout(LOOK_EVERY, process.outcome()).await;
             if ended.is_ok() || begun.elapsed() > START_TIMEOUT {
-                return Err(self.not_started(&program));
+                return self.off(move |home| Err(home.not_started(&program))).await;
             }
         }
     }
@@ -344,13 +374,14 @@ fn private(path: &Path) -> std::io::Result<File> {
 /// The server of an owner that is gone is killed by its guard, in a moment.
 async fn wait_gone(facts: &Facts) {
     let begun = Instant::now();
-    while facts.is_alive() == Some(true) && begun.elapsed() < START_TIMEOUT {
+    while facts.is_alive().await == Some(true) && begun.elapsed() < START_TIMEOUT {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
-fn answers(port: u16) -> bool {
-    std::net::TcpStream::connect_timeout(&loopback(port), Duration::from_millis(200)).is_ok()
+async fn answers(port: u16) -> bool {
+    let connect = tokio::net::TcpStream::connect(loopback(port));
+    tokio::time::timeout(ANSWER_TIMEOUT, connect).await.is_ok_and(|connected| connected.is_ok())
 }
 
 /// Whether a server may listen there. Nothing listens meanwhile: whoever looks for the server would take that for it.

@@ -1,7 +1,8 @@
 //! The streams of a fleet. The first member that connects creates them; all others find them, and compare them with their
 //! options.
 
-use super::super::subject::Names;
+use super::subject::Names;
+use crate::lease::DEFAULT_LEASE;
 use async_nats::jetstream::context::CreateStreamErrorKind;
 use async_nats::jetstream::stream::{
     Compression, Config, DiscardPolicy, Republish, RetentionPolicy, StorageType,
@@ -11,8 +12,6 @@ use ground::error::{Error, ErrorCode};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Lease of a fleet whose first member does not set one.
-const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 const LEASE_KEY: &str = "sheepdog-lease-ms";
 
 /// Records of ended jobs, logs and artifacts expire after this time.
@@ -110,6 +109,7 @@ async fn make(
             if fits(got, &config) {
                 let newer = Config {
                     allow_direct: got.allow_direct || config.allow_direct,
+                    allow_atomic_publish: got.allow_atomic_publish || config.allow_atomic_publish,
                     max_consumers: if got.max_consumers < 0 {
                         config.max_consumers
                     } else {
@@ -117,7 +117,10 @@ async fn make(
                     },
                     ..got.clone()
                 };
-                if newer.allow_direct != got.allow_direct || newer.max_consumers != got.max_consumers {
+                if newer.allow_direct != got.allow_direct
+                    || newer.allow_atomic_publish != got.allow_atomic_publish
+                    || newer.max_consumers != got.max_consumers
+                {
                     // A member without the right to change the stream leaves that to the next one that has it.
                     let _ = context.update_stream(newer).await;
                 }
@@ -288,6 +291,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
         max_bytes: 8,
         discard: DiscardPolicy::New,
         discard_new_per_subject: true,
+        allow_atomic_publish: true,
         // Listing in batches needs direct access.
         allow_direct: true,
         metadata: HashMap::from([(LEASE_KEY.to_owned(), lease.as_millis().to_string())]),

@@ -1,32 +1,29 @@
 //! Records of jobs: read at the leader, written over the revision that was read, and published to watchers.
 
-use super::connection::Engine;
-use super::store::{Asked, Refused, RetryFor, headers};
+use super::connection::Nats;
+use super::store::{Asked, headers};
 use super::streams::KEPT;
+use super::subject::Names;
+use crate::engine::{Kept, RecordWatch, Records, Refused, RetryFor};
 use crate::record::{JobRecord, Listed};
-use crate::subject::Names;
 use async_nats::Subscriber;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use ground::error::{Error, ErrorCode};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
-/// A record as it was found or written.
-#[derive(Clone, Debug)]
-pub(crate) struct Kept {
-    pub record: JobRecord,
-    pub revision: u64,
-}
-
 /// A watch reads again by itself this often: nothing that it is told of is kept for it.
 const REREAD_EVERY: Duration = Duration::from_secs(20);
 
-impl Engine {
-    pub(crate) async fn read_record(&self, id: &str, retry_for: RetryFor) -> Result<Option<Kept>, Error> {
+#[async_trait]
+impl Records for Nats {
+    async fn read_record(&self, id: &str, retry_for: RetryFor) -> Result<Option<Kept>, Error> {
         let subject = self.names().record(id);
         let found = self.last_of(&self.names().run_stream(), &subject, retry_for).await?;
         found.map(|(revision, payload)| Ok(Kept { record: parse(&payload)?, revision })).transpose()
@@ -34,7 +31,7 @@ impl Engine {
 
     /// Writes over the revision (0: there must be none). Says `Conflict` when the record is another one by now. An answer that
     /// was lost is made good by reading the record back: nobody else writes the same bytes.
-    pub(crate) async fn write_record(
+    async fn write_record(
         &self,
         record: &JobRecord,
         over: u64,
@@ -60,6 +57,76 @@ impl Engine {
             },
             Err(refused) => Err(refused),
         }
+    }
+
+    /// The record as it is shown, also when a newer version wrote it.
+    async fn read_listed(&self, id: &str) -> Result<Option<Listed>, Error> {
+        let subject = self.names().record(id);
+        let found = self.last_of(&self.names().run_stream(), &subject, RetryFor::ASKED).await?;
+        Ok(found.map(|(_, payload)| Listed::parse(&payload, id.to_owned())))
+    }
+
+    /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
+    async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error> {
+        let stream = self.names().run_stream();
+        let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
+        let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
+        let records = batch.messages.iter().filter_map(listed);
+        Ok(records.map(|record| (record.id().to_owned(), record)).collect())
+    }
+
+    /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
+    fn records(&self) -> BoxStream<'static, Result<Listed, Error>> {
+        let stream = self.names().run_stream();
+        self.all_of(stream, self.names().all_records())
+            .filter_map(async |message| message.map(|message| listed(&message)).transpose())
+            .boxed()
+    }
+
+    /// Every record there is, with its revision and when it was stored. One that can't be read is left out.
+    fn stored_records(&self) -> BoxStream<'static, Result<(Kept, SystemTime), Error>> {
+        self.all_of(self.names().run_stream(), self.names().all_records())
+            .filter_map(async |message| {
+                let message = match message {
+                    Ok(message) => message,
+                    Err(error) => return Some(Err(error)),
+                };
+                let record = parse(&message.payload).ok()?;
+                Some(Ok((Kept { record, revision: message.sequence }, stored_at(&message))))
+            })
+            .boxed()
+    }
+
+    /// Removes the record, unless it was written since.
+    async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {
+        let (stream, subject) = (self.names().run_stream(), self.names().record(&kept.record.id));
+        let removed = self.purge(&stream, &subject, Some(kept.revision + 1), RetryFor::ASKED).await?;
+        Ok(removed > 0)
+    }
+
+    async fn watch_record(&self, id: &str) -> Result<Box<dyn RecordWatch>, Error> {
+        Ok(Box::new(self.open_watch(id).await?))
+    }
+}
+
+impl Nats {
+    async fn open_watch(&self, id: &str) -> Result<Watch, Error> {
+        let subscriber = self
+            .0
+            .client
+            .subscribe(self.names().record_told(id))
+            .await
+            .map_err(|error| super::store::away(&error.to_string()))?;
+        // So that the server knows of it before the first read.
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.0.client.flush()).await;
+        Ok(Watch {
+            engine: self.clone(),
+            id: id.to_owned(),
+            subscriber,
+            connections: self.0.connections.clone(),
+            seen: None,
+            is_stale: true,
+        })
     }
 
     /// The last message of a subject, read at the stream's leader.
@@ -99,72 +166,11 @@ impl Engine {
         })
         .await
     }
-
-    /// The record as it is shown, also when a newer version wrote it.
-    pub(crate) async fn read_listed(&self, id: &str) -> Result<Option<Listed>, Error> {
-        let subject = self.names().record(id);
-        let found = self.last_of(&self.names().run_stream(), &subject, RetryFor::ASKED).await?;
-        Ok(found.map(|(_, payload)| Listed::parse(&payload, id.to_owned())))
-    }
-
-    /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
-    pub(crate) async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error> {
-        let stream = self.names().run_stream();
-        let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
-        let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
-        let records = batch.messages.iter().filter_map(listed);
-        Ok(records.map(|record| (record.id().to_owned(), record)).collect())
-    }
-
-    /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
-    pub(crate) fn records(&self) -> impl Stream<Item = Result<Listed, Error>> + use<> {
-        let stream = self.names().run_stream();
-        self.all_of(stream, self.names().all_records())
-            .filter_map(async |message| message.map(|message| listed(&message)).transpose())
-    }
-
-    /// Every record there is, with its revision and when it was stored. One that can't be read is left out.
-    pub(crate) fn stored_records(&self) -> impl Stream<Item = Result<(Kept, SystemTime), Error>> + use<> {
-        self.all_of(self.names().run_stream(), self.names().all_records()).filter_map(async |message| {
-            let message = match message {
-                Ok(message) => message,
-                Err(error) => return Some(Err(error)),
-            };
-            let record = parse(&message.payload).ok()?;
-            Some(Ok((Kept { record, revision: message.sequence }, stored_at(&message))))
-        })
-    }
-
-    /// Removes the record, unless it was written since.
-    pub(crate) async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {
-        let (stream, subject) = (self.names().run_stream(), self.names().record(&kept.record.id));
-        let removed = self.purge(&stream, &subject, Some(kept.revision + 1), RetryFor::ASKED).await?;
-        Ok(removed > 0)
-    }
-
-    pub(crate) async fn watch_record(&self, id: &str) -> Result<RecordWatch, Error> {
-        let subscriber = self
-            .0
-            .client
-            .subscribe(self.names().record_told(id))
-            .await
-            .map_err(|error| super::store::away(&error.to_string()))?;
-        // So that the server knows of it before the first read.
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.0.client.flush()).await;
-        Ok(RecordWatch {
-            engine: self.clone(),
-            id: id.to_owned(),
-            subscriber,
-            connections: self.connections(),
-            seen: None,
-            is_stale: true,
-        })
-    }
 }
 
 /// Tells of a record's changes: first of the record as it is, then of what follows. Some in between may be left out.
-pub(crate) struct RecordWatch {
-    engine: Engine,
+struct Watch {
+    engine: Nats,
     id: String,
     subscriber: Subscriber,
     connections: watch::Receiver<u64>,
@@ -173,9 +179,9 @@ pub(crate) struct RecordWatch {
     is_stale: bool,
 }
 
-impl RecordWatch {
-    /// The next state of the record; `None` as long as there is none at all. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Option<Kept>, Error> {
+#[async_trait]
+impl RecordWatch for Watch {
+    async fn next(&mut self) -> Result<Option<Kept>, Error> {
         loop {
             if self.is_stale {
                 let found = self.engine.read_record(&self.id, RetryFor::ASKED).await?;
@@ -240,7 +246,7 @@ mod tests {
         let engine = server.engine().await;
         let spec = JobSpec { id: "job".into(), handler: Some("h".into()), ..JobSpec::new() };
         let kept = engine.write_record(&JobRecord::queued(&spec), 0, RetryFor::ASKED).await.unwrap();
-        let mut watch = engine.watch_record("job").await.unwrap();
+        let mut watch = engine.nats.open_watch("job").await.unwrap();
         assert!(watch.next().await.unwrap().is_some());
         assert!(engine.drop_record(&kept).await.unwrap());
         // As after a connection that was lost.

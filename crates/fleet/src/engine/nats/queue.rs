@@ -1,20 +1,25 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
 use super::batch::{LISTED, Most};
-use super::connection::{Engine, REQUEST_TIMEOUT};
-use super::store::{Asked, Refused, RetryFor, Stored, consumer_refused, headers};
+use super::connection::{Nats, REQUEST_TIMEOUT};
+use super::store::{Asked, Stored, consumer_refused, headers};
+use super::subject::Names;
+use crate::engine::{
+    Delivery, Engine as _, Holder, Lane, Objects as _, Queue, Records as _, Refused, RetryFor, Waiting,
+};
+use crate::name::{escape, spec_object};
 use crate::record::JobRecord;
 use crate::spec::JobSpec;
-use crate::subject::{MAX_PRIORITY, Names};
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::message::{Acker, Message, StreamMessage};
 use async_nats::jetstream::stream::RawMessageErrorKind;
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use ground::error::{Error, ErrorCode};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A spec that is longer goes to the object store, and its message only names it.
@@ -31,33 +36,21 @@ const UNREADABLE_DELAY: Duration = Duration::from_secs(2);
 const UNUSED_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// One class of one queue, as a worker pulls from it.
-#[derive(Clone)]
-pub(crate) struct Lane {
+struct NatsLane {
+    engine: Nats,
     queue: String,
     priority: u8,
     consumer: Consumer<Config>,
 }
 
-/// A job's message while it waits.
-pub(crate) struct Waiting {
-    /// Sequence of the message.
-    pub sequence: u64,
-    /// The job's spec. For a message that can't be read it holds only the facts in the subject.
-    pub spec: JobSpec,
-    /// The reason why the message can't be read.
-    pub problem: Option<Error>,
-}
-
-impl Waiting {
-    fn new(message: &StreamMessage, spec: Result<JobSpec, Error>) -> Result<Waiting, Error> {
-        let sequence = message.sequence;
-        match spec {
-            Ok(spec) => Ok(Waiting { sequence, spec, problem: None }),
-            Err(error) => {
-                let Some((queue, priority, id)) = Names::job_of(&message.subject) else { return Err(error) };
-                let spec = JobSpec { id, queue, priority, ..JobSpec::new() };
-                Ok(Waiting { sequence, spec, problem: Some(error) })
-            }
+fn waiting_of(message: &StreamMessage, spec: Result<JobSpec, Error>) -> Result<Waiting, Error> {
+    let sequence = message.sequence;
+    match spec {
+        Ok(spec) => Ok(Waiting { sequence, spec, problem: None }),
+        Err(error) => {
+            let Some((queue, priority, id)) = Names::job_of(&message.subject) else { return Err(error) };
+            let spec = JobSpec { id, queue, priority, ..JobSpec::new() };
+            Ok(Waiting { sequence, spec, problem: Some(error) })
         }
     }
 }
@@ -67,86 +60,57 @@ fn unreadable(why: &str) -> Error {
     Error::new(ErrorCode::FleetStorage, message)
 }
 
-/// A job's message in the hands of a worker.
-pub(crate) struct Delivery {
-    pub spec: JobSpec,
-    /// Whether the message only names the spec, which is stored as an object.
-    pub is_object: bool,
-    /// Number of deliveries of the message, including this one.
-    pub deliveries: u64,
-    /// Sequence of the message. A retried job has another message.
-    pub sequence: u64,
-    acker: Acker,
-    is_disposed: AtomicBool,
-}
-
-impl Engine {
+#[async_trait]
+impl Queue for Nats {
     /// Puts a job into its queue. `again` tells a later message of the same id from a repeated one. True when it was there.
-    pub(crate) async fn put_job(&self, spec: &JobSpec, again: &str) -> Result<bool, Error> {
+    async fn put_job(&self, spec: &JobSpec, again: &str) -> Result<bool, Error> {
         let (mut pairs, payload) = self.spec_message(spec).await?;
         let subject = self.names().job(&spec.queue, spec.priority, &spec.id);
         // As subjects have the id: a header takes no end of a line.
-        pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", Names::token(&spec.id))));
+        pairs.push(("Nats-Msg-Id".to_owned(), format!("{}{again}", escape(&spec.id))));
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         match self.store(&subject, headers(&pairs), payload, RetryFor::ASKED).await {
             Ok(Stored { is_duplicate, .. }) => Ok(is_duplicate),
-            Err(Refused::SubjectTaken) => Ok(true),
+            Err(Refused::Taken) => Ok(true),
             Err(refused) => Err(refused.into_error()),
         }
     }
 
-    async fn spec_message(&self, spec: &JobSpec) -> Result<(Vec<(String, String)>, Bytes), Error> {
-        let payload = serde_json::to_vec(spec)
-            .map_err(|error| Error::invalid_option("data", format!("can't be written as JSON: {error}")))?;
-        if payload.len() <= MAX_SPEC_BYTES {
-            return Ok((Vec::new(), payload.into()));
-        }
-        let name = Names::spec(&spec.id);
-        let payload = Bytes::from(payload);
-        match self.put_object(&name, payload.clone()).await {
-            Ok(()) => Ok((vec![(OBJECT.to_owned(), name)], Bytes::new())),
-            // A user who only submits may not be allowed to write objects: objects hold the results of other jobs.
-            Err(error)
-                if error.code() == ErrorCode::FleetUnauthorized
-                    && payload.len() <= self.max_message_bytes() =>
-            {
-                Ok((Vec::new(), payload))
-            }
-            Err(error) => Err(error),
-        }
+    async fn put_jobs(&self, specs: &[JobSpec]) -> Result<Vec<bool>, Error> {
+        self.put_at_once(specs).await
     }
 
     /// The job's message, wherever it waits.
-    pub(crate) async fn find_job(&self, id: &str) -> Result<Option<Waiting>, Error> {
+    async fn find_job(&self, id: &str) -> Result<Option<Waiting>, Error> {
         match self.waiting(&self.names().anywhere(id)).await? {
             Some(message) => {
                 let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
-                Waiting::new(&message, spec).map(Some)
+                waiting_of(&message, spec).map(Some)
             }
             None => Ok(None),
         }
     }
 
     /// Sequence of the job's message.
-    pub(crate) async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
+    async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
         Ok(self.waiting(&self.names().anywhere(id)).await?.map(|message| message.sequence))
     }
 
     /// Takes the job's messages up to this one off the queue, given out or not. A later one is of a later retry.
-    pub(crate) async fn drop_job(&self, id: &str, up_to: u64) -> Result<(), Error> {
+    async fn drop_job(&self, id: &str, up_to: u64) -> Result<(), Error> {
         let subject = self.names().anywhere(id);
         self.purge(&self.names().jobs_stream(), &subject, Some(up_to + 1), RetryFor::ASKED).await.map(drop)
     }
 
     /// Removes the spec of a job that is done, where its message only names it.
-    pub(crate) async fn free_spec(&self, id: &str) {
+    async fn free_spec(&self, id: &str) {
         // A leftover object is removed by `prune`, or when the stream's maximum age is reached.
-        let _ = self.drop_object(&Names::spec(id)).await;
+        let _ = self.drop_object(&spec_object(id)).await;
     }
 
     /// Keeps the spec of a job that did not get done, for a later retry.
-    pub(crate) async fn bury_job(&self, spec: &JobSpec, retry_for: RetryFor) -> Result<(), Error> {
+    async fn bury_job(&self, spec: &JobSpec, retry_for: RetryFor) -> Result<(), Error> {
         let (pairs, payload) = self.spec_message(spec).await?;
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -155,7 +119,7 @@ impl Engine {
         stored.map(drop).map_err(Refused::into_error)
     }
 
-    pub(crate) async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
+    async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
         let stream = self.names().dead_stream();
         match self.last_message(&stream, &self.names().dead_anywhere(id), RetryFor::ASKED).await? {
             Some(message) => self.text_of(id, &message.payload, Some(&message.headers)).await.map(Some),
@@ -164,7 +128,7 @@ impl Engine {
     }
 
     /// Initial records of all jobs that are not over.
-    pub(crate) async fn begun_records(&self) -> Result<Vec<JobRecord>, Error> {
+    async fn begun_records(&self) -> Result<Vec<JobRecord>, Error> {
         // Not by a consumer: a work queue's messages are its workers' alone.
         let (filter, mut found, mut from) = (self.names().all_jobs(), Vec::new(), 1);
         loop {
@@ -178,31 +142,13 @@ impl Engine {
     }
 
     /// The oldest jobs of a queue that are not over.
-    pub(crate) async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<Waiting>, Error> {
+    async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<Waiting>, Error> {
         let most = Most { messages: most, ..LISTED };
         Ok(self.jobs_from(&self.names().queue(queue), 1, most).await?.0)
     }
 
-    /// Jobs that the filter names, and where to read on when there are more.
-    async fn jobs_from(
-        &self,
-        filter: &str,
-        from: u64,
-        most: Most,
-    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
-        let stream = self.names().jobs_stream();
-        let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, filter, from, most)).await?;
-        let mut jobs = Vec::with_capacity(batch.messages.len());
-        for message in &batch.messages {
-            let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
-            jobs.extend(Waiting::new(message, spec).ok());
-        }
-        let last = batch.messages.last().filter(|_| batch.left > 0);
-        Ok((jobs, last.map(|last| last.sequence + 1)))
-    }
-
-    /// The queue, and the id as subjects have it, of every job that is not over.
-    pub(crate) async fn unfinished(&self) -> Result<Vec<(String, String)>, Error> {
+    /// The queue and the id of every job that is not over.
+    async fn unfinished(&self) -> Result<Vec<(String, String)>, Error> {
         self.ask(RetryFor::ASKED, || async {
             let away = |error: String| Asked::Away(error);
             let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
@@ -212,7 +158,7 @@ impl Engine {
             let mut found = Vec::new();
             while let Some(next) = subjects.next().await {
                 let (subject, _) = next.map_err(|error| away(error.to_string()))?;
-                found.extend(Names::queue_of(&subject));
+                found.extend(Names::job_of(&subject).map(|(queue, _, id)| (queue, id)));
             }
             Ok(found)
         })
@@ -220,7 +166,7 @@ impl Engine {
     }
 
     /// A lane to pull from; made when it is not there.
-    pub(crate) async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Lane, Error> {
+    async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error> {
         let config = Config {
             durable_name: Some(Names::consumer(queue, priority)),
             filter_subject: self.names().class(queue, priority),
@@ -240,12 +186,48 @@ impl Engine {
                 created.map_err(|error| consumer_refused(&stream, &error))
             })
             .await?;
-        Ok(Lane { queue: queue.to_owned(), priority, consumer })
+        Ok(Arc::new(NatsLane { engine: self.clone(), queue: queue.to_owned(), priority, consumer }))
+    }
+}
+
+impl Nats {
+    pub(super) async fn spec_message(&self, spec: &JobSpec) -> Result<(Vec<(String, String)>, Bytes), Error> {
+        let payload = serde_json::to_vec(spec)
+            .map_err(|error| Error::invalid_option("data", format!("can't be written as JSON: {error}")))?;
+        if payload.len() <= MAX_SPEC_BYTES {
+            return Ok((Vec::new(), payload.into()));
+        }
+        let name = spec_object(&spec.id);
+        let payload = Bytes::from(payload);
+        match self.put_object(&name, payload.clone()).await {
+            Ok(()) => Ok((vec![(OBJECT.to_owned(), name)], Bytes::new())),
+            // A user who only submits may not be allowed to write objects: objects hold the results of other jobs.
+            Err(error)
+                if error.code() == ErrorCode::FleetUnauthorized
+                    && payload.len() <= self.max_message_bytes() =>
+            {
+                Ok((Vec::new(), payload))
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// Opens the lane again: its consumer may have been deleted, or lost with the server's disk.
-    pub(crate) async fn lane_anew(&self, lane: &Lane) -> Result<Lane, Error> {
-        self.lane(&lane.queue, lane.priority, RetryFor(REQUEST_TIMEOUT)).await
+    /// Jobs that the filter names, and where to read on when there are more.
+    async fn jobs_from(
+        &self,
+        filter: &str,
+        from: u64,
+        most: Most,
+    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
+        let stream = self.names().jobs_stream();
+        let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, filter, from, most)).await?;
+        let mut jobs = Vec::with_capacity(batch.messages.len());
+        for message in &batch.messages {
+            let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
+            jobs.extend(waiting_of(message, spec).ok());
+        }
+        let last = batch.messages.last().filter(|_| batch.left > 0);
+        Ok((jobs, last.map(|last| last.sequence + 1)))
     }
 
     /// The first message of the queue that the filter names, read at the stream's leader.
@@ -263,11 +245,6 @@ impl Engine {
             }
         })
         .await
-    }
-
-    /// The classes of a queue, the first one first.
-    pub(crate) fn classes() -> impl Iterator<Item = u8> {
-        (0..=MAX_PRIORITY).rev()
     }
 
     /// The spec in a job's message. Its subject says which job that is; a spec that says another is nobody's.
@@ -306,7 +283,7 @@ impl Engine {
         };
         // Any submitter can write the header and name any object, so the object's name comes from the job's id.
         match headers.and_then(|headers| headers.get(OBJECT)) {
-            Some(_) => parse(&self.object(&Names::spec(id)).await?),
+            Some(_) => parse(&self.object(&spec_object(id)).await?),
             None => parse(payload),
         }
     }
@@ -326,14 +303,7 @@ impl Engine {
         let (message, acker) = message.split();
         let is_object = message.headers.as_ref().is_some_and(|headers| headers.get(OBJECT).is_some());
         match self.spec_of(&message.subject, &message.payload, message.headers.as_ref()).await {
-            Ok(spec) => Some(Delivery {
-                spec,
-                is_object,
-                deliveries,
-                sequence,
-                acker,
-                is_disposed: AtomicBool::new(false),
-            }),
+            Ok(spec) => Some(Delivery::new(spec, is_object, deliveries, sequence, Box::new(Held(acker)))),
             Err(_) => {
                 let kind = if self.is_over(&message.subject).await {
                     AckKind::Ack
@@ -347,13 +317,16 @@ impl Engine {
             }
         }
     }
+}
 
+#[async_trait]
+impl Lane for NatsLane {
     /// Messages that are in the lane now, at most `most`; empty if there are none. Always returns: after the loss of the server
     /// it does not wait for an answer that never comes.
-    pub(crate) async fn pull(&self, lane: &Lane, most: usize) -> Result<Vec<Delivery>, Error> {
-        let mut connections = self.connections();
+    async fn pull(&self, most: usize) -> Result<Vec<Delivery>, Error> {
+        let mut connections = self.engine.0.connections.clone();
         connections.mark_unchanged();
-        let messages = lane.consumer.fetch().max_messages(most).messages().await;
+        let messages = self.consumer.fetch().max_messages(most).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
         let mut found = Vec::new();
         let lost = loop {
@@ -363,7 +336,7 @@ impl Engine {
                 _ = connections.changed() => break "the connection was lost".to_owned(),
             };
             match message {
-                Ok(Some(Ok(message))) => found.extend(self.delivery(message).await),
+                Ok(Some(Ok(message))) => found.extend(self.engine.delivery(message).await),
                 Ok(None) => return Ok(found),
                 Ok(Some(Err(error))) => break error.to_string(),
                 Err(_) => break "it was asked for jobs".to_owned(),
@@ -375,42 +348,39 @@ impl Engine {
 
     /// Waits for one message. The future must not be dropped early: a message that arrives for a dropped pull is idle for a
     /// whole lease.
-    pub(crate) async fn pull_one(&self, lane: &Lane, within: Duration) -> Result<Option<Delivery>, Error> {
-        let messages = lane.consumer.batch().max_messages(1).expires(within).messages().await;
+    async fn pull_one(&self, within: Duration) -> Result<Option<Delivery>, Error> {
+        let messages = self.consumer.batch().max_messages(1).expires(within).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
         match messages.next().await {
-            Some(Ok(message)) => Ok(self.delivery(message).await),
+            Some(Ok(message)) => Ok(self.engine.delivery(message).await),
             Some(Err(error)) => Err(super::store::away(&error.to_string())),
             None => Ok(None),
         }
     }
+
+    async fn anew(&self) -> Result<Arc<dyn Lane>, Error> {
+        self.engine.lane(&self.queue, self.priority, RetryFor(REQUEST_TIMEOUT)).await
+    }
 }
 
-impl Delivery {
-    /// The holder is there: the lease begins anew.
-    pub(crate) async fn beat(&self) {
+/// A message that was delivered to this worker.
+struct Held(Acker);
+
+#[async_trait]
+impl Holder for Held {
+    async fn beat(&self) {
         // A beat that is lost is followed by others.
-        let _ = self.acker.ack_with(AckKind::Progress).await;
+        let _ = self.0.ack_with(AckKind::Progress).await;
     }
 
-    /// Whether its holder has given it back, or taken it off the queue.
-    pub(crate) fn is_disposed(&self) -> bool {
-        self.is_disposed.load(Ordering::Acquire)
-    }
-
-    /// Returns the message to the queue, which delivers it again after this delay.
-    pub(crate) async fn give_back(&self, delay: Duration) {
-        self.is_disposed.store(true, Ordering::Release);
+    async fn give_back(&self, delay: Duration) {
         // When this is lost the lease runs out.
-        let _ = self.acker.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
+        let _ = self.0.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
     }
 
-    /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again. True when the
-    /// server has heard it.
-    pub(crate) async fn finish(&self) -> bool {
-        self.is_disposed.store(true, Ordering::Release);
+    async fn finish(&self) -> bool {
         for _ in 0..3 {
-            if self.acker.double_ack().await.is_ok() {
+            if self.0.double_ack().await.is_ok() {
                 return true;
             }
         }

@@ -1,11 +1,12 @@
 //! The free space of the streams, and the removal of messages that take it.
 
-use super::connection::Engine;
-use super::store::{Asked, RetryFor};
+use super::connection::Nats;
+use super::store::Asked;
+use crate::engine::{FULL_AT, RetryFor, Room};
 use agents::harness::json_object::put;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -17,28 +18,6 @@ const FASTEST: u64 = 10 << 20;
 /// New jobs are refused above this percentage. The rest of the records' space is kept for running jobs: their results and
 /// cancels.
 const NEW_WORK_UP_TO: u64 = 90;
-const FULL_AT: u64 = 98;
-
-/// The size and the limit of a stream.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Room {
-    pub bytes: u64,
-    /// 0: as much as the server has.
-    pub max_bytes: u64,
-    pub messages: u64,
-    /// It takes nothing new. The records keep some room for jobs that are on their way.
-    pub is_full: bool,
-}
-
-impl Room {
-    /// Whether not even jobs that are on their way can be written.
-    pub(crate) fn is_used_up(&self) -> bool {
-        self.is_full
-            && self.max_bytes > 0
-            && self.bytes.saturating_mul(100) >= self.max_bytes.saturating_mul(FULL_AT)
-    }
-}
 
 #[derive(Deserialize)]
 struct Purged {
@@ -55,7 +34,7 @@ struct Problem {
     description: String,
 }
 
-impl Engine {
+impl Nats {
     pub(crate) async fn room(&self, stream: &str, retry_for: RetryFor) -> Result<Room, Error> {
         let found = self
             .ask(retry_for, || async {
@@ -97,7 +76,7 @@ impl Engine {
     }
 
     /// The records' room is looked at anew.
-    pub(crate) fn forget_room(&self) {
+    pub(crate) fn forget_records_room(&self) {
         *lock(&self.0.records_room) = None;
     }
 

@@ -1,0 +1,319 @@
+//! Everything that a fleet in memory holds, and its records, leases and objects.
+
+use super::Memory;
+use crate::engine::{
+    Announcement, Kept, LeaseSlot, Leases, LogBatch, Objects, RecordWatch, Records, Refused, RetryFor,
+};
+use crate::record::{JobRecord, Listed};
+use crate::spec::JobSpec;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use ground::error::{Error, ErrorCode};
+use ground::hex::hex;
+use ground::os::on_disk;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+#[derive(Default)]
+pub(super) struct State {
+    /// The last number that a message or a revision got.
+    pub last: u64,
+    pub jobs: HashMap<String, Message>,
+    /// Ids of the jobs of each queue and class, by the time from which they may be given out, then by their sequence.
+    pub lanes: HashMap<(String, u8), BTreeSet<(Instant, u64, String)>>,
+    pub records: BTreeMap<String, Stored>,
+    /// Specs of jobs that did not get done.
+    pub dead: HashMap<String, JobSpec>,
+    pub logs: HashMap<String, Vec<LogBatch>>,
+    leases: HashMap<Announcement, Lease>,
+    objects: BTreeMap<String, (Bytes, SystemTime)>,
+}
+
+/// A job's message.
+pub(super) struct Message {
+    pub spec: JobSpec,
+    pub sequence: u64,
+    pub deliveries: u64,
+    /// It is given out from this time on.
+    pub ready_at: Instant,
+}
+
+pub(super) struct Stored {
+    kept: Kept,
+    at: SystemTime,
+}
+
+struct Lease {
+    payload: Bytes,
+    holder: Option<String>,
+    until: Instant,
+}
+
+impl State {
+    pub(super) fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Number and bytes of what is stored.
+    pub(super) fn size(&self) -> (u64, u64) {
+        let logs = self.logs.values().flatten();
+        let bytes = self.objects.values().map(|(bytes, _)| bytes.len()).sum::<usize>()
+            + logs.clone().map(|batch| batch.lines.len()).sum::<usize>();
+        let messages = self.jobs.len() + self.records.len() + self.objects.len() + logs.count();
+        (messages as u64, bytes as u64)
+    }
+
+    fn lease(&self, what: &Announcement) -> Option<&Lease> {
+        self.leases.get(what).filter(|lease| lease.until > Instant::now())
+    }
+
+    /// The announcements that are meant and have not expired.
+    fn live(&self, is_meant: impl Fn(&Announcement) -> bool) -> Vec<(&Announcement, &Lease)> {
+        let now = Instant::now();
+        let live = self.leases.iter().filter(|(what, lease)| lease.until > now && is_meant(what));
+        live.collect()
+    }
+
+    /// Takes the place unless another has it.
+    fn hold(&mut self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
+        let is_others = self
+            .lease(&slot.place)
+            .is_some_and(|lease| lease.holder.as_deref() != Some(slot.holder.as_str()));
+        if is_others {
+            return false;
+        }
+        slot.revision = self.next();
+        let lease = Lease { payload, holder: Some(slot.holder.clone()), until: Instant::now() + slot.length };
+        self.leases.insert(slot.place.clone(), lease);
+        true
+    }
+}
+
+#[async_trait]
+impl Records for Memory {
+    async fn read_record(&self, id: &str, _: RetryFor) -> Result<Option<Kept>, Error> {
+        Ok(self.read(|state| state.records.get(id).map(|stored| stored.kept.clone())))
+    }
+
+    async fn write_record(&self, record: &JobRecord, over: u64, _: RetryFor) -> Result<Kept, Refused> {
+        self.change(|state| {
+            let revision = state.records.get(&record.id).map_or(0, |stored| stored.kept.revision);
+            if revision != over {
+                return Err(Refused::Conflict);
+            }
+            let kept = Kept { record: record.clone(), revision: state.next() };
+            let stored = Stored { kept: kept.clone(), at: SystemTime::now() };
+            state.records.insert(record.id.clone(), stored);
+            Ok(kept)
+        })
+    }
+
+    async fn read_listed(&self, id: &str) -> Result<Option<Listed>, Error> {
+        let found = self.read_record(id, RetryFor::ASKED).await?;
+        Ok(found.map(|kept| Listed::Known(Box::new(kept.record))))
+    }
+
+    async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error> {
+        Ok(self.read(|state| {
+            let found = ids.iter().filter_map(|id| state.records.get_key_value(*id));
+            found
+                .map(|(id, stored)| (id.clone(), Listed::Known(Box::new(stored.kept.record.clone()))))
+                .collect()
+        }))
+    }
+
+    fn records(&self) -> BoxStream<'static, Result<Listed, Error>> {
+        self.stored_records().map(|found| found.map(|(kept, _)| Listed::Known(Box::new(kept.record)))).boxed()
+    }
+
+    fn stored_records(&self) -> BoxStream<'static, Result<(Kept, SystemTime), Error>> {
+        let engine = self.clone();
+        // One at a time: a copy of all of them would hold each record twice.
+        let next = move |after: Option<String>| {
+            let found = engine.read(|state| {
+                let from = match &after {
+                    Some(id) => std::ops::Bound::Excluded(id.as_str()),
+                    None => std::ops::Bound::Unbounded,
+                };
+                let mut rest = state.records.range::<str, _>((from, std::ops::Bound::Unbounded));
+                rest.next().map(|(id, stored)| (id.clone(), stored.kept.clone(), stored.at))
+            });
+            std::future::ready(found.map(|(id, kept, at)| (Ok((kept, at)), Some(id))))
+        };
+        stream::unfold(None, next).boxed()
+    }
+
+    async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {
+        Ok(self.change(|state| {
+            let id = &kept.record.id;
+            let is_same = state.records.get(id).is_some_and(|stored| stored.kept.revision == kept.revision);
+            if is_same {
+                state.records.remove(id);
+            }
+            is_same
+        }))
+    }
+
+    async fn watch_record(&self, id: &str) -> Result<Box<dyn RecordWatch>, Error> {
+        Ok(Box::new(Watch { engine: self.clone(), id: id.to_owned(), seen: None }))
+    }
+}
+
+struct Watch {
+    engine: Memory,
+    id: String,
+    /// The last revision that was told; 0: there was none.
+    seen: Option<u64>,
+}
+
+#[async_trait]
+impl RecordWatch for Watch {
+    async fn next(&mut self) -> Result<Option<Kept>, Error> {
+        loop {
+            let changed = self.engine.changed();
+            let found = self.engine.read_record(&self.id, RetryFor::ASKED).await?;
+            let revision = found.as_ref().map_or(0, |kept| kept.revision);
+            if self.seen != Some(revision) {
+                self.seen = Some(revision);
+                return Ok(found);
+            }
+            changed.await;
+        }
+    }
+}
+
+#[async_trait]
+impl Leases for Memory {
+    async fn take_lease(
+        &self,
+        place: Announcement,
+        payload: Bytes,
+        holder: &str,
+        length: Duration,
+    ) -> Result<Option<LeaseSlot>, Error> {
+        let mut slot = LeaseSlot { place, holder: holder.to_owned(), revision: 0, length };
+        Ok(self.change(|state| state.hold(&mut slot, payload)).then_some(slot))
+    }
+
+    async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
+        self.change(|state| state.hold(slot, payload))
+    }
+
+    async fn drop_lease(&self, slot: &LeaseSlot) {
+        self.change(|state| {
+            if state.lease(&slot.place).is_some_and(|lease| lease.holder.as_ref() == Some(&slot.holder)) {
+                state.leases.remove(&slot.place);
+            }
+        });
+    }
+
+    async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
+        Ok(self.read(|state| {
+            let numbers = state.live(|_| true).into_iter().filter_map(|(what, _)| match what {
+                Announcement::Place { key: of, number } if of == key => Some(*number),
+                _ => None,
+            });
+            numbers.collect()
+        }))
+    }
+
+    async fn announce(&self, what: &Announcement, payload: Bytes, length: Duration) -> Result<(), Error> {
+        let lease = Lease { payload, holder: None, until: Instant::now() + length };
+        self.change(|state| state.leases.insert(what.clone(), lease));
+        Ok(())
+    }
+
+    async fn forget(&self, what: &Announcement) {
+        self.change(|state| state.leases.remove(what));
+    }
+
+    async fn announced(&self, what: &Announcement) -> Result<Option<Bytes>, Error> {
+        Ok(self.read(|state| state.lease(what).map(|lease| lease.payload.clone())))
+    }
+
+    async fn announced_workers(&self) -> Result<Vec<Bytes>, Error> {
+        let is_worker = |what: &Announcement| matches!(what, Announcement::Worker(_));
+        Ok(self.read(|state| {
+            state.live(is_worker).into_iter().map(|(_, lease)| lease.payload.clone()).collect()
+        }))
+    }
+
+    async fn key_holders(&self, key: &str) -> Result<Vec<Bytes>, Error> {
+        let is_place = |what: &Announcement| matches!(what, Announcement::Place { key: of, .. } if of == key);
+        Ok(self
+            .read(|state| state.live(is_place).into_iter().map(|(_, lease)| lease.payload.clone()).collect()))
+    }
+}
+
+#[async_trait]
+impl Objects for Memory {
+    async fn put_object(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+        self.change(|state| state.objects.insert(name.to_owned(), (bytes, SystemTime::now())));
+        Ok(())
+    }
+
+    async fn put_file(&self, name: &str, mut file: File) -> Result<(u64, String), Error> {
+        let read = on_disk(move || {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok((hex(&Sha256::digest(&bytes)), bytes))
+        });
+        let (digest, bytes) = read
+            .await
+            .map_err(|error| Error::invalid_option("path", format!("{name} can't be read: {error}")))?;
+        let length = bytes.len() as u64;
+        self.put_object(name, bytes.into()).await?;
+        Ok((length, digest))
+    }
+
+    async fn object(&self, name: &str) -> Result<Bytes, Error> {
+        self.read(|state| state.objects.get(name).map(|(bytes, _)| bytes.clone())).ok_or_else(|| {
+            Error::new(ErrorCode::JobNotFound, format!("the fleet has no {name}; it may have been removed"))
+        })
+    }
+
+    async fn fetch_object(&self, name: &str, to: &Path) -> Result<(), Error> {
+        let (bytes, path) = (self.object(name).await?, to.to_owned());
+        let written = on_disk(move || {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let mut unfinished = path.as_os_str().to_owned();
+            unfinished.push(format!(".{}.part", ground::random::name::<8>()));
+            let moved =
+                std::fs::write(&unfinished, &bytes).and_then(|()| std::fs::rename(&unfinished, &path));
+            if moved.is_err() {
+                let _ = std::fs::remove_file(&unfinished);
+            }
+            moved
+        });
+        written.await.map_err(|error| {
+            Error::invalid_option("to", format!("{} can't be written: {error}", to.display()))
+        })
+    }
+
+    async fn drop_objects(
+        &self,
+        is_meant: &(dyn for<'name> Fn(&'name str, SystemTime) -> bool + Send + Sync),
+        is_trial: bool,
+    ) -> Result<(u64, u64), Error> {
+        Ok(self.change(|state| {
+            let (mut count, mut bytes) = (0, 0);
+            state.objects.retain(|name, (object, at)| {
+                let is_meant = is_meant(name, *at);
+                if is_meant {
+                    (count, bytes) = (count + 1, bytes + object.len() as u64);
+                }
+                !is_meant || is_trial
+            });
+            (count, bytes)
+        }))
+    }
+}

@@ -1,0 +1,72 @@
+//! Puts many jobs into the queue by one message with an answer: the server takes all of them or none.
+
+use super::connection::{Nats, answer_within};
+use super::store::{PublishAnswer, headers};
+use crate::spec::JobSpec;
+use async_nats::Request;
+use ground::error::Error;
+use ground::random;
+
+/// Most messages in a batch of the server.
+const MOST_MESSAGES: usize = 1000;
+/// Most bytes in a batch: all of it is in the server's memory until the last message arrives.
+const MOST_BYTES: usize = 4 << 20;
+
+impl Nats {
+    /// Stores the jobs. False: the server took none of them, or its answer was lost. Some may be known, or lack room.
+    pub(super) async fn put_at_once(&self, specs: &[JobSpec]) -> Result<Vec<bool>, Error> {
+        let mut messages = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let (pairs, payload) = self.spec_message(spec).await?;
+            messages.push((self.names().job(&spec.queue, spec.priority, &spec.id), pairs, payload));
+        }
+        let mut stored = Vec::with_capacity(specs.len());
+        let mut rest = messages.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |(_, _, payload): &&(String, _, bytes::Bytes)| {
+                bytes += payload.len();
+                bytes <= MOST_BYTES
+            };
+            let count = rest.iter().take(MOST_MESSAGES).take_while(fits).count().max(1);
+            let (batch, others) = rest.split_at(count);
+            let is_stored = self.put_one_batch(batch).await;
+            stored.extend(std::iter::repeat_n(is_stored, count));
+            rest = others;
+        }
+        Ok(stored)
+    }
+
+    async fn put_one_batch(&self, batch: &[(String, Vec<(String, String)>, bytes::Bytes)]) -> bool {
+        let name = random::name::<16>();
+        let Some((last, before)) = batch.split_last() else { return true };
+        let headers_of = |number: usize, pairs: &[(String, String)], is_last: bool| {
+            let number = number.to_string();
+            let mut all = vec![("Nats-Batch-Id", name.as_str()), ("Nats-Batch-Sequence", number.as_str())];
+            if is_last {
+                all.push(("Nats-Batch-Commit", "1"));
+            }
+            all.extend(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+            headers(&all)
+        };
+        let mut bytes = last.2.len();
+        for (n, (subject, pairs, payload)) in before.iter().enumerate() {
+            bytes += payload.len();
+            let headers = headers_of(n + 1, pairs, false);
+            let sent = self.0.client.publish_with_headers(subject.clone(), headers, payload.clone()).await;
+            if sent.is_err() {
+                return false;
+            }
+        }
+        let (subject, pairs, payload) = last;
+        let request = Request::new()
+            .payload(payload.clone())
+            .headers(headers_of(batch.len(), pairs, true))
+            .timeout(Some(answer_within(bytes)));
+        let reconnected = std::pin::pin!(self.reconnected());
+        let request = self.0.client.send_request(subject.clone(), request);
+        let answer = self.heard(subject, answer_within(bytes), reconnected, request).await;
+        let Ok(Ok(message)) = answer else { return false };
+        serde_json::from_slice::<PublishAnswer>(&message.payload).is_ok_and(|answer| answer.error.is_none())
+    }
+}

@@ -1,0 +1,341 @@
+//! The promises of a fleet, each checked over every engine.
+
+use super::engine::test_server::{PATIENCE, TestServer};
+use super::engine::{Announcement, Delivery, Refused, RetryFor, Shared, open_memory};
+use super::follow::Follow;
+use super::prune::Prune;
+use super::record::{Claim, JobEvent, JobRecord, JobState, LogEnd};
+use super::spec::JobSpec;
+use super::test_host::{Texts, settled, submit};
+use super::worker::{Gate, JobFuture, JobHost, JobRun, Worker, WorkerOptions};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const LEASE: Duration = Duration::from_secs(1);
+
+macro_rules! over_every_engine {
+    ($($promise:ident),+ $(,)?) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise(super::open_memory(super::LEASE)).await;
+            })+
+        }
+        mod nats {
+            $(#[tokio::test]
+            async fn $promise() {
+                let Some(server) = super::TestServer::start().await else { return };
+                super::$promise(server.leased(super::LEASE).await).await;
+            })+
+        }
+    };
+}
+
+over_every_engine!(
+    a_silent_holder_loses_its_job_and_a_beating_one_keeps_it,
+    a_job_that_is_given_back_comes_after_its_delay,
+    a_record_is_written_over_the_revision_that_was_read_alone,
+    a_fenced_worker_commits_nothing,
+    a_log_keeps_its_order_and_has_a_repeated_batch_once,
+    a_place_has_one_holder_until_it_expires,
+    an_object_comes_back_whole,
+    the_same_id_is_the_same_job,
+    a_higher_priority_goes_first,
+    jobs_of_a_key_run_one_after_another,
+    a_job_is_tried_as_often_as_it_may_be,
+    a_job_is_cancelled_while_it_waits_and_while_it_runs,
+    what_is_pruned_is_gone,
+    a_closing_worker_gives_its_job_to_another,
+);
+
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it ends")
+}
+
+async fn next(engine: &Shared) -> Option<Delivery> {
+    let lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
+    lane.pull_one(LEASE * 4).await.unwrap()
+}
+
+async fn worker(engine: &Shared, host: Arc<dyn JobHost>) -> Worker {
+    Worker::start(engine.clone(), WorkerOptions::new(host), Gate::new()).await.unwrap()
+}
+
+fn done(token: &str) -> JobEvent {
+    JobEvent::Done {
+        token: token.to_owned(),
+        result: Some(json!(token)),
+        result_object: None,
+        log: LogEnd::default(),
+        artifacts: Vec::new(),
+        artifacts_error: None,
+        now: 1,
+    }
+}
+
+fn claimed(record: &JobRecord, token: &str) -> JobRecord {
+    match record.claim("w", token, true, 1) {
+        Claim::Run(next) => *next,
+        other => panic!("expected a run, got {other:?}"),
+    }
+}
+
+async fn a_silent_holder_loses_its_job_and_a_beating_one_keeps_it(engine: Shared) {
+    submit(&engine, json!({ "id": "a", "priority": 4 })).await.unwrap();
+    let first = next(&engine).await.unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < LEASE * 2 {
+        first.beat().await;
+        tokio::time::sleep(LEASE / 5).await;
+    }
+    let lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
+    assert!(lane.pull(1).await.unwrap().is_empty(), "its holder is there");
+    let second = within(next(&engine)).await.expect("its holder is silent");
+    assert_eq!((second.deliveries, second.sequence), (2, first.sequence));
+    assert!(second.finish().await);
+    assert_eq!(engine.message_of("a").await.unwrap(), None);
+}
+
+async fn a_job_that_is_given_back_comes_after_its_delay(engine: Shared) {
+    submit(&engine, json!({ "id": "a", "priority": 4 })).await.unwrap();
+    let delay = Duration::from_millis(400);
+    next(&engine).await.unwrap().give_back(delay).await;
+    let begun = Instant::now();
+    let again = within(next(&engine)).await.unwrap();
+    assert!(begun.elapsed() >= delay - Duration::from_millis(50), "{:?}", begun.elapsed());
+    again.give_back(Duration::ZERO).await;
+    assert_eq!(within(next(&engine)).await.unwrap().deliveries, 3);
+}
+
+async fn a_record_is_written_over_the_revision_that_was_read_alone(engine: Shared) {
+    let spec = JobSpec { id: "a".into(), handler: Some("h".into()), ..JobSpec::new() };
+    let queued = JobRecord::queued(&spec);
+    let first = engine.write_record(&queued, 0, RetryFor::ASKED).await.unwrap();
+    let next = claimed(&queued, "one");
+    let second = engine.write_record(&next, first.revision, RetryFor::ASKED).await.unwrap();
+    let other = claimed(&queued, "two");
+    for stale in [0, first.revision] {
+        let refused = engine.write_record(&other, stale, RetryFor::ASKED).await;
+        assert!(matches!(refused, Err(Refused::Conflict)), "{refused:?}");
+    }
+    let read = engine.read_record("a", RetryFor::ASKED).await.unwrap().unwrap();
+    assert_eq!((read.record, read.revision), (next, second.revision));
+    assert!(!engine.drop_record(&first).await.unwrap(), "it was written since");
+    let kept = engine.read_record("a", RetryFor::ASKED).await.unwrap();
+    assert!(kept.is_some());
+}
+
+async fn a_fenced_worker_commits_nothing(engine: Shared) {
+    let spec = JobSpec { id: "a".into(), handler: Some("h".into()), ..JobSpec::new() };
+    let first = claimed(&JobRecord::queued(&spec), "late");
+    let held = engine.write_record(&first, 0, RetryFor::ASKED).await.unwrap();
+    let second = claimed(&first, "new");
+    let taken = engine.write_record(&second, held.revision, RetryFor::ASKED).await.unwrap();
+    let late = held.record.after(&done("late")).unwrap();
+    let refused = engine.write_record(&late, held.revision, RetryFor::ASKED).await;
+    assert!(matches!(refused, Err(Refused::Conflict)), "{refused:?}");
+    let commit = second.after(&done("new")).unwrap();
+    engine.write_record(&commit, taken.revision, RetryFor::ASKED).await.unwrap();
+    assert_eq!(settled(&engine, "a").await.result, Some(json!("new")));
+}
+
+async fn a_log_keeps_its_order_and_has_a_repeated_batch_once(engine: Shared) {
+    submit(&engine, json!({ "id": "a", "queue": "nobody" })).await.unwrap();
+    let mut after = 0;
+    for number in 1..=3 {
+        let line = Bytes::from(format!("{{\"n\":{number}}}"));
+        let sequence = engine.append_log("a", 1, number, after, line.clone()).await.unwrap();
+        assert!(sequence > after);
+        assert_eq!(engine.append_log("a", 1, number, after, line).await.unwrap(), sequence, "again");
+        after = sequence;
+    }
+    assert_eq!(engine.last_of_logs("a").await.unwrap(), after);
+    let mut follow = Follow::open(&engine, "a", None, false).await.unwrap();
+    let mut lines = Vec::new();
+    while let Some(batch) = within(follow.next()).await.unwrap() {
+        lines.push(String::from_utf8_lossy(&batch.lines).into_owned());
+    }
+    assert_eq!(lines, ["{\"n\":1}", "{\"n\":2}", "{\"n\":3}"]);
+}
+
+async fn a_place_has_one_holder_until_it_expires(engine: Shared) {
+    let place = || Announcement::Place { key: "k".to_owned(), number: 0 };
+    let job = || Bytes::from("job");
+    let mut slot = engine.take_lease(place(), job(), "one", LEASE).await.unwrap().unwrap();
+    assert!(engine.take_lease(place(), job(), "two", LEASE).await.unwrap().is_none());
+    assert!(engine.renew_lease(&mut slot, job()).await);
+    assert_eq!(engine.key_holders("k").await.unwrap(), [job()]);
+    engine.drop_lease(&slot).await;
+    let second = engine.take_lease(place(), job(), "two", LEASE).await.unwrap();
+    assert!(second.is_some(), "free at once");
+    assert!(!engine.renew_lease(&mut slot, job()).await, "it is another's");
+    let expired = async {
+        while engine.take_lease(place(), job(), "three", LEASE).await.unwrap().is_none() {
+            tokio::time::sleep(LEASE / 10).await;
+        }
+    };
+    within(expired).await;
+}
+
+async fn an_object_comes_back_whole(engine: Shared) {
+    let text: Bytes = (0..300_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>().into();
+    engine.put_object("a/1/b c", text.clone()).await.unwrap();
+    assert!(engine.object("a/1/b c").await.unwrap() == text);
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("from"), folder.path().join("deep/to"));
+    std::fs::write(&from, &text).unwrap();
+    let (length, _) = engine.put_file("a/1/d", std::fs::File::open(&from).unwrap()).await.unwrap();
+    assert_eq!(length, text.len() as u64);
+    engine.fetch_object("a/1/d", &to).await.unwrap();
+    assert!(std::fs::read(&to).unwrap() == text);
+    assert!(engine.object("a/1/none").await.is_err());
+}
+
+async fn the_same_id_is_the_same_job(engine: Shared) {
+    let host = Texts::new(true);
+    for _ in 0..2 {
+        submit(&engine, json!({ "id": "a", "data": 1 })).await.unwrap();
+    }
+    let worker = worker(&engine, host.clone()).await;
+    settled(&engine, "a").await;
+    submit(&engine, json!({ "id": "a", "data": 2 })).await.unwrap();
+    let spec = |id: &str| Ok(JobSpec { id: id.into(), handler: Some("text".into()), ..JobSpec::new() });
+    let answers =
+        engine.submit_many((0..40).map(|n| spec(&format!("j{n}"))).chain([spec("a")]).collect()).await;
+    let known: Vec<usize> = (0..answers.len()).filter(|n| answers[*n].is_known).collect();
+    assert_eq!(known, [40], "{answers:?}");
+    for n in 0..40 {
+        settled(&engine, &format!("j{n}")).await;
+    }
+    assert_eq!(settled(&engine, "a").await.result, Some(json!("x")));
+    assert_eq!(host.runs(), 41);
+    worker.close().await;
+}
+
+/// Notes the order of its jobs, and how many there were at once.
+#[derive(Default)]
+struct Noting {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    order: Mutex<Vec<String>>,
+}
+
+impl JobHost for Arc<Noting> {
+    fn accepts(&self, _spec: &JobSpec) -> bool {
+        true
+    }
+
+    fn handlers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn run(&self, run: JobRun) -> JobFuture {
+        let noting = self.clone();
+        Box::pin(async move {
+            let now = noting.now.fetch_add(1, Ordering::SeqCst) + 1;
+            noting.most.fetch_max(now, Ordering::SeqCst);
+            noting.order.lock().unwrap().push(run.id.to_string());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            noting.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(Value::Null)
+        })
+    }
+}
+
+async fn a_higher_priority_goes_first(engine: Shared) {
+    for priority in [0, 9, 4] {
+        submit(&engine, json!({ "id": format!("p{priority}"), "priority": priority })).await.unwrap();
+    }
+    let noting = Arc::new(Noting::default());
+    let mut options = WorkerOptions::new(Arc::new(noting.clone()));
+    options.concurrency = 1;
+    let worker = Worker::start(engine.clone(), options, Gate::new()).await.unwrap();
+    settled(&engine, "p0").await;
+    assert_eq!(*noting.order.lock().unwrap(), ["p9", "p4", "p0"]);
+    worker.close().await;
+}
+
+async fn jobs_of_a_key_run_one_after_another(engine: Shared) {
+    for n in 0..4 {
+        submit(&engine, json!({ "id": format!("job-{n}"), "key": "k" })).await.unwrap();
+    }
+    let noting = Arc::new(Noting::default());
+    let worker = worker(&engine, Arc::new(noting.clone())).await;
+    for n in 0..4 {
+        settled(&engine, &format!("job-{n}")).await;
+    }
+    assert_eq!(noting.most.load(Ordering::SeqCst), 1);
+    worker.close().await;
+}
+
+async fn a_job_is_tried_as_often_as_it_may_be(engine: Shared) {
+    let host = Texts::new(true);
+    let worker = worker(&engine, host.clone()).await;
+    submit(&engine, json!({ "id": "a", "data": "fails", "attempts": 1 })).await.unwrap();
+    let record = settled(&engine, "a").await;
+    assert_eq!((record.state, record.attempt), (JobState::Failed, 1));
+    engine.retry("a").await.unwrap();
+    let again = async {
+        loop {
+            let record = settled(&engine, "a").await;
+            if record.attempt == 2 {
+                return record;
+            }
+        }
+    };
+    assert_eq!(within(again).await.state, JobState::Failed);
+    assert_eq!(host.runs(), 2);
+    worker.close().await;
+}
+
+async fn a_job_is_cancelled_while_it_waits_and_while_it_runs(engine: Shared) {
+    submit(&engine, json!({ "id": "waits", "queue": "nobody" })).await.unwrap();
+    assert_eq!(engine.cancel("waits", false).await.unwrap().state, JobState::Cancelled);
+    assert_eq!(engine.message_of("waits").await.unwrap(), None);
+    let host = Texts::new(false);
+    let worker = worker(&engine, host.clone()).await;
+    submit(&engine, json!({ "id": "runs" })).await.unwrap();
+    host.until_begun().await;
+    // The host ends once it is let go, as one does that heeds its stop signal.
+    let cancelled = async {
+        let cancelled = engine.cancel("runs", false);
+        let let_go = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            host.go.send_replace(true);
+        };
+        tokio::join!(cancelled, let_go).0
+    };
+    assert_eq!(within(cancelled).await.unwrap().state, JobState::Cancelled);
+    worker.close().await;
+}
+
+async fn what_is_pruned_is_gone(engine: Shared) {
+    let worker = worker(&engine, Texts::new(true)).await;
+    submit(&engine, json!({ "id": "a", "data": 20_000 })).await.unwrap();
+    let name = settled(&engine, "a").await.result_object.unwrap();
+    worker.close().await;
+    let all = Prune { older_than: Duration::ZERO, states: Vec::new(), queue: None, is_trial: false };
+    let pruned = engine.prune(&all).await.unwrap();
+    assert_eq!((pruned.jobs, pruned.objects), (1, 1));
+    assert!(engine.look_up("a").await.is_err() && engine.object(&name).await.is_err());
+    assert_eq!(engine.last_of_logs("a").await.unwrap(), 0);
+}
+
+async fn a_closing_worker_gives_its_job_to_another(engine: Shared) {
+    let (slow, quick) = (Texts::new(false), Texts::new(true));
+    let mut options = WorkerOptions::new(slow.clone());
+    options.drain_timeout = Some(Duration::ZERO);
+    let first = Worker::start(engine.clone(), options, Gate::new()).await.unwrap();
+    submit(&engine, json!({ "id": "a" })).await.unwrap();
+    slow.until_begun().await;
+    let second = worker(&engine, quick.clone()).await;
+    let closed = tokio::spawn(async move { first.close().await });
+    let record = settled(&engine, "a").await;
+    assert_eq!((record.state, record.attempt, record.spent), (JobState::Done, 2, 1));
+    slow.go.send_replace(true);
+    within(closed).await.unwrap();
+    second.close().await;
+}
