@@ -19,7 +19,7 @@ import { Output } from './output'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
 import { json as toJson } from './screen'
-import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'run one turn of a coding agent'
 
@@ -46,6 +46,7 @@ export const options = {
   },
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
   ...levelOptions,
+  ...hostOptions,
   plan: { type: 'boolean', help: 'the same as --permission plan' },
   cwd: {
     type: 'string',
