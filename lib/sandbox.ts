@@ -113,6 +113,7 @@ export interface SandboxReport {
 
 /** A target that a sandbox refused. */
 export interface RefusedTarget {
+  /** `"host"`: a host or an address. `"socket"`: a Unix socket. */
   kind: 'host' | 'socket'
   /** Host and port, address and port, or the path of the socket. */
   what: string

@@ -54,11 +54,9 @@ pub(crate) async fn connect(
     let mut problem = NoWay::Failed(format!("{host} has no address"));
     // All of them are checked before one is used: a name with both kinds of address is a trap.
     for ip in &found {
-        hosts.check_address(host, *ip, port).map_err(|kind| {
-NoWay::Refused {
-                what: format!("{host}:{port} at {ip}"),
-                line: format!("{host} leads to {ip}, {kind}: list the address itself if it is meant"),
-            }
+        hosts.check_address(host, *ip, port).map_err(|kind| NoWay::Refused {
+            what: format!("{host}:{port} at {ip}"),
+            line: format!("{host} leads to {ip}, {kind}: list the address itself if it is meant"),
         })?;
     }
     for ip in found {

@@ -43,7 +43,7 @@ fn set(command: &mut ResolvedCommand, name: &str, value: &str) {
     command.environment.push((OsString::from(name), OsString::from(value)));
 }
 
-/// What the fence allows. Blocks.
+/// The rules of the fence. Blocks.
 pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<u16>) -> Result<Rules> {
     let tcp = match &sandbox.network {
         Network::All | Network::None => Tcp::Nothing,

@@ -2,9 +2,11 @@
 //!
 //! Landlock checks connect(2) and bind(2) of plain TCP sockets. It does not see MPTCP, SCTP and SMC (other socket kinds over
 //! the same wire), Fast Open (a connect inside of a send), or io_uring, which does these without a system call. Of the calls
-//! that act on other processes it checks few; [`calls`](super::calls) lists them. A filter can't read an address, which is in memory:
-//! where Unix sockets or hosts are limited, it asks the host ([`fence`](crate::fence)) about connect(2). The filter is a classic BPF program over
-//! `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
+//! that act on other processes it checks few; [`calls`](super::calls) lists them.
+//!
+//! A filter can't read an address, which is in memory. If Unix sockets or hosts are limited, it asks the host
+//! ([`fence`](crate::fence)) about connect(2). The filter is a classic BPF program over `struct seccomp_data`: number, architecture,
+//! instruction pointer, six arguments.
 
 use super::calls::{CALLS, COPYING, Call, FILE_REQUESTS, FILE_SYSTEM, FILE_SYSTEMS, Rule, TYPING};
 

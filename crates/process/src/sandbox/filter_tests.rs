@@ -252,7 +252,7 @@ fn the_host_is_asked_what_the_filter_does_not_see() {
     ] {
         assert_eq!(calls.map(|number| of(reach)(number, [0; 4])), expected, "{reach:?}");
     }
-    // Where it can't be asked, there are no Unix sockets, and a pair of them needs no address.
+    // If it can't be asked, there are no Unix sockets but pairs, which need no address.
     let filter = build(Reach::None, false, false).expect("a filter");
     let call = |number, arguments| run(&filter, native().architecture, number, arguments);
     assert_eq!(call(native().socket, [1, 1, 0, 0]), EACCES);

@@ -133,7 +133,7 @@ async fn attempts(spec: ProcessSpec) -> Seen {
     Seen { attempts, refused: result.sandbox.map(|report| report.refused).unwrap_or_default() }
 }
 
-/// What a program may do in every sandbox that limits Unix sockets.
+/// Attempts that succeed in every sandbox that limits Unix sockets.
 const UNIX: [&str; 4] = ["socket-inside", "socket-inside-by-cwd", "own-pair", "own-unix-server"];
 const GATE: [&str; 4] = ["gate", "gate-blocking", "gate-by-any", "gate-mapped"];
 const SERVERS: [&str; 5] =
