@@ -880,6 +880,7 @@ interface SandboxReport {
 }
 /** A target that a sandbox refused. */
 interface RefusedTarget {
+  /** `"host"`: a host or an address. `"socket"`: a Unix socket. */
   kind: 'host' | 'socket'
   /** Host and port, address and port, or the path of the socket. */
   what: string
@@ -1915,6 +1916,7 @@ type ErrorCode$1 =
   | 'AGENT_TIMED_OUT'
   | 'AGENT_ABORTED'
   | 'AGENT_NOT_FOUND'
+  | 'AGENT_DEPTH'
   | 'AGENT_NO_PROGRESS'
   | 'AGENT_RESUME_FAILED'
   | 'TURN_ITERATED'
@@ -2622,6 +2624,12 @@ interface ErrorFacts {
     command: string
     /** Command that installs the agent's program. */
     install: string
+  }
+  /** Agents that start agents are too deep: the fourth is not started. */
+  AGENT_DEPTH: {
+    /** Depth that the agent would have; the first agent has 1. */
+    depth: number
+    maxDepth: number
   }
   /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn

@@ -10,6 +10,8 @@ export default defineConfig({
     pool: 'forks',
     // They wait for programs more than they compute: vitest's own choice, a core fewer than there are, leaves two idle.
     maxWorkers: availableParallelism() + 1,
+    // It imports JSON as only bundlers do.
+    server: { deps: { inline: [/@actions\/(workflow-parser|expressions)/] } },
     // Tests wait for events. This is the backstop for an event that never comes: on two cores with a load of 16, tests that start
     // dozens of programs took more than 30 s.
     testTimeout: 120_000,

@@ -4,46 +4,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { lengths } from '../scripts/sentences.mjs'
+import { contents, slug } from '../site/contents.mjs'
+import { blocksOf, internal, published, root, taskPages, type Block } from './documents-blocks'
 
-const root = join(import.meta.dirname, '..')
 const program = join(root, 'cli/sheepdog.js')
 
-interface Block {
-  /** `docs/cli.md:13`, where its first line stands. */
-  place: string
-  language: string
-  code: string
-  /** What the words around the block presuppose: a comment `<!-- given: CODE -->` right before it, which no reader sees. */
-  given: string
-}
-
-function blocksOf(page: string): Block[] {
-  const lines = readFileSync(join(root, page), 'utf8').split('\n')
-  const blocks: Block[] = []
-  let open: { language: string; from: number } | undefined
-  lines.forEach((line, index) => {
-    const fence = /^\s*```(\S*)/.exec(line)
-    if (!fence) return
-    if (!open) {
-      open = { language: fence[1] ?? '', from: index + 1 }
-      return
-    }
-    const [, given = ''] = /^<!-- given: (.*) -->$/.exec(lines[open.from - 2] ?? '') ?? []
-    const code = lines.slice(open.from, index).join('\n')
-    blocks.push({ place: `${page}:${open.from + 1}`, language: open.language, code, given })
-    open = undefined
-  })
-  expect(open, `${page}: a block without an end`).toBeUndefined()
-  return blocks
-}
-
-const pagesOf = (folder: string) =>
-  readdirSync(join(root, folder))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `${folder}/${name}`)
-/** Pages of the npm package, beside the README. */
-const published = pagesOf('docs')
-const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...published, ...pagesOf('docs/internals')]
+const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...published, ...internal]
 const blocks = pages.flatMap(blocksOf)
 const written = (...languages: string[]) => blocks.filter(({ language }) => languages.includes(language))
 
@@ -103,10 +69,7 @@ describe('the pages', () => {
   it('link to headings that there are', () => {
     const headings = (text: string) =>
       [...text.replace(/```[\s\S]*?```/g, '').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
-        title
-          .toLowerCase()
-          .replace(/[^\w\s-]/g, '')
-          .replace(/\s/g, '-'),
+        slug(title),
       )
     const broken = [...pages, 'CHANGELOG.md'].flatMap((page) => {
       const text = readFileSync(join(root, page), 'utf8').replace(/```[\s\S]*?```/g, '')
@@ -146,9 +109,25 @@ describe('the pages', () => {
     expect(listed.filter((code, index) => listed.indexOf(code) !== index)).toEqual([])
   })
 
-  it('of the docs are listed in the README', () => {
-    const readme = readFileSync(join(root, 'README.md'), 'utf8')
-    expect(published.filter((page) => !readme.includes(`(${page})`))).toEqual([])
+  it('of the docs are listed in their contents, which the README names', () => {
+    expect(readFileSync(join(root, 'README.md'), 'utf8')).toContain('(docs/index.md)')
+    const listed = contents().flatMap(({ items }) => items.map(({ link }) => `docs/${link}`))
+    expect(listed.sort()).toEqual(published.filter((page) => page !== 'docs/index.md'))
+  })
+
+  it('have headings with the ids that the site gives them', () => {
+    expect(['It says `PROCESS_IDLE`', 'Programs: `run`, `spawn`', "An agent's work"].map(slug)).toEqual([
+      'it-says-process_idle',
+      'programs-run-spawn',
+      'an-agents-work',
+    ])
+  })
+
+  it('lead from what a reader sees to every error code', () => {
+    const codesOf = (page: string) => readFileSync(join(root, page), 'utf8').match(/(?<=`)[A-Z]+_[A-Z_]+(?=`)/g)
+    const listed = new Set(codesOf('docs/troubleshooting.md'))
+    const codes = [...readFileSync(join(root, 'docs/errors.md'), 'utf8').matchAll(/^\| `([A-Z_]+)` /gm)]
+    expect(codes.map(([, code]) => code!).filter((code) => !listed.has(code))).toEqual([])
   })
 
   it('of the package name nothing that only the repository has', () => {
@@ -178,22 +157,29 @@ describe('the pages', () => {
 
 describe('the code of README and docs', () => {
   it('is of known kinds, each of which is looked at here', () => {
-    const known = ['ts', 'js', 'sh', 'json', 'text', '']
+    const known = ['ts', 'js', 'sh', 'json', 'yaml', 'dockerfile', 'ini', 'toml', 'text', '']
     expect(blocks.filter(({ language }) => !known.includes(language))).toEqual([])
     expect(written('ts', 'js').length).toBeGreaterThan(8)
   })
 
-  it('compiles as it stands, strictly', () => {
+  // Of a reader's JavaScript no types are asked; names and options have to be right all the same.
+  const isLoose = ({ page, language, marks }: Block) =>
+    language === 'js' && !marks.given && taskPages.includes(page)
+  it.each([
+    ['strictly', '.mts', { strict: true }, written('ts', 'js').filter((block) => !isLoose(block))],
+    ['as JavaScript', '.mjs', { strict: false, allowJs: true, checkJs: true }, blocks.filter(isLoose)],
+  ])('compiles as it stands, %s', (_, extension, strictness, wanted) => {
+    expect(wanted.length).toBeGreaterThan(30)
     const folder = mkdtempSync(join(tmpdir(), 'sheepdog-documents-'))
     const places = new Map<string, Block>()
-    written('ts', 'js').forEach((block, index) => {
-      const file = `block-${index}.mts`
+    wanted.forEach((block, index) => {
+      const file = `block-${index}${extension}`
       places.set(file, block)
-      writeFileSync(join(folder, file), `${block.given}\n${block.code}\nexport {}\n`)
+      writeFileSync(join(folder, file), `${block.marks.given ?? ''}\n${block.code}\nexport {}\n`)
     })
     const compilerOptions = {
       noEmit: true,
-      strict: true,
+      ...strictness,
       target: 'es2023',
       lib: ['es2023', 'esnext.disposable'],
       module: 'nodenext',
@@ -203,14 +189,17 @@ describe('the code of README and docs', () => {
       paths: { sheepdog: [join(root, 'index.d.ts')] },
     }
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }))
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, include: [`*${extension}`] }),
+    )
     const compiler = join(root, 'node_modules/typescript/bin/tsc')
     const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', folder, '--pretty', 'false'], {
       cwd: folder,
       encoding: 'utf8',
     })
     // The line of the page, not of the file that was made of it.
-    const told = stdout.replace(/^(block-\d+\.mts)\((\d+),\d+\)/gm, (_, file, line) => {
+    const told = stdout.replace(/^(block-\d+\.m[tj]s)\((\d+),\d+\)/gm, (_, file, line) => {
       const [page, first] = places.get(file)!.place.split(':')
       return `${page}:${Number(first) + Number(line) - 2}`
     })

@@ -83,14 +83,17 @@ describe('network: { hosts }', () => {
     expect(direct.stdout).toBe('connected\n')
   })
 
-  it.each(['127.0.0.1', '0.0.0.0', '::', undefined])('lets a program use its own server on %s', async (host) => {
-    const script = `
+  it.each(['127.0.0.1', '0.0.0.0', '::', undefined])(
+    'lets a program use its own server on %s',
+    async (host) => {
+      const script = `
 const server = require('net').createServer((client) => client.end('own')).listen(0, ${JSON.stringify(host)}, () => {
   require('net').connect(server.address().port, '127.0.0.1').on('data', (data) => { console.log(String(data), server.address().address); server.close() }).on('error', (error) => { console.log(error.code); server.close() })
 })`
-    const { stdout } = await node(script, [], { network: { hosts: [] } })
-    expect(stdout).toMatch(/^own (127\.0\.0\.1|::ffff:127\.0\.0\.1)\n$/)
-  })
+      const { stdout } = await node(script, [], { network: { hosts: [] } })
+      expect(stdout).toMatch(/^own (127\.0\.0\.1|::ffff:127\.0\.0\.1)\n$/)
+    },
+  )
 
   it('has a credential of its own for each run', async () => {
     const print = () => node('console.log(process.env.HTTPS_PROXY)', [], { network: { hosts: [] } })

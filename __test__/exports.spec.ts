@@ -51,6 +51,28 @@ describe('the package', () => {
   })
 })
 
+describe.each(['copilot', 'fleet', 'runtime'])('the entry point sheepdog/%s', (name) => {
+  it('has a part of the root, the same to import and to require', () => {
+    const script = `
+      import { createRequire } from 'node:module'
+      import whole from 'sheepdog'
+      import part, * as all from 'sheepdog/${name}'
+      const required = createRequire(import.meta.url)('sheepdog/${name}')
+      const names = Object.keys(all).filter((name) => name !== 'default')
+      console.log(JSON.stringify([part === required, names.every((name) => all[name] === whole[name]), names]))`
+    const args = ['--input-type=module', '-e', script]
+    const [isOne, isPart, found] = JSON.parse(
+      execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' }),
+    )
+    expect([isOne, isPart]).toEqual([true, true])
+    const main = { copilot: 'CopilotClient', fleet: 'Fleet', runtime: 'serveRuntime' }[name]
+    expect(found).toEqual(expect.arrayContaining([main, 'SheepdogError']))
+    const types = readFileSync(join(root, `entries/${name}.d.ts`), 'utf8')
+    const values = [...types.matchAll(/^ {2}(\w+),$/gm)].map(([, value]) => value)
+    expect(values.sort()).toEqual(found.sort())
+  })
+})
+
 describe('without its addon', () => {
   it('the package names that of the platform, and what to do', () => {
     const folder = temporary()
@@ -69,7 +91,8 @@ describe('without its addon', () => {
   it('a bundle says what to set', () => {
     const folder = temporary()
     mkdirSync(join(folder, 'a/b'), { recursive: true })
-    cpSync(join(root, 'dist/lib/native.js'), join(folder, 'a/b/native.js'))
+    for (const file of ['native.js', 'version.js'])
+      cpSync(join(root, 'dist/lib', file), join(folder, 'a/b', file))
     writeFileSync(
       join(folder, 'a/b/run.js'),
       `try { require('./native.js') } catch (error) { console.log(error.message) }`,

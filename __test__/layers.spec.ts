@@ -17,6 +17,8 @@ const MAY_USE: Record<string, string[]> = {
   harness: ['base', 'observability', 'process', 'copilot'],
   runtime: ['base', 'process', 'harness'],
   fleet: ['base', 'process', 'harness'],
+  // Parts of the index, by themselves.
+  entries: ['base', 'copilot', 'runtime', 'fleet'],
   index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet', 'observability'],
   // Over the public API; a command loads the room that it needs.
   cli: ['index', 'process', 'harness', 'runtime', 'fleet', 'base'],
@@ -27,6 +29,7 @@ const MAY_NAME: Record<string, string[]> = {
   // What each error carries.
   'lib/error-facts.ts': ['process', 'model', 'harness', 'copilot', 'runtime'],
   'lib/observability/channel.ts': ['process', 'harness'],
+  'lib/observability/run_watch.ts': ['process'],
   'lib/observability/span.ts': ['harness'],
   'lib/observability/turn_watch.ts': ['harness'],
   'lib/observability/session_watch.ts': ['harness'],

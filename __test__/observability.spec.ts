@@ -1,6 +1,12 @@
 // What others are told of runs, turns, tools and sessions: by channels of Node's, and by spans of the real SDK.
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { context, SpanStatusCode, trace } from '@opentelemetry/api'
+import { context, metrics, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import diagnostics from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
@@ -26,6 +32,7 @@ import {
 import { hasServer, newFolder } from './fleet-worker'
 
 const native = createRequire(import.meta.url)('../native/native.js')
+const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
 
 function heard<Message>(name: string): Message[] {
   const messages: Message[] = []
@@ -329,6 +336,7 @@ describe('OpenTelemetry', () => {
     const call = found['execute_tool command_execution']!
     expect(turn.attributes).toEqual({
       'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.provider.name': 'openai',
       'gen_ai.agent.name': 'codex',
       'gen_ai.request.model': 'm-1',
       'gen_ai.conversation.id': 't-1',
@@ -344,10 +352,87 @@ describe('OpenTelemetry', () => {
       'gen_ai.tool.call.id': 'c',
       'process.exit.code': 0,
     })
+    expect(turn.instrumentationScope).toMatchObject({ name: 'sheepdog', version })
     expect(turn.parentSpanContext?.spanId).toBe(found.caller!.spanContext().spanId)
     expect(call.parentSpanContext?.spanId).toBe(turn.spanContext().spanId)
     expect(turn.status.code).toBe(SpanStatusCode.UNSET)
     expect(JSON.stringify([turn.attributes, call.attributes, turn.events])).not.toContain('List, please.')
+  })
+
+  it('gets a span of a program, which may continue it', async () => {
+    const tracer = trace.getTracer('test')
+    const { stdout, pid } = await tracer.startActiveSpan('caller', async (caller) => {
+      const result = await run('/bin/sh', ['-c', 'echo "$TRACEPARENT"; exit 3', 'a secret'])
+      caller.end()
+      return result
+    })
+    const { sh, caller } = await spans(2)
+    const { traceId, spanId } = sh!.spanContext()
+    expect(stdout).toBe(`00-${traceId}-${spanId}-01\n`)
+    expect(sh).toMatchObject({
+      kind: SpanKind.CLIENT,
+      attributes: {
+        'process.executable.name': 'sh',
+        'process.pid': pid,
+        'process.exit.code': 3,
+        'error.type': 'PROCESS_FAILED',
+      },
+      status: { code: SpanStatusCode.ERROR },
+      instrumentationScope: { name: 'sheepdog', version },
+    })
+    expect(sh!.parentSpanContext?.spanId).toBe(caller!.spanContext().spanId)
+    expect(JSON.stringify(sh!.attributes)).not.toContain('a secret')
+  })
+
+  it('is told how a program ended that was stopped, killed or never started', async () => {
+    expect(
+      (await run('sh', ['-c', 'echo "[$TRACEPARENT]"'], { env: { TRACEPARENT: undefined } })).stdout,
+    ).toBe('[]\n')
+    const { sh } = await spans(1)
+    expect([sh!.attributes['process.exit.code'], sh!.status.code]).toEqual([0, SpanStatusCode.UNSET])
+    await run('sh', ['-c', 'kill -TERM $$'])
+    await run('sleep', ['60'], { timeoutMs: 50 }).catch(() => {})
+    await run('no-such-program-anywhere').catch(() => {})
+    await spans(4)
+    const ends = exporter.getFinishedSpans().slice(1)
+    expect(
+      ends.map(({ attributes }) => [attributes['error.type'], attributes['sheepdog.process.signal']]),
+    ).toEqual([
+      ['PROCESS_FAILED', 'SIGTERM'],
+      ['PROCESS_TIMED_OUT', 'SIGTERM'],
+      ['PROCESS_NOT_FOUND', undefined],
+    ])
+  })
+
+  it('counts programs by name and failure', async () => {
+    const memory = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+    const reader = new PeriodicExportingMetricReader({ exporter: memory, exportIntervalMillis: 1e9 })
+    const meters = new MeterProvider({ readers: [reader] })
+    metrics.setGlobalMeterProvider(meters)
+    onTestFinished(async () => {
+      metrics.disable()
+      await meters.shutdown()
+    })
+    await run('true')
+    await run('true')
+    await run('false')
+    // Counted when the promise has settled, by a callback of its own.
+    await vi.waitFor(async () => {
+      await meters.forceFlush()
+      const [scope] = memory.getMetrics().at(-1)!.scopeMetrics
+      expect(scope!.scope).toMatchObject({ name: 'sheepdog', version })
+      const [durations] = scope!.metrics
+      expect(durations!.descriptor).toMatchObject({ name: 'sheepdog.run.duration', unit: 's' })
+      expect(
+        durations!.dataPoints.map(({ attributes, value }) => [
+          attributes,
+          (value as { count: number }).count,
+        ]),
+      ).toEqual([
+        [{ 'process.executable.name': 'true' }, 2],
+        [{ 'process.executable.name': 'false', 'error.type': 'PROCESS_FAILED' }, 1],
+      ])
+    })
   })
 
   it('is told what failed, by the code', async () => {

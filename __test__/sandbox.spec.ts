@@ -126,7 +126,10 @@ describe('sandbox', () => {
       { protect: 'enforce' },
       'sandbox.protect: expected "report", "restore" or { names: [...], how: "report" | "restore" }, got "enforce"',
     ],
-    [{ network: 'some' }, 'sandbox.network: expected "all", "none", { ports: [...] } or { hosts: [...] }, got "some"'],
+    [
+      { network: 'some' },
+      'sandbox.network: expected "all", "none", { ports: [...] } or { hosts: [...] }, got "some"',
+    ],
     [
       { network: { ports: [80, -1] } },
       'sandbox.network.ports[1]: expected an integer from 0 to 65535, got -1',

@@ -9,6 +9,7 @@ export const names = [
   'run',
   'agent',
   'chat',
+  'mcp',
   'serve',
   'query',
   'exec',

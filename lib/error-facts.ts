@@ -208,6 +208,12 @@ export interface ErrorFacts {
     /** Command that installs the agent's program. */
     install: string
   }
+  /** Agents that start agents are too deep: the fourth is not started. */
+  AGENT_DEPTH: {
+    /** Depth that the agent would have; the first agent has 1. */
+    depth: number
+    maxDepth: number
+  }
   /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn
   /** The session to resume is unknown, or the agent began another one. */

@@ -2,6 +2,7 @@
 import type * as Native from '../native/native'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { packageVersion } from './version'
 
 const bundled =
   'sheepdog was bundled, and its native addon is not where the bundle is: leave the package out of the bundle ' +
@@ -20,10 +21,9 @@ function load(): typeof Native {
   } catch (cause) {
     if (!existsSync(loader)) throw notLoaded(bundled, cause)
     const name = `sheepdog-${process.platform}-${process.arch}${libc()}`
-    const version = (require(join(__dirname, '..', '..', 'package.json')) as { version: string }).version
     throw notLoaded(
       `the addon for this platform did not load. It is the package ${name}, an optional dependency of sheepdog: install ` +
-        `without --omit=optional, on the platform that it will run on, or add it: npm install ${name}@${version}`,
+        `without --omit=optional, on the platform that it will run on, or add it: npm install ${name}@${packageVersion()}`,
       cause,
     )
   }

@@ -4,7 +4,7 @@ import { delivery } from './delivery'
 import { because, settle } from './error'
 import { nativeLimit } from './limit'
 import { native } from './native'
-import { watchRun } from './observability/channel'
+import { RunWatch } from './observability/run_watch'
 import { pump } from './process/input'
 import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
 import type { RunResult } from './process/result'
@@ -109,6 +109,8 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
     'PROCESS_ABORTED',
     `${command} was not started: its abort signal was already aborted`,
   )
+  const watch = RunWatch.start(spec)
+  if (watch) spec.env = [...variablesOf(watch.environment), ...spec.env]
   const process = native.spawnProcess(spec, delivery, limit && nativeLimit(limit))
   const site = callSite()
   let cause: unknown
@@ -122,7 +124,7 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
   const result = abortable(outcome, signal, 'PROCESS_ABORTED', () => process.stop('aborted'))
   // Nobody has to await it: an unawaited failure is not the host's end.
   result.catch(() => {})
-  watchRun(spec, result)
+  watch?.follow(result)
   const queue = spec.stdin === 'pipe' ? new StdinQueue(process) : undefined
   if (source && queue) {
     // Not before it runs: a source is not begun for nothing.
@@ -134,4 +136,9 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
   }
   const stdin = queue && !source ? new ProcessStdin(queue, fail) : undefined
   return { process, result, stdin, hasTerminal: spec.terminal !== undefined, command, site }
+}
+
+/** Before the caller's own, which win. */
+function variablesOf(environment: Record<string, string>) {
+  return Object.entries(environment).map(([name, value]) => ({ name, value }))
 }

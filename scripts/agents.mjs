@@ -1,5 +1,5 @@
 // `npm run test:agents [-- NAME|CASE|levels|limits ...]`: tables of cases for all the real agent CLIs, in the exact versions of
-// fixtures/agents.mjs, against the carried model server. That of the levels goes to docs/agents.md when all of it ran; the others are
+// fixtures/agents.mjs, against the carried model server. That of the levels goes to docs/internals/agents.md when all of it ran; the others are
 // written by `npm run agents:check`.
 import { agents } from '../fixtures/agents.mjs'
 import { cases as turnCases } from '../fixtures/agent-cases.mjs'
@@ -33,7 +33,7 @@ const isWhole = Object.values(results).every((words) =>
 )
 if (isWhole && installed.length === Object.keys(agents).length)
   writeTable(
-    'agents.md',
+    'internals/agents.md',
     'npm run test:agents -- levels',
     rowsOf(installed, results, Object.keys(levelCases)),
   )

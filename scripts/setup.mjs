@@ -1,6 +1,7 @@
 // What every command of package.json needs before it can work: a fitting Node, Rust, the packages, the built addon.
 // Each step says in one line what is missing, and is skipped when it was done before.
 import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildAddon } from './addon.mjs'
 import { bin, fail, root, runBeside, step } from './step.mjs'
@@ -39,6 +40,15 @@ export function installPackages() {
   stamp(stampFile, wanted)
 }
 
+/** Libraries that are one file come with the package, and nothing is installed beside it. */
+export function copyLibraries() {
+  const folder = join(root, 'dist/cli/view/vendor')
+  mkdirSync(folder, { recursive: true })
+  const licence = readFileSync(join(root, 'node_modules/anser/LICENSE'), 'utf8')
+  const code = readFileSync(join(root, 'node_modules/anser/lib/index.js'), 'utf8')
+  writeFileSync(join(folder, 'anser.js'), `/* anser\n${licence}*/\n${code}`)
+}
+
 /**
  * Everything up to a loadable package.
  * @param {{addon?: 'release' | 'debug' | 'any'}} options which build of the addon: "any" takes what is there when it is up to
@@ -50,5 +60,6 @@ export function prepare({ addon = 'release' } = {}) {
   installPackages()
   buildAddon(addon)
   step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json'])
+  copyLibraries()
   step('writing index.mjs', process.execPath, [join(root, 'scripts', 'esm.mjs'), '--write'])
 }

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 /// The modules at the root of a crate that another one of the same crate may use. Modules that are not listed may use none.
 const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "random", &["hex"]),
+    ("ground", "redaction", &["error"]),
     ("ground", "retry", &["error"]),
     ("ground", "os", &["lock"]),
-    ("ground", "record", &["error", "lock", "random", "redaction", "os"]),
+    ("ground", "record", &["error", "line", "lock", "random", "redaction", "os"]),
     ("ground", "trace", &["os", "record"]),
     ("agents", "harness", &["model"]),
     ("agents", "acp", &["model", "harness"]),
@@ -24,7 +25,7 @@ const ROOMS: &[&str] = &["ground", "wires", "agents"];
 /// A file that says PURE in its first line names none of these.
 const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
 /// Values of `ground` are pure whether they say so or not.
-const VALUES: &[&str] = &["error", "hex", "line", "percent", "random", "redaction", "retry"];
+const VALUES: &[&str] = &["error", "hex", "json", "line", "percent", "random", "redaction", "retry"];
 
 struct Source {
     /// `sheepdog` is the addon.

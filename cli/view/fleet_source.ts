@@ -1,7 +1,9 @@
 // The jobs of a fleet, live and past: each is a run of the page.
 import type { Fleet, JobRecord } from '../../lib/fleet'
 import { JobRows } from './job_rows'
-import type { ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
+import { inputWords } from './row'
+import { withAttempt } from './timeline'
+import type { FileKind, Found, ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
 
 /** The newest jobs alone: a fleet may have many thousands. */
 const mostJobs = 500
@@ -19,8 +21,16 @@ const states: Record<JobRecord['state'], RunState> = {
   cancelled: 'killed',
 }
 
+/** Longest text beside the rows. */
+const mostShown = 200_000
+
+/** What newer records have as well. */
+type Titled = JobRecord & { title?: string; tags?: string[]; prompt?: string; data?: unknown }
+
 /** Parts of a job's result that are shown, when the job was a turn. */
 interface Told {
+  text?: string
+  structured?: unknown
   usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
 }
 
@@ -44,12 +54,24 @@ export class FleetSource implements RunSource {
     if (!record) return undefined
     const rows = this.#rows(record)
     await rows.begun
-    const timeline = rows.timeline.timeline()
+    const heard = rows.timeline.timeline()
+    const since = (at: number) => Math.max(0, at - record.submittedAt)
+    const timeline =
+      record.startedAt === undefined
+        ? heard
+        : withAttempt(
+            heard,
+            record.attempt,
+            since(record.startedAt),
+            record.endedAt === undefined ? undefined : since(record.endedAt),
+          )
     const { usage } = (record.result ?? {}) as Told
     return {
       ...summaryOf(record),
       folder: '',
-      prompt: null,
+      prompt: (record as Titled).prompt ?? null,
+      prompts: [],
+      texts: textsOf(record),
       facts: factsOf(record),
       message: record.error?.message ?? null,
       attempts: record.attempt,
@@ -58,6 +80,7 @@ export class FleetSource implements RunSource {
         : rows.tokens,
       costUsd: usage?.costUsd || rows.costUsd || null,
       rows: rows.length,
+      isReading: false,
       problem: rows.problem,
       timeline,
     }
@@ -74,6 +97,19 @@ export class FleetSource implements RunSource {
   async row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined> {
     const record = await this.#record(id)
     return record && this.#rows(record).row(index)
+  }
+
+  async search(id: string, words: string): Promise<Found | undefined> {
+    const record = await this.#record(id)
+    return record && { rows: this.#rows(record).search(words), next: null }
+  }
+
+  async file(id: string, what: FileKind) {
+    const record = await this.#record(id)
+    if (!record || (what !== 'text' && what !== 'events')) return undefined
+    const name = id.replace(/[^\w.-]+/g, '_')
+    if (what === 'text') return { name: `${name}.txt`, content: this.#rows(record).lines() }
+    return { name: `${name}-events.jsonl`, content: jsonLines(await this.fleet.job(id)) }
   }
 
   /** They run on the worker's machine. */
@@ -139,12 +175,40 @@ async function newest(fleet: Fleet): Promise<JobRecord[]> {
   return all.slice(-mostJobs).reverse()
 }
 
-function summaryOf(record: JobRecord): RunSummary {
+/** The stored events, as JSON lines. */
+async function* jsonLines(job: Awaited<ReturnType<Fleet['job']>>): AsyncGenerator<string> {
+  for await (const event of job.events({ live: false })) yield `${JSON.stringify(event)}\n`
+}
+
+function textsOf(record: Titled): [string, string][] {
+  const { data, result, provider } = record
+  const texts: [string, unknown][] = [['data', data]]
+  if (provider === undefined) texts.push(['result', result])
+  else {
+    const { text, structured } = (result ?? {}) as Told
+    texts.push(['answer', text], ['structured answer', structured])
+  }
+  return texts
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([name, value]) => [
+      name,
+      (typeof value === 'string' ? value : JSON.stringify(value, null, 2)).slice(0, mostShown),
+    ])
+}
+
+/** Its title; else its work in few words. */
+function nameOf({ title, prompt, handler, data, id }: Titled): string {
+  if (title) return title
+  if (prompt) return prompt.split('\n', 1)[0]!.slice(0, 200)
+  return handler === undefined || data === undefined ? id : `${handler} ${inputWords(data)}`.slice(0, 200)
+}
+
+function summaryOf(record: Titled): RunSummary {
   const { id, state, submittedAt, endedAt, error } = record
   return {
     id,
     kind: 'turn',
-    name: id,
+    name: nameOf(record),
     what: record.provider ?? record.handler ?? '',
     state: states[state],
     startedAtMs: submittedAt,
@@ -155,7 +219,12 @@ function summaryOf(record: JobRecord): RunSummary {
 
 function factsOf(record: JobRecord): [string, string][] {
   const { queue, priority, worker, attempt, spent, attempts, sessionId, notBefore } = record
+  const { title, handler, tags } = record as Titled
   const facts: [string, string | undefined][] = [
+    ['title', title],
+    ['job', record.id],
+    ['handler', handler],
+    ['tags', tags?.join(', ')],
     ['queue', `${queue}, priority ${priority}`],
     ['worker', worker],
     ['attempt', `${attempt}, ${spent} of ${attempts} spent`],

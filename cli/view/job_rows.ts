@@ -2,7 +2,7 @@
 import type { Fleet } from '../../lib/fleet'
 import type { AgentEvent } from '../../lib/harness'
 import { timed, type TimedEvent } from '../../lib/fleet/job'
-import { foldedLines, lookOf, type EventLine } from './row'
+import { foldedLines, lookOf, searchedText, type EventLine } from './row'
 import type { Row } from './source'
 import { TimelineBuilder } from './timeline'
 
@@ -52,6 +52,7 @@ export class JobRows {
         text,
         tone,
         more: foldedLines(look),
+        silenceMs: line.ms - (this.#lines[from + at - 1]?.ms ?? 0),
       }
     })
   }
@@ -61,6 +62,16 @@ export class JobRows {
     if (!line) return undefined
     const { body } = lookOf(line)
     return { text: body.slice(0, mostText), isCut: body.length > mostText }
+  }
+
+  search(words: string): number[] {
+    const wanted = words.toLowerCase()
+    return this.#lines.flatMap((line, at) => (searchedText(line).toLowerCase().includes(wanted) ? [at] : []))
+  }
+
+  /** The rows as plain text. */
+  async *lines(): AsyncGenerator<string> {
+    for (const line of this.#lines) yield `${searchedText(line)}\n`
   }
 
   close(): void {

@@ -3,15 +3,30 @@ import { lstat, readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { listTrees, stopTree, type RunTree } from '../../lib/index'
 import { unfinishedOf } from '../../lib/harness/record'
+import { OutputIndex } from './output_index'
 import { RunIndex } from './run_index'
-import type { ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
-import { readRange } from './tail'
+import type {
+  FileKind,
+  Found,
+  ProcessNode,
+  Row,
+  RowIndex,
+  RunDetail,
+  RunSource,
+  RunState,
+  RunSummary,
+} from './source'
+import { readPieces, readRange } from './tail'
 
 const mostJsonBytes = 64 << 20
 /** Runs whose rows are known at once. */
 const mostIndexes = 16
 /** How long a look at the process table serves. */
 const treesMs = 700
+/** A page that is opened waits no longer for the rows of a long run. */
+const mostWaitMs = 250
+/** Longest answer that is shown beside the rows. */
+const mostAnswer = 200_000
 
 interface Start {
   kind?: string
@@ -38,6 +53,8 @@ interface End {
   error?: { code: string; message: string } | null
   record?: { problem?: string }
   result?: {
+    text?: string
+    structured?: unknown
     model?: string
     usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
   }
@@ -57,7 +74,9 @@ export class RecordSource implements RunSource {
   /** The one run that is shown, when a run's own folder was named. */
   readonly #only: string | undefined
   readonly #known = new Map<string, Known>()
-  readonly #indexes = new Map<string, RunIndex>()
+  readonly #indexes = new Map<string, RowIndex>()
+  /** What the page knows of the rows. */
+  readonly #versions = new Map<string, number>()
   #trees: { at: number; trees: Promise<RunTree[]> } | undefined
 
   private constructor(folder: string, only: string | undefined) {
@@ -98,12 +117,15 @@ export class RecordSource implements RunSource {
       ...summary,
       folder: join(this.#folder, id),
       prompt: start.prompt ?? null,
+      prompts: [...index.prompts],
+      texts: textsOf(end),
       facts: factsOf(start, end),
       message: end?.error?.message ?? null,
       attempts: index.timeline.attempts,
       tokens,
       costUsd: costUsd || null,
       rows: index.length,
+      isReading: index.isReading,
       problem: end?.record?.problem ?? null,
       timeline: { ...timeline, marks: [...timeline.marks, ...marks] },
     }
@@ -117,6 +139,22 @@ export class RecordSource implements RunSource {
   async row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined> {
     const known = await this.#look(id)
     return known && (await this.#index(id, known)).row(index)
+  }
+
+  async search(id: string, words: string, from: number): Promise<Found | undefined> {
+    const known = await this.#look(id)
+    return known && (await this.#index(id, known)).search(words, from)
+  }
+
+  async file(id: string, what: FileKind) {
+    const known = await this.#look(id)
+    if (!known) return undefined
+    if (what === 'text') {
+      const index = await this.#index(id, known)
+      return { name: `${id}.txt`, content: index.lines() }
+    }
+    const name = what === 'events' ? 'events.jsonl' : what
+    return { name: `${id}-${name}`, content: readPieces(join(this.#folder, id, name)) }
   }
 
   async processes(id: string): Promise<ProcessNode[]> {
@@ -136,7 +174,12 @@ export class RecordSource implements RunSource {
     const before = new Set(this.#known.keys())
     for (const { id } of await this.list()) {
       const index = this.#indexes.get(id)
-      const isRead = index ? await index.refresh() : false
+      let isRead = false
+      if (index) {
+        await shortly(index.refresh())
+        isRead = index.version !== this.#versions.get(id)
+        this.#versions.set(id, index.version)
+      }
       if (!before.has(id) || isRead || this.#ended.delete(id)) news.push(id)
     }
     return news
@@ -170,16 +213,17 @@ export class RecordSource implements RunSource {
     return known
   }
 
-  async #index(id: string, { start }: Known): Promise<RunIndex> {
+  async #index(id: string, { start }: Known): Promise<RowIndex> {
     let index = this.#indexes.get(id)
     this.#indexes.delete(id)
-    index ??= new RunIndex(join(this.#folder, id), kindOf(start))
+    const folder = join(this.#folder, id)
+    index ??= kindOf(start) === 'run' ? new OutputIndex(folder) : new RunIndex(folder)
     this.#indexes.set(id, index)
     for (const old of this.#indexes.keys()) {
       if (this.#indexes.size <= mostIndexes) break
       this.#indexes.delete(old)
     }
-    await index.refresh()
+    await shortly(index.refresh())
     return index
   }
 
@@ -190,6 +234,20 @@ export class RecordSource implements RunSource {
     const isOf = ({ record }: RunTree) => record === folder || record?.startsWith(folder + sep)
     return (await this.#trees.trees).filter(isOf)
   }
+}
+
+/** Waits for it, but not for long. */
+function shortly(work: Promise<void>): Promise<void> {
+  return Promise.race([work, new Promise<void>((done) => setTimeout(done, mostWaitMs).unref())])
+}
+
+function textsOf(end: End | undefined): [string, string][] {
+  const { text, structured } = end?.result ?? {}
+  const texts: [string, string][] = []
+  if (text) texts.push(['answer', text.slice(0, mostAnswer)])
+  if (structured !== undefined)
+    texts.push(['structured answer', JSON.stringify(structured, null, 2).slice(0, mostAnswer)])
+  return texts
 }
 
 /** One name of a folder: nothing that leads elsewhere. */
@@ -243,7 +301,7 @@ function failedPrompts({ failedPrompts: count }: End = {}): string | undefined {
 }
 
 /** Why it is over, where no event says so. */
-function endMarks({ state, ending }: RunSummary, index: RunIndex, end: End | undefined) {
+function endMarks({ state, ending }: RunSummary, index: RowIndex, end: End | undefined) {
   const tone = 'kill' as const
   if (state === 'lost') return [{ atMs: index.timeline.heardMs, label: 'the host was gone', tone }]
   if (state !== 'killed' || index.timeline.hasMarks) return []
@@ -259,7 +317,7 @@ function factsOf(start: Start, end: End | undefined): [string, string][] {
     ],
     ['cwd', start.cwd],
     ['resumed', start.resume],
-    ['host', start.host?.pid === undefined ? undefined : `${start.host.pid}`],
+    ['host process', start.host?.pid === undefined ? undefined : `pid ${start.host.pid}`],
   ]
   return facts.filter((fact): fact is [string, string] => !!fact[1])
 }

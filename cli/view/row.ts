@@ -62,9 +62,10 @@ export function lookOf({ event, judged }: EventLine): Look {
   }
 }
 
-/** A piece of a program's output. */
-export function outputLook(stream: string, text: string): Look {
-  return look(stream, text, stream === 'stderr' ? 'warn' : 'plain')
+/** The text that a search looks at: what the row shows, and what it unfolds to. */
+export function searchedText(line: EventLine): string {
+  const { label, text, body } = lookOf(line)
+  return `${label}  ${body.length > text.length ? body : text}`
 }
 
 function look(label: string, text: string, tone: Row['tone'], body = text): Look {

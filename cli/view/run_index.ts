@@ -1,7 +1,8 @@
-// One run's rows: where each one stands in the files, found once and followed while the run goes on. The text stays on the disk.
+// The events of a turn or a session: where each row stands in the file, found once and followed while the run goes on. The text
+// stays on the disk.
 import { join } from 'node:path'
-import { foldedLines, lookOf, outputLook, type EventLine } from './row'
-import type { Row, RunSummary } from './source'
+import { foldedLines, lookOf, searchedText, type EventLine } from './row'
+import type { Found, Prompt, Row, RowIndex } from './source'
 import { readRange, Tail } from './tail'
 import { TimelineBuilder } from './timeline'
 
@@ -9,57 +10,60 @@ import { TimelineBuilder } from './timeline'
 const mostText = 1 << 20
 /** Pieces of a message come as one row, up to here. */
 const mostMerged = 64 << 10
-/** Pieces of output that come close together are one row, up to here. */
-const chunkBytes = 2048
+/** Rows are read together up to here. */
+const mostRead = 1 << 20
+/** Prompts of a session that are listed, and how much of each. */
+const mostPrompts = 1000
+const mostPrompt = 4000
+/** Rows of one answer of a search, and bytes that are read for it. */
+const searchRows = 5000
+const searchBytes = 8 << 20
 
 interface Entry {
   ms: number
   attempt: number
-  /** The file that it stands in: events, or a stream of output. */
-  file: 'events.jsonl' | 'stdout' | 'stderr'
   offset: number
   bytes: number
   /** "text" or "reasoning" when it is made of pieces. */
   delta: string | undefined
 }
 
-export class RunIndex {
+export class RunIndex implements RowIndex {
   readonly timeline = new TimelineBuilder()
   readonly tokens = { input: 0, output: 0, cached: 0 }
   costUsd = 0
   hasUsage = false
+  version = 0
+  readonly prompts: Prompt[] = []
   readonly #entries: Entry[] = []
   readonly #tail: Tail
-  readonly #offsets = { stdout: 0, stderr: 0 }
-  #reading: Promise<boolean> | undefined
+  readonly #path: string
+  #reading: Promise<void> | undefined
 
-  constructor(
-    readonly folder: string,
-    readonly kind: RunSummary['kind'],
-  ) {
-    this.#tail = new Tail(join(folder, kind === 'run' ? 'times' : 'events.jsonl'))
+  constructor(folder: string) {
+    this.#path = join(folder, 'events.jsonl')
+    this.#tail = new Tail(this.#path)
   }
 
   get length(): number {
     return this.#entries.length
   }
 
-  /** Reads what came since the last call; true when there was something. */
-  refresh(): Promise<boolean> {
+  get isReading(): boolean {
+    return this.#reading !== undefined
+  }
+
+  refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
     return this.#reading
   }
 
-  async #read(): Promise<boolean> {
-    let hasNews = false
+  async #read(): Promise<void> {
     for (;;) {
       const lines = await this.#tail.next()
-      if (lines.length === 0) return hasNews
-      hasNews = true
-      for (const { text, offset, bytes } of lines) {
-        if (this.kind !== 'run') this.#onEvent(text, offset, bytes)
-        else this.#onPiece(text)
-      }
+      if (lines.length === 0) return
+      this.version++
+      for (const { text, offset, bytes } of lines) this.#onEvent(text, offset, bytes)
     }
   }
 
@@ -80,65 +84,98 @@ export class RunIndex {
       this.tokens.cached += event.cachedInputTokens
       this.costUsd += event.costUsd ?? 0
     }
+    if (event?.type === 'prompt' && this.prompts.length < mostPrompts)
+      this.prompts.push({ text: event.text.slice(0, mostPrompt), row: this.#entries.length })
     const delta =
       (event?.type === 'text' || event?.type === 'reasoning') && event.delta ? event.type : undefined
     const last = this.#entries.at(-1)
     const isNext =
       last && last.delta === delta && last.attempt === attempt && last.offset + last.bytes === offset
     if (delta && isNext && last.bytes < mostMerged) last.bytes += bytes
-    else this.#entries.push({ ms, attempt, file: 'events.jsonl', offset, bytes, delta })
-  }
-
-  /** A line of `times`. */
-  #onPiece(text: string): void {
-    const [ms, word, number] = text.split(' ') as [string, string, string]
-    if (word !== 'stdout' && word !== 'stderr') return
-    const [at, bytes, offset] = [Number(ms), Number(number), this.#offsets[word]]
-    this.#offsets[word] += bytes
-    const last = this.#entries.at(-1)
-    this.timeline.onOutput(at, word, this.#entries.length)
-    const isNext = last?.file === word && at - last.ms < 1000 && last.bytes < chunkBytes
-    if (isNext) last.bytes += bytes
-    else this.#entries.push({ ms: at, attempt: 0, file: word, offset, bytes, delta: undefined })
+    else this.#entries.push({ ms, attempt, offset, bytes, delta })
   }
 
   async rows(from: number, count: number): Promise<Row[]> {
     const entries = this.#entries.slice(from, from + count)
-    return Promise.all(
-      entries.map(async (entry, at) => {
-        const look = await this.#look(entry, chunkBytes * 4)
-        const { label, text, tone } = look
-        const isLong = entry.bytes > chunkBytes * 4 && entry.file !== 'events.jsonl'
-        const more = Math.max(foldedLines(look), isLong ? 100 : 0)
-        return { index: from + at, ms: entry.ms, attempt: entry.attempt, label, text, tone, more }
-      }),
-    )
+    const lines = await this.#lines(entries)
+    return entries.map((entry, at) => {
+      const look = lookOf(lines[at]!)
+      const { label, text, tone } = look
+      const index = from + at
+      const silenceMs = entry.ms - (this.#entries[index - 1]?.ms ?? 0)
+      return {
+        index,
+        ms: entry.ms,
+        attempt: entry.attempt,
+        label,
+        text,
+        tone,
+        more: foldedLines(look),
+        silenceMs,
+      }
+    })
   }
 
   async row(index: number): Promise<{ text: string; isCut: boolean } | undefined> {
     const entry = this.#entries[index]
     if (!entry) return undefined
-    const { body } = await this.#look(entry, mostText)
-    return { text: body.slice(0, mostText), isCut: body.length > mostText || entry.bytes > mostText }
+    const [line] = await this.#lines([entry])
+    const { body } = lookOf(line!)
+    return { text: body.slice(0, mostText), isCut: body.length > mostText }
   }
 
-  /** An event is read whole: its JSON is none when it is cut. */
-  async #look(entry: Entry, most: number) {
-    const isEvent = entry.file === 'events.jsonl'
-    const bytes = await readRange(
-      join(this.folder, entry.file),
-      entry.offset,
-      isEvent ? entry.bytes : Math.min(entry.bytes, most),
-    )
-    if (!isEvent) return outputLook(entry.file, bytes.toString())
-    const lines = bytes
-      .toString()
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as EventLine)
-    const [first] = lines as [EventLine]
-    if (!entry.delta) return lookOf(first)
-    const text = lines.map(({ event }) => (event as { text: string }).text).join('')
-    return lookOf({ ...first, event: { type: entry.delta as 'text', text, delta: true } })
+  async search(words: string, from: number): Promise<Found> {
+    const wanted = words.toLowerCase()
+    const rows: number[] = []
+    let [at, bytes] = [from, 0]
+    while (at < this.length && at - from < searchRows && bytes < searchBytes) {
+      const entries = this.#entries.slice(at, at + 200)
+      const lines = await this.#lines(entries)
+      for (const [place, line] of lines.entries())
+        if (searchedText(line).toLowerCase().includes(wanted)) rows.push(at + place)
+      for (const entry of entries) bytes += entry.bytes
+      at += entries.length
+    }
+    return { rows, next: at < this.length ? at : null }
   }
+
+  async *lines(): AsyncGenerator<string> {
+    for (let at = 0; at < this.length; at += 200) {
+      const lines = await this.#lines(this.#entries.slice(at, at + 200))
+      yield lines.map((line) => `${searchedText(line)}\n`).join('')
+    }
+  }
+
+  /** The events of these rows; rows beside each other are read at once. */
+  async #lines(entries: Entry[]): Promise<EventLine[]> {
+    const lines: EventLine[] = []
+    for (let at = 0; at < entries.length;) {
+      const first = entries[at]!
+      let [to, end] = [at + 1, first.offset + first.bytes]
+      for (; to < entries.length; to++) {
+        const next = entries[to]!
+        if (next.offset + next.bytes - first.offset > mostRead) break
+        end = next.offset + next.bytes
+      }
+      const read = await readRange(this.#path, first.offset, end - first.offset)
+      for (; at < to; at++) {
+        const entry = entries[at]!
+        const place = entry.offset - first.offset
+        lines.push(lineOf(entry, read.toString('utf8', place, place + entry.bytes)))
+      }
+    }
+    return lines
+  }
+}
+
+/** An event, or the pieces of a message as one. */
+function lineOf({ delta }: Entry, text: string): EventLine {
+  const lines = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as EventLine)
+  const [first] = lines as [EventLine]
+  if (!delta) return first
+  const whole = lines.map(({ event }) => (event as { text: string }).text).join('')
+  return { ...first, event: { type: delta as 'text', text: whole, delta: true } }
 }

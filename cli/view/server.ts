@@ -4,7 +4,9 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { RunSource } from './source'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { FileKind, RunSource } from './source'
 
 export interface ViewOptions {
   source: RunSource
@@ -29,12 +31,17 @@ const files = new Set([
   'page.css',
   'page.js',
   'detail.js',
+  'figures.js',
   'format.js',
   'rows.js',
+  'run_rows.js',
+  'search.js',
   'timeline.js',
   'icon.svg',
 ])
 const mostRows = 500
+/** Longest text that is searched for. */
+const mostWords = 500
 /** How often the source is asked for news while a page is open. */
 const pollMs = 400
 
@@ -102,11 +109,31 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
       }
       case 'row':
         return json(response, await source.row(id, number(query, 'index')))
+      case 'search': {
+        const words = query.get('words') ?? ''
+        if (words === '' || words.length > mostWords) throw new Refusal(400)
+        return json(response, await source.search(id, words, number(query, 'from')))
+      }
+      case 'file':
+        return download(response, id, query.get('what') ?? 'text')
       case 'processes':
         return json(response, await source.processes(id))
       default:
         throw new Refusal(404)
     }
+  }
+
+  async function download(response: ServerResponse, id: string, what: string): Promise<void> {
+    if (!isFileKind(what)) throw new Refusal(400)
+    const file = await source.file(id, what)
+    if (!file) throw new Refusal(404)
+    response.writeHead(200, {
+      ...headers,
+      'content-type': 'text/plain; charset=utf-8',
+      'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name)}`,
+    })
+    // A reader that is slow or goes away ends the reading of the file.
+    await pipeline(Readable.from(file.content), response)
   }
 
   function follow(response: ServerResponse): void {
@@ -173,6 +200,10 @@ function decoded(part: string): string {
   } catch {
     throw new Refusal(404)
   }
+}
+
+function isFileKind(word: string): word is FileKind {
+  return ['text', 'stdout', 'stderr', 'events'].includes(word)
 }
 
 function number(query: URLSearchParams, name: string): number {

@@ -1,4 +1,6 @@
 // The sources of the page: records in a folder, or the jobs of a fleet. Types alone.
+import type { Span } from './terminal_line'
+import type { TimelineBuilder } from './timeline'
 
 /** "waiting": a job that no worker has yet. */
 export type RunState = 'waiting' | 'running' | 'done' | 'failed' | 'killed' | 'lost'
@@ -23,6 +25,10 @@ export interface RunSummary {
 export interface RunDetail extends RunSummary {
   folder: string
   prompt: string | null
+  /** Prompts of a session, and the rows that they stand in. */
+  prompts: Prompt[]
+  /** Longer texts by name: the answer, a job's data and result. */
+  texts: [name: string, text: string][]
   /** Name and value, as they are shown: model, cwd, command. */
   facts: [name: string, value: string][]
   message: string | null
@@ -30,6 +36,8 @@ export interface RunDetail extends RunSummary {
   tokens: { input: number; output: number; cached: number } | null
   costUsd: number | null
   rows: number
+  /** Whether more rows are on the disk than were read so far. */
+  isReading: boolean
   /** Reason why the record is not whole, or null. */
   problem: string | null
   timeline: Timeline
@@ -50,8 +58,8 @@ export interface Timeline {
   /** Up to the last thing that was heard. */
   heardMs: number
   bars: Bar[]
-  /** Nothing was heard from one to the other. */
-  silences: [fromMs: number, toMs: number][]
+  /** Nothing was heard from one to the other; the row that ended it. */
+  silences: [fromMs: number, toMs: number, row: number][]
   marks: { atMs: number; label: string; tone: 'kill' | 'retry' }[]
 }
 
@@ -66,6 +74,41 @@ export interface Row {
   tone: 'plain' | 'quiet' | 'tool' | 'good' | 'bad' | 'warn'
   /** Lines that unfold, 0: nothing more. */
   more: number
+  /** Output of a program: the text in its colours. */
+  spans?: Span[]
+  /** Time since the row before. */
+  silenceMs?: number
+}
+
+export interface Prompt {
+  text: string
+  row: number
+}
+
+/** Answer of a search: rows up to `next`, where the next call goes on; null at the end. */
+export interface Found {
+  rows: number[]
+  next: number | null
+}
+
+/** The rows of one run. */
+export interface RowIndex {
+  readonly timeline: TimelineBuilder
+  readonly tokens: { input: number; output: number; cached: number }
+  readonly costUsd: number
+  readonly hasUsage: boolean
+  readonly prompts: readonly Prompt[]
+  readonly length: number
+  /** Changes with whatever is read. */
+  readonly version: number
+  readonly isReading: boolean
+  /** Reads what came since the last call. */
+  refresh(): Promise<void>
+  rows(from: number, count: number): Promise<Row[]>
+  row(index: number): Promise<{ text: string; isCut: boolean } | undefined>
+  search(words: string, from: number): Promise<Found>
+  /** The whole run as plain text, piece by piece. */
+  lines(): AsyncIterable<string>
 }
 
 export interface ProcessNode {
@@ -75,6 +118,8 @@ export interface ProcessNode {
   rssBytes: number
   cpuMs: number
 }
+
+export type FileKind = 'text' | 'stdout' | 'stderr' | 'events'
 
 export interface RunSource {
   /** Shown above the list. */
@@ -86,6 +131,13 @@ export interface RunSource {
   /** All of a row's text, up to a bound. */
   row(id: string, index: number): Promise<{ text: string; isCut: boolean } | undefined>
   processes(id: string): Promise<ProcessNode[]>
+  /** Rows that contain these words, in either case. */
+  search(id: string, words: string, from: number): Promise<Found | undefined>
+  /** The run as a file: plain text, or the bytes that were recorded. */
+  file(
+    id: string,
+    what: FileKind,
+  ): Promise<{ name: string; content: AsyncIterable<string | Uint8Array> } | undefined>
   /** Ends what runs of it; false when nothing does. */
   stop(id: string): Promise<boolean>
   /** Looks for news; ids of the runs that have some. */

@@ -31,6 +31,16 @@ export async function readRange(path: string, offset: number, bytes: number): Pr
   }
 }
 
+/** A file from its beginning to its present end. */
+export async function* readPieces(path: string): AsyncGenerator<Buffer> {
+  for (let offset = 0; ;) {
+    const piece = await readRange(path, offset, readBytes)
+    if (piece.length === 0) return
+    offset += piece.length
+    yield piece
+  }
+}
+
 export class Tail {
   #offset = 0
   /** The beginning of a line whose end has not come. */

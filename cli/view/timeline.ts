@@ -14,7 +14,7 @@ function nameOf({ name, input }: { name: string; input: unknown }): string {
 
 export class TimelineBuilder {
   readonly #bars: Bar[] = []
-  readonly #silences: [number, number][] = []
+  readonly #silences: Timeline['silences'] = []
   readonly #marks: Timeline['marks'] = []
   readonly #tools = new Map<string, Bar>()
   #attempts = 0
@@ -31,7 +31,7 @@ export class TimelineBuilder {
   }
 
   onEvent(line: EventLine, row: number): void {
-    this.onHeard(line.ms)
+    this.onHeard(line.ms, row)
     // Its end of turn is told when it is judged already.
     if (line.attempt > this.#attempts) {
       this.#close(line.ms)
@@ -77,13 +77,13 @@ export class TimelineBuilder {
   /** Output of a program without events: what is heard is drawn as one lane. */
   onOutput(ms: number, stream: string, row: number): void {
     const isPaused = ms - this.#heardMs >= 1000
-    this.onHeard(ms)
+    this.onHeard(ms, row)
     if (this.#model && !isPaused && this.#model.label === stream) this.#model.toMs = ms
     else this.#model = this.#add('model', stream, ms, row, ms)
   }
 
-  onHeard(ms: number): void {
-    if (ms - this.#heardMs >= silenceMs) this.#silences.push([this.#heardMs, ms])
+  onHeard(ms: number, row: number): void {
+    if (ms - this.#heardMs >= silenceMs) this.#silences.push([this.#heardMs, ms, row])
     this.#heardMs = Math.max(this.#heardMs, ms)
   }
 
@@ -113,4 +113,26 @@ export class TimelineBuilder {
     if (this.#bars.length < mostBars) this.#bars.push(bar)
     return bar
   }
+}
+
+/** The time line with an attempt from its real start to its real end, whether or not anything was heard of it. */
+export function withAttempt(
+  timeline: Timeline,
+  attempt: number,
+  fromMs: number,
+  toMs: number | undefined,
+): Timeline {
+  const label = `attempt ${attempt}`
+  const known = timeline.bars.find((bar) => bar.lane === 'attempt' && bar.label === label)
+  const whole: Bar = {
+    lane: 'attempt',
+    label,
+    isError: false,
+    row: 0,
+    ...known,
+    fromMs: Math.min(fromMs, known?.fromMs ?? fromMs),
+    toMs: toMs ?? known?.toMs ?? null,
+  }
+  const bars = [whole, ...timeline.bars.filter((bar) => bar !== known)]
+  return { ...timeline, bars, heardMs: Math.max(timeline.heardMs, toMs ?? 0) }
 }

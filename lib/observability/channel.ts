@@ -88,20 +88,3 @@ let last = 0
 export function nextId(): number {
   return ++last
 }
-
-/** Tells of a run, when somebody listens as it begins. */
-export function watchRun(
-  { command, args, cwd }: { command: string; args: string[]; cwd?: string | URL },
-  result: Promise<RunResult>,
-): void {
-  if (!channels.run.hasSubscribers) return
-  const id = nextId()
-  const startedMs = performance.now()
-  publish('run', { phase: 'start', id, command, args, cwd })
-  const end = (how: { result?: RunResult; error?: Error }) =>
-    publish('run', { phase: 'end', id, command, durationMs: performance.now() - startedMs, ...how })
-  result.then(
-    (result) => end({ result }),
-    (error: Error) => end({ error }),
-  )
-}

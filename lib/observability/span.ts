@@ -1,34 +1,25 @@
-// Spans of OpenTelemetry, by the names of its conventions for generative AI, where its API is installed and a program has set up
-// an SDK. The package is no dependency: whoever wants spans has it.
+// Spans of turns and their tools, by the names of OpenTelemetry's conventions for generative AI.
 import type * as OpenTelemetry from '@opentelemetry/api'
+import type { ProviderName } from '../harness/request'
 import type { AgentUsage, TurnResult } from '../harness/result'
-import { warnOnce } from '../warning'
+import { environmentOf, errorType, fail, given, openTelemetry, quietly, scope } from './open_telemetry'
 
 type Span = OpenTelemetry.Span
 type Attributes = OpenTelemetry.Attributes
 
-/** Undefined: not looked for yet; null: not installed. */
-let api: typeof OpenTelemetry | null | undefined
-
-function openTelemetry(): typeof OpenTelemetry | null {
-  if (api === undefined) {
-    try {
-      api = require('@opentelemetry/api') as typeof OpenTelemetry
-    } catch {
-      api = null
-    }
-  }
-  return api
-}
-
-/** Code that others hang into their SDK may throw: that is no fault of a turn's. */
-function quietly<T>(act: () => T): T | undefined {
-  try {
-    return act()
-  } catch (error) {
-    warnOnce(`OpenTelemetry: a span could not be written: ${String(error)}`)
-    return undefined
-  }
+/**
+ * Names of the companies whose models an agent uses, as far as the conventions have one. An agent of many companies' models counts
+ * as its own.
+ */
+const companies: Record<ProviderName, string> = {
+  'claude-code': 'anthropic',
+  codex: 'openai',
+  gemini: 'gcp.gemini',
+  opencode: 'opencode',
+  copilot: 'github.copilot',
+  qwen: 'qwen',
+  kimi: 'kimi',
+  pi: 'pi',
 }
 
 /** A turn's span; its tools are its children. */
@@ -38,16 +29,17 @@ export class TurnSpan {
   readonly #context: OpenTelemetry.Context
 
   /** None where nobody can see it, nor go on with it. */
-  static start(agent: string, facts: { model?: string; sessionId?: string }): TurnSpan | undefined {
+  static start(agent: ProviderName, facts: { model?: string; sessionId?: string }): TurnSpan | undefined {
     const api = openTelemetry()
     if (!api) return undefined
     const attributes = {
       'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.provider.name': companies[agent],
       'gen_ai.agent.name': agent,
       'gen_ai.request.model': facts.model,
       'gen_ai.conversation.id': facts.sessionId,
     }
-    const tracer = api.trace.getTracer('sheepdog')
+    const tracer = api.trace.getTracer(...scope())
     const parent = api.context.active()
     const kind = api.SpanKind.INTERNAL
     const options = { kind, attributes: given(attributes) }
@@ -83,7 +75,7 @@ export class TurnSpan {
       'gen_ai.tool.name': name,
       'gen_ai.tool.call.id': toolCallId,
     }
-    const tracer = this.#api.trace.getTracer('sheepdog')
+    const tracer = this.#api.trace.getTracer(...scope())
     const kind = this.#api.SpanKind.INTERNAL
     const span = quietly(() => tracer.startSpan(`execute_tool ${name}`, { kind, attributes }, this.#context))
     return span && new ToolSpan(this.#api, span)
@@ -120,23 +112,6 @@ export function activeEnvironment(): Record<string, string> {
   return api && context && api.isSpanContextValid(context) ? environmentOf(context) : {}
 }
 
-function environmentOf({ traceId, spanId, traceFlags, traceState }: OpenTelemetry.SpanContext) {
-  const flags = traceFlags.toString(16).padStart(2, '0')
-  const environment: Record<string, string> = { TRACEPARENT: `00-${traceId}-${spanId}-${flags}` }
-  const state = traceState?.serialize()
-  if (state) environment.TRACESTATE = state
-  return environment
-}
-
-function fail(api: typeof OpenTelemetry, span: Span, type: string, message?: string): void {
-  span.setAttribute('error.type', type)
-  span.setStatus({ code: api.SpanStatusCode.ERROR, message })
-}
-
-function errorType(error: Error): string {
-  return (error as { code?: string }).code ?? error.name
-}
-
 function resultAttributes({ sessionId, model, usage, attempts, toolCalls }: TurnResult): Attributes {
   return given({
     'gen_ai.conversation.id': sessionId,
@@ -154,8 +129,4 @@ function usageAttributes({ inputTokens, outputTokens, cachedInputTokens, costUsd
     'gen_ai.usage.cache_read.input_tokens': cachedInputTokens,
     'sheepdog.usage.cost_usd': costUsd,
   }
-}
-
-function given(attributes: Attributes): Attributes {
-  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
 }

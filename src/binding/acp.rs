@@ -3,7 +3,7 @@
 use super::agent::{AgentSpec, to_agent};
 use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines};
-use super::guests::{Guest, Guests};
+use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::harness::{NativeTurn, compile};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
@@ -83,14 +83,14 @@ pub struct PromptSpec {
 /// One per JavaScript environment. Its sessions end with the environment.
 #[napi]
 pub struct SessionHost {
-    sessions: Guests<WeakSession>,
+    sessions: EnvironmentObjects<WeakSession>,
 }
 
 #[napi]
 impl SessionHost {
     #[napi(constructor)]
     pub fn new(env: Env) -> napi::Result<Self> {
-        Ok(SessionHost { sessions: Guests::of(&env)? })
+        Ok(SessionHost { sessions: EnvironmentObjects::of(&env)? })
     }
 
     /// A session that is not open yet.
@@ -117,7 +117,7 @@ impl SessionHost {
     }
 }
 
-impl Guest for WeakSession {
+impl EnvironmentObject for WeakSession {
     fn end(&self) {
         self.close();
     }
@@ -135,7 +135,7 @@ pub struct NativeSession {
     begin: Mutex<Option<Begin>>,
     session: Arc<Mutex<Option<Session>>>,
     switch: Arc<AbortSwitch>,
-    sessions: Guests<WeakSession>,
+    sessions: EnvironmentObjects<WeakSession>,
     /// Channels of events that are being read. The flag becomes true when the reader leaves.
     listeners: Mutex<HashMap<u32, Arc<AtomicBool>>>,
 }

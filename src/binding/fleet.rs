@@ -2,8 +2,8 @@
 //! are passed as JSON.
 
 use super::budget::NativeBudget;
+use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::fleet_job::{JsHost, NativeJob};
-use super::guests::{Guest, Guests};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
@@ -78,14 +78,14 @@ pub struct FollowedEvents {
 /// One per JavaScript environment. Its fleets end with the environment.
 #[napi]
 pub struct FleetHost {
-    guests: Guests<WeakFleet>,
+    objects: EnvironmentObjects<WeakFleet>,
 }
 
 #[napi]
 impl FleetHost {
     #[napi(constructor)]
     pub fn new(env: Env) -> napi::Result<Self> {
-        Ok(FleetHost { guests: Guests::of(&env)? })
+        Ok(FleetHost { objects: EnvironmentObjects::of(&env)? })
     }
 
     #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeFleet>>")]
@@ -94,12 +94,12 @@ impl FleetHost {
         env: &'env Env,
         spec: FleetSpec,
     ) -> napi::Result<PromiseRaw<'env, Settled<NativeFleet>>> {
-        let guests = self.guests.clone();
+        let objects = self.objects.clone();
         settle(env, async move {
             let connected = Fleet::connect(to_options(spec)).await;
             connected
                 .map(|fleet| {
-                    guests.add(fleet.downgrade());
+                    objects.add(fleet.downgrade());
                     NativeFleet { fleet }
                 })
                 .into()
@@ -107,7 +107,7 @@ impl FleetHost {
     }
 }
 
-impl Guest for WeakFleet {
+impl EnvironmentObject for WeakFleet {
     fn end(&self) {
         if let Some(fleet) = self.upgrade() {
             within_runtime_if_available(|| fleet.abandon());

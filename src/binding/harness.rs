@@ -3,7 +3,7 @@
 use super::agent::{AgentSpec, to_agent};
 use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
-use super::guests::{Guest, Guests};
+use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Background, Millis};
 use super::promise::{Settled, settle};
@@ -57,14 +57,14 @@ pub struct TurnRetrySpec {
 /// One per JavaScript environment. Its turns end with the environment.
 #[napi]
 pub struct AgentHost {
-    turns: Guests<WeakTurn>,
+    turns: EnvironmentObjects<WeakTurn>,
 }
 
 #[napi]
 impl AgentHost {
     #[napi(constructor)]
     pub fn new(env: Env) -> napi::Result<Self> {
-        Ok(AgentHost { turns: Guests::of(&env)? })
+        Ok(AgentHost { turns: EnvironmentObjects::of(&env)? })
     }
 
     /// Starts a turn. Errors are reported by the turn's promise.
@@ -88,7 +88,7 @@ impl AgentHost {
     }
 }
 
-impl Guest for WeakTurn {
+impl EnvironmentObject for WeakTurn {
     fn end(&self) {
         self.abort();
     }

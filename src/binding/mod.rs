@@ -12,12 +12,12 @@ pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;
 pub mod egress;
+mod environment_objects;
 pub mod error;
 #[cfg(feature = "fleet")]
 pub mod fleet;
 #[cfg(feature = "fleet")]
 pub mod fleet_job;
-mod guests;
 pub mod harness;
 pub mod limit;
 pub mod model;

@@ -7,7 +7,7 @@ use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Settled, settle};
-use super::runtime_host::{RuntimeGuest, RuntimeHost};
+use super::runtime_host::{RuntimeHost, RuntimeObject};
 use agents::harness::Turn;
 use ground::error::Error;
 use ground::lock::lock;
@@ -21,8 +21,8 @@ use runtime::handler::{
     CancelSignal, NoAgent,
 };
 use runtime::kept_agent::KeptAgent;
-use runtime::onlooker::OnTurn;
 use runtime::server::{self, RuntimeServer, ServerOptions};
+use runtime::turn_observer::OnTurn;
 use runtime::wire::json;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex};
@@ -171,7 +171,7 @@ pub fn serve_runtime<'env>(
         (None, None) => Ok(Arc::new(NoAgent)),
     };
     let options = handler.map(|handler| to_options(spec, handler));
-    let guests = host.guests();
+    let objects = host.objects();
     settle(env, async move {
         let served = match options {
             Ok(options) => server::serve(options).await,
@@ -179,7 +179,7 @@ pub fn serve_runtime<'env>(
         };
         served
             .map(|server| {
-                guests.add(RuntimeGuest::Server(server.downgrade()));
+                objects.add(RuntimeObject::Server(server.downgrade()));
                 NativeRuntimeServer { server }
             })
             .into()

@@ -4,7 +4,7 @@ use super::delivery::create_text;
 use super::error::Fault;
 use super::option::Millis;
 use super::promise::{Settled, settle};
-use super::runtime_host::{RuntimeGuest, RuntimeHost};
+use super::runtime_host::{RuntimeHost, RuntimeObject};
 use napi::bindgen_prelude::{PromiseRaw, ToNapiValue};
 use napi::{Env, sys};
 use napi_derive::napi;
@@ -40,12 +40,12 @@ impl NativeConnection {
         env: &'env Env,
         host: &RuntimeHost,
     ) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeClient>>> {
-        let guests = host.guests();
+        let objects = host.objects();
         let opening = self.connecting.open();
-        guests.add(RuntimeGuest::Connection(self.connecting.clone()));
+        objects.add(RuntimeObject::Connection(self.connecting.clone()));
         settle(env, async move {
             let opened = opening.await.map(|client| {
-                guests.add(RuntimeGuest::Client(client.downgrade()));
+                objects.add(RuntimeObject::Client(client.downgrade()));
                 NativeRuntimeClient { client }
             });
             opened.into()

@@ -1,6 +1,6 @@
 //! The servers, connections and sessions of the runtime that end with a JavaScript environment.
 
-use super::guests::{Guest, Guests};
+use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use napi::Env;
 use napi_derive::napi;
 use runtime::client::{Connecting, WeakRuntimeClient};
@@ -9,10 +9,10 @@ use runtime::server::WeakRuntimeServer;
 /// One per JavaScript environment.
 #[napi]
 pub struct RuntimeHost {
-    guests: Guests<RuntimeGuest>,
+    objects: EnvironmentObjects<RuntimeObject>,
 }
 
-pub(super) enum RuntimeGuest {
+pub(super) enum RuntimeObject {
     Server(WeakRuntimeServer),
     Client(WeakRuntimeClient),
     Connection(Connecting),
@@ -22,28 +22,28 @@ pub(super) enum RuntimeGuest {
 impl RuntimeHost {
     #[napi(constructor)]
     pub fn new(env: Env) -> napi::Result<Self> {
-        Ok(RuntimeHost { guests: Guests::of(&env)? })
+        Ok(RuntimeHost { objects: EnvironmentObjects::of(&env)? })
     }
 
-    pub(super) fn guests(&self) -> Guests<RuntimeGuest> {
-        self.guests.clone()
+    pub(super) fn objects(&self) -> EnvironmentObjects<RuntimeObject> {
+        self.objects.clone()
     }
 }
 
-impl Guest for RuntimeGuest {
+impl EnvironmentObject for RuntimeObject {
     fn end(&self) {
         match self {
-            RuntimeGuest::Server(server) => server.close(),
-            RuntimeGuest::Client(client) => client.abandon(),
-            RuntimeGuest::Connection(connecting) => connecting.abort(),
+            RuntimeObject::Server(server) => server.close(),
+            RuntimeObject::Client(client) => client.abandon(),
+            RuntimeObject::Connection(connecting) => connecting.abort(),
         }
     }
 
     fn is_over(&self) -> bool {
         match self {
-            RuntimeGuest::Server(server) => server.is_over(),
-            RuntimeGuest::Client(client) => client.is_over(),
-            RuntimeGuest::Connection(connecting) => connecting.is_over(),
+            RuntimeObject::Server(server) => server.is_over(),
+            RuntimeObject::Client(client) => client.is_over(),
+            RuntimeObject::Connection(connecting) => connecting.is_over(),
         }
     }
 }

@@ -32,12 +32,41 @@ export function count(number) {
   return number.toLocaleString('en-US')
 }
 
-/** "14:25" of today, "Nov 21, 14:25" of another day. */
+const hour = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
+
+/** "Nov 21, 14:25"; the year as well when it is another one. */
 export function time(epochMs) {
   const at = new Date(epochMs)
-  const hour = at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
-  if (at.toDateString() === new Date().toDateString()) return hour
-  return `${at.toLocaleDateString([], { month: 'short', day: 'numeric' })}, ${hour}`
+  const year = at.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' }
+  return at.toLocaleString('en-US', { month: 'short', day: 'numeric', ...year, ...hour })
+}
+
+/** "Sat, Nov 21, 2026, 14:25:58". */
+export function fullTime(epochMs) {
+  const day = { weekday: 'short', year: 'numeric', month: 'short', day: 'numeric' }
+  return new Date(epochMs).toLocaleString('en-US', { ...day, ...hour, second: '2-digit' })
+}
+
+/** States by word and by shape: colour alone tells nobody anything. */
+export const states = {
+  waiting: ['waiting', '○'],
+  running: ['running', '▶'],
+  done: ['done', '✓'],
+  failed: ['failed', '✗'],
+  killed: ['killed', '■'],
+  lost: ['host gone', '?'],
+}
+
+/** A state's shape, for eyes only. */
+export function sign(state) {
+  const shape = element('span', 'sign', states[state][1])
+  shape.setAttribute('aria-hidden', 'true')
+  return shape
+}
+
+/** Says it to a screen reader. */
+export function announce(words) {
+  document.getElementById('news').textContent = words
 }
 
 /** An element of a class with these inside: texts stay texts. */

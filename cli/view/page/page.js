@@ -1,6 +1,6 @@
 // The page: the list of runs, the one that is chosen, and the news of both.
 import { Detail, get } from './detail.js'
-import { duration, element, time } from './format.js'
+import { announce, duration, element, sign, states, time } from './format.js'
 import { VirtualList } from './rows.js'
 
 const runHeight = 54
@@ -14,11 +14,12 @@ let allowStop = false
 function drawRun(index) {
   const run = shown[index]
   if (!run) return undefined
-  const name = element('div', 'head', element('span', 'dot'), element('span', 'name', run.name))
+  const name = element('div', 'head', sign(run.state), element('span', 'name', run.name))
   const words = [
+    states[run.state][0],
     run.what,
     duration(run.durationMs),
-    run.state === 'lost' ? 'host gone' : run.ending,
+    run.state === 'lost' ? undefined : run.ending,
     time(run.startedAtMs),
   ]
   const drawn = element(
@@ -36,17 +37,30 @@ function drawRun(index) {
 }
 
 function choose(id) {
+  if (!id) return
   if (location.hash !== `#${id}`) history.replaceState(undefined, '', `#${id}`)
   void detail.open(id, allowStop).catch(() => {})
   list.redraw()
 }
 
+/** The list's words when it is empty. */
+function drawNone() {
+  const words = byId('filter').value
+  const text = all.length === 0 ? 'There are no runs yet.' : `No match: no run has “${words}”.`
+  byId('none').hidden = shown.length > 0
+  if (shown.length > 0 || byId('none').textContent === text) return
+  byId('none').textContent = text
+  announce(text)
+}
+
 function filter() {
   const words = byId('filter').value.toLowerCase().split(/\s+/).filter(Boolean)
-  const text = (run) => `${run.name} ${run.what} ${run.state} ${run.ending ?? ''}`.toLowerCase()
+  const text = (run) =>
+    `${run.name} ${run.id} ${run.what} ${states[run.state][0]} ${run.ending ?? ''}`.toLowerCase()
   shown = all.filter((run) => words.every((word) => text(run).includes(word)))
   list.resize(shown.length)
   list.redraw()
+  drawNone()
 }
 
 async function refresh() {
@@ -61,12 +75,18 @@ async function refresh() {
 
 byId('filter').addEventListener('input', filter)
 byId('runs').addEventListener('keydown', (event) => {
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-  if (!step) return
+  if (list.active < 0) list.activate(shown.findIndex(({ id }) => id === detail.id))
+  const next = list.target(event.key)
+  if (next === undefined || shown.length === 0) return
   event.preventDefault()
-  const at = shown.findIndex(({ id }) => id === detail.id)
-  const next = shown[Math.max(0, Math.min(shown.length - 1, at + step))]
-  if (next) choose(next.id)
+  list.activate(next)
+  choose(shown[list.active].id)
+  list.activate(list.active)
+})
+byId('filter').addEventListener('keydown', (event) => {
+  if (event.key !== 'ArrowDown') return
+  event.preventDefault()
+  byId('runs').focus()
 })
 addEventListener('hashchange', () => choose(location.hash.slice(1)))
 // The clocks of those that run.
@@ -82,8 +102,12 @@ const first = all.find(({ id }) => id === wanted) ?? all[0]
 if (first) choose(first.id)
 
 const live = new EventSource('api/live')
-live.addEventListener('open', () => byId('link').classList.add('on'))
-live.addEventListener('error', () => byId('link').classList.remove('on'))
+const onLink = (isLive) => {
+  byId('link').classList.toggle('on', isLive)
+  byId('link').textContent = isLive ? 'live' : 'not connected'
+}
+live.addEventListener('open', () => onLink(true))
+live.addEventListener('error', () => onLink(false))
 live.addEventListener('message', ({ data }) => {
   const ids = JSON.parse(data)
   const known = new Map(all.map((run) => [run.id, run]))

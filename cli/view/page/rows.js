@@ -4,7 +4,7 @@ import { element } from './format.js'
 /** Rows above and below what is in sight. */
 const around = 8
 /** Browsers draw no higher elements; a longer list scrolls faster than it is. */
-const mostPixels = 8_000_000
+const mostPixels = 16_000_000
 
 export class VirtualList {
   #container
@@ -15,6 +15,8 @@ export class VirtualList {
   #items = new Map()
   #unfolded = new Map()
   #queued = false
+  /** The row that the keyboard is at. */
+  #active = -1
 
   /** `draw(index)` makes the element of a row, or undefined while its data is on the way. */
   constructor(container, height, draw) {
@@ -36,8 +38,50 @@ export class VirtualList {
     return scrollTop + clientHeight >= this.#pixels() - this.#height
   }
 
+  get active() {
+    return this.#active
+  }
+
+  /** Rows of this many pixels from now on. */
+  set height(pixels) {
+    this.#height = pixels
+    this.redraw()
+  }
+
+  /** Moves the keyboard's place to a row and brings it into sight. */
+  activate(index) {
+    if (this.#length === 0) return
+    const before = this.#active
+    this.#active = Math.max(0, Math.min(this.#length - 1, index))
+    this.#mark(before)
+    const { scrollTop, clientHeight } = this.#container
+    const place = this.#top(this.#active) - scrollTop / this.#scale()
+    const end = place + this.#height + Math.min(this.unfoldedBy(this.#active), clientHeight - this.#height)
+    if (place < 0) this.#container.scrollTop = this.#top(this.#active) * this.#scale()
+    else if (end > clientHeight) this.#container.scrollTop += (end - clientHeight) * this.#scale()
+    this.#show()
+    this.#mark(this.#active)
+  }
+
+  /** The row for this key: arrows, page up and down, home, end; undefined for other keys. */
+  target(key) {
+    const page = Math.max(1, Math.floor(this.#container.clientHeight / this.#height) - 1)
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page }
+    if (key === 'Home') return 0
+    if (key === 'End') return this.#length - 1
+    return key in steps ? Math.max(0, this.#active) + steps[key] : undefined
+  }
+
+  #mark(index) {
+    const item = this.#items.get(index)
+    item?.classList.toggle('active', index === this.#active)
+    if (item && index === this.#active) this.#container.setAttribute('aria-activedescendant', item.id)
+  }
+
   clear() {
     this.#unfolded.clear()
+    this.#active = -1
+    this.#container.removeAttribute('aria-activedescendant')
     this.#container.scrollTop = 0
     this.resize(0)
     this.redraw()
@@ -132,9 +176,13 @@ export class VirtualList {
         item = this.#draw(index)
         if (!item) continue
         item.classList.add('item')
+        item.id = `${this.#container.id}-${index}`
+        item.setAttribute('aria-posinset', `${index + 1}`)
+        item.setAttribute('aria-setsize', `${this.#length}`)
         item.style.height = `${this.#height + this.unfoldedBy(index)}px`
         this.#items.set(index, item)
         this.#container.append(item)
+        if (index === this.#active) this.#mark(index)
       }
       item.style.transform = `translateY(${Math.round(this.#top(index) - from + scrollTop)}px)`
     }

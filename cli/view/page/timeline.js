@@ -37,9 +37,26 @@ export class TimelineView {
   /** `untilMs`: now, for a run that goes on. */
   show(timeline, untilMs, isOutput) {
     this.#timeline = timeline
-    this.#names = isOutput ? ['', 'output', ''] : names
+    this.#names = isOutput ? ['output'] : names
+    this.#canvas.classList.toggle('output', isOutput)
     this.#untilMs = Math.max(untilMs ?? 0, timeline.heardMs, 1)
+    this.#canvas.setAttribute('aria-label', this.#words())
     this.#draw()
+  }
+
+  /** The picture in words. */
+  #words() {
+    const { bars, silences, marks } = this.#timeline
+    const number = (lane) => bars.filter((bar) => bar.lane === lane).length
+    const many = (count, word) => (count === 0 ? [] : [`${count} ${word}${count === 1 ? '' : 's'}`])
+    const parts = [
+      `Time line of ${duration(this.#untilMs)}`,
+      ...many(number('attempt'), 'attempt'),
+      ...many(number('tool'), 'tool call'),
+      ...many(silences.length, 'silence'),
+      ...marks.map(({ label }) => label),
+    ]
+    return parts.join(', ')
   }
 
   #draw() {
@@ -54,7 +71,8 @@ export class TimelineView {
     const colour = (name) => style.getPropertyValue(`--${name}`)
     const width = clientWidth - left - 8
     const x = (ms) => left + (ms / this.#untilMs) * width
-    const bottom = top + laneHeight * (names.length + toolRows - 1)
+    const isOutput = this.#names !== names
+    const bottom = top + laneHeight * (isOutput ? 1 : names.length + toolRows - 1)
     const { bars, silences, marks, heardMs } = this.#timeline
     context.font = `11px ${style.getPropertyValue('--sans')}`
     context.textBaseline = 'middle'
@@ -82,7 +100,7 @@ export class TimelineView {
         )
         busyUntil[row] = Math.max(busyUntil[row], to)
       }
-      const y = top + (lanes[bar.lane] + row) * laneHeight + (laneHeight - barHeight) / 2
+      const y = top + ((isOutput ? 0 : lanes[bar.lane]) + row) * laneHeight + (laneHeight - barHeight) / 2
       const begin = x(bar.fromMs)
       const length = Math.max(2, x(to) - begin)
       context.fillStyle = bar.isError ? colour('failed') : colour(`bar-${bar.lane}`)
@@ -92,7 +110,7 @@ export class TimelineView {
       const words = `${bar.label}, ${duration(to - bar.fromMs)}${bar.toMs === null ? ', open' : ''}`
       this.#drawn.push({ begin, end: begin + length, y, height: barHeight, words, bar })
       if (bar.lane !== 'model' && context.measureText(bar.label).width < length - 10) {
-        context.fillStyle = bar.lane === 'attempt' && !bar.isError ? colour('ink') : '#fff'
+        context.fillStyle = bar.lane === 'attempt' && !bar.isError ? colour('ink') : colour('on-bar')
         context.fillText(bar.label, begin + 5, y + barHeight / 2 + 0.5)
       }
     }

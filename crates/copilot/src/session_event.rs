@@ -1,11 +1,11 @@
 //! A session's event as the turn logic needs it, PURE: borrowed from the wire, and mostly not parsed.
 
 use super::reported_error::ReportedError;
+use ground::json;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use wires::jsonrpc::without_halves;
 
 /// The fields that every event has.
 #[derive(Debug)]
@@ -277,9 +277,7 @@ impl<'a> EventHead<'a> {
     }
 
     fn data(&self) -> Data {
-        serde_json::from_str(self.data)
-            .or_else(|_| serde_json::from_str(&without_halves(self.data)))
-            .unwrap_or_default()
+        json::read(self.data).unwrap_or_default()
     }
 
     fn idle(&self) -> TurnEvent {

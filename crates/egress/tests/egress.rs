@@ -1,4 +1,5 @@
 //! The proxy over real sockets. Names are resolved by a table, and every server is on loopback.
+#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
 
 use egress::{Hosts, Proxy, Rule};
 use std::io;

@@ -3,6 +3,7 @@
 // Values.
 pub mod error;
 pub mod hex;
+pub mod json;
 pub mod line;
 pub mod lock;
 pub mod percent;

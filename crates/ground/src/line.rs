@@ -2,6 +2,19 @@
 
 use memchr::{memchr, memrchr};
 
+const NOTICE_BEGIN: &str = "[... ";
+const NOTICE_END: &str = " bytes left out ...]";
+
+/// The notice in place of text that was left out.
+pub fn left_out(bytes: impl std::fmt::Display) -> String {
+    format!("{NOTICE_BEGIN}{bytes}{NOTICE_END}")
+}
+
+/// Whether this line is a notice of [`left_out`].
+pub fn is_left_out(line: &str) -> bool {
+    line.starts_with(NOTICE_BEGIN) && line.ends_with(NOTICE_END)
+}
+
 /// A line grew past the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineTooLong;

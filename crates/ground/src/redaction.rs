@@ -11,6 +11,7 @@
 
 mod words;
 
+use crate::error::Error;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -139,6 +140,23 @@ impl Redactor {
             }
             self.redact_json(&mut value);
             fields.insert(name, value);
+        }
+    }
+
+    /// Redacts an error: its message, its facts, and the errors that caused it.
+    pub fn redact_error(&self, error: &Error) -> Error {
+        if self.is_empty() {
+            return error.clone();
+        }
+        let mut clean = Error::new(error.code(), self.redact(error.message()));
+        for (name, value) in error.facts() {
+            let mut value = value.clone();
+            self.redact_json(&mut value);
+            clean = clean.with(name, value);
+        }
+        match error.cause() {
+            Some(cause) => clean.caused_by(self.redact_error(cause)),
+            None => clean,
         }
     }
 
@@ -332,6 +350,19 @@ mod tests {
             }
         }
         out
+    }
+
+    #[test]
+    fn an_error_is_redacted_with_its_facts_and_causes() {
+        use crate::error::ErrorCode;
+        let redactor = Redactor::new(["hunter2".into()]);
+        let cause = Error::new(ErrorCode::ConnectionLost, "hunter2 was refused");
+        let error =
+            Error::new(ErrorCode::AgentFailed, "no hunter2").with("detail", "hunter2").caused_by(cause);
+        let clean = redactor.redact_error(&error);
+        assert_eq!(clean.message(), "no [REDACTED]");
+        assert_eq!(clean.facts().get("detail"), Some(&Value::from(REDACTED)));
+        assert_eq!(clean.cause().map(Error::message), Some("[REDACTED] was refused"));
     }
 
     #[test]

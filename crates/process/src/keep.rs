@@ -91,7 +91,8 @@ impl Keep {
         if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
             bytes.push(b'\n');
         }
-        bytes.extend_from_slice(format!("[... {left_out} bytes left out ...]\n").as_bytes());
+        bytes.extend_from_slice(ground::line::left_out(left_out).as_bytes());
+        bytes.push(b'\n');
         bytes.extend_from_slice(&rest[from..]);
         bytes
     }

@@ -7,9 +7,9 @@
 use super::handler::{
     AgentAnswer, AgentData, AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender, CancelSignal,
 };
-use super::onlooker::{OnTurn, Shown, show};
 use super::secrets::own_environment;
 use super::speech::Speech;
+use super::turn_observer::{OnTurn, Shown, show};
 use agents::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest, start};
 use agents::model::Schema;
 use ground::error::Error;

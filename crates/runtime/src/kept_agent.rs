@@ -7,8 +7,8 @@
 use super::agent::{Ended, fault_of, follow, schema_in};
 use super::handler::{AgentFault, AgentFuture, AgentHandler, AgentInvocation, AgentSender};
 use super::kept_session::{Kept, KeptSession, Setup};
-use super::onlooker::{OnTurn, Shown, show};
 use super::secrets::own_environment;
+use super::turn_observer::{OnTurn, Shown, show};
 use agents::acp::{self, OpenRequest, PromptRequest, Session};
 use agents::harness::{ConcurrencyLimit, Mirror, TurnOutcome};
 use agents::model::Schema;

@@ -1,5 +1,6 @@
 //! PURE: turns the bytes of a command into text for the client: secrets redacted, characters whole, head and tail kept.
 
+use ground::line::left_out;
 use ground::redaction::Redactor;
 use std::borrow::Cow;
 
@@ -50,7 +51,7 @@ impl TextStream {
             self.head.push_str(&self.tail);
             return (self.head, false);
         }
-        let notice = format!("\n[... {} bytes left out ...]\n", self.left_out);
+        let notice = format!("\n{}\n", left_out(self.left_out));
         (format!("{}{notice}{}", self.head, self.tail), true)
     }
 

@@ -11,7 +11,7 @@ mod text;
 
 pub use json_filter::fuzz as fuzz_json_filter;
 
-use super::guests::{Guest, Guests};
+use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 pub(super) use byte_sink::ByteSink;
 pub(super) use event_lines::EventLines;
 pub(super) use line_sink::{LineSink, Selection, Skipped};
@@ -30,7 +30,7 @@ use text::Text;
 pub struct Delivery {
     pub(super) multiplexer: Multiplexer,
     /// The runs that end with the environment.
-    pub(super) runs: Guests<WeakProcess>,
+    pub(super) runs: EnvironmentObjects<WeakProcess>,
 }
 
 #[napi]
@@ -56,7 +56,7 @@ impl Delivery {
                 flush.call(Blocks(blocks), ThreadsafeFunctionCallMode::NonBlocking);
             })
         });
-        Ok(Delivery { multiplexer, runs: Guests::of(&env)? })
+        Ok(Delivery { multiplexer, runs: EnvironmentObjects::of(&env)? })
     }
 
     /// Reports that the event loop has handled this many flushes, and what readers took: `taken` is channel, weight, channel,
@@ -68,7 +68,7 @@ impl Delivery {
     }
 }
 
-impl Guest for WeakProcess {
+impl EnvironmentObject for WeakProcess {
     fn end(&self) {
         self.stop(StopReason::HostClosing);
     }

@@ -1,11 +1,12 @@
 //! What peers say.
 
 use super::input::Input;
+use ground::json::without_half_pairs;
 use runtime::wire::client_message::ClientMessage;
 use runtime::wire::frame::{Body, parse_client_frame, parse_runtime_frame};
 use runtime::wire::runtime_message::RuntimeMessage;
 use serde_json::Value;
-use wires::jsonrpc::{Found, Message, Wire, parse, reply, request, without_halves};
+use wires::jsonrpc::{Found, Message, Wire, parse, reply, request};
 
 /// However the bytes are cut, the same messages are found between the same noise.
 pub(super) fn framing(bytes: &[u8]) {
@@ -44,8 +45,8 @@ pub(super) fn framing(bytes: &[u8]) {
 /// A message is what a parser that builds everything takes it for, and is read back from what is written.
 pub(super) fn message(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let whole = without_halves(text);
-        assert_eq!(without_halves(&whole), whole);
+        let mended = without_half_pairs(text);
+        assert_eq!(mended.and_then(|whole| without_half_pairs(&whole)), None);
     }
     let Some(message) = parse(bytes) else { return };
     let value = serde_json::from_slice::<Value>(bytes);

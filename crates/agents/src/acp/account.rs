@@ -1,20 +1,10 @@
 //! PURE: the sums of a turn so far: its text, its tokens, its counts.
 
 use super::update::TurnEnd;
-use crate::harness::evidence::answer::MAX_ANSWER_BYTES;
+use crate::harness::evidence::answer::append;
+use crate::harness::evidence::counts::{Steps, Warnings};
 use crate::harness::limit::reset::Reset;
 use crate::harness::{AgentEvent, Usage};
-
-const MAX_WARNINGS: usize = 100;
-
-/// Whether the answer was cut at its longest length. The warning about it is told once a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Cut {
-    #[default]
-    No,
-    Untold,
-    Told,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Account {
@@ -25,16 +15,16 @@ pub(crate) struct Account {
     message: Option<String>,
     /// Start of the last piece in `text`.
     piece_at: usize,
-    cut: Cut,
-    in_answer: bool,
-    turns: u64,
-    tool_calls: u64,
+    /// The answer was cut at its longest length.
+    is_cut: bool,
+    is_cut_told: bool,
+    steps: Steps,
     usage: Option<Usage>,
     /// Usage reported during the turn, call by call; it counts if the end of the turn reports none.
     passing: Option<Usage>,
     /// End of the account's usage limit, as the agent reported it during the turn.
     pub(super) reset: Option<Reset>,
-    warnings: Vec<String>,
+    warnings: Warnings,
 }
 
 impl Account {
@@ -43,7 +33,7 @@ impl Account {
         if text.is_empty() {
             return None;
         }
-        self.speaks();
+        self.steps.speaks();
         let is_same = self.message.as_deref() == message && message.is_some() && !self.text.is_empty();
         let is_next = self.message.as_deref() != message && !self.text.is_empty();
         self.message = message.map(str::to_owned);
@@ -66,15 +56,15 @@ impl Account {
         if text.is_empty() {
             return None;
         }
-        self.speaks();
+        self.steps.speaks();
         Some(AgentEvent::Reasoning { text: text.to_owned(), delta: true })
     }
 
     /// A call that was not known before: the answer is what is said after it.
     pub(crate) fn on_tool(&mut self) {
-        self.speaks();
-        self.in_answer = false;
-        self.tool_calls += 1;
+        self.steps.speaks();
+        self.steps.answer_ends();
+        self.steps.tool_calls += 1;
         self.text.clear();
         self.message_at = 0;
         self.message = None;
@@ -86,7 +76,7 @@ impl Account {
 
     /// An end of turn, one of several if the agent woke up by itself. What it says of tokens, as an event.
     pub(crate) fn on_end(&mut self, usage: Option<Usage>, cost_usd: Option<f64>) -> Option<AgentEvent> {
-        self.in_answer = false;
+        self.steps.answer_ends();
         let passing = self.passing.take();
         let mut usage = usage.or(passing);
         if let Some(cost) = cost_usd.filter(|cost| *cost > 0.0) {
@@ -97,10 +87,8 @@ impl Account {
         Some(AgentEvent::Usage(usage))
     }
 
-    pub(crate) fn warn(&mut self, message: String) {
-        if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&message) {
-            self.warnings.push(message);
-        }
+    pub(crate) fn warn(&mut self, message: &str) {
+        self.warnings.add(message);
     }
 
     /// The answer is asked for once more: what was said so far is no part of it.
@@ -112,28 +100,13 @@ impl Account {
         self.reset = None;
     }
 
-    fn speaks(&mut self) {
-        if !self.in_answer {
-            self.in_answer = true;
-            self.turns += 1;
-        }
-    }
-
     fn append(&mut self, text: &str) {
-        let room = MAX_ANSWER_BYTES.saturating_sub(self.text.len());
-        if text.len() > room && self.cut == Cut::No {
-            self.cut = Cut::Untold;
-        }
-        self.text.push_str(&text[..text.floor_char_boundary(room)]);
+        append(&mut self.text, text, &mut self.is_cut);
     }
 
     /// Something of the answer was left out, and nobody was told yet.
     pub(crate) fn is_newly_cut(&mut self) -> bool {
-        let is_untold = self.cut == Cut::Untold;
-        if is_untold {
-            self.cut = Cut::Told;
-        }
-        is_untold
+        self.is_cut && !std::mem::replace(&mut self.is_cut_told, self.is_cut)
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -149,11 +122,11 @@ impl Account {
     }
 
     pub(crate) fn turns(&self) -> u64 {
-        self.turns
+        self.steps.turns
     }
 
     pub(crate) fn tool_calls(&self) -> u64 {
-        self.tool_calls
+        self.steps.tool_calls
     }
 
     pub(crate) fn usage(&self) -> Option<Usage> {
@@ -163,11 +136,11 @@ impl Account {
     /// The work done so far, in figures that only grow: tool calls, and tokens of a model that answered.
     pub(crate) fn work(&self) -> (u64, u64) {
         let tokens = self.usage().map_or(0, |usage| usage.input_tokens + usage.output_tokens);
-        (self.tool_calls, tokens)
+        (self.steps.tool_calls, tokens)
     }
 
-    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+    pub(crate) fn warnings(&self) -> &[String] {
+        self.warnings.all()
     }
 }
 
@@ -221,6 +194,7 @@ impl SessionUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::evidence::answer::MAX_ANSWER_BYTES;
 
     #[test]
     fn the_answer_is_what_was_said_after_the_last_tool_call() {

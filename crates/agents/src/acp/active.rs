@@ -1,22 +1,23 @@
 //! PURE: the prompt under way: its state, its account, its clock, and its result.
 
 use super::account::Account;
-use super::agent::Agent;
-use super::agent_log::Logged;
 use super::order::{Driver, Prompt};
 use super::request::PromptRequest;
 use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
+use crate::harness::Provider;
 use crate::harness::TurnRequest;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
+use crate::harness::provider::protocol::Logged;
 use crate::harness::replay::TurnResult;
 use crate::harness::turn::clock::{Clock, ClockLimits, Heard};
-use crate::harness::turn::structured::{Candidates, prompt_with_problems, prompt_with_schema, read_answer};
+use crate::harness::turn::structured::{
+    Candidates, misfit, prompt_with_problems, prompt_with_schema, read_answer,
+};
 use crate::harness::{AgentErrorKind, Level};
 use crate::model::Reading;
-use ground::error::{Error, ErrorCode};
 use ground::random;
 use process::Moment;
 use serde_json::Value;
@@ -30,28 +31,27 @@ pub(crate) struct Active {
     pub number: u32,
     /// Turn number in the events.
     pub turn: u32,
-    /// Tag of the outstanding session/prompt request.
-    pub tag: u64,
     pub request: PromptRequest,
     pub driver: Driver,
     pub state: TurnState,
     pub account: Account,
     pub clock: Clock,
-    pub stop: Option<Stop>,
     /// The last tool that was refused.
     pub refused: Option<String>,
-    /// Result of the turn in the agent's log, for agents that report it only there.
-    pub logged: Option<Logged>,
-    /// When the agent is killed if it has not obeyed the cancel.
-    pub kill_at: Option<Instant>,
-    /// When an end of turn that may be a crash counts, if the process has not ended by then.
-    pub believed_at: Option<Instant>,
-    /// Start of the turn, to be compared with the start times of processes.
-    pub begun_at: Moment,
     /// Nothing is sent until then, because of a usage limit.
     pub resting: Option<Rest>,
+    pub tries: Tries,
+    pub end: RequestedEnd,
+    pub times: Times,
+}
+
+/// The texts sent to the agent during the turn.
+#[derive(Default)]
+pub(crate) struct Tries {
+    /// Tag of the outstanding session/prompt request.
+    pub tag: u64,
     /// Text of the prompt that was sent last, or is about to be sent.
-    sent: String,
+    text: String,
     /// [`Account::work`] when the prompt was sent.
     work_before: (u64, u64),
     /// Tries so far; one that only met a usage limit does not count.
@@ -59,8 +59,25 @@ pub(crate) struct Active {
     /// Waits for the end of a usage limit since the agent last did any work.
     waits: u32,
     is_reasked: bool,
+    /// Result of the turn in the agent's log, for agents that report it only there.
+    pub logged: Option<Logged>,
+}
+
+/// How far an end of the turn that was not the agent's own decision has come.
+#[derive(Default)]
+pub(crate) struct RequestedEnd {
+    pub stop: Option<Stop>,
+    /// When the agent is killed if it has not obeyed the cancel.
+    pub kill_at: Option<Instant>,
+    /// When an end of turn that may be a crash counts, if the process has not ended by then.
+    pub believed_at: Option<Instant>,
+}
+
+pub(crate) struct Times {
     asked: Instant,
     begun: Instant,
+    /// Start of the turn, to be compared with the start times of processes.
+    pub begun_at: Moment,
 }
 
 /// A turn that the agent began by itself.
@@ -86,24 +103,14 @@ impl Active {
         Active {
             number: prompt.number,
             turn,
-            tag,
             state: TurnState::new(session.version, prompt.request.waits, session.settle),
             account: Account::default(),
             clock: clock(prompt.request.limits(session.limits), now),
-            stop: None,
             refused: None,
-            logged: None,
-            kill_at: None,
-            believed_at: None,
-            begun_at: Moment::now(),
             resting: None,
-            sent: String::new(),
-            work_before: (0, 0),
-            attempts: 1,
-            waits: 0,
-            is_reasked: false,
-            asked: prompt.asked,
-            begun: now,
+            tries: Tries { tag, attempts: 1, ..Tries::default() },
+            end: RequestedEnd::default(),
+            times: Times { asked: prompt.asked, begun: now, begun_at: Moment::now() },
             request: prompt.request,
             driver: prompt.driver,
         }
@@ -112,7 +119,7 @@ impl Active {
     /// Makes the first text to send. `preamble` goes before the prompt.
     pub(crate) fn first(&mut self, preamble: Option<&str>) {
         let text = self.with_schema(&self.request.text);
-        self.sent = match preamble {
+        self.tries.text = match preamble {
             Some(preamble) => format!("{preamble}\n\n---\n\n{text}"),
             None => text,
         };
@@ -120,7 +127,7 @@ impl Active {
 
     /// The text to send.
     pub(crate) fn text(&self) -> &str {
-        &self.sent
+        &self.tries.text
     }
 
     fn with_schema(&self, prompt: &str) -> String {
@@ -140,34 +147,34 @@ impl Active {
 
     /// Whether this end of turn is held back because the process may be gone.
     pub(crate) fn doubts(&mut self, ending: &Ending, now: Instant) -> bool {
-        may_be_crash(ending, self.stop, self.refused.as_deref())
-            && now < *self.believed_at.get_or_insert(now + EXIT_NEWS)
+        may_be_crash(ending, self.end.stop, self.refused.as_deref())
+            && now < *self.end.believed_at.get_or_insert(now + EXIT_NEWS)
     }
 
     /// The end of turn that was held back and still counts after this end of the process.
     pub(crate) fn end_despite(&mut self, signal: Option<&str>, now: Instant) -> Option<Ending> {
-        self.believed_at.filter(|_| outlives_exit(signal))?;
+        self.end.believed_at.filter(|_| outlives_exit(signal))?;
         self.state.due(now, false).cloned()
     }
 
     /// The step that follows this end. `open_tool`: the name of an open tool.
-    pub(crate) fn next(&mut self, agent: &Agent, ending: &Ending, open_tool: Option<&str>) -> Next {
+    pub(crate) fn next(&mut self, agent: Provider, ending: &Ending, open_tool: Option<&str>) -> Next {
         let fault = verdict(&Evidence {
             agent,
             ending,
-            stop: self.stop,
+            stop: self.end.stop,
             text: self.account.text(),
             last_piece: self.account.last_piece(),
             tool_calls: self.account.tool_calls(),
             // Only tokens since the prompt was sent count: those of an earlier try say nothing about this one.
-            has_usage: self.account.work().1 > self.work_before.1,
+            has_usage: self.account.work().1 > self.tries.work_before.1,
             open_tool,
             refused: self.refused.as_deref(),
-            logged: self.logged.as_ref(),
+            logged: self.tries.logged.as_ref(),
             reset: self.account.reset.as_ref(),
         });
-        if fault.is_none() && self.logged == Some(Logged::Cut) {
-            self.account.warn("the answer was cut at the longest that the model may give".to_owned());
+        if fault.is_none() && self.tries.logged == Some(Logged::Cut) {
+            self.account.warn("the answer was cut at the longest that the model may give");
         }
         match (fault, &self.request.schema) {
             (Some(fault), _) => Next::Failed(fault),
@@ -176,11 +183,13 @@ impl Active {
                 let candidates = Candidates { given: None, file: None, text: self.account.text() };
                 match read_answer(schema, &candidates) {
                     Reading::Fits(value) => Next::Done { structured: Some(value) },
-                    reading if self.is_reasked => Next::Failed(misfit(agent, reading.problems()).into()),
+                    reading if self.tries.is_reasked => {
+                        Next::Failed(misfit(agent, reading.problems()).into())
+                    }
                     reading => {
-                        self.is_reasked = true;
-                        self.attempts += 1;
-                        self.sent = prompt_with_problems(&reading.problems(), schema.source(), false);
+                        self.tries.is_reasked = true;
+                        self.tries.attempts += 1;
+                        self.tries.text = prompt_with_problems(&reading.problems(), schema.source(), false);
                         Next::Reask
                     }
                 }
@@ -198,25 +207,25 @@ impl Active {
         let policy = WaitPolicy {
             longest,
             policy: TurnRequest::RETRY,
-            attempts: self.attempts,
-            waits: if self.account.work() == self.work_before { self.waits } else { 0 },
+            attempts: self.tries.attempts,
+            waits: if self.account.work() == self.tries.work_before { self.tries.waits } else { 0 },
             random: random::fraction(),
         };
-        policy.wait(kind, Some(reset_in)).filter(|_| self.stop.is_none())
+        policy.wait(kind, Some(reset_in)).filter(|_| self.end.stop.is_none())
     }
 
     /// It goes on in its session when the limit is over that it has met: with what it was asked, once nothing was done yet.
     pub(crate) fn meet_limit(&mut self, wait: Wait, until: SystemTime) {
-        if self.account.work() != self.work_before {
-            self.waits = 0;
+        if self.account.work() != self.tries.work_before {
+            self.tries.waits = 0;
         }
-        self.waits += 1;
+        self.tries.waits += 1;
         if wait.counts {
-            self.attempts += 1;
+            self.tries.attempts += 1;
         }
         let has_begun = self.account.work() != (0, 0);
-        if has_begun && !self.is_reasked {
-            self.sent = self.with_schema(&prompt_to_go_on(&self.request.text));
+        if has_begun && !self.tries.is_reasked {
+            self.tries.text = self.with_schema(&prompt_to_go_on(&self.request.text));
         }
         self.rest(until);
     }
@@ -229,11 +238,11 @@ impl Active {
 
     /// The turn goes on with another prompt, whose request has this tag. The clocks count anew, as those of an attempt.
     pub(crate) fn ask_again(&mut self, tag: u64, now: Instant, session: Session) {
-        self.tag = tag;
+        self.tries.tag = tag;
         self.resting = None;
         self.state = TurnState::new(session.version, self.request.waits, session.settle);
-        self.work_before = self.account.work();
-        self.logged = None;
+        self.tries.work_before = self.account.work();
+        self.tries.logged = None;
         self.account.ask_again();
         self.clock = clock(self.request.limits(session.limits), now);
     }
@@ -241,12 +250,12 @@ impl Active {
     /// The result of the turn, without secrets.
     pub(crate) fn result(
         &mut self,
-        agent: &Agent,
+        agent: Provider,
         session: &str,
         structured: Option<Value>,
         now: Instant,
     ) -> TurnResult {
-        let mut result = TurnResult::empty(agent.provider);
+        let mut result = TurnResult::empty(agent);
         let ears = self.driver.ears();
         let redact = |text: &str| ears.audience.redact(text);
         result.text = redact(&self.account.take_text());
@@ -260,10 +269,10 @@ impl Active {
         facts.usage = self.account.usage();
         facts.turns = self.account.turns();
         facts.tool_calls = self.account.tool_calls();
-        facts.attempts = self.attempts;
-        facts.queued_ms = millis(self.begun.saturating_duration_since(self.asked));
-        facts.duration_ms = millis(now.saturating_duration_since(self.begun));
-        facts.warnings = self.account.take_warnings().iter().map(|warning| redact(warning)).collect();
+        facts.attempts = self.tries.attempts;
+        facts.queued_ms = millis(self.times.begun.saturating_duration_since(self.times.asked));
+        facts.duration_ms = millis(now.saturating_duration_since(self.times.begun));
+        facts.warnings = self.account.warnings().iter().map(|warning| redact(warning)).collect();
         result
     }
 }
@@ -280,9 +289,4 @@ fn clock(limits: ClockLimits, now: Instant) -> Clock {
     let mut clock = Clock::new(limits, now);
     clock.on_heard(Heard { progressed: true, ..Heard::default() }, now);
     clock
-}
-
-fn misfit(agent: &Agent, problems: Vec<String>) -> Error {
-    let message = format!("the answer of {} does not fit the schema: {}", agent.name(), problems.join("; "));
-    Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
 }

@@ -8,7 +8,6 @@
 
 use super::account::Account;
 use super::active::OwnTurn;
-use super::agent::Aside;
 use super::connection::Said;
 use super::opening::agent_fault;
 use super::owner::Owner;
@@ -16,6 +15,7 @@ use super::turn_state::Version;
 use super::update::{AgentFault, SessionState, StateUpdate, Update};
 use super::verdict::Stop;
 use crate::harness::evidence::answer::LEFT_OUT;
+use crate::harness::provider::protocol::Aside;
 use crate::harness::{AgentEvent, Usage};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
@@ -25,7 +25,9 @@ use std::time::{Duration, Instant};
 impl Owner {
     pub(super) fn on_said(&mut self, said: Said) {
         match said {
-            Said::Update { session, update, raw } if session == self.session => self.on_update(update, raw),
+            Said::Update { session, update, raw } if session == self.session.id => {
+                self.on_update(update, raw)
+            }
             // The update is for another session, such as a sub-agent's.
             Said::Update { .. } => self.heard(),
             Said::Asked { id, method, params } => {
@@ -42,7 +44,7 @@ impl Owner {
         match update {
             Update::State(state) => self.on_state(&state),
             Update::Text { text, message, whole, usage } => {
-                if let Some(aside) = self.agent.aside(&text) {
+                if let Some(aside) = self.session.agent.protocol().aside(&text) {
                     self.on_aside(text, aside);
                     return self.heard();
                 }
@@ -67,18 +69,18 @@ impl Owner {
                 }
             }
             Update::Tool(tool) => {
-                let is_known = self.book.known(&tool.id).is_some();
+                let is_known = self.work.book.known(&tool.id).is_some();
                 // A late word on a tool of a turn that is over begins no other.
                 self.acts(!is_known);
-                let (events, is_new) = self.book.on_update(tool);
+                let (events, is_new) = self.work.book.on_update(tool);
                 self.on_tool_events(events, is_new);
             }
             Update::Terminal { id, data, whole, exit_code } => {
-                self.book.on_terminal(&id, data.as_deref(), whole, exit_code);
+                self.work.book.on_terminal(&id, data.as_deref(), whole, exit_code);
             }
             // The words of our prompt, repeated: it is in. Others come when somebody else prompts the same session.
             Update::Prompt { .. } => {
-                if let Some(active) = self.active.as_mut().filter(|_| self.own_turn.is_none()) {
+                if let Some(active) = self.turns.active.as_mut().filter(|_| self.turns.own.is_none()) {
                     active.state.on_repeated();
                 }
             }
@@ -93,7 +95,7 @@ impl Owner {
                 }
             }
             Update::Cost(cost) => {
-                self.usage.on_cost(cost);
+                self.spending.usage.on_cost(cost);
                 self.charge();
             }
             Update::Limit(reset) => {
@@ -124,19 +126,19 @@ impl Owner {
     /// A sign of life.
     fn heard(&mut self) {
         let now = Instant::now();
-        let in_tool = self.book.has_open();
-        if let Some(active) = &mut self.active {
+        let in_tool = self.work.book.has_open();
+        if let Some(active) = &mut self.turns.active {
             active.heard(in_tool, now);
         }
-        self.seen_behind |= self.active.is_none() && self.is_behind();
+        self.work.seen_behind |= self.turns.active.is_none() && self.work.is_behind();
     }
 
     /// The agent works: on the turn under way, or on one of its own, which begins if `begins`.
     fn acts(&mut self, begins: bool) {
-        self.acted = Instant::now();
-        match &mut self.active {
+        self.work.acted = Instant::now();
+        match &mut self.turns.active {
             Some(active) if active.state.is_in() => active.state.on_activity(),
-            _ if begins && self.own_turn.is_none() => self.begin_own_turn(),
+            _ if begins && self.turns.own.is_none() => self.begin_own_turn(),
             _ => {}
         }
     }
@@ -148,7 +150,7 @@ impl Owner {
         for event in events {
             let refusal = match &event {
                 AgentEvent::ToolEnd { name, output: Some(output), is_error: true, .. } => {
-                    self.request.agent.provider.descriptor().words.refusal(name.as_deref(), output)
+                    self.session.request.agent.provider.descriptor().words.refusal(name.as_deref(), output)
                 }
                 _ => None,
             };
@@ -161,7 +163,7 @@ impl Owner {
 
     /// The account of the turn to which the agent's messages belong now.
     fn account(&mut self) -> Option<&mut Account> {
-        match (&mut self.own_turn, &mut self.active) {
+        match (&mut self.turns.own, &mut self.turns.active) {
             (Some(own), _) => Some(&mut own.account),
             (None, Some(active)) => Some(&mut active.account),
             (None, None) => None,
@@ -175,30 +177,31 @@ impl Owner {
     }
 
     fn on_state(&mut self, update: &StateUpdate) {
-        self.acted = Instant::now();
+        self.work.acted = Instant::now();
         if let Some(items) = &update.background
-            && *items != self.background
+            && *items != self.work.background
         {
-            self.background.clone_from(items);
+            self.work.background.clone_from(items);
             self.tell(AgentEvent::Background { items: items.clone() });
         }
         let end = match &update.state {
             SessionState::Idle { end } => end.as_ref(),
             _ => None,
         };
-        let tokens = end.and_then(|end| self.usage.of_turn(end, self.agent.counts_on));
-        let cost = end.and_then(|_| self.usage.cost_of_turn());
-        let is_ours = self.active.as_ref().is_some_and(|active| active.state.is_in());
+        let tokens =
+            end.and_then(|end| self.spending.usage.of_turn(end, self.session.agent.protocol().counts_on));
+        let cost = end.and_then(|_| self.spending.usage.cost_of_turn());
+        let is_ours = self.turns.active.as_ref().is_some_and(|active| active.state.is_in());
         match (&update.state, is_ours) {
             // Our prompt may be what makes it run.
-            (SessionState::Running, false) if self.active.is_none() && self.own_turn.is_none() => {
+            (SessionState::Running, false) if self.turns.active.is_none() && self.turns.own.is_none() => {
                 self.begin_own_turn()
             }
             (SessionState::Idle { end: Some(_) }, _) => self.on_usage(tokens, cost),
             _ => {}
         }
         if is_ours {
-            if let Some(active) = &mut self.active {
+            if let Some(active) = &mut self.turns.active {
                 active.state.on_state(update);
             }
         } else if end.is_some() {
@@ -216,7 +219,7 @@ impl Owner {
     /// Sets the usage so far in the budgets. A turn that crosses one is ended.
     fn charge(&mut self) {
         let turn = self.account().and_then(|account| account.usage());
-        if self.accounts.set(Some(self.usage.so_far(turn))) {
+        if self.spending.accounts.set(Some(self.spending.usage.so_far(turn))) {
             self.stop(Stop::OverBudget);
         }
     }
@@ -229,45 +232,45 @@ impl Owner {
             ErrorCode::RpcError => agent_fault(&error),
             _ => AgentFault { message: error.message().to_owned(), ..AgentFault::default() },
         });
-        let Some(active) = &mut self.active else { return };
+        let Some(active) = &mut self.turns.active else { return };
         let end = active.state.on_answer(answer.as_ref().map_err(Clone::clone));
         if let Some(end) = end {
-            let tokens = self.usage.of_turn(&end, self.agent.counts_on);
-            let cost = self.usage.cost_of_turn();
+            let tokens = self.spending.usage.of_turn(&end, self.session.agent.protocol().counts_on);
+            let cost = self.spending.usage.cost_of_turn();
             self.on_usage(tokens, cost);
-        } else if self.version == Version::One {
+        } else if self.session.version == Version::One {
             self.on_usage(None, None);
         }
     }
 
     fn begin_own_turn(&mut self) {
-        let turn = self.next_turn();
-        debug!(target: SESSION, id = self.number, turn, "heard that the agent began a turn of its own");
-        self.own_turn = Some(OwnTurn { turn, account: Account::default(), kill_at: None });
-        self.tell_all(AgentEvent::TurnStart { turn, by: "agent" });
+        let turn = self.turns.next();
+        debug!(target: SESSION, id = self.session.number, turn, "heard that the agent began a turn of its own");
+        self.turns.own = Some(OwnTurn { turn, account: Account::default(), kill_at: None });
+        self.listeners.tell_all(AgentEvent::TurnStart { turn, by: "agent" });
     }
 
     pub(super) fn end_own_turn(&mut self) {
-        if let Some(own) = self.own_turn.take() {
-            debug!(target: SESSION, id = self.number, turn = own.turn, "the agent's own turn is over");
-            self.usage.on_turn(own.account.usage());
-            self.seen_behind = true;
-            self.tell_all(AgentEvent::TurnEnd { turn: own.turn });
+        if let Some(own) = self.turns.own.take() {
+            debug!(target: SESSION, id = self.session.number, turn = own.turn, "the agent's own turn is over");
+            self.spending.usage.on_turn(own.account.usage());
+            self.work.seen_behind = true;
+            self.listeners.tell_all(AgentEvent::TurnEnd { turn: own.turn });
         }
     }
 
     /// How long a turn of the agent's own is silent before it is over. After a cancel this is less than the time after which the
     /// agent is killed: silence is how a version 1 agent obeys.
     pub(super) fn own_settle(&self) -> Duration {
-        let is_ending = self.own_turn.as_ref().is_some_and(|own| own.kill_at.is_some());
-        let settle = self.request.settle;
-        if is_ending { settle.min(self.request.agent.kill_grace / 2) } else { settle }
+        let is_ending = self.turns.is_own_stopping();
+        let settle = self.session.request.settle;
+        if is_ending { settle.min(self.session.request.agent.kill_grace / 2) } else { settle }
     }
 
     /// Version 1 has no word for the end of a turn that was not asked for.
     pub(super) fn settle_own_turn(&mut self, now: Instant) {
-        let is_quiet = now.saturating_duration_since(self.acted) >= self.own_settle();
-        if self.version == Version::One && is_quiet && !self.book.has_open() {
+        let is_quiet = now.saturating_duration_since(self.work.acted) >= self.own_settle();
+        if self.session.version == Version::One && is_quiet && !self.work.book.has_open() {
             self.end_own_turn();
         }
     }

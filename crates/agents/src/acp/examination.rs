@@ -1,8 +1,8 @@
 //! Checks the installed agents that speak the protocol: starts each, asks for its version, and ends it.
 
-use super::agent::Agent;
 use super::opening::enter;
 use super::request::OpenRequest;
+use crate::harness::program::doctor::{KILL_GRACE, examine_each, not_on_path};
 use crate::harness::{Level, Provider};
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
@@ -12,10 +12,6 @@ use std::time::Duration;
 
 /// For an answer to `initialize`. The slowest takes 2 s, and several at its first start.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Short, because the program has no work to save.
-const KILL_GRACE: Duration = Duration::from_millis(200);
-/// Programs that are started at the same time. Each is a whole language runtime.
-const AT_ONCE: usize = 2;
 
 /// The state of one agent's program for the protocol.
 #[derive(Clone, Debug, Serialize)]
@@ -39,21 +35,7 @@ pub struct Speaker {
 /// Looks for the program of every provider and shakes hands with each. `AGENT_ABORTED` when the switch is thrown, after what was
 /// started is gone.
 pub async fn examine(environment: &Environment, switch: &AbortSwitch) -> Result<Vec<Speaker>, Error> {
-    let mut speakers = Vec::new();
-    for few in Provider::ALL.chunks(AT_ONCE) {
-        let started: Vec<_> = few
-            .iter()
-            .map(|provider| tokio::spawn(examine_one(*provider, environment.clone(), switch.aborted())))
-            .collect();
-        for speaker in started {
-            // A task that was cut off belongs to an addon that is shutting down.
-            speakers.extend(speaker.await.ok());
-        }
-        if switch.is_aborted() {
-            return Err(Error::new(ErrorCode::AgentAborted, "the check of the agents was aborted"));
-        }
-    }
-    Ok(speakers)
+    examine_each(switch, |provider| examine_one(provider, environment.clone(), switch.aborted())).await
 }
 
 async fn examine_one(
@@ -73,7 +55,7 @@ async fn examine_one(
         path: None,
         protocol_version: None,
         problem: None,
-        install: Agent::of(provider).install(),
+        install: provider.protocol().install(),
     };
     match enter(&request).await {
         Ok(entered) => {
@@ -88,7 +70,7 @@ async fn examine_one(
             speaker.found = error.code() != ErrorCode::AgentNotFound;
             speaker.problem = Some(match speaker.found {
                 true => error.message().to_owned(),
-                false => format!("{} was not found on PATH", Agent::of(provider).program()),
+                false => not_on_path(provider.protocol_program()),
             });
         }
     }

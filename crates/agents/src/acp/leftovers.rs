@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 impl Owner {
     /// A cancelled turn ended. Records its time window so that processes of the next turn are not counted as its leftovers.
     pub(super) fn on_cancelled(&mut self, number: u32, begun: Moment) {
-        self.cancelled = Some(CancelledTurn { number, since: begun, until: Moment::now() });
+        self.leftovers.cancelled = Some(CancelledTurn { number, since: begun, until: Moment::now() });
         self.search_strays();
     }
 
     /// Searches for processes that the last cancelled turn left, and then answers the callers that wait.
     pub(super) fn search_strays(&mut self) {
-        let Some(turn) = self.cancelled else { return self.tell_cancelled() };
+        let Some(turn) = self.leftovers.cancelled else { return self.tell_cancelled() };
         let mut waiters = Vec::new();
         let mut is_kill = false;
-        for waiter in self.cancel_waiters.drain(..) {
+        for waiter in self.waiters.cancel.drain(..) {
             is_kill |= waiter.kills_strays;
             waiters.push(waiter.reply);
         }
-        let process = self.connection.process.clone();
-        let found = self.stray_sender.clone();
-        let left = self.left.clone();
+        let process = self.link.connection.process.clone();
+        let found = self.leftovers.sender.clone();
+        let left = self.leftovers.left.clone();
         tokio::spawn(async move {
             let mut newcomers = process.newcomers(turn.since, turn.until).await;
             newcomers.retain(|one| !left.is_of_another(turn.number, one.identity));
@@ -39,18 +39,18 @@ impl Owner {
     }
 
     pub(super) fn on_strays(&mut self, search: &Search) {
-        search.strays.iter().for_each(|stray| self.left.keep(search.turn, stray.identity));
+        search.strays.iter().for_each(|stray| self.leftovers.left.keep(search.turn, stray.identity));
         if !search.strays.is_empty() {
             let told = search.strays.iter().map(
                 |stray| json!({ "type": "process", "pid": stray.identity.pid, "command": stray.command }),
             );
-            let items: Vec<Value> = self.background.iter().cloned().chain(told).collect();
-            self.tell_all(AgentEvent::Background { items });
+            let items: Vec<Value> = self.work.background.iter().cloned().chain(told).collect();
+            self.listeners.tell_all(AgentEvent::Background { items });
         }
     }
 
     pub(super) fn tell_cancelled(&mut self) {
-        for waiter in self.cancel_waiters.drain(..) {
+        for waiter in self.waiters.cancel.drain(..) {
             let _ = waiter.reply.send(Ok(()));
         }
     }

@@ -14,13 +14,16 @@ impl Owner {
     /// The turn under way failed: for a limit that is waited out it rests, and `None` is given back; else its error.
     pub(super) fn after_limit(&mut self, fault: Fault) -> Option<Error> {
         let Fault { error, kind, reset } = fault;
-        let Some(limit) = reset.and_then(|reset| UsageLimit::said(&reset, &self.request.agent)) else {
+        let Some(limit) = reset.and_then(|reset| UsageLimit::said(&reset, &self.session.request.agent))
+        else {
             return Some(error);
         };
-        self.account.hold(kind, limit);
-        let longest = self.request.wait_for_reset;
-        let wait = self.active.as_ref().and_then(|active| active.wait(kind, limit.left(), longest));
-        let (Some(wait), Some(active)) = (wait, &mut self.active) else { return Some(limit.tell(error)) };
+        self.spending.account.hold(kind, limit);
+        let longest = self.session.request.wait_for_reset;
+        let wait = self.turns.active.as_ref().and_then(|active| active.wait(kind, limit.left(), longest));
+        let (Some(wait), Some(active)) = (wait, &mut self.turns.active) else {
+            return Some(limit.tell(error));
+        };
         let until = limit.after(wait.least);
         active.meet_limit(wait, until);
         self.tell_rest(until, true);
@@ -29,21 +32,21 @@ impl Owner {
 
     /// Others have met a limit of the account: the turn under way rests until it ends.
     pub(super) fn is_held_back(&mut self) -> bool {
-        let Some(until) = self.account.held_until() else { return false };
-        let Some(active) = &mut self.active else { return false };
+        let Some(until) = self.spending.account.held_until() else { return false };
+        let Some(active) = &mut self.turns.active else { return false };
         active.rest(until);
         self.tell_rest(until, false);
         true
     }
 
     fn tell_rest(&mut self, until: SystemTime, is_met: bool) {
-        debug!(target: SESSION, id = self.number, is_met, "decided: the turn rests until a usage limit ends");
-        self.tell(waiting(self.request.agent.provider, is_met, until));
+        debug!(target: SESSION, id = self.session.number, is_met, "decided: the turn rests until a usage limit ends");
+        self.tell(waiting(self.session.request.agent.provider, is_met, until));
     }
 
     /// The clock that a resting turn waits for may show its time.
     pub(super) fn on_rested(&mut self, now: Instant) {
-        let rest = self.active.as_ref().and_then(|active| active.resting);
+        let rest = self.turns.active.as_ref().and_then(|active| active.resting);
         if rest.is_some_and(|rest| rest.left(SystemTime::now(), now).is_none()) {
             self.ask_again(now);
         }
@@ -51,10 +54,10 @@ impl Owner {
 
     /// The turn under way sends what it is to send now.
     pub(super) fn ask_again(&mut self, now: Instant) {
-        let tag = self.next_tag();
-        let Some(mut active) = self.active.take() else { return };
+        let tag = self.link.next_tag();
+        let Some(mut active) = self.turns.active.take() else { return };
         active.ask_again(tag, now, self.terms());
-        self.active = Some(active);
+        self.turns.active = Some(active);
         self.send_prompt();
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! Session (handle) ──orders─> owner (one select!) ──────────> connection: jsonrpc, a JSON text a line, over process
+//!                               │ session_state   its state, in parts;  listeners, link, search  more parts
 //!                               │ user_orders     orders of the session's users
 //!                               │ agent_messages  the agent's messages, and the turn that each belongs to
 //!                               │ questions       the agent's questions: rules, handler, timeout
 //!                               │ turns  from a prompt to its result;  stopping  cancel, then kill;  limit_wait  usage limits
 //!                               │ active   PURE  the prompt under way
 //!                               │            turn_state · verdict · account   PURE
-//!                               └ tool_book · settings · permission · question · update · agent   PURE
+//!                               └ tool_book · settings · permission · question · update   PURE
 //! ```
 //!
 //! [`open`] finds and starts the program, makes the handshake (`opening`: both versions of the protocol are offered at once,
@@ -27,13 +28,14 @@
 
 mod account;
 mod active;
-mod agent;
 mod agent_log;
 mod agent_messages;
 mod connection;
 mod examination;
 mod leftovers;
 mod limit_wait;
+mod link;
+mod listeners;
 mod opening;
 mod opening_fault;
 mod order;
@@ -47,6 +49,7 @@ mod resume_delay;
 mod search;
 mod session;
 mod session_record;
+mod session_state;
 mod settings;
 mod stopping;
 mod tool_book;

@@ -3,10 +3,9 @@
 //! is returned.
 
 use super::account::Account;
-use super::agent::Agent;
 use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
-use super::program::{Held, not_started, program_of, spec_of};
+use super::program::{Held, not_started, program_of, spec_of, unheld};
 use super::request::{McpServer, OpenRequest};
 use super::resume_delay;
 use super::session_record;
@@ -15,12 +14,13 @@ use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use super::update::{AgentFault, Update, owned};
 use crate::harness::AgentEvent;
+use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
 use crate::harness::folder::sandbox::{AgentSandbox, SandboxPlace, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::json::object::put;
 use crate::harness::level::Mode;
-use crate::harness::level::restraint::check_switches;
+use crate::harness::level::restraint::{check_switches, mode_of};
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
 use ground::os::{Claim, ContainedFolders, blocking};
@@ -32,7 +32,7 @@ use wires::jsonrpc::{Refusal, is_closed_by_peer};
 
 /// A session that can be prompted.
 pub(crate) struct Opened {
-    pub agent: &'static Agent,
+    pub agent: Provider,
     pub connection: Connection,
     pub inbox: Inbox,
     pub folder: RunFolder,
@@ -62,21 +62,24 @@ pub(super) struct Entered<'a> {
 
 /// Starts the program. Call it within tokio.
 pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
-    let agent = Agent::of(request.agent.provider);
-    let Some(mode) = agent.mode(request.agent.level, request.agent.sandbox.is_some()) else {
-        return Err(agent.unheld(request.agent.level, request.agent.sandbox.is_some()));
+    let agent = request.agent.provider;
+    let Some(mode) = mode_of(agent, request.agent.level, request.agent.sandbox.is_some()) else {
+        return Err(unheld(agent, request.agent.level, request.agent.sandbox.is_some()));
     };
     check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
     if request.agent.limits.start == Some(Duration::ZERO) {
         return Err(Error::new(
             ErrorCode::AgentIdle,
-            format!("{} was not started: the deadline of `startTimeoutMs` has already passed", agent.name()),
+            format!(
+                "{} was not started: the deadline of `startTimeoutMs` has already passed",
+                agent.as_str()
+            ),
         ));
     }
-    if agent.lacks_tools && !request.servers.is_empty() {
+    if agent.protocol().lacks_tools && !request.servers.is_empty() {
         return Err(Error::invalid_option(
             "tools",
-            format!("{} does not support tools over this protocol", agent.name()),
+            format!("{} does not support tools over this protocol", agent.as_str()),
         ));
     }
     let cwd = match &request.agent.cwd {
@@ -138,7 +141,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     };
     match shaken {
         Ok(mut shaken) => {
-            let claim = Claim::take(&format!("session/{}/{}", agent.name(), shaken.session)).ok();
+            let claim = Claim::take(&format!("session/{}/{}", agent.as_str(), shaken.session)).ok();
             if claim.is_none() && request.agent.resume.is_some() {
                 shaken.warnings.push(format!(
                     "resume: session {} is open in another process, or a second time in this one: the answers of one can \
@@ -203,7 +206,7 @@ async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Opti
 
 /// Prepares the means that hold the session to its mode, including a state folder of its own in a sandbox, if its CLI has one.
 async fn hold(
-    agent: &'static Agent,
+    agent: Provider,
     mode: &Mode,
     request: &OpenRequest,
     folder: &RunFolder,
@@ -235,7 +238,7 @@ struct Shaken {
 
 /// The state of the handshake. It keeps the agent's messages that arrive meanwhile.
 struct Handshake<'a> {
-    agent: &'static Agent,
+    agent: Provider,
     /// Wanted modes; the first one that the agent offers is set.
     modes: Vec<String>,
     /// Facts about the mode in the answer that begins the session.
@@ -280,8 +283,8 @@ impl Handshake<'_> {
                 let spoken = other.map_or("none".to_owned(), |version| version.to_string());
                 let message = format!(
                     "{} speaks version {spoken} of the protocol, versions 1 and 2 are understood: install {}",
-                    self.agent.name(),
-                    self.agent.package
+                    self.agent.as_str(),
+                    self.agent.protocol().package
                 );
                 Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)))
             }
@@ -303,7 +306,7 @@ impl Handshake<'_> {
                 preamble = Some(text.clone());
             }
         }
-        if self.agent.forgets_young && is_resume(method) {
+        if self.agent.protocol().forgets_young && is_resume(method) {
             warnings.extend(self.wait_until_old().await);
         }
         self.heard.clear();
@@ -314,14 +317,14 @@ impl Handshake<'_> {
             (Some(asked), Some(given)) if *asked != given => {
                 let message = format!(
                     "{} was asked to go on with session {asked} but began {given}",
-                    self.agent.name()
+                    self.agent.as_str()
                 );
                 return Err(Fault::Other(Error::new(ErrorCode::AgentResumeFailed, message)));
             }
             (Some(asked), _) => asked.clone(),
             (None, Some(given)) => given,
             (None, None) => {
-                let message = format!("{} answered session/new without a session", self.agent.name());
+                let message = format!("{} answered session/new without a session", self.agent.as_str());
                 return Err(Fault::Other(
                     Error::new(ErrorCode::AgentFailed, message).with("kind", "unknown"),
                 ));
@@ -333,7 +336,7 @@ impl Handshake<'_> {
         if method != "session/new" && replays(version, method) && !has_prompt {
             warnings.push(format!(
                 "resume: {} sent no history of session {session}: the agent may have lost the conversation",
-                self.agent.name()
+                self.agent.as_str()
             ));
         }
         self.set_mode(version, &session, &mut settings).await?;
@@ -354,8 +357,11 @@ impl Handshake<'_> {
         }
         let offered = &hello["agentCapabilities"];
         let lacks = |option: &str, what: &str| {
-            let message =
-                format!("{} says that it {what}: install {}", self.agent.name(), self.agent.package);
+            let message = format!(
+                "{} says that it {what}: install {}",
+                self.agent.as_str(),
+                self.agent.protocol().package
+            );
             Err(Fault::Other(Error::invalid_option(option, message)))
         };
         let can_resume =
@@ -375,7 +381,7 @@ impl Handshake<'_> {
         let session = self.request.agent.resume.as_deref()?;
         let wait = resume_delay::wait(|name| self.request.agent.variable(name), session).await?;
         tokio::time::sleep(wait).await;
-        let name = self.agent.name();
+        let name = self.agent.as_str();
         Some(format!(
             "resume: {} s were waited, for {name} empties a session that is taken up in the minute it was begun in",
             wait.as_secs()
@@ -416,14 +422,15 @@ impl Handshake<'_> {
         if settings.mode().as_deref() == Some(mode) {
             return Ok(());
         }
+        let (agent, level) = (self.agent, self.request.agent.level);
         let cannot = |found: String| {
             Fault::Other(Error::invalid_option(
                 "permission",
                 format!(
                     "{} cannot enforce {:?}: {found}. Install {}",
-                    self.agent.name(),
-                    self.request.agent.level.as_str(),
-                    self.agent.package
+                    agent.as_str(),
+                    level.as_str(),
+                    agent.protocol().package
                 ),
             ))
         };
@@ -450,7 +457,8 @@ impl Handshake<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<Option<String>, Fault> {
-        let Some(model) = self.request.agent.model.as_ref().filter(|_| self.agent.model_flag.is_none())
+        let Some(model) =
+            self.request.agent.model.as_ref().filter(|_| self.agent.protocol().model_flag.is_none())
         else {
             return Ok(None);
         };
@@ -508,10 +516,10 @@ impl Handshake<'_> {
 const MAX_HEARD_BYTES: usize = 128 << 20;
 const MAX_HEARD: usize = 500_000;
 
-fn too_much(agent: &Agent, method: &str) -> Error {
+fn too_much(agent: Provider, method: &str) -> Error {
     let message = format!(
         "{} sent more than {} MiB or {MAX_HEARD} messages before it answered {method}: the session's history is too long to be taken up here",
-        agent.name(),
+        agent.as_str(),
         MAX_HEARD_BYTES >> 20
     );
     match is_resume(method) {

@@ -1,6 +1,5 @@
 //! PURE: the error that a user gets when a session could not be opened.
 
-use super::agent::Agent;
 use super::connection::Exit;
 use super::update::AgentFault;
 use super::verdict;
@@ -29,12 +28,12 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) fn into_error(self, agent: &Agent, exit: &Exit) -> Error {
-        let name = agent.name();
+    pub(super) fn into_error(self, agent: Provider, exit: &Exit) -> Error {
+        let name = agent.as_str();
         let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
         match self {
             Fault::Refused { method, fault } if is_resume(method) && fault.code != AUTH_REQUIRED => {
-                let hint = match agent.provider {
+                let hint = match agent {
                     Provider::Gemini => " (gemini takes up only what a prompt was answered in)",
                     _ => "",
                 };

@@ -2,22 +2,22 @@
 //! agent's messages in `agent_messages`, its questions in `questions`; turns begin and end in `turns`, and are stopped in `stopping`.
 
 use super::account::SessionUsage;
-use super::active::{Active, OwnTurn};
-use super::agent::Agent;
 use super::agent_log;
-use super::connection::{Connection, Exit, Letter, Said};
+use super::connection::{Exit, Inbox, Letter, Said};
+use super::link::Link;
+use super::listeners::Listeners;
 use super::opening::Opened;
-use super::order::{Order, Prompt, Reply};
-use super::question::{HostRequest, OpenQuestion};
+use super::order::{Order, Reply};
+use super::question::HostRequest;
 use super::request::OpenRequest;
-use super::search::{CancelledTurn, Left, Search};
+use super::search::{Left, Leftovers, Search};
+use super::session_state::{Questions, SessionFacts, Spending, Turns, Waiters, Work};
 use super::settings::{Mode, SessionOption, Settings};
 use super::tool_book::ToolBook;
-use super::turn_state::Version;
 use super::verdict::Stop;
 use crate::harness::AgentEvent;
 use crate::harness::folder::RunFolder;
-use crate::harness::limit::allowance::{Accounts, Allowance};
+use crate::harness::limit::allowance::Allowance;
 use crate::harness::limit::scheduler::Slot;
 use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::audience::Audience;
@@ -25,19 +25,14 @@ use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
 use ground::os::{Claim, sleep_until};
 use ground::trace::{self, SESSION, debug};
-use serde_json::Value;
-use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use wires::jsonrpc::is_closed_by_peer;
 
-/// A listener to a session that takes no event for so long is taken to be gone.
-pub(super) const DEAF: Duration = Duration::from_secs(60);
 /// Messages that are looked at before their events are told.
 const TOGETHER: usize = 256;
 
@@ -51,19 +46,6 @@ pub(super) enum Over {
     Faulted(Error),
 }
 
-/// A caller that waits for the end of a cancelled turn.
-pub(super) struct CancelWaiter {
-    pub(super) kills_strays: bool,
-    pub(super) reply: Reply<()>,
-}
-
-/// A request of ours that is not a prompt.
-pub(super) enum PendingRequest {
-    Mode { mode: String, reply: Reply<()> },
-    Option { id: String, value: Value, reply: Reply<()> },
-    Steer { reply: Reply<()> },
-}
-
 /// State that handles read without asking the owner.
 #[derive(Default)]
 pub(crate) struct Shown {
@@ -73,63 +55,32 @@ pub(crate) struct Shown {
     pub gone: Option<Error>,
 }
 
-pub(crate) struct Owner {
-    /// Number of the session in the log.
-    pub(super) number: u64,
-    pub(super) request: OpenRequest,
-    pub(super) agent: &'static Agent,
-    pub(super) connection: Connection,
-    pub(super) session: String,
-    pub(super) version: Version,
-    pub(super) cwd: std::path::PathBuf,
-    pub(super) host: UnboundedSender<HostRequest>,
-    pub(super) settings: Settings,
-    pub(super) book: ToolBook,
-    pub(super) usage: SessionUsage,
-    /// The session's budgets; `accounts` holds its usage in them.
-    pub(super) allowance: Allowance,
-    pub(super) accounts: Accounts,
-    /// The agent's account. A usage limit of it holds its turns back.
-    pub(super) account: HeldAccount,
-    /// Background work behind the turns, as the agent reports it.
-    pub(super) background: Vec<Value>,
-    pub(super) active: Option<Active>,
-    /// A turn that the agent began by itself.
-    pub(super) own_turn: Option<OwnTurn>,
-    pub(super) questions: Vec<OpenQuestion>,
-    /// Questions so far; the number of a question is its id for the host.
-    pub(super) questions_asked: u64,
-    /// Calls of the host's own tools that run.
-    pub(super) own_tools: usize,
-    /// When the agent last did something.
-    pub(super) acted: Instant,
-    /// Background work was seen behind a turn, so the session waits for the settle time before it is idle.
-    pub(super) seen_behind: bool,
-    pub(super) shown: Arc<Mutex<Shown>>,
-    pub(super) inbox: Option<super::connection::Inbox>,
+/// What the session holds while it is open.
+pub(super) struct Held {
     pub(super) folder: Option<RunFolder>,
     pub(super) claim: Option<Claim>,
-    pub(super) can_steer: bool,
-    pub(super) preamble: Option<String>,
-    pub(super) warnings: Vec<String>,
-    pub(super) queue: VecDeque<Box<Prompt>>,
-    pub(super) turns: u32,
-    pub(super) tags: u64,
-    pub(super) pending: HashMap<u64, PendingRequest>,
-    pub(super) listeners: Vec<Audience>,
-    /// Start of the time in which one of the listeners has no room.
-    pub(super) held_since: Option<Instant>,
-    /// Events that are sent when the batch is done: to the prompt under way, and (`for_all`) to the session's listeners.
-    pub(super) for_turn: Vec<AgentEvent>,
-    pub(super) for_all: Vec<AgentEvent>,
-    pub(super) idle_waiters: Vec<Reply<()>>,
-    pub(super) cancel_waiters: Vec<CancelWaiter>,
-    /// The last turn that ended by our cancel.
-    pub(super) cancelled: Option<CancelledTurn>,
-    pub(super) left: Left,
-    pub(super) stray_sender: UnboundedSender<Search>,
-    stray_receiver: Option<UnboundedReceiver<Search>>,
-    pub(super) _slot: Slot,
+    _slot: Slot,
+}
+
+pub(crate) struct Owner {
+    pub(super) session: SessionFacts,
+    pub(super) link: Link,
+    pub(super) settings: Settings,
+    pub(super) spending: Spending,
+    pub(super) work: Work,
+    pub(super) turns: Turns,
+    pub(super) questions: Questions,
+    pub(super) listeners: Listeners,
+    pub(super) waiters: Waiters,
+    pub(super) leftovers: Leftovers,
+    pub(super) shown: Arc<Mutex<Shown>>,
+    pub(super) held: Held,
+}
+
+/// What the owner waits for, besides orders.
+pub(crate) struct Incoming {
+    inbox: Inbox,
+    searches: UnboundedReceiver<Search>,
 }
 
 impl Owner {
@@ -140,76 +91,71 @@ impl Owner {
         shown: Arc<Mutex<Shown>>,
         allowance: Allowance,
         (account, slot): (HeldAccount, Slot),
-    ) -> Self {
+    ) -> (Self, Incoming) {
         let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
-        let (stray_sender, stray_receiver) = unbounded_channel();
+        let (sender, searches) = unbounded_channel();
         let owner = Owner {
-            number: trace::number(),
-            request,
-            agent: opened.agent,
-            connection: opened.connection,
-            session: opened.session,
-            version: opened.version,
-            cwd: opened.cwd,
-            host,
+            session: SessionFacts {
+                number: trace::number(),
+                request,
+                agent: opened.agent,
+                id: opened.session,
+                version: opened.version,
+                cwd: opened.cwd,
+                can_steer: opened.can_steer,
+                host,
+            },
+            link: Link::new(opened.connection),
             settings: opened.settings,
-            book: ToolBook::default(),
-            usage: SessionUsage::default(),
-            accounts: allowance.open(),
-            account,
-            allowance,
-            background: Vec::new(),
-            active: None,
-            own_turn: None,
-            questions: Vec::new(),
-            questions_asked: 0,
-            own_tools: 0,
-            acted: Instant::now(),
-            seen_behind: false,
+            spending: Spending {
+                usage: SessionUsage::default(),
+                accounts: allowance.open(),
+                account,
+                allowance,
+            },
+            work: Work {
+                book: ToolBook::default(),
+                background: Vec::new(),
+                own_tools: 0,
+                acted: Instant::now(),
+                seen_behind: false,
+            },
+            turns: Turns {
+                count: 0,
+                active: None,
+                own: None,
+                queue: VecDeque::new(),
+                preamble: opened.preamble,
+                warnings: opened.warnings,
+            },
+            questions: Questions::default(),
+            listeners: Listeners::new(recorder),
+            waiters: Waiters::default(),
+            leftovers: Leftovers { cancelled: None, left: Left::default(), sender },
             shown,
-            inbox: Some(opened.inbox),
-            folder: Some(opened.folder),
-            claim: opened.claim,
-            can_steer: opened.can_steer,
-            preamble: opened.preamble,
-            warnings: opened.warnings,
-            queue: VecDeque::new(),
-            turns: 0,
-            tags: 0,
-            pending: HashMap::new(),
-            listeners: vec![recorder],
-            held_since: None,
-            for_turn: Vec::new(),
-            for_all: Vec::new(),
-            idle_waiters: Vec::new(),
-            cancel_waiters: Vec::new(),
-            cancelled: None,
-            left: Left::default(),
-            stray_sender,
-            stray_receiver: Some(stray_receiver),
-            _slot: slot,
+            held: Held { folder: Some(opened.folder), claim: opened.claim, _slot: slot },
         };
-        debug!(target: SESSION, id = owner.number, run = owner.connection.process.number(), agent = owner.agent.name(), version = ?owner.version, "is open");
+        debug!(target: SESSION, id = owner.session.number, run = owner.link.connection.process.number(), agent = owner.session.agent.as_str(), version = ?owner.session.version, "is open");
         owner.show();
-        owner
+        (owner, Incoming { inbox: opened.inbox, searches })
     }
 
-    pub(crate) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
+    pub(crate) async fn run(mut self, incoming: Incoming, mut orders: UnboundedReceiver<Order>) {
         let mut closers = Vec::new();
         // A panic ends the session with an error, so that no caller waits for ever.
-        let served = AssertUnwindSafe(self.serve(&mut orders, &mut closers)).catch_unwind().await;
+        let served = AssertUnwindSafe(self.serve(incoming, &mut orders, &mut closers)).catch_unwind().await;
         let over = served.unwrap_or_else(|panic| Over::Faulted(Error::of_panic(&*panic)));
         if let Over::Faulted(error) = &over {
             self.lock().gone = Some(error.clone());
-            self.connection.kill();
+            self.link.connection.kill();
         }
         let ended = AssertUnwindSafe(self.end(over)).catch_unwind().await;
         if let Err(panic) = ended {
             self.lock().gone = Some(Error::of_panic(&*panic));
-            self.connection.kill();
+            self.link.connection.kill();
         }
-        debug!(target: SESSION, id = self.number, turns = self.turns, "ended");
+        debug!(target: SESSION, id = self.session.number, turns = self.turns.count, "ended");
         // Orders that arrived before the end was published get the same end.
         orders.close();
         while let Some(order) = orders.recv().await {
@@ -224,18 +170,20 @@ impl Owner {
     }
 
     /// Serves the session until it is over.
-    async fn serve(&mut self, orders: &mut UnboundedReceiver<Order>, closers: &mut Vec<Reply<()>>) -> Over {
-        let (Some(mut inbox), Some(mut strays)) = (self.inbox.take(), self.stray_receiver.take()) else {
-            return Over::Closed;
-        };
-        let allowance = self.allowance.clone();
+    async fn serve(
+        &mut self,
+        Incoming { mut inbox, mut searches }: Incoming,
+        orders: &mut UnboundedReceiver<Order>,
+        closers: &mut Vec<Reply<()>>,
+    ) -> Over {
+        let allowance = self.spending.allowance.clone();
         let over = loop {
-            self.flush();
-            self.leave_the_deaf();
-            let is_held = self.is_full() && !self.is_stopping();
+            self.listeners.flush(&self.turns);
+            self.listeners.leave_silent();
+            let is_held = self.listeners.is_full(&self.turns) && !self.turns.is_stopping();
             self.hold_clock(is_held);
             let deadline = self.deadline();
-            let is_at_work = self.active.as_ref().is_some_and(|active| active.stop.is_none());
+            let is_at_work = self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_none());
             let flow = tokio::select! {
                 biased;
                 order = orders.recv() => match order {
@@ -247,12 +195,12 @@ impl Owner {
                     None => ControlFlow::Break(Over::Closed),
                 },
                 letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
-                () = self.room(), if is_held => ControlFlow::Continue(()),
+                () = self.listeners.room(&self.turns), if is_held => ControlFlow::Continue(()),
                 () = allowance.crossed(), if is_at_work => {
                     self.stop(Stop::OverBudget);
                     ControlFlow::Continue(())
                 }
-                Some(search) = strays.recv() => {
+                Some(search) = searches.recv() => {
                     self.on_strays(&search);
                     ControlFlow::Continue(())
                 }
@@ -264,9 +212,9 @@ impl Owner {
             }
         };
         match &over {
-            Over::Closed => debug!(target: SESSION, id = self.number, "is to be closed"),
-            Over::Gone(..) => debug!(target: SESSION, id = self.number, "lost its agent"),
-            Over::Faulted(_) => debug!(target: SESSION, id = self.number, "failed inside"),
+            Over::Closed => debug!(target: SESSION, id = self.session.number, "is to be closed"),
+            Over::Gone(..) => debug!(target: SESSION, id = self.session.number, "lost its agent"),
+            Over::Faulted(_) => debug!(target: SESSION, id = self.session.number, "failed inside"),
         }
         over
     }
@@ -274,22 +222,18 @@ impl Owner {
     /// The agent's silence is not counted while the agent waits for this process: for a reader, for an answer to a question,
     /// or for one of the host's own tools. The clock of the whole turn goes on.
     pub(super) fn hold_clock(&mut self, is_held: bool) {
-        let waits_for_us = is_held || !self.questions.is_empty() || self.own_tools > 0;
-        if let Some(active) = &mut self.active {
+        let waits_for_us = is_held || !self.questions.open.is_empty() || self.work.own_tools > 0;
+        if let Some(active) = &mut self.turns.active {
             active.clock.on_held(waits_for_us, Instant::now());
         }
     }
 
     // Events.
 
-    pub(super) async fn on_letters(
-        &mut self,
-        first: Option<Letter>,
-        inbox: &mut super::connection::Inbox,
-    ) -> ControlFlow<Over> {
+    pub(super) async fn on_letters(&mut self, first: Option<Letter>, inbox: &mut Inbox) -> ControlFlow<Over> {
         // The listener is gone without a word, and with it the connection.
         if first.is_none() {
-            return ControlFlow::Break(Over::Gone(self.connection.ended().await, None));
+            return ControlFlow::Break(Over::Gone(self.link.connection.ended().await, None));
         }
         let mut next = first;
         let mut looked_at = 0;
@@ -297,7 +241,7 @@ impl Owner {
             match letter.said {
                 Said::Ended(cause) => {
                     let cause = Some(cause).filter(|cause| !is_closed_by_peer(cause));
-                    return ControlFlow::Break(Over::Gone(self.connection.ended().await, cause));
+                    return ControlFlow::Break(Over::Gone(self.link.connection.ended().await, cause));
                 }
                 Said::Answered { tag, answer } => {
                     self.look_into_log(tag).await;
@@ -318,10 +262,10 @@ impl Owner {
 
     /// Reads the log of an agent that reports a model failure only there. The prompt with this tag was answered.
     async fn look_into_log(&mut self, tag: u64) {
-        let Some(log) = self.agent.log else { return };
-        if let Some(active) = self.active.as_mut().filter(|active| active.tag == tag) {
-            let variable = |name: &str| self.request.agent.variable(name);
-            active.logged = agent_log::told(log, variable, &self.session).await;
+        let Some(log) = self.session.agent.protocol().log else { return };
+        if let Some(active) = self.turns.active.as_mut().filter(|active| active.tries.tag == tag) {
+            let variable = |name: &str| self.session.request.agent.variable(name);
+            active.tries.logged = agent_log::told(log, variable, &self.session.id).await;
         }
     }
 
@@ -329,109 +273,10 @@ impl Owner {
 
     /// Sends the event to the session's listeners, and to those of the prompt under way unless the agent is in a turn of its own.
     pub(super) fn tell(&mut self, event: AgentEvent) {
-        if self.active.is_some() && self.own_turn.is_none() {
-            self.for_turn.push(event.clone());
+        if self.turns.active.is_some() && self.turns.own.is_none() {
+            self.listeners.for_turn.push(event.clone());
         }
-        self.for_all.push(event);
-    }
-
-    /// Sends the event to the session's listeners only.
-    pub(super) fn tell_all(&mut self, event: AgentEvent) {
-        self.for_all.push(event);
-    }
-
-    /// Sends the event to the record only.
-    pub(super) fn tell_record(&mut self, event: AgentEvent) {
-        // The recorder is always the first listener; later ones were added by callers.
-        if let Some(recorder) = self.listeners.first_mut() {
-            recorder.tell(vec![event]);
-        }
-    }
-
-    pub(super) fn next_turn(&mut self) -> u32 {
-        self.turns += 1;
-        self.turns
-    }
-
-    pub(super) fn flush(&mut self) {
-        let for_turn = std::mem::take(&mut self.for_turn);
-        if let Some(active) = &self.active {
-            let audience = &mut active.driver.ears().audience;
-            let is_cut = active.stop.is_some() && audience.is_full();
-            audience.tell(match is_cut {
-                true => for_turn.into_iter().filter(AgentEvent::is_boundary).collect(),
-                false => for_turn,
-            });
-        }
-        let for_all = std::mem::take(&mut self.for_all);
-        if for_all.is_empty() {
-            return;
-        }
-        self.listeners.retain(|audience| !audience.is_gone());
-        let is_stopping = self.is_stopping();
-        for audience in &mut self.listeners {
-            if is_stopping && audience.is_full() {
-                audience.tell(for_all.iter().filter(|event| event.is_boundary()).cloned().collect());
-            } else {
-                audience.tell(for_all.clone());
-            }
-        }
-    }
-
-    /// A turn was asked to end: what the agent says from here on is read whether there is room for it or not, else its answer
-    /// could not come. Listeners without room miss what is said meanwhile, but no end.
-    fn is_stopping(&self) -> bool {
-        self.active.as_ref().is_some_and(|active| active.stop.is_some())
-            || self.own_turn.as_ref().is_some_and(|own| own.kill_at.is_some())
-    }
-
-    /// A listener that takes nothing for [`DEAF`] is left: nobody reads there, and the agent does not wait for it any longer.
-    fn leave_the_deaf(&mut self) {
-        let now = Instant::now();
-        let mut is_full = false;
-        for audience in &mut self.listeners {
-            is_full |= audience.is_full();
-        }
-        if !is_full {
-            self.held_since = None;
-        } else if now.saturating_duration_since(*self.held_since.get_or_insert(now)) >= DEAF {
-            self.held_since = None;
-            for audience in &mut self.listeners {
-                if audience.is_full() {
-                    let message = format!(
-                        "events() was not read for {} s, so it ends here: the agent would have to wait for it",
-                        DEAF.as_secs()
-                    );
-                    audience.tell(vec![AgentEvent::Warning { message }]);
-                    audience.end();
-                    audience.leave();
-                }
-            }
-        }
-    }
-
-    pub(super) fn is_full(&mut self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        self.poll_room(&mut context).is_pending()
-    }
-
-    pub(super) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut room = Poll::Ready(());
-        if let Some(active) = &self.active
-            && active.driver.ears().audience.poll_room(context).is_pending()
-        {
-            room = Poll::Pending;
-        }
-        for audience in &mut self.listeners {
-            if audience.poll_room(context).is_pending() {
-                room = Poll::Pending;
-            }
-        }
-        room
-    }
-
-    pub(super) async fn room(&mut self) {
-        poll_fn(|context| self.poll_room(context)).await;
+        self.listeners.tell_all(event);
     }
 }
 

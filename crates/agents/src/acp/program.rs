@@ -1,8 +1,10 @@
 //! Finds the program that speaks the protocol, and starts it so that it is held to its level.
 
-use super::agent::Agent;
 use super::request::OpenRequest;
+use crate::harness::Provider;
+use crate::harness::level::restraint::mode_of;
 use crate::harness::level::{Level, Mode};
+use crate::harness::program::depth::depth_below;
 use crate::harness::program::install::{find, locate};
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
@@ -12,30 +14,31 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
-pub(super) fn program_of(agent: &Agent, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
+pub(super) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
+    depth_below(&request.agent)?;
     let path = request.agent.search_path();
     let around: Vec<String> =
         cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
     let path = format!("{path}:{}", around.join(":"));
-    let found = match (&request.agent.binary, agent.program) {
+    let found = match (&request.agent.binary, agent.protocol().program) {
         (None, Some(program)) => {
             find(program, &path).map(|file| Program { command: path_text(&file), ..Program::default() })
         }
-        (binary, _) => locate(agent.provider, binary.as_deref(), &path),
+        (binary, _) => locate(agent, binary.as_deref(), &path),
     };
-    found.ok_or_else(|| not_found(agent, agent.program()))
+    found.ok_or_else(|| not_found(agent, agent.protocol_program()))
 }
 
-fn not_found(agent: &Agent, command: &str) -> Error {
-    let install = agent.install();
+fn not_found(agent: Provider, command: &str) -> Error {
+    let install = agent.protocol().install();
     let message = format!(
         "no session with {}: its program for the Agent Client Protocol, {command}, was not found on PATH. Install it with: {install}",
-        agent.name()
+        agent.as_str()
     );
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
 }
 
-pub(super) fn not_started(agent: &Agent, error: Error) -> Error {
+pub(super) fn not_started(agent: Provider, error: Error) -> Error {
     match error.code() {
         ErrorCode::ProcessNotFound => {
             let command = error.facts().get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -56,7 +59,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn of(
-        agent: &Agent,
+        agent: Provider,
         mode: &Mode,
         request: &OpenRequest,
         folder: &Path,
@@ -66,7 +69,7 @@ impl Held {
         if request.level != Level::Auto {
             launch.removed.extend(request.provider.descriptor().switches);
         }
-        for (name, value) in agent.set.iter().chain(mode.set) {
+        for (name, value) in agent.protocol().set.iter().chain(mode.set) {
             launch.set(name, value);
         }
         launch.args(mode.args.iter().copied());
@@ -91,7 +94,7 @@ impl Held {
 }
 
 pub(super) fn spec_of(
-    agent: &Agent,
+    agent: Provider,
     held: &Held,
     request: &OpenRequest,
     program: &Program,
@@ -99,8 +102,8 @@ pub(super) fn spec_of(
     folder: &Path,
 ) -> ProcessSpec {
     let mut args = program.arguments.clone();
-    args.extend(agent.args.iter().map(|arg| (*arg).to_owned()));
-    if let (Some(flag), Some(model)) = (agent.model_flag, &request.agent.model) {
+    args.extend(agent.protocol().args.iter().map(|arg| (*arg).to_owned()));
+    if let (Some(flag), Some(model)) = (agent.protocol().model_flag, &request.agent.model) {
         args.extend([flag.to_owned(), model.clone()]);
     }
     args.extend(held.launch.args.iter().cloned());
@@ -110,4 +113,64 @@ pub(super) fn spec_of(
     spec.containment = request.agent.containment;
     spec.environment = request.agent.environment_for(&held.launch, program, folder);
     spec
+}
+/// The error of an agent that can't be held to this level, with the ways out.
+pub(super) fn unheld(agent: Provider, level: Level, is_sandboxed: bool) -> Error {
+    let held = mode_of(agent, level, false).is_some();
+    let (place, why) = match is_sandboxed && held {
+        true => (
+            " in a sandbox",
+            "its own sandbox can't be put up in another one. Leave `sandbox` out, or run turns (`harness.run`), which can be held there",
+        ),
+        false if mode_of(agent, Level::Ask, is_sandboxed).is_some() => (
+            "",
+            "its questions don't name the file that it writes. Ask for \"ask\", with `onPermission`, or for \"plan\"",
+        ),
+        false if is_sandboxed => (
+            "",
+            "it never asks. Ask for \"auto\" by name: the sandbox holds it then, or run turns (`harness.run`)",
+        ),
+        false => (
+            "",
+            "it never asks. Ask for \"auto\" by name, with `sandbox: \"workspace\"` so that the kernel holds it, or run turns (`harness.run`)",
+        ),
+    };
+    let problem =
+        format!("{} can't be held to {:?} over this protocol{place}: {why}", agent.as_str(), level.as_str());
+    Error::invalid_option("permission", problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pi_never_asks_and_so_holds_one_level() {
+        let pi = Provider::Pi;
+        assert!(
+            [Level::Plan, Level::Edit, Level::Ask].iter().all(|level| mode_of(pi, *level, false).is_none())
+        );
+    }
+
+    #[test]
+    fn a_mode_that_does_more_than_edit_is_not_taken_for_it() {
+        for provider in [Provider::ClaudeCode, Provider::Qwen] {
+            assert_eq!(mode_of(provider, Level::Edit, false).map(|mode| mode.id), Some("default"));
+        }
+    }
+
+    #[test]
+    fn codex_holds_no_level_of_a_session_within_a_sandbox() {
+        let codex = Provider::Codex;
+        let id = |level, is_sandboxed| mode_of(codex, level, is_sandboxed).map(|mode| mode.id);
+        assert_eq!(id(Level::Edit, false), Some("workspace-write"));
+        for level in [Level::Plan, Level::Edit, Level::Ask] {
+            assert_eq!(
+                id(level, true),
+                None,
+                "its own sandbox fails inside of ours, and the network is open"
+            );
+        }
+        assert_eq!(id(Level::Auto, true), Some("agent-full-access"));
+    }
 }

@@ -1,6 +1,5 @@
 //! PURE: the requests of a session and of its prompts.
 
-use super::agent::Agent;
 use super::permission::{Policy, Rule};
 use crate::harness::level::allow;
 use crate::harness::limit::allowance::Allowance;
@@ -58,7 +57,7 @@ impl OpenRequest {
 
     /// The session's budgets. `INVALID_OPTION` when its agent can't be held to them.
     pub(crate) fn allowance(&self) -> Result<Allowance, Error> {
-        self.agent.allowance(Agent::of(self.agent.provider).accounting)
+        self.agent.allowance(self.agent.provider.protocol().accounting)
     }
 }
 

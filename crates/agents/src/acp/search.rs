@@ -3,6 +3,7 @@
 use super::order::Reply;
 use ground::os::ProcessIdentity;
 use process::{Moment, Newcomer};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// A turn that ended by a cancel, and its time window.
 #[derive(Clone, Copy)]
@@ -28,6 +29,15 @@ impl Left {
             self.0.push((turn, identity));
         }
     }
+}
+
+/// The search for processes that cancelled turns left.
+pub(super) struct Leftovers {
+    /// The last turn that ended by our cancel.
+    pub(super) cancelled: Option<CancelledTurn>,
+    pub(super) left: Left,
+    /// Sends the result of a search to the owner.
+    pub(super) sender: UnboundedSender<Search>,
 }
 
 /// The processes found, and the callers that wait for the result. Dropping it answers them with success: their turn is over,

@@ -10,7 +10,7 @@ use super::turn_state::Version;
 use crate::harness::limit::scheduler::Waiting;
 use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::Order as TurnOrder;
-use crate::harness::turn::audience::{Audience, redact_error};
+use crate::harness::turn::audience::Audience;
 use crate::harness::turn::record::TurnRecord;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
@@ -81,7 +81,8 @@ pub async fn open(
         record: opened.record.as_ref().map(TurnRecord::folder),
     };
     let account = HeldAccount::new(&request.agent, limits, request.wait_for_reset);
-    tokio::spawn(Owner::new(request, opened, host, shown, allowance, (account, slot)).run(received));
+    let (owner, incoming) = Owner::new(request, opened, host, shown, allowance, (account, slot));
+    tokio::spawn(owner.run(incoming, received));
     Ok(Session { orders, facts: Arc::new(facts) })
 }
 
@@ -226,13 +227,13 @@ impl Session {
                 return Err(session.gone());
             }
             let answer = answer.await.unwrap_or_else(|_| Err(session.gone()));
-            answer.map_err(|error| redact_error(&session.facts.clean, &error))
+            answer.map_err(|error| session.facts.clean.redact_error(&error))
         }
     }
 
     fn gone(&self) -> Error {
         let gone = self.shown().gone.clone().unwrap_or_else(closed);
-        redact_error(&self.facts.clean, &gone)
+        self.facts.clean.redact_error(&gone)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Ends turns and sessions: by a request first, then by force. Answers the callers that wait for the end.
 
 use super::active::Active;
-use super::agent::Agent;
 use super::connection::Exit;
+use super::link::PendingRequest;
 use super::order::Reply;
-use super::owner::{DEAF, Over, Owner, PendingRequest, Shown, closed};
+use super::owner::{Over, Owner, Shown, closed};
 use super::question::HostRequest;
 use super::turn_state::Ending;
 use super::verdict::{Evidence, Stop, verdict};
+use crate::harness::Provider;
 use crate::harness::turn::audience::Audience;
 use crate::harness::turn::clock::{Due, Sample};
 use ground::error::{Error, ErrorCode};
@@ -22,16 +23,16 @@ impl Owner {
     /// The turn under way is to end: the agent is asked to, and killed if it does not.
     pub(super) fn stop(&mut self, stop: Stop) {
         let now = Instant::now();
-        let Some(active) = &mut self.active else { return };
-        if active.stop.is_some() {
+        let Some(active) = &mut self.turns.active else { return };
+        if active.end.stop.is_some() {
             return;
         }
-        active.stop = Some(stop);
+        active.end.stop = Some(stop);
         active.resting = None;
-        let _ = self.host.send(HostRequest::Stopped);
-        debug!(target: SESSION, id = self.number, turn = active.turn, ?stop, "decided: the turn is stopped");
+        let _ = self.session.host.send(HostRequest::Stopped);
+        debug!(target: SESSION, id = self.session.number, turn = active.turn, ?stop, "decided: the turn is stopped");
         active.state.on_cancel();
-        active.kill_at = now.checked_add(self.request.agent.kill_grace);
+        active.end.kill_at = now.checked_add(self.session.request.agent.kill_grace);
         // It has ended, and what goes on behind it is not waited for any more.
         let is_over = active.state.has_ended() && !active.state.is_running();
         if !is_over {
@@ -41,22 +42,22 @@ impl Owner {
 
     /// As [`Owner::stop`], for a turn that the agent began by itself.
     pub(super) fn stop_own_turn(&mut self) {
-        let Some(own) = self.own_turn.as_mut().filter(|own| own.kill_at.is_none()) else { return };
-        own.kill_at = Instant::now().checked_add(self.request.agent.kill_grace);
-        let _ = self.host.send(HostRequest::Stopped);
+        let Some(own) = self.turns.own.as_mut().filter(|own| own.kill_at.is_none()) else { return };
+        own.kill_at = Instant::now().checked_add(self.session.request.agent.kill_grace);
+        let _ = self.session.host.send(HostRequest::Stopped);
         self.notify_cancel();
     }
 
     /// Nothing that goes on behind the turns was heard of for `toolIdleTimeoutMs`: nobody waits for it any longer.
     fn give_up_waiting(&mut self, now: Instant) {
-        let Some(limit) = self.request.agent.limits.tool_idle else { return };
-        if self.active.is_some() || now.saturating_duration_since(self.acted) < limit {
+        let Some(limit) = self.session.request.agent.limits.tool_idle else { return };
+        if self.turns.active.is_some() || now.saturating_duration_since(self.work.acted) < limit {
             return;
         }
-        for reply in self.idle_waiters.drain(..) {
+        for reply in self.waiters.idle.drain(..) {
             let message = format!(
                 "{} was silent for {} s (toolIdleTimeoutMs) while work went on behind its turns: `cancel` or `close` ends it",
-                self.agent.name(),
+                self.session.agent.as_str(),
                 limit.as_secs_f64()
             );
             let _ = reply.send(Err(Error::new(ErrorCode::AgentIdle, message)));
@@ -64,7 +65,10 @@ impl Owner {
     }
 
     pub(super) fn notify_cancel(&mut self) {
-        self.connection.client.notify("session/cancel", &json!({ "sessionId": self.session }).to_string());
+        self.link
+            .connection
+            .client
+            .notify("session/cancel", &json!({ "sessionId": self.session.id }).to_string());
         // Gemini waits for the answers before it ends its turn.
         self.withdraw_all();
     }
@@ -73,18 +77,18 @@ impl Owner {
         let now = Instant::now();
         self.reject_overdue(now);
         self.give_up_waiting(now);
-        if self.own_turn.as_ref().and_then(|own| own.kill_at).is_some_and(|at| at <= now) {
-            debug!(target: SESSION, id = self.number, "decided: the agent is killed, it did not end its own turn when asked");
-            self.connection.kill();
-            return ControlFlow::Break(Over::Gone(self.connection.exit().await, None));
+        if self.turns.own.as_ref().and_then(|own| own.kill_at).is_some_and(|at| at <= now) {
+            debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its own turn when asked");
+            self.link.connection.kill();
+            return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
         }
-        let Some(active) = &mut self.active else { return ControlFlow::Continue(()) };
-        if active.kill_at.is_some_and(|at| at <= now) {
-            debug!(target: SESSION, id = self.number, "decided: the agent is killed, it did not end its turn when asked");
-            self.connection.kill();
-            return ControlFlow::Break(Over::Gone(self.connection.exit().await, None));
+        let Some(active) = &mut self.turns.active else { return ControlFlow::Continue(()) };
+        if active.end.kill_at.is_some_and(|at| at <= now) {
+            debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its turn when asked");
+            self.link.connection.kill();
+            return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
         }
-        if active.stop.is_some() {
+        if active.end.stop.is_some() {
             return ControlFlow::Continue(());
         }
         if active.resting.is_some() {
@@ -94,7 +98,7 @@ impl Owner {
         let is_waiting = active.state.has_ended() && !active.state.is_running();
         match active.clock.due(now, 0, 0) {
             Due::Sample => {
-                let usage = self.connection.process.tree_usage().await;
+                let usage = self.link.connection.process.tree_usage().await;
                 let sample = Sample { at: Instant::now(), cpu: usage.cpu, io_bytes: usage.io_bytes };
                 active.clock.on_sample(sample);
             }
@@ -103,7 +107,7 @@ impl Owner {
                     "what the agent left behind its turn was silent for {} s (toolIdleTimeoutMs): it was not waited for any longer",
                     limit.as_secs_f64()
                 );
-                active.account.warn(message);
+                active.account.warn(&message);
                 active.state.stop_waiting();
             }
             Due::Idle { limit } => {
@@ -118,26 +122,27 @@ impl Owner {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let now = Instant::now();
-        let turn = self.active.as_ref().and_then(|active| match active.stop {
-            Some(_) => active.kill_at,
+        let turn = self.turns.active.as_ref().and_then(|active| match active.end.stop {
+            Some(_) => active.end.kill_at,
             None if active.resting.is_some() => active.looks_again(now),
             None => {
-                let ends = [active.clock.deadline(now), active.state.deadline(), active.believed_at];
+                let ends = [active.clock.deadline(now), active.state.deadline(), active.end.believed_at];
                 ends.into_iter().flatten().min()
             }
         });
-        let question = self.questions.iter().filter_map(|question| question.reject_at).min();
-        let waits = self.own_turn.is_some() || (self.seen_behind && !self.idle_waiters.is_empty());
-        let settled = waits.then(|| self.acted.checked_add(self.own_settle())).flatten();
-        let own = self.own_turn.as_ref().and_then(|own| own.kill_at);
-        let deaf = self.held_since.and_then(|since| since.checked_add(DEAF));
+        let question = self.questions.open.iter().filter_map(|question| question.reject_at).min();
+        let waits = self.turns.own.is_some() || (self.work.seen_behind && !self.waiters.idle.is_empty());
+        let settled = waits.then(|| self.work.acted.checked_add(self.own_settle())).flatten();
+        let own = self.turns.own.as_ref().and_then(|own| own.kill_at);
+        let deaf = self.listeners.deadline();
         let idle = self
+            .session
             .request
             .agent
             .limits
             .tool_idle
-            .filter(|_| !self.idle_waiters.is_empty() && self.active.is_none());
-        let given_up = idle.and_then(|limit| self.acted.checked_add(limit));
+            .filter(|_| !self.waiters.idle.is_empty() && self.turns.active.is_none());
+        let given_up = idle.and_then(|limit| self.work.acted.checked_add(limit));
         [turn, question, settled.map(|at| at.max(now)), own, deaf.map(|at| at.max(now)), given_up]
             .into_iter()
             .flatten()
@@ -145,49 +150,49 @@ impl Owner {
     }
 
     pub(super) async fn end(&mut self, over: Over) {
-        for question in std::mem::take(&mut self.questions) {
+        for question in std::mem::take(&mut self.questions.open) {
             self.forget(question);
         }
         let (exit, is_closed, cause) = match over {
-            Over::Closed => (self.connection.close().await, true, None),
+            Over::Closed => (self.link.connection.close().await, true, None),
             Over::Gone(exit, cause) => (exit, false, cause),
-            Over::Faulted(error) => (self.connection.close().await, false, Some(error)),
+            Over::Faulted(error) => (self.link.connection.close().await, false, Some(error)),
         };
         let gone = match &cause {
             _ if is_closed => closed(),
             Some(cause) if cause.code() == ErrorCode::AddonFault => cause.clone(),
-            _ => exit.tell(lost(self.agent, &exit, cause.as_ref())),
+            _ => exit.tell(lost(self.session.agent, &exit, cause.as_ref())),
         };
         // Whatever the agent said into it, no secret leaves by it.
         let gone = self.redacted(&gone);
         self.lock().gone = Some(gone.clone());
-        for event in self.book.close_all() {
+        for event in self.work.book.close_all() {
             self.tell(event);
         }
         let now = Instant::now();
-        let despite = match &mut self.active {
+        let despite = match &mut self.turns.active {
             Some(active) if !is_closed && cause.is_none() => active.end_despite(exit.signal.as_deref(), now),
             _ => None,
         };
         if let Some(ending) = despite {
             self.on_end(&ending, now);
         }
-        if let Some(active) = &self.active {
-            let error = match active.stop {
-                _ if is_closed => verdict_of(self.agent, active, Stop::Closed),
+        if let Some(active) = &self.turns.active {
+            let error = match active.end.stop {
+                _ if is_closed => verdict_of(self.session.agent, active, Stop::Closed),
                 _ if gone.code() == ErrorCode::AddonFault => gone.clone(),
-                Some(stop) => exit.tell(disobeyed(verdict_of(self.agent, active, stop))),
-                None => exit.tell(crashed(self.agent, &exit, cause.as_ref())),
+                Some(stop) => exit.tell(disobeyed(verdict_of(self.session.agent, active, stop))),
+                None => exit.tell(crashed(self.session.agent, &exit, cause.as_ref())),
             };
             self.finish(None, Some(error), Instant::now());
         }
         self.end_own_turn();
-        self.flush();
-        for prompt in self.queue.drain(..) {
+        self.listeners.flush(&self.turns);
+        for prompt in self.turns.queue.drain(..) {
             prompt.refuse(gone.clone());
         }
-        let mut replies: Vec<Reply<()>> = self.idle_waiters.drain(..).collect();
-        replies.extend(self.pending.drain().map(|(_, pending)| match pending {
+        let mut replies: Vec<Reply<()>> = self.waiters.idle.drain(..).collect();
+        replies.extend(self.link.pending.drain().map(|(_, pending)| match pending {
             PendingRequest::Mode { reply, .. }
             | PendingRequest::Option { reply, .. }
             | PendingRequest::Steer { reply } => reply,
@@ -196,22 +201,22 @@ impl Owner {
             let _ = reply.send(Err(gone.clone()));
         }
         self.tell_cancelled();
-        for mut audience in self.listeners.drain(..) {
+        for mut audience in self.listeners.take() {
             audience.end();
             if let Some(record) = audience.record().take() {
                 record.close(None, (!is_closed).then_some(&gone), false).await;
             }
         }
-        if let Some(folder) = self.folder.take() {
+        if let Some(folder) = self.held.folder.take() {
             folder.remove().await;
         }
         // Before those who closed it are told: they may resume it at once.
-        self.claim = None;
+        self.held.claim = None;
     }
 
     /// An error as its user may see it.
     pub(super) fn redacted(&self, error: &Error) -> Error {
-        Audience::new(false, &self.request.agent.redact).redact_error(error)
+        Audience::new(false, &self.session.request.agent.redact).redact_error(error)
     }
 
     pub(super) fn gone(&self) -> Error {
@@ -229,7 +234,7 @@ impl Owner {
     }
 }
 
-fn verdict_of(agent: &Agent, active: &Active, stop: Stop) -> Error {
+fn verdict_of(agent: Provider, active: &Active, stop: Stop) -> Error {
     let evidence = Evidence {
         agent,
         ending: &Ending::Silent,
@@ -259,18 +264,18 @@ fn disobeyed(error: Error) -> Error {
     told
 }
 
-fn crashed(agent: &Agent, exit: &Exit, cause: Option<&Error>) -> Error {
+fn crashed(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
     if let Some(cause) = cause {
-        let message = format!("{}'s connection was lost in its turn: {}", agent.name(), cause.message());
+        let message = format!("{}'s connection was lost in its turn: {}", agent.as_str(), cause.message());
         return Error::new(ErrorCode::AgentCrashed, message).caused_by(cause.clone());
     }
     let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
-    let message = format!("{} {} in its turn{tail}", agent.name(), exit.words());
+    let message = format!("{} {} in its turn{tail}", agent.as_str(), exit.words());
     Error::new(ErrorCode::AgentCrashed, message)
 }
 
-fn lost(agent: &Agent, exit: &Exit, cause: Option<&Error>) -> Error {
-    let (name, words) = (agent.name(), exit.words());
+fn lost(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
+    let (name, words) = (agent.as_str(), exit.words());
     match cause {
         Some(cause) => {
             let message = format!(

@@ -7,21 +7,23 @@ use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
 use crate::harness::clip::clip_to;
 use crate::harness::replay::TurnResult;
-use crate::harness::turn::clock::ClockLimits;
+use crate::harness::turn::structured::REASKED;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 impl Owner {
     /// Takes the steps that the state makes due: ends turns, and begins the next prompt.
     pub(super) fn advance(&mut self) -> ControlFlow<Over> {
         let now = Instant::now();
         loop {
-            let behind = self.is_behind();
-            let Some(active) = self.active.as_mut().filter(|active| active.resting.is_none()) else { break };
+            let behind = self.work.is_behind();
+            let Some(active) = self.turns.active.as_mut().filter(|active| active.resting.is_none()) else {
+                break;
+            };
             let Some(ending) = active.state.due(now, behind).cloned() else { break };
             if active.doubts(&ending, now) {
                 break;
@@ -30,66 +32,67 @@ impl Owner {
         }
         self.settle_own_turn(now);
         // Before the next prompt begins: a cancel does not wait for what comes after it.
-        if self.active.is_none() && self.own_turn.is_none() {
+        if self.turns.active.is_none() && self.turns.own.is_none() {
             self.tell_cancelled();
         }
         // The next prompt waits for a turn of the agent's own that was cancelled, as it waits for a prompt's.
-        let is_ending = self.own_turn.as_ref().is_some_and(|own| own.kill_at.is_some());
-        if self.active.is_none()
+        let is_ending = self.turns.is_own_stopping();
+        if self.turns.active.is_none()
             && !is_ending
-            && let Some(prompt) = self.queue.pop_front()
+            && let Some(prompt) = self.turns.queue.pop_front()
         {
             self.begin(*prompt);
         }
         if self.is_idle(now) {
-            self.seen_behind = false;
-            for reply in self.idle_waiters.drain(..) {
+            self.work.seen_behind = false;
+            for reply in self.waiters.idle.drain(..) {
                 let _ = reply.send(Ok(()));
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Whether something goes on that no turn of ours waits for.
-    pub(super) fn is_behind(&self) -> bool {
-        !self.background.is_empty() || self.book.has_open()
-    }
-
     pub(super) fn is_idle(&self, now: Instant) -> bool {
-        let is_quiet = self.active.is_none()
-            && self.queue.is_empty()
-            && self.own_turn.is_none()
-            && self.questions.is_empty()
-            && !self.is_behind();
-        is_quiet && (!self.seen_behind || now.saturating_duration_since(self.acted) >= self.request.settle)
+        let is_quiet = self.turns.active.is_none()
+            && self.turns.queue.is_empty()
+            && self.turns.own.is_none()
+            && self.questions.open.is_empty()
+            && !self.work.is_behind();
+        is_quiet
+            && (!self.work.seen_behind
+                || now.saturating_duration_since(self.work.acted) >= self.session.request.settle)
     }
 
     pub(super) fn begin(&mut self, prompt: Prompt) {
-        let limits = prompt.request.limits(&self.request.agent.limits);
-        let may_begin = prompt.request.check().and_then(|()| not_too_late(self.agent.name(), &limits));
-        if let Err(error) = may_begin.and_then(|()| self.allowance.check()) {
+        let limits = prompt.request.limits(&self.session.request.agent.limits);
+        let refused = format!("{} was not prompted", self.session.agent.as_str());
+        let may_begin = prompt.request.check().and_then(|()| limits.passed(&refused).map_or(Ok(()), Err));
+        if let Err(error) = may_begin.and_then(|()| self.spending.allowance.check()) {
             return prompt.refuse(error);
         }
-        if self.version == Version::One {
+        if self.session.version == Version::One {
             self.end_own_turn();
         }
-        self.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
-        self.turns += 1;
-        let (turn, tag) = (self.turns, self.next_tag());
+        self.listeners.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
+        let (turn, tag) = (self.turns.next(), self.link.next_tag());
         let mut active = Active::new(prompt, turn, tag, Instant::now(), self.terms());
-        for warning in std::mem::take(&mut self.warnings) {
-            active.account.warn(warning);
+        for warning in std::mem::take(&mut self.turns.warnings) {
+            active.account.warn(&warning);
         }
-        active.first(self.preamble.as_deref());
-        self.active = Some(active);
-        self.for_all.push(AgentEvent::TurnStart { turn, by: "prompt" });
-        self.for_turn.push(AgentEvent::Session { session_id: self.session.clone() });
+        active.first(self.turns.preamble.as_deref());
+        self.turns.active = Some(active);
+        self.listeners.tell_all(AgentEvent::TurnStart { turn, by: "prompt" });
+        self.listeners.for_turn.push(AgentEvent::Session { session_id: self.session.id.clone() });
         self.send_prompt();
     }
 
     /// The session's settings that apply to a turn.
     pub(super) fn terms(&self) -> Session<'_> {
-        Session { limits: &self.request.agent.limits, version: self.version, settle: self.request.settle }
+        Session {
+            limits: &self.session.request.agent.limits,
+            version: self.session.version,
+            settle: self.session.request.settle,
+        }
     }
 
     /// Sends the text of the prompt under way, unless its account is at a usage limit.
@@ -97,42 +100,44 @@ impl Owner {
         if self.is_held_back() {
             return;
         }
-        let Some(active) = &self.active else { return };
-        debug!(target: SESSION, id = self.number, turn = active.turn, "sends a prompt");
+        let Some(active) = &self.turns.active else { return };
+        debug!(target: SESSION, id = self.session.number, turn = active.turn, "sends a prompt");
         let prompt = json!([{ "type": "text", "text": active.text() }]);
-        let params = json!({ "sessionId": self.session, "prompt": prompt });
+        let params = json!({ "sessionId": self.session.id, "prompt": prompt });
         // The turn's own clocks bound it.
-        self.connection.send("session/prompt", &params, None, active.tag);
-        self.preamble = None;
+        self.link.connection.send("session/prompt", &params, None, active.tries.tag);
+        self.turns.preamble = None;
     }
 
     /// The turn under way has ended by the agent's word.
     pub(super) fn on_end(&mut self, ending: &Ending, now: Instant) {
-        for event in self.book.close_refused() {
+        for event in self.work.book.close_refused() {
             self.tell(event);
         }
-        let open_tool = self.book.open().next().map(str::to_owned);
-        debug!(target: SESSION, id = self.number, in_tool = open_tool.is_some(), behind = self.background.len(), "heard the end of the turn");
-        let Some(active) = &mut self.active else { return };
-        match active.next(self.agent, ending, open_tool.as_deref()) {
+        let open_tool = self.work.book.open().next().map(str::to_owned);
+        debug!(target: SESSION, id = self.session.number, in_tool = open_tool.is_some(), behind = self.work.background.len(), "heard the end of the turn");
+        let Some(active) = &mut self.turns.active else { return };
+        match active.next(self.session.agent, ending, open_tool.as_deref()) {
             Next::Reask => {
-                let message = "the answer does not match the schema: asking the agent once more".to_owned();
-                self.tell(AgentEvent::Retry { message, until: None });
+                self.tell(AgentEvent::Retry { message: REASKED.to_owned(), until: None });
                 self.ask_again(now);
             }
             Next::Done { structured } => {
-                let left: Vec<String> = self.book.open().map(str::to_owned).collect();
-                if let Some(active) =
-                    self.active.as_mut().filter(|_| !left.is_empty() || !self.background.is_empty())
+                let left: Vec<String> = self.work.book.open().map(str::to_owned).collect();
+                if let Some(active) = self
+                    .turns
+                    .active
+                    .as_mut()
+                    .filter(|_| !left.is_empty() || !self.work.background.is_empty())
                 {
-                    active.account.warn(left_behind(&left, self.background.len()));
+                    active.account.warn(&left_behind(&left, self.work.background.len()));
                 }
                 self.finish(structured, None, now);
             }
             Next::Failed(fault) => {
                 let Some(error) = self.after_limit(fault) else { return };
-                if self.active.as_ref().is_some_and(|active| active.stop.is_some()) {
-                    for event in self.book.close_all() {
+                if self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some()) {
+                    for event in self.work.book.close_all() {
                         self.tell(event);
                     }
                 }
@@ -143,8 +148,9 @@ impl Owner {
 
     /// The turn under way is over.
     pub(super) fn finish(&mut self, structured: Option<Value>, error: Option<Error>, now: Instant) {
-        let is_over_budget = self.active.as_ref().is_some_and(|active| active.stop == Some(Stop::OverBudget));
-        let error = if is_over_budget { Some(self.allowance.exceeded()) } else { error };
+        let is_over_budget =
+            self.turns.active.as_ref().is_some_and(|active| active.end.stop == Some(Stop::OverBudget));
+        let error = if is_over_budget { Some(self.spending.allowance.exceeded()) } else { error };
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
             let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
@@ -154,24 +160,24 @@ impl Owner {
             });
         }
         let code = error.as_ref().map_or("none", |error| error.code().as_str());
-        debug!(target: SESSION, id = self.number, turn = self.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
+        debug!(target: SESSION, id = self.session.number, turn = self.turns.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
         let has_failed = error.as_ref().is_some_and(|error| error.code() != ErrorCode::AgentAborted);
         if let Some(record) =
-            self.listeners.first_mut().filter(|_| has_failed).and_then(|all| all.record().as_mut())
+            self.listeners.recorder().filter(|_| has_failed).and_then(|all| all.record().as_mut())
         {
             record.count_failed_prompt();
         }
         self.tell(AgentEvent::End { ok: error.is_none() });
-        if let Some(active) = &self.active {
-            self.for_all.push(AgentEvent::TurnEnd { turn: active.turn });
+        if let Some(active) = &self.turns.active {
+            self.listeners.tell_all(AgentEvent::TurnEnd { turn: active.turn });
         }
-        self.flush();
-        let Some(mut active) = self.active.take() else { return };
-        if active.stop.is_some() {
-            self.on_cancelled(active.number, active.begun_at);
+        self.listeners.flush(&self.turns);
+        let Some(mut active) = self.turns.active.take() else { return };
+        if active.end.stop.is_some() {
+            self.on_cancelled(active.number, active.times.begun_at);
         }
-        self.usage.on_turn(active.account.usage());
-        let result: TurnResult = active.result(self.agent, &self.session, structured, now);
+        self.spending.usage.on_turn(active.account.usage());
+        let result: TurnResult = active.result(self.session.agent, &self.session.id, structured, now);
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {
@@ -183,27 +189,10 @@ impl Owner {
     }
 
     pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {
-        if self.request.agent.redact.is_empty() {
+        if self.session.request.agent.redact.is_empty() {
             return error;
         }
         driver.ears().audience.redact_error(&error)
-    }
-}
-
-/// A deadline that has passed: the prompt is not sent.
-fn not_too_late(name: &str, limits: &ClockLimits) -> Result<(), Error> {
-    let has_passed = |limit: Option<Duration>| limit == Some(Duration::ZERO);
-    let late = |code, option: &str| {
-        Err(Error::new(
-            code,
-            format!("{name} was not prompted: the deadline of `{option}` has already passed"),
-        ))
-    };
-    match limits {
-        _ if has_passed(limits.total) => late(ErrorCode::AgentTimedOut, "timeoutMs"),
-        _ if has_passed(limits.idle) => late(ErrorCode::AgentIdle, "idleTimeoutMs"),
-        _ if has_passed(limits.tool_idle) => late(ErrorCode::AgentIdle, "toolIdleTimeoutMs"),
-        _ => Ok(()),
     }
 }
 

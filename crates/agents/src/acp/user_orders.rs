@@ -1,8 +1,10 @@
 //! Handles the orders of a session's users, and the agent's answers to requests that were made for them.
 
+use super::link::PendingRequest;
 use super::opening::agent_fault;
 use super::order::{Order, Reply};
-use super::owner::{CancelWaiter, Over, Owner, PendingRequest};
+use super::owner::{Over, Owner};
+use super::session_state::CancelWaiter;
 use super::settings::set_option;
 use super::verdict::Stop;
 use crate::harness::turn::audience::Audience;
@@ -15,7 +17,7 @@ use std::ops::ControlFlow;
 impl Owner {
     pub(super) fn on_order(&mut self, order: Order) -> ControlFlow<Over> {
         match order {
-            Order::Prompt(prompt) => self.queue.push_back(prompt),
+            Order::Prompt(prompt) => self.turns.queue.push_back(prompt),
             Order::Turn { number, abort: true } => self.on_abort(number),
             // The audience of a turn has changed: there may be room again.
             Order::Turn { abort: false, .. } => {}
@@ -25,71 +27,72 @@ impl Owner {
             Order::SetMode { mode, reply } => self.on_set_mode(mode, reply),
             Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
             Order::Cancel { strays, reply } => {
-                self.cancel_waiters.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
-                match (&self.active, &self.own_turn) {
+                self.waiters.cancel.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
+                match (&self.turns.active, &self.turns.own) {
                     (Some(_), _) => self.stop(Stop::Aborted),
                     (None, Some(_)) => self.stop_own_turn(),
                     (None, None) if strays == Strays::Kill => self.search_strays(),
                     (None, None) => self.tell_cancelled(),
                 }
             }
-            Order::OwnTool { begins: true } => self.own_tools += 1,
-            Order::OwnTool { begins: false } => self.own_tools = self.own_tools.saturating_sub(1),
-            Order::Idle { reply } => self.idle_waiters.push(reply),
+            Order::OwnTool { begins: true } => self.work.own_tools += 1,
+            Order::OwnTool { begins: false } => self.work.own_tools = self.work.own_tools.saturating_sub(1),
+            Order::Idle { reply } => self.waiters.idle.push(reply),
             Order::Close { .. } => return ControlFlow::Break(Over::Closed),
         }
         ControlFlow::Continue(())
     }
 
     pub(super) fn on_abort(&mut self, number: u32) {
-        if self.active.as_ref().is_some_and(|active| active.number == number) {
+        if self.turns.active.as_ref().is_some_and(|active| active.number == number) {
             return self.stop(Stop::Aborted);
         }
-        if let Some(at) = self.queue.iter().position(|prompt| prompt.number == number)
-            && let Some(prompt) = self.queue.remove(at)
+        if let Some(at) = self.turns.queue.iter().position(|prompt| prompt.number == number)
+            && let Some(prompt) = self.turns.queue.remove(at)
         {
-            let message = format!("the {} turn was aborted before its prompt was sent", self.agent.name());
+            let message =
+                format!("the {} turn was aborted before its prompt was sent", self.session.agent.as_str());
             prompt.refuse(Error::new(ErrorCode::AgentAborted, message));
         }
     }
 
     /// Adds a listener. One that comes in the middle of a turn first gets the start of that turn.
     pub(super) fn on_listen(&mut self, sink: Box<dyn EventSink>) {
-        let mut audience = Audience::new(true, &self.request.agent.redact);
+        let mut audience = Audience::new(true, &self.session.request.agent.redact);
         audience.listen(sink);
-        if let Some(active) = &self.active {
+        if let Some(active) = &self.turns.active {
             audience.tell(vec![AgentEvent::TurnStart { turn: active.turn, by: "prompt" }]);
-        } else if let Some(own) = &self.own_turn {
+        } else if let Some(own) = &self.turns.own {
             audience.tell(vec![AgentEvent::TurnStart { turn: own.turn, by: "agent" }]);
         }
-        self.listeners.push(audience);
+        self.listeners.add(audience);
     }
 
     pub(super) fn on_steer(&mut self, text: &str, reply: Reply<()>) {
-        if !self.can_steer {
+        if !self.session.can_steer {
             let message = format!(
                 "{} cannot receive messages during a turn over this protocol: cancel the turn and send a new prompt",
-                self.agent.name()
+                self.session.agent.as_str()
             );
             let _ = reply.send(Err(Error::invalid_option("steer", message)));
             return;
         }
-        let params = json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": text }] });
-        self.send("_session/steering", &params, |_| PendingRequest::Steer { reply });
+        let params = json!({ "sessionId": self.session.id, "prompt": [{ "type": "text", "text": text }] });
+        self.send("_session/steering", &params, PendingRequest::Steer { reply });
     }
 
     pub(super) fn on_set_mode(&mut self, mode: String, reply: Reply<()>) {
         let modes = self.settings.modes();
         if !modes.iter().any(|known| known.id == mode) {
             let names = modes.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
-            let problem = format!("{} has no mode {mode:?}; there are: {names}", self.agent.name());
+            let problem = format!("{} has no mode {mode:?}; there are: {names}", self.session.agent.as_str());
             let _ = reply.send(Err(Error::invalid_option("mode", problem)));
             return;
         }
-        match self.settings.set_mode(self.version, &self.session, &mode) {
-            Some((method, params)) => self.send(method, &params, |_| PendingRequest::Mode { mode, reply }),
+        match self.settings.set_mode(self.session.version, &self.session.id, &mode) {
+            Some((method, params)) => self.send(method, &params, PendingRequest::Mode { mode, reply }),
             None => {
-                let problem = format!("{} has no modes", self.agent.name());
+                let problem = format!("{} has no modes", self.session.agent.as_str());
                 let _ = reply.send(Err(Error::invalid_option("mode", problem)));
             }
         }
@@ -105,7 +108,7 @@ impl Owner {
                     .map(|option| option.id.as_str())
                     .collect::<Vec<_>>()
                     .join(", ");
-                Some(format!("{} has no option {id:?}; there are: {names}", self.agent.name()))
+                Some(format!("{} has no option {id:?}; there are: {names}", self.session.agent.as_str()))
             }
             Some(option)
                 if !option.choices.is_empty()
@@ -119,26 +122,19 @@ impl Owner {
             let _ = reply.send(Err(Error::invalid_option("option", problem)));
             return;
         }
-        let (method, params) = set_option(self.version, &self.session, &id, &value);
-        self.send(method, &params, |_| PendingRequest::Option { id, value, reply });
+        let (method, params) = set_option(self.session.version, &self.session.id, &id, &value);
+        self.send(method, &params, PendingRequest::Option { id, value, reply });
     }
 
-    pub(super) fn send(&mut self, method: &str, params: &Value, pending: impl FnOnce(u64) -> PendingRequest) {
-        let tag = self.next_tag();
-        self.pending.insert(tag, pending(tag));
-        self.connection.send(method, params, self.request.agent.limits.start, tag);
-    }
-
-    pub(super) fn next_tag(&mut self) -> u64 {
-        self.tags += 1;
-        self.tags
+    fn send(&mut self, method: &str, params: &Value, pending: PendingRequest) {
+        self.link.send(method, params, self.session.request.agent.limits.start, pending);
     }
 
     pub(super) fn on_answered(&mut self, tag: u64, answer: Result<Value, Error>) {
-        if self.active.as_ref().is_some_and(|active| active.tag == tag) {
+        if self.turns.active.as_ref().is_some_and(|active| active.tries.tag == tag) {
             return self.on_prompt_answered(answer);
         }
-        match self.pending.remove(&tag) {
+        match self.link.pending.remove(&tag) {
             Some(PendingRequest::Mode { mode, reply }) => {
                 let answer = answer.map(|answer| {
                     self.settings.on_options(&answer["configOptions"]);
@@ -170,11 +166,11 @@ impl Owner {
         match error.code() {
             ErrorCode::RpcError => Error::invalid_option(
                 what,
-                format!("{} refused: {}", self.agent.name(), agent_fault(error).words()),
+                format!("{} refused: {}", self.session.agent.as_str(), agent_fault(error).words()),
             ),
             ErrorCode::ConnectionTimedOut => Error::new(
                 ErrorCode::AgentIdle,
-                format!("{} did not answer within startTimeoutMs", self.agent.name()),
+                format!("{} did not answer within startTimeoutMs", self.session.agent.as_str()),
             ),
             _ => self.gone(),
         }

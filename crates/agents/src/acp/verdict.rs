@@ -14,12 +14,12 @@
 //! | none, or one that is unknown | | `AGENT_TRUNCATED` |
 //! | none | the process is gone | `AGENT_CRASHED` |
 
-use super::agent::Agent;
-use super::agent_log::Logged;
 use super::turn_state::Ending;
 use super::update::{AgentFault, StopReason};
 use crate::harness::AgentErrorKind;
+use crate::harness::Provider;
 use crate::harness::limit::reset::Reset;
+use crate::harness::provider::protocol::Logged;
 use ground::error::{Error, ErrorCode};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(crate) enum Stop {
 
 /// The evidence for a verdict.
 pub(crate) struct Evidence<'a> {
-    pub agent: &'a Agent,
+    pub agent: Provider,
     pub ending: &'a Ending,
     pub stop: Option<Stop>,
     /// The agent's text after its last tool call.
@@ -90,9 +90,7 @@ pub(crate) fn outlives_exit(signal: Option<&str>) -> bool {
 /// See the table above; `None` is success.
 pub(crate) fn verdict(evidence: &Evidence) -> Option<Fault> {
     let mut fault = weigh(evidence)?;
-    let is_limit =
-        |kind| matches!(kind, AgentErrorKind::RateLimit | AgentErrorKind::Quota | AgentErrorKind::Overloaded);
-    if !fault.kind.is_some_and(is_limit) {
+    if !fault.kind.is_some_and(AgentErrorKind::may_reset) {
         fault.reset = None;
     } else if let Some(reset) = evidence.reset {
         // A reset time in a field of a message is exact; one in an error's text is rounded for people.
@@ -102,7 +100,7 @@ pub(crate) fn verdict(evidence: &Evidence) -> Option<Fault> {
 }
 
 fn weigh(evidence: &Evidence) -> Option<Fault> {
-    let name = evidence.agent.name();
+    let name = evidence.agent.as_str();
     if let Some(stop) = evidence.stop {
         return Some(stopped(name, stop, evidence.open_tool).into());
     }
@@ -149,17 +147,18 @@ fn good_end(evidence: &Evidence) -> Option<Fault> {
         return Some(failure(kind_in(agent, None, words), words.clone()));
     }
     // Copilot tells of its tries before, without a line's end between: the error is the last that it says.
-    let error = match agent.error_prefix {
+    let error = match agent.protocol().error_prefix {
         None => Some(text.trim()),
         Some(prefix) => Some(last_piece.trim()).filter(|piece| piece.starts_with(prefix)),
     };
-    if let Some(words) = error.filter(|words| !words.is_empty() && !has_usage && agent.tells_usage) {
+    if let Some(words) = error.filter(|words| !words.is_empty() && !has_usage && agent.protocol().tells_usage)
+    {
         return Some(failure(kind_in(agent, None, words), words.to_owned()));
     }
     if text.trim().is_empty() && tool_calls == 0 {
         let message = format!(
             "{} ended its turn without a word and without a tool call: its model may have failed, its own log tells more",
-            agent.name()
+            agent.as_str()
         );
         return truncated(message);
     }
@@ -178,12 +177,12 @@ fn failure(kind: AgentErrorKind, message: String) -> Fault {
 }
 
 /// The kind by the agent's own phrases, then by those of any service.
-fn kind_in(agent: &Agent, status: Option<i64>, words: &str) -> AgentErrorKind {
-    agent.provider.descriptor().words.failure(status, words).kind
+fn kind_in(agent: Provider, status: Option<i64>, words: &str) -> AgentErrorKind {
+    agent.descriptor().words.failure(status, words).kind
 }
 
 /// The kind of a fault by its `kind` field, its code, and its text, in this order.
-pub(crate) fn kind(agent: &Agent, fault: &AgentFault) -> AgentErrorKind {
+pub(crate) fn kind(agent: Provider, fault: &AgentFault) -> AgentErrorKind {
     const WORDS: [(&str, AgentErrorKind); 10] = [
         ("auth", AgentErrorKind::Auth),
         ("rate", AgentErrorKind::RateLimit),
@@ -247,7 +246,7 @@ mod tests {
 
     fn said(provider: Provider, ending: &Ending, text: &str, tool_calls: u64, has_usage: bool) -> String {
         let error = verdict(&Evidence {
-            agent: Agent::of(provider),
+            agent: provider,
             ending,
             stop: None,
             text,
@@ -313,7 +312,7 @@ mod tests {
         ];
         for (provider, words, expected) in cases {
             let fault = AgentFault { code: -32_603, message: words.to_owned(), ..AgentFault::default() };
-            assert_eq!(kind(Agent::of(provider), &fault).as_str(), expected, "{words}");
+            assert_eq!(kind(provider, &fault).as_str(), expected, "{words}");
         }
     }
 
@@ -328,7 +327,7 @@ mod tests {
             };
             let ending = Ending::Refused(fault);
             let evidence = Evidence {
-                agent: Agent::of(Provider::ClaudeCode),
+                agent: Provider::ClaudeCode,
                 ending: &ending,
                 stop: None,
                 text: "",
@@ -355,7 +354,7 @@ mod tests {
         let failed = Logged::Failed("429 slow down".to_owned());
         let ending = Ending::Said(StopReason::EndTurn);
         let mut evidence = Evidence {
-            agent: Agent::of(Provider::Copilot),
+            agent: Provider::Copilot,
             ending: &ending,
             stop: None,
             text: "Error: 429 slow down",
@@ -375,7 +374,7 @@ mod tests {
     #[test]
     fn a_refusal_that_ended_the_turn_is_told() {
         let ending = Ending::Said(StopReason::Cancelled);
-        let agent = Agent::of(Provider::Codex);
+        let agent = Provider::Codex;
         let evidence = Evidence {
             agent,
             ending: &ending,
@@ -466,7 +465,7 @@ mod tests {
                 [Ending::Said(StopReason::EndTurn), Ending::Said(StopReason::Cancelled), Ending::Silent]
             {
                 let error = verdict(&Evidence {
-                    agent: Agent::of(Provider::Gemini),
+                    agent: Provider::Gemini,
                     ending: &ending,
                     stop: Some(stop),
                     text: "x",
@@ -487,6 +486,6 @@ mod tests {
     fn copilot_says_in_words_of_its_own_that_a_prompt_is_too_long() {
         let words = "The provider rejected the prompt as too long, but automatic recovery could not reduce it. \
                      Reduce context before retrying.";
-        assert_eq!(kind_in(Agent::of(Provider::Copilot), None, words), AgentErrorKind::ContextLength);
+        assert_eq!(kind_in(Provider::Copilot, None, words), AgentErrorKind::ContextLength);
     }
 }

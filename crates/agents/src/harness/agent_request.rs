@@ -6,6 +6,7 @@ use super::level::Level;
 use super::limit::allowance::Allowance;
 use super::limit::budget::Budget;
 use super::limit::spending::{Accounting, Cap, Caps, Prices, Spent};
+use super::program::depth::{self, depth_below};
 use super::program::launch::{Launch, path_text};
 use super::program::package::Program;
 use super::provider::Provider;
@@ -172,6 +173,9 @@ impl AgentRequest {
         changes.extend(given.iter().cloned());
         changes.extend(launch.held.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
         changes.push(("TMPDIR".to_owned(), Some(path_text(folder))));
+        if let Ok(depth) = depth_below(self) {
+            changes.push((depth::VARIABLE.to_owned(), Some(depth.to_string())));
+        }
         if let Some(folder) = &program.path_before {
             let path = self.variable("PATH").map(|path| format!("{folder}:{path}"));
             changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));

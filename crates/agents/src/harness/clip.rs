@@ -1,5 +1,7 @@
 //! PURE: texts that are cut to a length, between characters.
 
+use ground::line::left_out;
+
 /// Longest message of a warning, retry or error. What comes in one line (a text, an output) is as long as its line.
 const MAX_EVENT_BYTES: usize = 256 << 10;
 
@@ -24,5 +26,5 @@ pub(crate) fn clip_to(text: &str, bytes: usize) -> std::borrow::Cow<'_, str> {
         return text.into();
     }
     let head = head(text, bytes);
-    format!("{head}[... {} bytes left out ...]", text.len() - head.len()).into()
+    format!("{head}{}", left_out(text.len() - head.len())).into()
 }

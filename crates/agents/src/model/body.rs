@@ -1,7 +1,7 @@
 //! Reads the body of a response, in any pieces: server-sent events, or one JSON completion. PURE.
 
 use super::completion::{Assembly, Completion, Malformed, ServerError};
-use super::json::parse_json;
+use ground::json;
 use wires::http::{SseEvent, SseParser};
 
 /// Longest body. A longer one is treated as malformed.
@@ -80,7 +80,7 @@ impl BodyReader {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(Malformed::Wrong("the body is empty".to_owned())),
             Form::Json(bytes) => {
-                let value = parse_json(&String::from_utf8_lossy(&bytes))
+                let value = json::read(&String::from_utf8_lossy(&bytes))
                     .map_err(|error| Malformed::Wrong(format!("the body is not valid JSON: {error}")))?;
                 self.assembly.on_whole(&value)?;
             }
@@ -108,7 +108,7 @@ impl BodyReader {
         if self.saw_end || data.is_empty() {
             return Ok(());
         }
-        let value = match parse_json(data) {
+        let value = match json::read(data) {
             Ok(value) => value,
             // The answer is complete, so malformed data after it does not matter.
             Err(_) if self.assembly.has_ended() => return Ok(()),

@@ -1,6 +1,6 @@
 //! The model's answer. PURE.
 
-use super::json::parse_json;
+use ground::json;
 use serde_json::{Value, json};
 
 /// A complete answer.
@@ -199,7 +199,7 @@ impl CallParts {
         let arguments = match self.value {
             Some(value) => value,
             None if self.text.trim().is_empty() => json!({}),
-            None => parse_json(&self.text).unwrap_or(Value::String(self.text)),
+            None => json::read::<Value>(&self.text).unwrap_or(Value::String(self.text)),
         };
         let id = if self.id.is_empty() { format!("call_{place}") } else { self.id };
         ToolCall { id, name: self.name, arguments }
@@ -226,7 +226,7 @@ impl ServerError {
 
     /// Reads the body of an error status: `{ error: ... }`, `{ message, ... }`, or any other text.
     pub fn of_body(body: &str) -> Self {
-        match parse_json(body) {
+        match json::read::<Value>(body) {
             Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
                 Self::of(&value["error"])
             }

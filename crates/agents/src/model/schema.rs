@@ -4,9 +4,9 @@
 //! position where an object or array may begin, first with the text unchanged, then with those faults repaired. The content of
 //! strings is never changed, and missing content is never invented: a truncated answer does not count.
 
-use super::json::parse_json;
 use super::repair::repair;
 use ground::error::Error;
+use ground::json;
 use serde_json::{Deserializer, Value};
 use std::fmt;
 
@@ -136,8 +136,8 @@ fn whole(text: &str) -> Vec<Value> {
     });
     let mut values = Vec::new();
     for candidate in [Some(text), fenced].into_iter().flatten() {
-        let Ok(value) = parse_json(candidate) else { continue };
-        let inner = value.as_str().and_then(|inner| parse_json(inner).ok());
+        let Ok(value) = json::read::<Value>(candidate) else { continue };
+        let inner = value.as_str().and_then(|inner| json::read::<Value>(inner).ok());
         values.push(value);
         values.extend(inner);
     }
@@ -170,7 +170,7 @@ fn mended(text: &str) -> Vec<Value> {
     let mut budget = text.len().saturating_mul(MENDED_READS);
     while let Some(start) = text[at..].find(['{', '[']).map(|offset| at + offset) {
         let (mended, read) = repair(&text[start..]);
-        match mended.and_then(|mended| parse_json(&mended).ok()) {
+        match mended.and_then(|mended| json::read::<Value>(&mended).ok()) {
             Some(value) => {
                 at = start + read;
                 values.push(value);

@@ -63,6 +63,8 @@ codes! {
     AgentAborted = "AGENT_ABORTED" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal"],
     /// The agent's program is not installed.
     AgentNotFound = "AGENT_NOT_FOUND" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal", "command", "install"],
+    /// Agents that start agents are too deep: the fourth is not started.
+    AgentDepth = "AGENT_DEPTH" ["depth", "maxDepth"],
     /// The agent printed output without end and made no progress.
     AgentNoProgress = "AGENT_NO_PROGRESS" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal"],
     /// The session to resume is unknown, or the agent began another one.

@@ -54,8 +54,8 @@ pub use host::{Host, HostState};
 pub use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
 pub use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, rss_bytes, signal_process,
-    start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
+    ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, lineage_of, rss_bytes,
+    signal_process, start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
 };
 pub use regular_file::{open_in_place, open_regular, read_short_text};
 pub use screen::Screen;

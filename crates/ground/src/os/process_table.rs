@@ -140,6 +140,22 @@ pub fn walk_descendants(root: i32) -> Vec<ProcessIdentity> {
     found
 }
 
+/// The process, its parent, and so on up to the first process. Only the process itself where the system has no table.
+pub fn lineage_of(pid: i32) -> Vec<i32> {
+    let mut lineage = vec![pid];
+    let mut last = pid;
+    while let Some(parent) =
+        std::fs::read(format!("/proc/{last}/stat")).ok().and_then(|stat| parse_stat(&stat))
+    {
+        last = parent.parent;
+        if last <= 0 || lineage.contains(&last) {
+            break;
+        }
+        lineage.push(last);
+    }
+    lineage
+}
+
 /// The children of all threads of a process; `None` where the kernel does not list them.
 fn children(pid: i32) -> Option<Vec<i32>> {
     let mut children = Vec::new();

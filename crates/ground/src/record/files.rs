@@ -8,6 +8,7 @@
 use super::buffer::{Batch, Channel, Piece};
 use super::folder::write_json;
 use super::spec::RecordFacts;
+use crate::line::left_out;
 use crate::os::{FileIdentity, HeldFolder};
 use crate::redaction::Redactor;
 use serde_json::Value;
@@ -228,7 +229,8 @@ impl Output {
         if missing > 0 {
             self.text.extend_from_slice(b"\n");
             if !is_json {
-                self.text.extend_from_slice(format!("[... {missing} bytes left out ...]\n").as_bytes());
+                self.text.extend_from_slice(left_out(missing).as_bytes());
+                self.text.push(b'\n');
             }
         }
         self.text.extend_from_slice(kept);

@@ -17,7 +17,7 @@ const LAST_LINES: Duration = Duration::from_millis(250);
 
 /// The state that the log's thread shares with the callers.
 #[derive(Default)]
-struct Desk {
+struct WriterState {
     /// Lines handed over and not yet written.
     waiting: AtomicU64,
     left_out: AtomicU64,
@@ -27,61 +27,61 @@ struct Desk {
 
 pub(super) struct Pen {
     lines: SyncSender<String>,
-    desk: Arc<Desk>,
+    state: Arc<WriterState>,
 }
 
 impl Pen {
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Pen> {
         let (lines, received) = sync_channel(MOST_LINES);
-        let desk = Arc::new(Desk::default());
-        let at_desk = desk.clone();
+        let state = Arc::new(WriterState::default());
+        let state_of_thread = state.clone();
         thread::Builder::new()
             .name("sheepdog-log".to_owned())
-            .spawn(move || run(out, &received, &at_desk))?;
-        Ok(Pen { lines, desk })
+            .spawn(move || run(out, &received, &state_of_thread))?;
+        Ok(Pen { lines, state })
     }
 
     /// Hands a line over. Never waits.
     pub(super) fn write(&self, line: String) {
-        self.desk.waiting.fetch_add(1, Ordering::AcqRel);
+        self.state.waiting.fetch_add(1, Ordering::AcqRel);
         if self.lines.try_send(line).is_err() {
-            self.desk.waiting.fetch_sub(1, Ordering::AcqRel);
-            self.desk.left_out.fetch_add(1, Ordering::AcqRel);
+            self.state.waiting.fetch_sub(1, Ordering::AcqRel);
+            self.state.left_out.fetch_add(1, Ordering::AcqRel);
         }
     }
 
     /// Makes the end of this process wait for the last lines, so that the log of the last run is complete.
     pub(super) fn finish_at_exit(&self) {
-        if OWN.set(self.desk.clone()).is_ok() {
+        if OWN.set(self.state.clone()).is_ok() {
             at_exit(wait_for_last_lines);
         }
     }
 }
 
 /// The state of the pen that the end of this process waits for.
-static OWN: OnceLock<Arc<Desk>> = OnceLock::new();
+static OWN: OnceLock<Arc<WriterState>> = OnceLock::new();
 
 extern "C" fn wait_for_last_lines() {
     let ends = Instant::now() + LAST_LINES;
-    let has_some = |desk: &Arc<Desk>| {
-        desk.waiting.load(Ordering::Acquire) > 0 && !desk.is_closed.load(Ordering::Acquire)
+    let has_some = |state: &Arc<WriterState>| {
+        state.waiting.load(Ordering::Acquire) > 0 && !state.is_closed.load(Ordering::Acquire)
     };
     while OWN.get().is_some_and(has_some) && Instant::now() < ends {
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn run(mut out: impl Write, lines: &Receiver<String>, desk: &Desk) {
+fn run(mut out: impl Write, lines: &Receiver<String>, state: &WriterState) {
     for line in lines {
         let mut written = write_whole(&mut out, line.as_bytes());
-        let left_out = desk.left_out.swap(0, Ordering::AcqRel);
+        let left_out = state.left_out.swap(0, Ordering::AcqRel);
         if left_out > 0 && written.is_ok() {
             let note = format!("sheepdog: {left_out} lines are missing here, because stderr was not read\n");
             written = write_whole(&mut out, note.as_bytes());
         }
-        desk.waiting.fetch_sub(1, Ordering::AcqRel);
+        state.waiting.fetch_sub(1, Ordering::AcqRel);
         if written.is_err() {
-            desk.is_closed.store(true, Ordering::Release);
+            state.is_closed.store(true, Ordering::Release);
             return;
         }
     }

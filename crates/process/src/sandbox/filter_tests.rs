@@ -263,6 +263,19 @@ fn the_host_is_asked_what_the_filter_does_not_see() {
 }
 
 #[test]
+fn no_filter_of_the_program_answers_for_the_host() {
+    for reach in [Reach::None, Reach::Tcp, Reach::Asked] {
+        let filter = build(reach, false, true).expect("a filter");
+        for (architecture, number) in
+            [(native().architecture, native().seccomp), (FOREIGN, native().foreign_seccomp)]
+        {
+            let call = |flags| run(&filter, architecture, number, [1, flags, 0, 0]);
+            assert_eq!([0, 1, 8, 9, 40].map(call), [0, 0, EBUSY, EBUSY, EBUSY], "{reach:?}");
+        }
+    }
+}
+
+#[test]
 fn no_send_connects() {
     for call in [of(Reach::Tcp), of(Reach::Asked)] {
         sends_do_not_connect(call);

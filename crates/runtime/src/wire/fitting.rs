@@ -1,5 +1,6 @@
 //! PURE arithmetic of frames: the length of a text as JSON, the places where it can be cut, and the parts kept of a long text.
 
+use ground::line::left_out;
 /// Longest serialised frame that is sent, in bytes. Some clients refuse 1 MiB, and the server can't tell which.
 pub const MAX_FRAME_BYTES: usize = 1_000_000;
 
@@ -78,8 +79,7 @@ pub fn head_and_tail(text: &str, budget: usize) -> (String, bool) {
         }
         start = at;
     }
-    let left_out = start - head.len();
-    (format!("{head}\n[... {left_out} bytes left out ...]\n{}", &text[start..]), true)
+    (format!("{head}\n{}\n{}", left_out(start - head.len()), &text[start..]), true)
 }
 
 #[cfg(test)]

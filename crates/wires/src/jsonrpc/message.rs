@@ -1,6 +1,7 @@
 //! Parses a frame, PURE and borrowed: the parts of a message are slices of the frame's bytes, and no value is built.
 
 use ground::error::{Error, ErrorCode};
+use ground::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -102,39 +103,7 @@ fn refusal(error: &RawValue) -> Refusal {
 
 /// The text of a JSON value: a string without its quotes, any other value as JSON.
 fn text_of(value: &str) -> String {
-    serde_json::from_str(value)
-        .or_else(|_| serde_json::from_str(&without_halves(value)))
-        .unwrap_or_else(|_| value.to_owned())
-}
-
-/// The JSON text with U+FFFD for each half of a surrogate pair. JSON can contain such halves, but Rust strings can't. Programs
-/// that cut a text between UTF-16 units send them.
-pub fn without_halves(json: &str) -> String {
-    const ESCAPE: usize = "\\u0000".len();
-    let surrogate = |text: &str| {
-        let digits = text.strip_prefix("\\u")?.get(..4)?;
-        u16::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
-    };
-    let mut whole = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        whole.push_str(before);
-        let length = match (surrogate(escape), escape.get(ESCAPE..).and_then(surrogate)) {
-            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 2 * ESCAPE,
-            (Some(_), _) => {
-                whole.push('\u{fffd}');
-                rest = &escape[ESCAPE..];
-                continue;
-            }
-            _ => escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end),
-        };
-        let (escaped, after) = escape.split_at(length);
-        whole.push_str(escaped);
-        rest = after;
-    }
-    whole.push_str(rest);
-    whole
+    json::read(value).unwrap_or_else(|_| value.to_owned())
 }
 
 /// Encodes a text as a JSON string literal.
@@ -209,18 +178,6 @@ mod tests {
         let half = r#"{"id":1,"error":{"code":-32603,"message":"cut \ud83d"}}"#;
         let refused = Refusal { code: -32603, message: "cut \u{fffd}".into(), data: None };
         assert_eq!(parse(half.as_bytes()), Some(Message::Reply { id: "1", result: Err(refused) }));
-        for (json, text) in [
-            (
-                r#"["\ude00\ud83d\ude00\ud83d x\\ud83d\n\ud83d\u0041"]"#,
-                "\u{fffd}\u{1f600}\u{fffd} x\\ud83d\n\u{fffd}A",
-            ),
-            (r#"["plain"]"#, "plain"),
-        ] {
-            assert_eq!(serde_json::from_str::<[String; 1]>(&without_halves(json)).unwrap(), [text]);
-        }
-        for broken in ["", "\\", r"\u", r"\ud8", r"\ud83d\", "\\\u{e4}", "\\u\u{e4}\u{e4}"] {
-            without_halves(broken);
-        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use completion::Completion;
 pub use found::{Broken, Found};
 pub use handler::{Handler, Noise};
 pub use message::{Message, parse, reply, request};
-pub use message::{Refusal, quote, without_halves};
+pub use message::{Refusal, quote};
 pub use pending::CallId;
 pub use reader::is_closed_by_peer;
 pub use stream::{ByteSink, ByteSource, StreamSink, StreamSource};

@@ -22,7 +22,7 @@ const NOTHING_TAKEN: &str = "the peer does not take any more input";
 /// After the sink failed, the peer may be silent this long before reading stops: its end says more about the failure.
 const SILENCE: Duration = Duration::from_millis(500);
 /// After the sink failed, the peer may continue this long, not counting the time that its handler takes.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const AFTER_WRITE_FAILED: Duration = Duration::from_secs(10);
 /// After the sink failed, the handler may take this long for one message: it may wait for an answer that can't come any more.
 const LISTENER: Duration = Duration::from_secs(30);
 
@@ -37,10 +37,10 @@ pub(super) async fn read<H: Handler>(
     let Some(write_failed) = connected.upgrade().map(|connected| Arc::clone(&connected.write_failed)) else {
         return;
     };
-    let last_words = LastWords { write_failed: &write_failed, until: None };
+    let deadline = ReadDeadline { write_failed: &write_failed, until: None };
     // A panic of the handler must not leave tasks waiting for the end.
-    let reading = AssertUnwindSafe(read_messages(&mut source, last_words, &connected, wire, &mut handler))
-        .catch_unwind();
+    let reading =
+        AssertUnwindSafe(read_messages(&mut source, deadline, &connected, wire, &mut handler)).catch_unwind();
     let cause = tokio::select! {
         cause = reading => cause.unwrap_or_else(|panic| Error::of_panic(&*panic)),
         // The connection was closed from outside or dropped, so there is no end to report.
@@ -63,12 +63,12 @@ fn lost(message: impl Into<String>) -> Error {
 
 /// Limits how long to read on after the sink failed. The end may be many messages away, and time that the handler takes is not
 /// silence of the peer.
-struct LastWords<'a> {
+struct ReadDeadline<'a> {
     write_failed: &'a Notify,
     until: Option<Instant>,
 }
 
-impl LastWords<'_> {
+impl ReadDeadline<'_> {
     /// The next bytes of the source. `None` when the peer's time is up.
     async fn next(&mut self, source: &mut impl ByteSource) -> Option<io::Result<Option<Bytes>>> {
         let mut next = pin!(source.next());
@@ -76,7 +76,7 @@ impl LastWords<'_> {
             Some(until) => until,
             None => tokio::select! {
                 biased;
-                () = self.write_failed.notified() => *self.until.insert(Instant::now() + LAST_WORDS),
+                () = self.write_failed.notified() => *self.until.insert(Instant::now() + AFTER_WRITE_FAILED),
                 found = &mut next => return Some(found),
             },
         };
@@ -95,7 +95,7 @@ impl LastWords<'_> {
             tokio::select! {
                 biased;
                 () = &mut ready => return true,
-                () = self.write_failed.notified() => self.until = Some(since + LAST_WORDS),
+                () = self.write_failed.notified() => self.until = Some(since + AFTER_WRITE_FAILED),
             }
         }
         let has_room = timeout(LISTENER, ready).await.is_ok();
@@ -108,14 +108,14 @@ impl LastWords<'_> {
 
 async fn read_messages<H: Handler>(
     source: &mut impl ByteSource,
-    mut last_words: LastWords<'_>,
+    mut deadline: ReadDeadline<'_>,
     connected: &Weak<Connected>,
     wire: Wire,
     handler: &mut H,
 ) -> Error {
     let mut decoder = wire.decoder();
     loop {
-        let Some(found) = last_words.next(source).await else {
+        let Some(found) = deadline.next(source).await else {
             return lost(NOTHING_TAKEN);
         };
         match found {
@@ -131,13 +131,13 @@ async fn read_messages<H: Handler>(
                 Ok(None) => break,
                 Ok(Some(Found::Garbage(bytes))) => handler.on_noise(Noise::Garbage { bytes }),
                 Ok(Some(Found::Line(line))) => {
-                    if !last_words.wait_for_listener(handler).await {
+                    if !deadline.wait_for_listener(handler).await {
                         return lost(NOTHING_TAKEN);
                     }
                     handler.on_noise(Noise::Line(&String::from_utf8_lossy(&line)));
                 }
                 Ok(Some(Found::Body(body))) => {
-                    if !last_words.wait_for_listener(handler).await {
+                    if !deadline.wait_for_listener(handler).await {
                         return lost(NOTHING_TAKEN);
                     }
                     let Some(connected) = connected.upgrade() else {

@@ -107,7 +107,16 @@ impl AgentEvent {
             AgentEvent::Prompt { text } => text.len(),
             AgentEvent::Permission { request, .. } => request.to_string().len(),
             AgentEvent::Plan { entries } => entries.to_string().len(),
-            _ => 0,
+            AgentEvent::Session { .. }
+            | AgentEvent::Usage(_)
+            | AgentEvent::Retry { .. }
+            | AgentEvent::Warning { .. }
+            | AgentEvent::Error { .. }
+            | AgentEvent::End { .. }
+            | AgentEvent::Mode { .. }
+            | AgentEvent::Background { .. }
+            | AgentEvent::TurnStart { .. }
+            | AgentEvent::TurnEnd { .. } => 0,
         };
         inner + 64
     }
@@ -210,6 +219,16 @@ pub enum AgentErrorKind {
 }
 
 impl AgentErrorKind {
+    /// Whether the failure has an end that somebody may have named: a usage limit, or an overload.
+    pub(crate) fn may_reset(self) -> bool {
+        self.is_usage_limit() || self == AgentErrorKind::Overloaded
+    }
+
+    /// Whether the account is at a usage limit.
+    pub(crate) fn is_usage_limit(self) -> bool {
+        matches!(self, AgentErrorKind::Quota | AgentErrorKind::RateLimit)
+    }
+
     pub const ALL: [AgentErrorKind; 10] = [
         AgentErrorKind::Auth,
         AgentErrorKind::RateLimit,

@@ -70,7 +70,8 @@ impl Answer {
     }
 }
 
-fn append(text: &mut String, more: &str, is_cut: &mut bool) {
+/// Appends to a text that stays within [`MAX_ANSWER_BYTES`]. Sets `is_cut` when something was left out.
+pub(crate) fn append(text: &mut String, more: &str, is_cut: &mut bool) {
     let room = MAX_ANSWER_BYTES.saturating_sub(text.len());
     if more.len() <= room {
         text.push_str(more);

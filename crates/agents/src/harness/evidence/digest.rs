@@ -3,13 +3,13 @@
 
 use super::answer::{Answer, LEFT_OUT};
 use super::background::BackgroundWork;
+use super::counts::{Steps, Warnings};
 use super::failure::{Failure, Words};
 use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::limit::reset::Reset;
 use serde_json::Value;
 
-const MAX_WARNINGS: usize = 100;
 const MAX_OPEN_TOOLS: usize = 4096;
 
 /// The end of turn that the agent itself reported.
@@ -33,13 +33,11 @@ pub struct Digest {
     usage: Option<Usage>,
     /// Usage reported during the turn since `usage` was set, which is in no total yet.
     usage_in_passing: Option<Usage>,
-    turns: u64,
+    steps: Steps,
     /// The model answered in what was read, whatever count of turns the CLI reports: its own words about a failed call are none.
     has_answered: bool,
-    in_answer: bool,
-    tool_calls: u64,
     open_tools: Vec<(String, String)>,
-    warnings: Vec<String>,
+    warnings: Warnings,
     failure: Option<Failure>,
     retrying: Option<Failure>,
     /// When the limit that it ran into ends.
@@ -164,7 +162,7 @@ impl Digest {
         self.reopen();
         self.progress();
         self.message_ends();
-        self.tool_calls += 1;
+        self.steps.tool_calls += 1;
         if self.open_tools.len() < MAX_OPEN_TOOLS {
             self.open_tools.push((id.to_owned(), name.to_owned()));
         }
@@ -182,7 +180,7 @@ impl Digest {
         self.progress();
         let open = self.open_tools.iter().position(|(open, _)| open == id);
         let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
-        self.in_answer = false;
+        self.steps.answer_ends();
         if !is_error {
             return self.emit(|| AgentEvent::ToolEnd {
                 id: id.to_owned(),
@@ -225,10 +223,8 @@ impl Digest {
     /// The model began an answer, or goes on with it; a tool's end closes it.
     pub fn model_speaks(&mut self) {
         self.reopen();
-        if !self.in_answer {
-            self.in_answer = true;
+        if self.steps.speaks() {
             self.has_answered = true;
-            self.turns = self.turns.saturating_add(1);
         }
     }
 
@@ -236,11 +232,11 @@ impl Digest {
     pub fn model_answered(&mut self) {
         self.reopen();
         self.has_answered = true;
-        self.turns = self.turns.saturating_add(1);
+        self.steps.turns = self.steps.turns.saturating_add(1);
     }
 
     pub fn set_turns(&mut self, turns: u64) {
-        self.turns = turns;
+        self.steps.turns = turns;
     }
 
     /// A sign that work gets done: chatter counts from here.
@@ -271,9 +267,7 @@ impl Digest {
     }
 
     pub fn warning(&mut self, message: &str) {
-        if self.warnings.len() < MAX_WARNINGS && !self.warnings.iter().any(|known| known == message) {
-            self.warnings.push(clip(message).into_owned());
-        }
+        self.warnings.add(message);
         self.emit(|| AgentEvent::Warning { message: clip(message).into_owned() });
     }
 
@@ -378,11 +372,11 @@ impl Digest {
     }
 
     pub fn turns(&self) -> u64 {
-        self.turns
+        self.steps.turns
     }
 
     pub fn tool_calls(&self) -> u64 {
-        self.tool_calls
+        self.steps.tool_calls
     }
 
     /// The name of a tool that runs.
@@ -391,7 +385,7 @@ impl Digest {
     }
 
     pub fn warnings(&self) -> &[String] {
-        &self.warnings
+        self.warnings.all()
     }
 
     pub fn last_failure(&self) -> Option<&Failure> {

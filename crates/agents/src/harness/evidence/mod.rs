@@ -6,6 +6,7 @@
 
 pub(crate) mod answer;
 mod background;
+pub(crate) mod counts;
 pub mod digest;
 pub mod failure;
 pub(crate) mod recent;

@@ -5,6 +5,7 @@ use super::transcript::Transcript;
 use crate::harness::clip::clip_to;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::provider::Provider;
+use ground::line::is_left_out;
 use serde_json::Value;
 
 /// Most events in an error.
@@ -41,7 +42,7 @@ pub(crate) fn reread(
 
 /// The line that stands where the middle of a long output was left out.
 fn is_gap(event: &AgentEvent) -> bool {
-    matches!(event, AgentEvent::Noise { line } if line.starts_with("[... ") && line.ends_with(" bytes left out ...]"))
+    matches!(event, AgentEvent::Noise { line } if is_left_out(line))
 }
 
 /// The last of them that fit, as JSON.

@@ -116,9 +116,9 @@ impl Verdict {
 /// See the table above.
 pub fn verdict(evidence: &Evidence) -> Verdict {
     let mut verdict = weigh(evidence);
-    let is_limit =
-        |kind| matches!(kind, AgentErrorKind::RateLimit | AgentErrorKind::Quota | AgentErrorKind::Overloaded);
-    if let Some(fault) = verdict.fault.as_mut().filter(|fault| fault.kind.is_some_and(is_limit)) {
+    if let Some(fault) =
+        verdict.fault.as_mut().filter(|fault| fault.kind.is_some_and(AgentErrorKind::may_reset))
+    {
         // A reset time in a field of the output is exact; one in a message is rounded for people.
         fault.reset = evidence.digest.reset().cloned().or_else(|| Reset::parse(&fault.message));
     }

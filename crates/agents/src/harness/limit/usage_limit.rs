@@ -58,7 +58,7 @@ impl HeldAccount {
 
     /// The account is at this limit: others are held back until it is worth another try.
     pub(crate) fn hold(&self, kind: Option<AgentErrorKind>, limit: UsageLimit) {
-        if matches!(kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit)) {
+        if kind.is_some_and(AgentErrorKind::is_usage_limit) {
             for shared in &self.limits {
                 shared.holds().add(self.key, limit.try_at);
             }

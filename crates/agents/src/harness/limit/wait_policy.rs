@@ -38,7 +38,7 @@ pub(crate) struct Wait {
 impl WaitPolicy {
     /// See the table above. `reset_in`: from now to its end.
     pub(crate) fn wait(&self, kind: Option<AgentErrorKind>, reset_in: Option<Duration>) -> Option<Wait> {
-        let is_limit = matches!(kind, Some(AgentErrorKind::Quota | AgentErrorKind::RateLimit));
+        let is_limit = kind.is_some_and(AgentErrorKind::is_usage_limit);
         let reset_in = reset_in.filter(|left| is_limit && *left <= self.longest)?;
         // Hitting the limit once more is expected: the reset time was rounded, or it is another limit. From the second time on
         // each wait uses up an attempt.

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A CLI that does not tell its version by then does not start. The slowest takes 3 s, when it unpacks itself at its first start.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// A probe has nothing to put in order when it is no longer wanted.
-const KILL_GRACE: Duration = Duration::from_millis(200);
+pub(crate) const KILL_GRACE: Duration = Duration::from_millis(200);
 /// Starts at a time: each is a runtime of its own.
 const AT_ONCE: usize = 2;
 
@@ -38,13 +38,22 @@ pub struct Finding {
 /// Looks for every provider on the PATH of `base` (a request whose environment counts) and asks each for its version.
 /// `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
 pub async fn examine(base: &AgentRequest, switch: &AbortSwitch) -> Result<Vec<Finding>, Error> {
+    examine_each(switch, |provider| examine_one(AgentRequest { provider, ..base.clone() }, switch.aborted()))
+        .await
+}
+
+/// Runs a check of each provider, a few at a time. `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
+pub(crate) async fn examine_each<T, F>(
+    switch: &AbortSwitch,
+    examine: impl Fn(Provider) -> F,
+) -> Result<Vec<T>, Error>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
     let mut findings = Vec::new();
     for few in Provider::ALL.chunks(AT_ONCE) {
-        let started: Vec<_> = few
-            .iter()
-            .map(|provider| AgentRequest { provider: *provider, ..base.clone() })
-            .map(|agent| tokio::spawn(examine_one(agent, switch.aborted())))
-            .collect();
+        let started: Vec<_> = few.iter().map(|provider| tokio::spawn(examine(*provider))).collect();
         for finding in started {
             // A task that was cut off belongs to an addon that is shutting down.
             findings.extend(finding.await.ok());
@@ -54,6 +63,11 @@ pub async fn examine(base: &AgentRequest, switch: &AbortSwitch) -> Result<Vec<Fi
         }
     }
     Ok(findings)
+}
+
+/// The problem of a program that is not there.
+pub(crate) fn not_on_path(program: &str) -> String {
+    format!("{program} was not found on PATH")
 }
 
 async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> Finding {
@@ -70,7 +84,7 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
     let (Some(file), Some(program)) =
         (find(provider.descriptor().program, &path), locate(provider, None, &path))
     else {
-        finding.problem = Some(format!("{} was not found on PATH", provider.descriptor().program));
+        finding.problem = Some(not_on_path(provider.descriptor().program));
         return finding;
     };
     finding.found = true;

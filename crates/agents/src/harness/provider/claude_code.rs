@@ -6,6 +6,7 @@
 
 use super::message::Messages;
 use super::message_usage::Style;
+use super::protocol::Protocol;
 use super::{Descriptor, SessionPolicy};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::failure::{Words, no_exit_code};
@@ -64,6 +65,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+    protocol: Protocol {
+        program: Some("claude-agent-acp"),
+        ..Protocol::plain(
+            "@agentclientprotocol/claude-agent-acp@0.100.0",
+            Accounting::TokensAndMoney(CachedInput::Beside),
+        )
+    },
 };
 
 const FILES: SessionFiles = SessionFiles {

@@ -4,6 +4,7 @@
 //! usage of `turn.completed` accumulates over all turns of a thread.
 
 use super::message::text_of;
+use super::protocol::Protocol;
 use super::{Descriptor, Reader, SessionPolicy};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
@@ -70,6 +71,11 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+    protocol: Protocol {
+        program: Some("codex-acp"),
+        tells_usage: true,
+        ..Protocol::plain("@agentclientprotocol/codex-acp@2.6.0", Accounting::Tokens(CachedInput::Beside))
+    },
 };
 
 const FILES: SessionFiles = SessionFiles {

@@ -4,6 +4,7 @@
 //! was told to stop prints `abort` and then reports `exitCode` 0. Tokens are not reported.
 
 use super::message::text_of;
+use super::protocol::{AgentLog, Logged, Protocol, aside, last_line_of, retry};
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
@@ -12,7 +13,7 @@ use crate::harness::folder::state_layout::OwnState;
 use crate::harness::json::{Json, Line};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
-use crate::harness::limit::spending::Accounting;
+use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, is_program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
@@ -54,7 +55,38 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+    protocol: Protocol {
+        args: &["--acp"],
+        model_flag: Some("--model"),
+        tells_usage: true,
+        error_prefix: Some("Error: "),
+        asides: &[
+            retry("Info: Request failed due to ", "Retrying..."),
+            aside("Info: Operation cancelled by user", ""),
+        ],
+        log: Some(&LOG),
+        counts_on: true,
+        ..Protocol::plain("@github/copilot@1.0.102", Accounting::Tokens(CachedInput::Within))
+    },
 };
+
+const LOG: AgentLog = AgentLog {
+    places: &[("COPILOT_HOME", "session-state"), ("HOME", ".copilot/session-state")],
+    file: |folder, session| {
+        // The agent names the session: no name leads out of the folder.
+        let is_name = Path::new(session).file_name().is_some_and(|name| name == session);
+        is_name.then(|| folder.join(session).join("events.jsonl"))
+    },
+    told: logged,
+};
+
+/// Over the protocol, Copilot sends an error as if it were an answer, and its model could send such a text too. Its log has
+/// `{"type":"session.error","data":{"errorType":"rate_limit","message":"429 ...","statusCode":429}}`, if nothing was said after it.
+fn logged(log: &str) -> Option<Logged> {
+    const SAID: [&str; 3] = ["user.message", "assistant.message", "session.error"];
+    let last = last_line_of(log, |line| line["type"].as_str().is_some_and(|word| SAID.contains(&word)))?;
+    (last["type"] == "session.error").then(|| Logged::failed(&last["data"]["message"]))
+}
 
 const FILES: SessionFiles = SessionFiles {
     root: "$COPILOT_HOME|~/.copilot",

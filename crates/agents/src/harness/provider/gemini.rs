@@ -4,6 +4,7 @@
 //! modulo 256 (145 is 401). Retries are reported on stderr only.
 
 use super::message::text_of;
+use super::protocol::Protocol;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
@@ -52,6 +53,14 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,
+    protocol: Protocol {
+        args: &["--acp"],
+        model_flag: Some("--model"),
+        // It refuses its freer modes in a folder that was not trusted on a terminal before; and its launcher heeds no signal.
+        set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
+        forgets_young: true,
+        ..Protocol::plain("@google/gemini-cli@0.61.0", Accounting::Tokens(CachedInput::Within))
+    },
 };
 
 const FILES: SessionFiles = SessionFiles {

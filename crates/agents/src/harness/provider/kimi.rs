@@ -4,6 +4,7 @@
 //! turn, and the only line with the session id. A failed turn has no line of its own; stderr gives the reason.
 
 use super::message::text_of;
+use super::protocol::Protocol;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::digest::Digest;
@@ -44,6 +45,10 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: None,
     exits_early: false,
     words: &WORDS,
+    protocol: Protocol {
+        args: &["acp"],
+        ..Protocol::plain("@moonshot-ai/kimi-code@2.1.0", Accounting::Nothing)
+    },
 };
 
 const WORDS: Words = Words {

@@ -17,6 +17,7 @@ mod message;
 mod message_usage;
 mod opencode;
 mod pi;
+pub mod protocol;
 mod qwen;
 
 use crate::harness::event::Usage;
@@ -31,6 +32,7 @@ use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::Program;
 use crate::harness::travel::files::SessionFiles;
 use ground::error::Error;
+use protocol::Protocol;
 use serde_json::Value;
 use std::path::Path;
 
@@ -122,6 +124,8 @@ pub struct Descriptor {
     pub exits_early: bool,
     /// Phrases that the CLI uses for failures.
     pub words: &'static Words,
+    /// How the CLI runs sessions, over the Agent Client Protocol. The fields above describe it as a program for one turn.
+    pub protocol: Protocol,
 }
 
 /// The origin of session ids.
@@ -146,6 +150,16 @@ pub trait Reader: Send + Sync {
 }
 
 impl Provider {
+    /// How sessions of this CLI are run.
+    pub(crate) fn protocol(self) -> &'static Protocol {
+        &self.descriptor().protocol
+    }
+
+    /// Name on PATH of the program that speaks the protocol.
+    pub(crate) fn protocol_program(self) -> &'static str {
+        self.protocol().program.unwrap_or(self.descriptor().program)
+    }
+
     pub fn parse(name: &str) -> Result<Provider, Error> {
         Provider::ALL.into_iter().find(|provider| provider.as_str() == name).ok_or_else(|| {
             let names = Provider::ALL.map(Provider::as_str).join(", ");

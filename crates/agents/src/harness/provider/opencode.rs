@@ -4,6 +4,7 @@
 //! reported when they are done. A model that answers with rubbish makes it loop for ever, one empty step after the other.
 
 use super::message::text_of;
+use super::protocol::Protocol;
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
@@ -45,6 +46,10 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: None,
     exits_early: false,
     words: &WORDS,
+    protocol: Protocol {
+        args: &["acp"],
+        ..Protocol::plain("opencode-ai@1.18.33", Accounting::Tokens(CachedInput::Beside))
+    },
 };
 
 pub(super) const WORDS: Words = Words {

@@ -5,6 +5,7 @@
 //! may be compacted, which takes a model call in silence, and the turn goes on if that was to make room for it.
 
 use super::message::text_of;
+use super::protocol::{AgentLog, Logged, Protocol, aside, last_line_of, retry};
 use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
@@ -12,6 +13,7 @@ use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
 use crate::harness::folder::state_layout::OwnState;
 use crate::harness::json::{Json, Line};
 use crate::harness::level::{AUTO_ALONE, Level, unallowable, unholdable};
+use crate::harness::limit::session_log;
 use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::travel::files::{Project, SessionFiles};
@@ -45,7 +47,39 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,
+    protocol: Protocol {
+        program: Some("pi-acp"),
+        asides: &[
+            aside("pi v", "---"),
+            retry("Retrying (attempt ", "s)..."),
+            retry("Retrying...", ""),
+            aside("Retry finished, resuming.", ""),
+            aside("Context nearing limit, running automatic compaction...", ""),
+            aside("Automatic compaction finished; ", "continue the session."),
+        ],
+        log: Some(&LOG),
+        lacks_tools: true,
+        ..Protocol::plain("pi-acp@0.0.34 @earendil-works/pi-coding-agent@0.87.1", Accounting::Nothing)
+    },
 };
+
+const LOG: AgentLog = AgentLog {
+    places: &[("PI_CODING_AGENT_DIR", "sessions"), ("HOME", ".pi/agent/sessions")],
+    file: session_log::file_of,
+    told: logged,
+};
+
+/// Pi ends a turn whose model failed like any other, with the text that came before, or with none. Its log has
+/// `{"type":"message","message":{"role":"assistant","stopReason":"error","errorMessage":"401: ..."}}`, if nothing was said after it.
+fn logged(log: &str) -> Option<Logged> {
+    let last = last_line_of(log, |line| line["type"] == "message")?;
+    let message = &last["message"];
+    match message["stopReason"].as_str().filter(|_| message["role"] == "assistant")? {
+        "error" => Some(Logged::failed(&message["errorMessage"])),
+        "length" => Some(Logged::Cut),
+        _ => None,
+    }
+}
 
 const FILES: SessionFiles = SessionFiles {
     root: "$PI_CODING_AGENT_DIR|~/.pi/agent",

@@ -6,6 +6,7 @@
 use super::claude_code::takes_schema;
 use super::message::Messages;
 use super::message_usage::Style;
+use super::protocol::Protocol;
 use super::{Descriptor, SessionPolicy};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::failure::Words;
@@ -54,6 +55,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,
+    protocol: Protocol {
+        args: &["--acp"],
+        model_flag: Some("--model"),
+        // Else it prompts its model before it knows the tools that it was given.
+        set: &[("QWEN_CODE_LEGACY_MCP_BLOCKING", "1")],
+        ..Protocol::plain("@qwen-code/qwen-code@0.24.4", Accounting::Tokens(CachedInput::Within))
+    },
 };
 
 const FILES: SessionFiles = SessionFiles {

@@ -176,7 +176,7 @@ impl Audience {
     }
 
     pub(crate) fn redact_error(&self, error: &Error) -> Error {
-        redact_error(&self.redactor, error)
+        self.redactor.redact_error(error)
     }
 
     pub(crate) fn redact_value(&self, value: &mut Value) {
@@ -270,22 +270,5 @@ impl Audience {
             | AgentEvent::TurnEnd { turn: _ } => {}
         }
         event
-    }
-}
-
-/// An error without the secrets: in its message, in its facts, and in the errors underneath.
-pub(crate) fn redact_error(redactor: &Redactor, error: &Error) -> Error {
-    if redactor.is_empty() {
-        return error.clone();
-    }
-    let mut clean = Error::new(error.code(), redactor.redact(error.message()));
-    for (name, value) in error.facts() {
-        let mut value = value.clone();
-        redactor.redact_json(&mut value);
-        clean = clean.with(name, value);
-    }
-    match error.cause() {
-        Some(cause) => clean.caused_by(redact_error(redactor, cause)),
-        None => clean,
     }
 }

@@ -35,14 +35,13 @@ pub struct ClockLimits {
 }
 
 impl ClockLimits {
-    /// The clock that has run out before the start: a zero is a deadline that has passed, and nothing is begun.
-    pub(crate) fn passed(&self) -> Option<Error> {
+    /// The error of a deadline that has passed before the start, which is a limit of zero. `refused` begins its message.
+    pub(crate) fn passed(&self, refused: &str) -> Option<Error> {
         let zero = Some(Duration::ZERO);
-        let started = "the turn was not started";
         if self.total == zero {
             return Some(Error::new(
                 ErrorCode::AgentTimedOut,
-                format!("{started}: the deadline of `timeoutMs` has already passed"),
+                format!("{refused}: the deadline of `timeoutMs` has already passed"),
             ));
         }
         [("startTimeoutMs", self.start), ("idleTimeoutMs", self.idle), ("toolIdleTimeoutMs", self.tool_idle)]
@@ -51,7 +50,7 @@ impl ClockLimits {
             .map(|(path, _)| {
                 Error::new(
                     ErrorCode::AgentIdle,
-                    format!("{started}: the deadline of `{path}` has already passed"),
+                    format!("{refused}: the deadline of `{path}` has already passed"),
                 )
             })
     }

@@ -12,7 +12,7 @@ use super::next::{Ended, Next, Past, next};
 use super::preparation::{Again, prepare, program_of, read_answer_file, run_folder};
 use super::record::{Judged, TurnRecord};
 use super::request::TurnRequest;
-use super::structured::{Candidates, read_answer};
+use super::structured::{Candidates, REASKED, misfit, read_answer};
 use super::{Order, Turn, TurnOutcome};
 use crate::harness::clip::tail;
 use crate::harness::event::AgentEvent;
@@ -142,7 +142,7 @@ impl Owner {
     fn allowance(&self) -> Result<Allowance, Error> {
         self.request.check()?;
         let allowance = self.request.allowance()?;
-        match self.request.agent.limits.passed() {
+        match self.request.agent.limits.passed("the turn was not started") {
             Some(error) => Err(error),
             None => allowance.check().map(|()| allowance),
         }
@@ -266,9 +266,7 @@ impl Owner {
                     slot = self.slot(None).await?;
                 }
                 Next::Reask { session, problems } => {
-                    let message =
-                        "the answer does not match the schema: asking the agent once more".to_owned();
-                    self.tell_retry(message);
+                    self.tell_retry(REASKED.to_owned());
                     again = Again::Answer { session, problems };
                 }
             }
@@ -362,11 +360,9 @@ impl Owner {
     }
 
     fn misfit(&self, problems: &[String]) -> Error {
-        let name = self.request.agent.provider.as_str();
         // They quote the answer, which may hold anything.
-        let problems: Vec<String> = problems.iter().map(|problem| self.audience.redact(problem)).collect();
-        let message = format!("the answer of {name} does not fit the schema: {}", problems.join("; "));
-        Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
+        let problems = problems.iter().map(|problem| self.audience.redact(problem)).collect();
+        misfit(self.request.agent.provider, problems)
     }
 
     fn tell_retry(&mut self, message: String) {

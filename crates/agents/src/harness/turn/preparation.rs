@@ -8,6 +8,7 @@ use crate::harness::folder::sandbox::{SandboxPlace, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Level;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
+use crate::harness::program::depth::depth_below;
 use crate::harness::program::install::locate;
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
@@ -58,8 +59,9 @@ impl Again {
     }
 }
 
-/// The program of a request, or `AGENT_NOT_FOUND`.
+/// The program of a request, or `AGENT_NOT_FOUND`. `AGENT_DEPTH` when this host may start no agent.
 pub(super) fn program_of(agent: &AgentRequest) -> Result<Program, Error> {
+    depth_below(agent)?;
     let path = agent.search_path();
     locate(agent.provider, agent.binary.as_deref(), &path)
         .ok_or_else(|| not_found(agent, agent.provider.descriptor().program))

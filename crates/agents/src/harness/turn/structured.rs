@@ -2,7 +2,9 @@
 //! for the answer, in the final message and in a file of the run's own. Every answer is validated here.
 
 use crate::harness::level::Level;
+use crate::harness::provider::Provider;
 use crate::model::{Reading, Schema};
+use ground::error::{Error, ErrorCode};
 use serde_json::Value;
 
 /// The file that the agent is asked to write its answer to, in the run's own folder.
@@ -30,6 +32,16 @@ pub fn prompt_with_problems(problems: &[String], schema: &Value, by_flag: bool) 
         "Your last answer does not fit the JSON Schema that was asked for:{listed}\n\nGive the corrected answer: one JSON value \
          that is valid against the schema, and nothing else.{shape}"
     )
+}
+
+/// The message of the event that reports the one re-ask.
+pub(crate) const REASKED: &str = "the answer does not match the schema: asking the agent once more";
+
+/// The error of an answer that does not fit, after the one re-ask.
+pub(crate) fn misfit(provider: Provider, problems: Vec<String>) -> Error {
+    let message =
+        format!("the answer of {} does not fit the schema: {}", provider.as_str(), problems.join("; "));
+    Error::new(ErrorCode::AgentSchemaMismatch, message).with("problems", problems)
 }
 
 /// Sources of the answer, the most reliable first.

@@ -1,0 +1,164 @@
+// `sheepdog mcp`: agents as tools of another agent, over stdio.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { command } from './cli-command'
+
+const root = join(import.meta.dirname, '..')
+const folder = mkdtempSync(join(tmpdir(), 'mcp-cli-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const session = { line: { type: 'thread.started', thread_id: 't-1' } }
+const said = (text: string) => ({
+  line: { type: 'item.completed', item: { id: 'm', type: 'agent_message', text } },
+})
+const done = {
+  line: { type: 'turn.completed', usage: { input_tokens: 10, cached_input_tokens: 2, output_tokens: 3 } },
+}
+
+/** A folder for PATH whose `codex` plays this plan. */
+function codexOf(plan: object[]): string {
+  const bin = mkdtempSync(join(folder, 'bin-'))
+  const agent = join(root, 'fixtures/bin/agent.mjs')
+  const program = join(bin, 'codex')
+  writeFileSync(join(bin, 'plan.json'), JSON.stringify(plan))
+  writeFileSync(
+    program,
+    `#!/bin/sh\nexec "${process.execPath}" "${agent}" "$(cat "${join(bin, 'plan.json')}")" "$@"\n`,
+  )
+  chmodSync(program, 0o755)
+  return bin
+}
+
+/** A client of the protocol that knows as little as it may. */
+class Client {
+  readonly child: ChildProcess
+  readonly exit: Promise<number | null>
+  stderr = ''
+  #id = 0
+  readonly #waiting = new Map<number, (message: any) => void>()
+
+  constructor(plan: object[], options: string[] = [], env: Record<string, string> = {}) {
+    const PATH = [codexOf(plan), dirname(process.execPath), '/usr/bin', '/bin'].join(':')
+    this.child = spawn(process.execPath, [command, 'mcp', ...options], {
+      cwd: folder,
+      env: { PATH, HOME: folder, TMPDIR: folder, ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    this.exit = once(this.child, 'exit').then(([status]) => status as number | null)
+    this.child.stderr!.on('data', (chunk) => (this.stderr += String(chunk)))
+    createInterface({ input: this.child.stdout! }).on('line', (line) => {
+      const message = JSON.parse(line) as { id: number }
+      this.#waiting.get(message.id)?.(message)
+    })
+    onTestFinished(() => void this.child.kill('SIGKILL'))
+  }
+
+  request(method: string, params: object = {}): Promise<any> {
+    const id = ++this.#id
+    this.child.stdin!.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
+    return new Promise((resolve) => this.#waiting.set(id, resolve))
+  }
+
+  /** The JSON of a tool's answer, or the text of its error. */
+  async call(name: string, input: object = {}): Promise<any> {
+    const { result } = await this.request('tools/call', { name, arguments: input })
+    const [{ text }] = result.content
+    return result.isError ? text : JSON.parse(text)
+  }
+}
+
+const start = { provider: 'codex', prompt: 'Say hello.' }
+
+describe('sheepdog mcp', () => {
+  it('starts an agent, waits for it, and has its answer', async () => {
+    const client = new Client([session, { wait: 300 }, said('Hello.'), done])
+    const { result } = await client.request('initialize', { protocolVersion: '2025-06-18' })
+    expect(result).toMatchObject({ protocolVersion: '2025-06-18', capabilities: { tools: {} } })
+    const { result: listed } = await client.request('tools/list')
+    const names = listed.tools.map(({ name }: { name: string }) => name)
+    expect(names).toEqual(['start_agent', 'agent_status', 'agent_result', 'cancel_agent', 'list_agents'])
+    const { id, state } = await client.call('start_agent', start)
+    expect(state).toBe('running')
+    expect(await client.call('agent_result', { id })).toMatchObject({ state: 'running' })
+    const status = await client.call('agent_status', { id, waitMs: 45_000 })
+    expect(status).toMatchObject({ id, state: 'done', provider: 'codex' })
+    expect(status.events.join('\n')).toContain('Hello.')
+    expect(await client.call('agent_result', { id })).toMatchObject({
+      state: 'done',
+      text: 'Hello.',
+      sessionId: 't-1',
+    })
+    client.child.stdin!.end()
+    expect(await client.exit).toBe(0)
+    expect(client.stderr).toBe('')
+  })
+
+  it('returns from a wait in time, and cancels with everything that the agent started', async () => {
+    const client = new Client([session, { spawn: true }, { hang: true }])
+    const { id } = await client.call('start_agent', start)
+    expect(await client.call('agent_status', { id, waitMs: 50 })).toMatchObject({ state: 'running' })
+    expect(await client.call('cancel_agent', { id })).toMatchObject({ id, state: 'cancelled' })
+    expect(await client.call('agent_result', { id })).toMatchObject({ error: { code: 'AGENT_ABORTED' } })
+    expect(await client.call('list_agents')).toMatchObject({ agents: [{ id, state: 'cancelled' }] })
+  })
+
+  it('ends its agents when the client closes stdin', async () => {
+    const marked = join(folder, 'marked')
+    const client = new Client([session, { title: 'mcp-spec-hangs' }, { hang: true }], ['--record', marked])
+    const { id } = await client.call('start_agent', start)
+    expect(await client.call('agent_status', { id, waitMs: 50 })).toMatchObject({ state: 'running' })
+    client.child.stdin!.end()
+    expect(await client.exit).toBe(0)
+  })
+
+  it('holds to the rules of its own options', async () => {
+    const inner = mkdtempSync(join(folder, 'inner-'))
+    mkdirSync(join(inner, 'below'))
+    symlinkSync(folder, join(inner, 'out'))
+    const client = new Client(
+      [session, { hang: true }],
+      [...['--provider', 'codex', '--max-agents', '1', '--cwd', inner]],
+    )
+    expect(await client.call('start_agent', { ...start, provider: 'gemini' })).toMatch(/provider/)
+    for (const cwd of ['..', '/', 'out', 'missing'])
+      expect(await client.call('start_agent', { ...start, cwd })).toMatch(/^cwd: /)
+    expect(await client.call('start_agent', { ...start, permission: 'auto' })).toMatch(/permission/)
+    expect(await client.call('agent_status', { id: 'none' })).toMatch(/no agent "none"/)
+    const first = await client.call('start_agent', { ...start, cwd: 'below' })
+    expect(await client.call('start_agent', start)).toContain(first.id)
+    expect(await client.call('agent_status', { id: first.id, waitMs: 60_000 })).toMatch(/waitMs/)
+  })
+
+  it('gives its agents their depth, and starts none below the third', async () => {
+    const client = new Client([session, { tell: 'env' }, done], [], { SHEEPDOG_DEPTH: '2' })
+    const { id } = await client.call('start_agent', start)
+    await client.call('agent_status', { id, waitMs: 45_000 })
+    const { text } = await client.call('agent_result', { id })
+    expect(JSON.parse(text)).toMatchObject({ SHEEPDOG_DEPTH: '3' })
+    const deepest = new Client([], [], { SHEEPDOG_DEPTH: '3' })
+    expect(await deepest.call('start_agent', start)).toMatch(/SHEEPDOG_DEPTH/)
+  })
+
+  it('answers what it does not know, and lines that are no JSON', async () => {
+    const client = new Client([])
+    expect(await client.request('resources/list')).toMatchObject({ error: { code: -32601 } })
+    expect(await client.call('no_tool').catch(() => 'none')).toBe('none')
+    client.child.stdin!.write('not JSON\n')
+    const [line] = (await once(client.child.stdout!, 'data')) as [Buffer]
+    expect(JSON.parse(String(line))).toMatchObject({ id: null, error: { code: -32700 } })
+  })
+
+  it('says what a wrong option is', async () => {
+    const { sheepdog } = await import('./cli-command')
+    const wrong = await sheepdog(['mcp', '--provider', 'gpt'])
+    expect(wrong.status).not.toBe(0)
+    expect(wrong.stderr).toContain('--provider: expected one of claude-code')
+    expect((await sheepdog(['mcp', '--max-agents', '0'])).stderr).toContain('--max-agents')
+    expect((await sheepdog(['mcp', 'codex'])).stderr).toContain('takes only options')
+  })
+})

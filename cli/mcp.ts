@@ -1,0 +1,128 @@
+// sheepdog mcp: agents as tools of another agent, over the Model Context Protocol.
+import { statSync } from 'node:fs'
+import { Budget, type ProviderName, type TurnOptions } from '../lib/index'
+import { providerNames } from '../lib/harness/provider'
+import { ToolProtocol } from '../lib/harness/session/tool_protocol'
+import { parseArguments, parseDuration, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
+import { onInterrupt, type Interrupt } from './interrupt'
+import { Agents } from './mcp/agents'
+import { serve } from './mcp/stdio'
+import { toolsOf } from './mcp/tools'
+import { recordOptions } from './record'
+import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+
+export const summary = 'offer coding agents to another agent, as an MCP server'
+
+export const forms = ['[options]']
+
+export const about = `
+Serves the Model Context Protocol on stdin and stdout. Its tools start coding agents, report their progress, return
+their answers and cancel them: start_agent, agent_status, agent_result, cancel_agent, list_agents. Each call returns
+within 45 seconds, so a long turn outlives the time limit of the client. The providers, the folder, the permission level
+and the budget are set here, not by the caller. When the client closes stdin, or is killed, all agents are ended.`
+
+export const options = {
+  provider: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME',
+    fits: providerNames(),
+    help: 'an agent that may be started; may be repeated (default: all)',
+  },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'working directory of the agents; a call may name a folder below it (default: the current one)',
+  },
+  ...levelOptions,
+  'max-agents': { type: 'string', value: 'N', help: 'agents that may run at once (default 4)' },
+  'max-tokens': { type: 'string', value: 'N', help: 'tokens that all agents together may use' },
+  model: { type: 'string', value: 'NAME', help: 'model that the agents use' },
+  idle: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'kill an agent after this long without output (default 300s; 900s while a tool runs)',
+  },
+  timeout: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'stop an agent after this long in total (default 30m)',
+  },
+  ...recordOptions,
+} as const satisfies OptionTable
+
+export const notes = `
+Exit status: 0 when the client closed stdin, else 1.
+
+Depth: an agent that is started here has SHEEPDOG_DEPTH in its environment, one more than this server. The fourth agent
+in a chain is refused.`
+
+export const examples = [
+  'sheepdog mcp --provider codex --permission plan',
+  'claude mcp add sheepdog -- sheepdog mcp --cwd . --sandbox',
+]
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
+  const [extra] = [...positionals, ...(command ?? [])]
+  if (extra !== undefined)
+    throw new UsageError(`sheepdog mcp takes only options: ${JSON.stringify(extra)} was not expected`)
+  const cwd = values.cwd ?? process.cwd()
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
+    throw new UsageError(`--cwd: there is no folder ${JSON.stringify(cwd)}`)
+  const maxTokens =
+    values['max-tokens'] === undefined ? undefined : parseCount('--max-tokens', values['max-tokens'])
+  const turnOptions: TurnOptions = {
+    permission: values.permission as TurnOptions['permission'],
+    allow: values.allow,
+    sandbox: toAgentSandbox(values),
+    model: values.model,
+    record: values.record,
+    name: values.name,
+    budget: maxTokens === undefined ? undefined : new Budget({ maxTokens }),
+    timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
+  }
+  if (values.idle !== undefined) {
+    turnOptions.idleTimeoutMs =
+      turnOptions.toolIdleTimeoutMs =
+      turnOptions.startTimeoutMs =
+        parseDuration('--idle', values.idle)
+  }
+  const providers = providersOf(values.provider)
+  const agents = new Agents({
+    providers,
+    cwd,
+    maxAgents: parseCount('--max-agents', values['max-agents'] ?? '4'),
+    options: turnOptions,
+  })
+  const protocol = new ToolProtocol(toolsOf(agents, providers))
+  let interrupt: Interrupt | undefined
+  const leave = onInterrupt((signal) => {
+    interrupt = signal
+    process.stdin.destroy()
+  })
+  try {
+    await serve(protocol, process.stdin, process.stdout)
+  } finally {
+    await agents.close()
+    leave()
+  }
+  return interrupt ?? 0
+}
+
+function providersOf(names: string[] | undefined): ProviderName[] {
+  const known = providerNames()
+  const wrong = names?.find((name) => !(known as string[]).includes(name))
+  if (wrong !== undefined)
+    throw new UsageError(`--provider: expected one of ${known.join(', ')}, got ${JSON.stringify(wrong)}`)
+  return (names as ProviderName[] | undefined) ?? known
+}
+
+function parseCount(option: string, text: string): number {
+  const count = Number(text)
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new UsageError(`${option}: expected a whole number above 0, got ${JSON.stringify(text)}`)
+  return count
+}

@@ -1,0 +1,227 @@
+// The agents that a client of `sheepdog mcp` started: at most so many at once, each in the folder and at the level of this server.
+import { randomUUID } from 'node:crypto'
+import { realpathSync } from 'node:fs'
+import { relative, resolve, sep } from 'node:path'
+import {
+  Harness,
+  type ProviderName,
+  type SheepdogError,
+  type Turn,
+  type TurnOptions,
+  type TurnResult,
+} from '../../lib/index'
+import { describeEvent } from '../event'
+
+/** Lines of events that are kept of each agent. */
+const keptLines = 50
+/** Agents that ended and whose result can still be asked for. The oldest is forgotten first. */
+const keptAgents = 200
+
+export interface ServerRules {
+  /** Providers that may be started. */
+  providers: ProviderName[]
+  /** Working directory of the agents. A call may name a folder below it. */
+  cwd: string
+  maxAgents: number
+  options: TurnOptions
+}
+
+export type AgentState = 'running' | 'done' | 'failed' | 'cancelled'
+
+interface Agent {
+  id: string
+  provider: ProviderName
+  prompt: string
+  startedAt: number
+  lastEventAt: number
+  endedAt?: number
+  state: AgentState
+  tool?: string
+  lines: string[]
+  /** Lines that `status` has not returned yet. */
+  unseen: number
+  turn: Turn
+  result?: TurnResult
+  error?: SheepdogError
+  /** Resolves at the end of the turn. */
+  ended: Promise<void>
+}
+
+export class Agents {
+  readonly #rules: ServerRules
+  readonly #agents = new Map<string, Agent>()
+
+  constructor(rules: ServerRules) {
+    this.#rules = { ...rules, cwd: realpathSync(rules.cwd) }
+  }
+
+  /** Starts an agent. Throws if a rule of this server forbids it. */
+  async start(provider: string, prompt: string, cwd?: string): Promise<object> {
+    const { providers, maxAgents, options } = this.#rules
+    const name = providers.find((known) => known === provider)
+    if (!name) throw new Error(`This server does not start ${provider}. It starts: ${providers.join(', ')}.`)
+    const running = [...this.#agents.values()].filter(({ state }) => state === 'running')
+    if (running.length >= maxAgents) {
+      const ids = running.map(({ id }) => id).join(', ')
+      throw new Error(
+        `${maxAgents} agents run already, which is this server's limit: wait for one of ${ids}, or cancel it.`,
+      )
+    }
+    const turn = new Harness({ provider: name }).start(prompt, { ...options, cwd: this.#folder(cwd) })
+    const agent = this.#keep(name, prompt, turn)
+    // A turn that can't be started at all is the answer to this call.
+    await Promise.race([agent.ended, new Promise((ready) => setTimeout(ready, 200))])
+    if (agent.state === 'failed' && agent.result?.process === undefined) {
+      this.#agents.delete(agent.id)
+      throw agent.error!
+    }
+    return { id: agent.id, provider: name, state: agent.state }
+  }
+
+  /** The state of an agent and what it did since the last question. Waits up to `waitMs` for its end. */
+  async status(id: string, waitMs: number, signal: AbortSignal | undefined): Promise<object> {
+    const agent = this.#find(id)
+    if (agent.state === 'running' && waitMs > 0) await within(agent.ended, waitMs, signal)
+    const now = agent.endedAt ?? performance.now()
+    const news = agent.lines.slice(agent.lines.length - Math.min(agent.unseen, agent.lines.length))
+    const leftOut = agent.unseen - news.length
+    agent.unseen = 0
+    return {
+      ...overview(agent, now),
+      tool: agent.tool,
+      silentMs: agent.state === 'running' ? Math.round(now - agent.lastEventAt) : undefined,
+      events: leftOut > 0 ? [`[${leftOut} earlier events left out]`, ...news] : news,
+      next: agent.state === 'running' ? 'Ask again, with waitMs.' : 'agent_result has the answer.',
+    }
+  }
+
+  /** The answer of an agent, or why there is none. */
+  result(id: string): object {
+    const agent = this.#find(id)
+    const { result, error } = agent
+    const base = overview(agent, agent.endedAt ?? performance.now())
+    if (agent.state === 'running')
+      return { ...base, next: 'It is still running: ask agent_status, with waitMs.' }
+    return {
+      ...base,
+      text: result?.text,
+      structured: result?.structured,
+      error: error && { code: error.code, kind: error.kind, message: error.message },
+      sessionId: result?.sessionId,
+      usage: result?.usage,
+      warnings: result?.warnings?.length ? result.warnings : undefined,
+    }
+  }
+
+  /** Ends an agent. Resolves when its process tree is gone. */
+  async cancel(id: string): Promise<object> {
+    const agent = this.#find(id)
+    if (agent.state === 'running') {
+      await agent.turn.abort()
+      await agent.ended
+    }
+    return overview(agent, agent.endedAt ?? performance.now())
+  }
+
+  list(): object {
+    const now = performance.now()
+    return {
+      agents: [...this.#agents.values()].map((agent) => overview(agent, agent.endedAt ?? now)),
+      maxAgents: this.#rules.maxAgents,
+      providers: this.#rules.providers,
+    }
+  }
+
+  /** Ends all agents. Resolves when their process trees are gone. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#agents.keys()].map((id) => this.cancel(id).catch(() => {})))
+  }
+
+  /** The folder that a call names, which has to be the server's own or below it. */
+  #folder(cwd: string | undefined): string {
+    const root = this.#rules.cwd
+    if (cwd === undefined) return root
+    let folder: string
+    try {
+      folder = realpathSync(resolve(root, cwd))
+    } catch {
+      throw new Error(`cwd: there is no folder ${JSON.stringify(cwd)} below ${root}`)
+    }
+    const way = relative(root, folder)
+    if (way === '..' || way.startsWith(`..${sep}`))
+      throw new Error(`cwd: ${JSON.stringify(cwd)} is not below ${root}`)
+    return folder
+  }
+
+  #find(id: string): Agent {
+    const agent = this.#agents.get(id)
+    if (!agent) throw new Error(`There is no agent ${JSON.stringify(id)}: list_agents shows all.`)
+    return agent
+  }
+
+  #keep(provider: ProviderName, prompt: string, turn: Turn): Agent {
+    const now = performance.now()
+    const agent: Agent = {
+      id: randomUUID().slice(0, 8),
+      provider,
+      prompt,
+      startedAt: now,
+      lastEventAt: now,
+      state: 'running',
+      lines: [],
+      unseen: 0,
+      turn,
+      ended: Promise.resolve(),
+    }
+    agent.ended = this.#follow(agent)
+    this.#agents.set(agent.id, agent)
+    for (const [id, { state }] of this.#agents) {
+      if (this.#agents.size <= keptAgents) break
+      if (state !== 'running') this.#agents.delete(id)
+    }
+    return agent
+  }
+
+  async #follow(agent: Agent): Promise<void> {
+    try {
+      for await (const event of agent.turn) {
+        agent.lastEventAt = performance.now()
+        if (event.type === 'tool_start') agent.tool = event.name
+        if (event.type === 'tool_end') agent.tool = undefined
+        const line = describeEvent(event)
+        if (line === undefined) continue
+        agent.lines.push(line)
+        agent.unseen += 1
+        if (agent.lines.length > keptLines) agent.lines.shift()
+      }
+      agent.result = await agent.turn.result
+      agent.state = 'done'
+    } catch (error) {
+      agent.error = error as SheepdogError
+      agent.result = agent.error.result as TurnResult | undefined
+      agent.state = agent.error.code === 'AGENT_ABORTED' ? 'cancelled' : 'failed'
+    }
+    agent.tool = undefined
+    agent.endedAt = performance.now()
+  }
+}
+
+function overview(agent: Agent, now: number): object {
+  return {
+    id: agent.id,
+    provider: agent.provider,
+    state: agent.state,
+    prompt: agent.prompt.length > 100 ? `${agent.prompt.slice(0, 100)}…` : agent.prompt,
+    elapsedMs: Math.round(now - agent.startedAt),
+  }
+}
+
+async function within(ended: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let finish = () => {}
+  const late = new Promise<void>((resolve) => (finish = resolve))
+  const timer = setTimeout(finish, ms)
+  signal?.addEventListener('abort', finish, { once: true })
+  await Promise.race([ended, late])
+  clearTimeout(timer)
+  signal?.removeEventListener('abort', finish)
+}

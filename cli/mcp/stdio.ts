@@ -1,0 +1,62 @@
+// The Model Context Protocol over stdin and stdout: one message a line.
+import { once } from 'node:events'
+import type { Readable, Writable } from 'node:stream'
+import type { Message, ToolProtocol } from '../../lib/harness/session/tool_protocol'
+
+/** Longest message that is read. */
+const maxLineBytes = 64 << 20
+
+/** Serves one client. Resolves when the client has closed its end, in either direction. */
+export async function serve(protocol: ToolProtocol, input: Readable, output: Writable): Promise<void> {
+  const gone = new AbortController()
+  // A client that is gone is the usual end of this server.
+  output.on('error', () => gone.abort())
+  const send = async (message: unknown) => {
+    if (gone.signal.aborted) return
+    if (!output.write(`${JSON.stringify(message)}\n`))
+      await once(output, 'drain', { signal: gone.signal }).catch(() => {})
+  }
+  const take = async (line: string) => {
+    let message: Message | Message[]
+    try {
+      message = JSON.parse(line) as Message | Message[]
+    } catch {
+      return send({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'Parse error' } })
+    }
+    // Versions before 2025-06-18 allow several messages in one.
+    const all = Array.isArray(message) ? message : [message]
+    const replies = await Promise.all(all.map((one) => protocol.take(one, gone.signal)))
+    const known = replies.filter((reply) => reply !== undefined)
+    if (known.length > 0) await send(Array.isArray(message) ? known : known[0])
+  }
+  try {
+    for await (const line of lines(input, gone.signal)) if (line.trim() !== '') void take(line)
+  } finally {
+    gone.abort()
+  }
+}
+
+async function* lines(input: Readable, signal: AbortSignal): AsyncGenerator<string> {
+  let parts: Buffer[] = []
+  let bytes = 0
+  const stop = () => input.destroy()
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      let from = 0
+      for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+        yield Buffer.concat([...parts, chunk.subarray(from, end)]).toString()
+        parts = []
+        bytes = 0
+        from = end + 1
+      }
+      if (from < chunk.length) parts.push(chunk.subarray(from))
+      bytes += chunk.length - from
+      if (bytes > maxLineBytes) throw new Error(`a message is longer than ${maxLineBytes} bytes`)
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}

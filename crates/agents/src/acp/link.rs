@@ -1,0 +1,44 @@
+//! The connection to the agent, and our requests that it has not answered.
+
+use super::connection::Connection;
+use super::order::Reply;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A request of ours that is not a prompt.
+pub(super) enum PendingRequest {
+    Mode { mode: String, reply: Reply<()> },
+    Option { id: String, value: Value, reply: Reply<()> },
+    Steer { reply: Reply<()> },
+}
+
+pub(super) struct Link {
+    pub(super) connection: Connection,
+    pub(super) tags: u64,
+    pub(super) pending: HashMap<u64, PendingRequest>,
+}
+
+impl Link {
+    pub(super) fn new(connection: Connection) -> Link {
+        Link { connection, tags: 0, pending: HashMap::new() }
+    }
+
+    /// Sends a request that is not a prompt. Its answer must come within `limit`.
+    pub(super) fn send(
+        &mut self,
+        method: &str,
+        params: &Value,
+        limit: Option<Duration>,
+        pending: PendingRequest,
+    ) {
+        let tag = self.next_tag();
+        self.pending.insert(tag, pending);
+        self.connection.send(method, params, limit, tag);
+    }
+
+    pub(super) fn next_tag(&mut self) -> u64 {
+        self.tags += 1;
+        self.tags
+    }
+}

@@ -1,0 +1,101 @@
+//! The depth of agents that start agents: `SHEEPDOG_DEPTH` in an agent's environment. Without a limit an agent that is told to
+//! delegate could start agents without end.
+
+use crate::harness::agent_request::AgentRequest;
+use ground::error::{Error, ErrorCode};
+use ground::os::{lineage_of, variables_of};
+use std::sync::OnceLock;
+
+pub(crate) const VARIABLE: &str = "SHEEPDOG_DEPTH";
+
+/// Depth of the deepest agent. A host that no agent started is at depth 0.
+const DEEPEST: u64 = 3;
+
+/// The depth of an agent that this host starts, or `AGENT_DEPTH`.
+pub(crate) fn depth_below(agent: &AgentRequest) -> Result<u64, Error> {
+    let given = agent.variable(VARIABLE).and_then(|text| text.parse().ok());
+    let depth = inherited().max(given.unwrap_or(0)) + 1;
+    if depth <= DEEPEST {
+        return Ok(depth);
+    }
+    let message = format!(
+        "{} was not started: it would be the agent of an agent of an agent, at depth {depth}, and {DEEPEST} is the limit ({VARIABLE})",
+        agent.provider.as_str()
+    );
+    Err(Error::new(ErrorCode::AgentDepth, message).with("depth", depth).with("maxDepth", DEEPEST))
+}
+
+/// The largest value that this process or one of its ancestors was started with. A program between an agent and this host may have
+/// left the variable out: some agents give a server of theirs only a few variables.
+fn inherited() -> u64 {
+    static DEPTH: OnceLock<u64> = OnceLock::new();
+    *DEPTH.get_or_init(|| {
+        let own = i32::try_from(std::process::id()).unwrap_or_default();
+        lineage_of(own).into_iter().filter_map(|pid| depth_in(&variables_of(pid))).max().unwrap_or(0)
+    })
+}
+
+/// The value in an environment as the system shows it: `NAME=VALUE`, each with a NUL behind it.
+fn depth_in(environment: &[u8]) -> Option<u64> {
+    let mut values = environment
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")));
+    values.next().and_then(|value| std::str::from_utf8(value).ok()).and_then(|text| text.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::provider::Provider;
+    use ground::os::ProcessTable;
+    use std::process::{Command, Stdio};
+
+    fn agent_at(depth: &str) -> AgentRequest {
+        let mut agent = AgentRequest::new(Provider::Codex);
+        agent.environment.changes.push((VARIABLE.to_owned(), Some(depth.to_owned())));
+        agent
+    }
+
+    #[test]
+    fn counts_agents_that_start_agents_and_refuses_the_fourth() {
+        assert_eq!(depth_below(&agent_at("0")).unwrap(), 1);
+        assert_eq!(depth_below(&agent_at("2")).unwrap(), 3);
+        let error = depth_below(&agent_at("3")).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::AgentDepth);
+        assert_eq!(error.facts()["depth"], 4);
+    }
+
+    #[test]
+    fn takes_only_a_whole_number_of_the_whole_name() {
+        assert_eq!(depth_in(b"A=1\0SHEEPDOG_DEPTH=2\0B=3\0"), Some(2));
+        for other in
+            [&b"SHEEPDOG_DEPTHS=2\0"[..], b"XSHEEPDOG_DEPTH=2", b"SHEEPDOG_DEPTH=", b"SHEEPDOG_DEPTH=-1", b""]
+        {
+            assert_eq!(depth_in(other), None);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn reads_the_depth_of_an_ancestor_that_its_child_did_not_inherit() {
+        // A shell at depth 2 whose child has an empty environment: the child's lineage has the shell.
+        let mut shell = Command::new("sh")
+            .args(["-c", "env -i sh -c 'echo; read line; true'; true"])
+            .env(VARIABLE, "2")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut first).unwrap();
+        let shell_pid = i32::try_from(shell.id()).unwrap();
+        let table = ProcessTable::read().unwrap();
+        let child = table.entries().iter().find(|entry| entry.parent == shell_pid).unwrap().identity.pid;
+        assert_eq!(depth_in(&variables_of(child)), None);
+        let lineage = lineage_of(child);
+        assert!(lineage.starts_with(&[child, shell_pid]));
+        assert_eq!(lineage.iter().find_map(|pid| depth_in(&variables_of(*pid))), Some(2));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+    }
+}

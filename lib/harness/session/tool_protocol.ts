@@ -1,0 +1,126 @@
+// The caller's tools as the Model Context Protocol has them, whatever carries its messages: over HTTP for the agent of a session
+// (tool_server.ts), over stdio for `sheepdog mcp`.
+//
+// It needs five methods of that protocol, and it has no state. The protocol's own npm package brings ninety more along, to a package
+// that has none; a crate would carry every call to the JavaScript thread and back, where its handler lives anyway.
+import { toJsonSchema, toToolResult, type Tool, type ToolResultObject } from '../../copilot/tool'
+import { native } from '../../native'
+
+const versions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
+
+export type Message = { id?: unknown; method?: unknown; params?: Record<string, unknown> }
+type Content = { type: 'text'; text: string } | { type: 'image'; data: string; mimeType: string }
+
+export class ToolProtocol {
+  readonly #tools: Map<string, Tool>
+  /** Calls that run. */
+  readonly #calls = new Set<{ id: unknown; controller: AbortController }>()
+  sessionId = ''
+  /** A call begins, or has ended: nobody waits for the agent meanwhile. */
+  onCall: (begins: boolean) => void = () => {}
+
+  constructor(tools: Tool[]) {
+    this.#tools = new Map(tools.map((tool) => [tool.name, tool]))
+  }
+
+  /** Aborts the signals of the calls that run, because the turn that made them was cancelled. */
+  cancelCalls(): void {
+    for (const { controller } of this.#calls) controller.abort()
+  }
+
+  /** Takes one message. Resolves with the reply to it; a notification has none. */
+  async take(message: Message | undefined, signal: AbortSignal): Promise<unknown> {
+    if (message?.method === 'notifications/cancelled') this.#onCancelled(message.params?.requestId)
+    if (message?.id === undefined || message.method === undefined) return undefined
+    return this.#reply(message, signal)
+  }
+
+  #onCancelled(id: unknown): void {
+    if (id === undefined) return
+    for (const call of this.#calls) if (call.id === id) call.controller.abort()
+  }
+
+  async #reply({ id, method, ...rest }: Message, signal: AbortSignal): Promise<unknown> {
+    const params = rest.params ?? {}
+    const result = (result: unknown) => ({ jsonrpc: '2.0', id, result })
+    const error = (code: number, message: string) => ({ jsonrpc: '2.0', id, error: { code, message } })
+    switch (method) {
+      case 'initialize': {
+        const asked = params.protocolVersion as string
+        return result({
+          protocolVersion: versions.includes(asked) ? asked : versions[0],
+          capabilities: { tools: {} },
+          serverInfo: { name: 'sheepdog', version: '1' },
+        })
+      }
+      case 'ping':
+        return result({})
+      case 'tools/list':
+        return result({ tools: [...this.#tools.values()].map(toListed) })
+      case 'tools/call': {
+        const tool = this.#tools.get(params.name as string)
+        if (!tool) return error(-32602, `Unknown tool: ${String(params.name)}`)
+        const call = { id, controller: new AbortController() }
+        this.#calls.add(call)
+        const either = AbortSignal.any([signal, call.controller.signal])
+        const ended = once(() => this.onCall(false))
+        either.addEventListener('abort', ended, { once: true })
+        this.onCall(true)
+        try {
+          return result(await this.#call(tool, params.arguments ?? {}, String(id), either))
+        } finally {
+          ended()
+          this.#calls.delete(call)
+        }
+      }
+      default:
+        return error(-32601, 'Method not found')
+    }
+  }
+
+  async #call(tool: Tool, input: unknown, toolCallId: string, signal: AbortSignal) {
+    try {
+      const problems = problemsOf(tool, input)
+      if (problems.length > 0) throw new Error(`Invalid arguments for ${tool.name}: ${problems.join('; ')}`)
+      const invocation = {
+        sessionId: this.sessionId,
+        toolCallId,
+        toolName: tool.name,
+        arguments: input,
+        signal,
+      }
+      return toCallResult(toToolResult(await tool.handler!(input, invocation)))
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error)
+      return { content: [{ type: 'text', text }], isError: true }
+    }
+  }
+}
+
+/** The ways in which the arguments of a call break the schema of its tool. */
+function problemsOf(tool: Tool, input: unknown): string[] {
+  const schema = toJsonSchema(tool.parameters)
+  return schema === undefined ? [] : native.schemaProblems(JSON.stringify(schema), JSON.stringify(input))
+}
+
+function once(act: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) act()
+    isDone = true
+  }
+}
+
+function toListed(tool: Tool) {
+  const inputSchema = toJsonSchema(tool.parameters) ?? { type: 'object', properties: {} }
+  return { name: tool.name, description: tool.description ?? '', inputSchema }
+}
+
+function toCallResult(result: string | ToolResultObject) {
+  if (typeof result === 'string') return { content: [{ type: 'text', text: result }], isError: false }
+  const images = (result.binaryResultsForLlm ?? [])
+    .filter(({ type }) => type === 'image')
+    .map(({ data, mimeType }): Content => ({ type: 'image', data, mimeType }))
+  const content: Content[] = [{ type: 'text', text: result.textResultForLlm }, ...images]
+  return { content, isError: result.resultType !== 'success' }
+}

@@ -1,0 +1,62 @@
+// The API of OpenTelemetry, where it is installed, and what all users of it share. The package is no dependency: a program that wants
+// spans or metrics has it, and has set up an SDK.
+import type * as OpenTelemetry from '@opentelemetry/api'
+import { packageVersion } from '../version'
+import { warnOnce } from '../warning'
+
+/** Undefined: not looked for yet; null: not installed. */
+let api: typeof OpenTelemetry | null | undefined
+
+export function openTelemetry(): typeof OpenTelemetry | null {
+  if (api === undefined) {
+    try {
+      api = require('@opentelemetry/api') as typeof OpenTelemetry
+    } catch {
+      api = null
+    }
+  }
+  return api
+}
+
+/** Code that others hang into their SDK may throw: that is no fault of a turn's. */
+export function quietly<T>(act: () => T): T | undefined {
+  try {
+    return act()
+  } catch (error) {
+    warnOnce(`OpenTelemetry: a span or a metric could not be written: ${String(error)}`)
+    return undefined
+  }
+}
+
+let known: [name: string, version: string | undefined] | undefined
+
+/** Name and version of the instrumentation scope: this package. */
+export function scope(): [name: string, version: string | undefined] {
+  return (known ??= ['sheepdog', packageVersion()])
+}
+
+export function environmentOf({ traceId, spanId, traceFlags, traceState }: OpenTelemetry.SpanContext) {
+  const flags = traceFlags.toString(16).padStart(2, '0')
+  const environment: Record<string, string> = { TRACEPARENT: `00-${traceId}-${spanId}-${flags}` }
+  const state = traceState?.serialize()
+  if (state) environment.TRACESTATE = state
+  return environment
+}
+
+export function fail(
+  api: typeof OpenTelemetry,
+  span: OpenTelemetry.Span,
+  type: string,
+  message?: string,
+): void {
+  span.setAttribute('error.type', type)
+  span.setStatus({ code: api.SpanStatusCode.ERROR, message })
+}
+
+export function errorType(error: Error): string {
+  return (error as { code?: string }).code ?? error.name
+}
+
+export function given(attributes: OpenTelemetry.Attributes): OpenTelemetry.Attributes {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
+}
