@@ -796,7 +796,9 @@ interface SandboxOptions {
   read?: string[] | undefined
   /**
    * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
-   * ports only (Linux 6.7 or newer); UDP is not limited.
+   * ports only (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
+   * Sheepdog starts for the program. With all but `"all"` there is no UDP, and Unix sockets are limited
+   * to `sockets`.
    *
    * @default "all"
    */
@@ -807,7 +809,23 @@ interface SandboxOptions {
         /** TCP ports that the program may connect to, from 0 to 65535. */
         ports: number[]
       }
+    | {
+        /**
+         * Hosts that the program may reach: `"api.example.com"` (on the ports 80 and 443), `"*.example.com"` (all names below it),
+         * `"api.example.com:8443"`, `"localhost:5432"`. A private address is reached only if it is listed itself.
+         * Programs find the proxy by `HTTPS_PROXY` and similar variables; whatever goes past it is refused. Servers of the
+         * program's own on this machine are reached directly. docs/egress.md has the limits.
+         */
+        hosts: string[]
+      }
     | undefined
+  /**
+   * Unix sockets that the program may connect to: paths of sockets, or of folders with everything below. They
+   * must exist. Unlimited with `network: "all"`.
+   *
+   * @default the sockets below `write`
+   */
+  sockets?: string[] | undefined
   /** Least versions that the kernel must have. */
   require?:
     | {
@@ -851,7 +869,7 @@ interface SandboxReport {
   /** Version of Landlock that the kernel speaks. */
   landlock: number
   /**
-   * Names of the limits: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "processes", "privileges", "devices"
+   * Names of the limits: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "hosts" (with `hosts`), "sockets" (not with `network: "all"`), "processes", "privileges", "devices"
    * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
    */
   holds: string[]
@@ -859,14 +877,27 @@ interface SandboxReport {
   changed?: string[]
   /** Those of `changed` that were put back as they were (`protect: "restore"`); at most 100. */
   restored?: string[]
+  /** Attempts to reach a host or a Unix socket that were refused; at most 100 targets. */
+  refused: RefusedTarget[]
+}
+/** A target that a sandbox refused. */
+interface RefusedTarget {
+  /** `"host"`: a host or an address. `"socket"`: a Unix socket. */
+  kind: 'host' | 'socket'
+  /** Host and port, address and port, or the path of the socket. */
+  what: string
+  /** Name of the program that tried first, if it went past the proxy. */
+  program?: string
+  /** Number of attempts. */
+  count: number
 }
 /** Limits that the kernel of this machine can enforce. */
 interface SandboxSupport {
   /** Version of Landlock that the kernel speaks. 0: a run with `sandbox` rejects with SANDBOX_UNAVAILABLE. */
   landlock: number
-  /** Whether the kernel lets another process decide about system calls. */
+  /** Whether Sheepdog can decide about connections of other processes, which `network: { hosts }` and `sockets` need. */
   seccompNotify: boolean
-  /** Whether `network: { ports }` can be enforced. */
+  /** Whether `network: { hosts }` can be enforced. */
   network: boolean
   /** Limits that can be enforced, by the names of `SandboxReport.holds`. */
   holds: string[]
@@ -7830,6 +7861,7 @@ export type {
   RecordReplay,
   Recorded,
   RecordedEnd,
+  RefusedTarget,
   Replay,
   ResponseSchema,
   ResumeEvidence,

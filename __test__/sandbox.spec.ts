@@ -55,10 +55,10 @@ describe('sandbox', () => {
     const support = sandboxSupport()
     expect(support.landlock).toBeGreaterThan(0)
     expect(support.missing.length > 0).toBe(support.landlock < 6)
-    expect(support.network).toBe(support.landlock >= 4)
+    expect(support.network).toBe(support.landlock > 0 && support.seccompNotify)
     const { sandbox } = await sh('true', { read: ['/'], network: 'none' })
     expect(sandbox!.landlock).toBe(support.landlock)
-    expect([...sandbox!.holds, 'ports'].sort()).toEqual([...support.holds].sort())
+    expect([...sandbox!.holds, 'hosts', 'ports'].sort()).toEqual([...support.holds].sort())
     expect((await sh('true', {})).sandbox!.holds).not.toContain('reads')
     expect(await run('true')).not.toHaveProperty('sandbox')
   })
@@ -126,7 +126,10 @@ describe('sandbox', () => {
       { protect: 'enforce' },
       'sandbox.protect: expected "report", "restore" or { names: [...], how: "report" | "restore" }, got "enforce"',
     ],
-    [{ network: 'some' }, 'sandbox.network: expected "all", "none" or { ports: [...] }, got "some"'],
+    [
+      { network: 'some' },
+      'sandbox.network: expected "all", "none", { ports: [...] } or { hosts: [...] }, got "some"',
+    ],
     [
       { network: { ports: [80, -1] } },
       'sandbox.network.ports[1]: expected an integer from 0 to 65535, got -1',

@@ -19,8 +19,8 @@ import { Output } from './output'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
 import { json as toJson } from './screen'
+import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 import { inCommandWords } from './words'
-import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'run one turn of a coding agent'
 
@@ -47,6 +47,7 @@ export const options = {
   },
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
   ...levelOptions,
+  ...hostOptions,
   plan: { type: 'boolean', help: 'the same as --permission plan' },
   cwd: {
     type: 'string',

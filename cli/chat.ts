@@ -21,7 +21,7 @@ import { describeQuestion } from './question'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
 import { json as toJson, put } from './screen'
-import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'hold a session with a coding agent: many prompts'
 
@@ -39,6 +39,7 @@ export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 
 export const options = {
   ...levelOptions,
+  ...hostOptions,
   ...resetOptions,
   ...recordOptions,
   permission: {

@@ -10,7 +10,7 @@ import { Agents } from './mcp/agents'
 import { serve } from './mcp/stdio'
 import { toolsOf } from './mcp/tools'
 import { recordOptions } from './record'
-import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'offer coding agents to another agent, as an MCP server'
 
@@ -37,6 +37,7 @@ export const options = {
     help: 'working directory of the agents; a call may name a folder below it (default: the current one)',
   },
   ...levelOptions,
+  ...hostOptions,
   'max-agents': { type: 'string', value: 'N', help: 'agents that may run at once (default 4)' },
   'max-tokens': { type: 'string', value: 'N', help: 'tokens that all agents together may use' },
   model: { type: 'string', value: 'NAME', help: 'model that the agents use' },

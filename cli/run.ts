@@ -2,7 +2,7 @@
 import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { recordOptions } from './record'
-import { sandboxOptions, toSandbox } from './sandbox'
+import { hostOptions, sandboxOptions, toSandbox } from './sandbox'
 import { watch } from './watch'
 
 export const summary = 'run any program: it always ends and leaves no process behind'
@@ -43,6 +43,7 @@ export const options = {
     help: 'give it a terminal, for programs that buffer or refuse to work without one; your keys go to it',
   },
   ...sandboxOptions,
+  ...hostOptions,
   ...recordOptions,
   quiet: { type: 'boolean', short: 'q', help: "print only the program's output" },
   json: { type: 'boolean', help: 'print JSON lines: one for each line of output, and one for the result' },
@@ -63,6 +64,7 @@ export const examples = [
   'sheepdog run --idle 5m --timeout 2h -- codex exec "fix the build"',
   'git diff | sheepdog run -- codex exec -',
   'sheepdog run --write . --network none -- npm test',
+  'sheepdog run --write . --host registry.example.com -- npm install',
   `sheepdog run --json -- make | jq -r 'select(.type == "line") | .text'`,
 ]
 

@@ -21,6 +21,23 @@ export const sandboxOptions = {
     fits: ['all', 'none'],
     help: '"none": no network; or ports, such as 443,8080; implies --sandbox',
   },
+  socket: {
+    type: 'string',
+    multiple: true,
+    value: 'PATH',
+    fits: 'file',
+    help: 'with --network or --host: a Unix socket that it may connect to; may be repeated; implies --sandbox',
+  },
+} as const satisfies OptionTable
+
+/** Not of `serve`, whose `--host` is its own address. */
+export const hostOptions = {
+  host: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME',
+    help: 'a host that it may reach, such as api.example.com or *.example.com, and no other; may be repeated; implies --sandbox',
+  },
 } as const satisfies OptionTable
 
 /** The same for an agent, whose sandbox is its workspace at least; `undefined`: none is asked for. */
@@ -28,10 +45,13 @@ export function toAgentSandbox(values: {
   sandbox?: boolean
   write?: string[]
   network?: string
+  socket?: string[]
+  host?: string | string[]
 }): 'workspace' | SandboxOptions | undefined {
   const sandbox = toSandbox(values)
   if (!sandbox) return undefined
-  if (values.write === undefined && values.network === undefined) return 'workspace'
+  const { write, network, socket, host } = values
+  if (!write && network === undefined && !socket && !Array.isArray(host)) return 'workspace'
   return { ...sandbox, write: ['.', ...(sandbox.write ?? [])] }
 }
 
@@ -69,9 +89,16 @@ export function toSandbox(values: {
   sandbox?: boolean
   write?: string[]
   network?: string
+  socket?: string[]
+  host?: string | string[]
 }): SandboxOptions | undefined {
-  if (!values.sandbox && !values.write && values.network === undefined) return undefined
-  return { write: values.write ?? [], network: toNetwork(values.network) }
+  const { write, network, socket } = values
+  // `serve` has another option of this name.
+  const host = Array.isArray(values.host) ? values.host : undefined
+  if (!values.sandbox && !write && network === undefined && !socket && !host) return undefined
+  if (host && network !== undefined)
+    throw new UsageError('--network: cannot be combined with --host, which allows these hosts only')
+  return { write: write ?? [], network: host ? { hosts: host } : toNetwork(network), sockets: socket }
 }
 
 function toNetwork(text = 'all'): SandboxOptions['network'] {

@@ -74,7 +74,7 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
-  const ofAgent = ['permission', 'allow', 'sandbox', 'write', 'network'] as const
+  const ofAgent = ['permission', 'allow', 'sandbox', 'write', 'network', 'socket'] as const
   const idle = provider === undefined && ofAgent.find((name) => values[name] !== undefined)
   if (idle)
     throw new UsageError(

@@ -10,7 +10,7 @@ import type { Ending, OptionTable } from './command'
 import { fleetTable, withFleet } from './fleet_way'
 import { followJob } from './jobs'
 import { json, print, tell } from './screen'
-import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'submit a job to a fleet'
 
@@ -66,6 +66,7 @@ export const options = {
   'keep-checkout': { type: 'boolean', help: "keep the files of a failed job on its worker's disk" },
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
   ...levelOptions,
+  ...hostOptions,
   wait: {
     type: 'boolean',
     help: 'follow the job: events on stderr, result on stdout; exit status 0 if it succeeded',

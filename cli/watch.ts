@@ -1,7 +1,7 @@
 // One program under watch on this terminal or pipe: what `sheepdog run` does once its options are known.
 import type { LineBatch, RunningProcess, RunOptions, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
-import type { SandboxOptions } from '../lib/sandbox'
+import type { RefusedTarget, SandboxOptions } from '../lib/sandbox'
 import { basename } from 'node:path'
 import { leaveBy, onInterrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
@@ -90,6 +90,8 @@ export async function watch(command: string, args: string[], options: WatchOptio
   if (json) await output.write('stdout', `${toJson(endRecord(ended))}\n`)
   const { problem } = ended.result?.record ?? {}
   if (problem) output.say(`sheepdog: the record is not whole: ${problem}`)
+  const refused = ended.result?.sandbox?.refused ?? []
+  if (refused.length > 0 && !quiet) output.say(`sheepdog: ${describeRefused(refused)}`)
   const words = describeEnd(ended) ?? (live && describeExit(ended))
   if (words && !quiet) output.say(`sheepdog: ${words}`)
   output.close()
@@ -115,6 +117,13 @@ function note(live: LiveLine, batch: LineBatch): void {
   live.state.last = batch.lines.findLast((line) => line.trim() !== '') ?? live.state.last
   live.state.lines += batch.lines.length
   for (const line of batch.lines) live.state.bytes += Buffer.byteLength(line) + 1
+}
+
+/** The first few of them. */
+function describeRefused(refused: RefusedTarget[]): string {
+  const names = refused.slice(0, 5).map(({ what, count }) => (count > 1 ? `${what} (${count} times)` : what))
+  const more = refused.length > names.length ? `, and ${refused.length - names.length} more` : ''
+  return `the sandbox refused connections to ${names.join(', ')}${more}`
 }
 
 function jsonLines({ stream, lines }: LineBatch): string {

@@ -34,7 +34,13 @@ export {
   type RunResult,
 } from './process'
 export { listTrees, reapTrees, stopTree, type ReapedTree, type RunTree } from './process/tree'
-export { sandboxSupport, type SandboxOptions, type SandboxReport, type SandboxSupport } from './sandbox'
+export {
+  sandboxSupport,
+  type RefusedTarget,
+  type SandboxOptions,
+  type SandboxReport,
+  type SandboxSupport,
+} from './sandbox'
 export type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from './observability/channel'
 export * from './copilot'
 export * from './runtime'

@@ -31,7 +31,9 @@ export interface SandboxOptions {
   read?: string[]
   /**
    * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
-   * ports only (Linux 6.7 or newer); UDP is not limited.
+   * ports only (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
+   * Sheepdog starts for the program. With all but `"all"` there is no UDP, and Unix sockets are limited
+   * to `sockets`.
    *
    * @default "all"
    */
@@ -42,6 +44,22 @@ export interface SandboxOptions {
         /** TCP ports that the program may connect to, from 0 to 65535. */
         ports: number[]
       }
+    | {
+        /**
+         * Hosts that the program may reach: `"api.example.com"` (on the ports 80 and 443), `"*.example.com"` (all names below it),
+         * `"api.example.com:8443"`, `"localhost:5432"`. A private address is reached only if it is listed itself.
+         * Programs find the proxy by `HTTPS_PROXY` and similar variables; whatever goes past it is refused. Servers of the
+         * program's own on this machine are reached directly. docs/egress.md has the limits.
+         */
+        hosts: string[]
+      }
+  /**
+   * Unix sockets that the program may connect to: paths of sockets, or of folders with everything below. They
+   * must exist. Unlimited with `network: "all"`.
+   *
+   * @default the sockets below `write`
+   */
+  sockets?: string[]
   /** Least versions that the kernel must have. */
   require?: {
     /**
@@ -83,7 +101,7 @@ export interface SandboxReport {
   /** Version of Landlock that the kernel speaks. */
   landlock: number
   /**
-   * Names of the limits: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "processes", "privileges", "devices"
+   * Names of the limits: "writes", "reads" (with `read`), "network" (with "none"), "ports" (with `ports`), "hosts" (with `hosts`), "sockets" (not with `network: "all"`), "processes", "privileges", "devices"
    * (Linux 6.10), "signals" and "abstract-sockets" (Linux 6.12).
    */
   holds: string[]
@@ -91,15 +109,29 @@ export interface SandboxReport {
   changed?: string[]
   /** Those of `changed` that were put back as they were (`protect: "restore"`); at most 100. */
   restored?: string[]
+  /** Attempts to reach a host or a Unix socket that were refused; at most 100 targets. */
+  refused: RefusedTarget[]
+}
+
+/** A target that a sandbox refused. */
+export interface RefusedTarget {
+  /** `"host"`: a host or an address. `"socket"`: a Unix socket. */
+  kind: 'host' | 'socket'
+  /** Host and port, address and port, or the path of the socket. */
+  what: string
+  /** Name of the program that tried first, if it went past the proxy. */
+  program?: string
+  /** Number of attempts. */
+  count: number
 }
 
 /** Limits that the kernel of this machine can enforce. */
 export interface SandboxSupport {
   /** Version of Landlock that the kernel speaks. 0: a run with `sandbox` rejects with SANDBOX_UNAVAILABLE. */
   landlock: number
-  /** Whether the kernel lets another process decide about system calls. */
+  /** Whether Sheepdog can decide about connections of other processes, which `network: { hosts }` and `sockets` need. */
   seccompNotify: boolean
-  /** Whether `network: { ports }` can be enforced. */
+  /** Whether `network: { hosts }` can be enforced. */
   network: boolean
   /** Limits that can be enforced, by the names of `SandboxReport.holds`. */
   holds: string[]
@@ -121,13 +153,18 @@ export function sandboxSupport(): SandboxSupport {
 const isPort = (value: unknown) =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535
 
-const expectedNetwork = '"all", "none" or { ports: [...] }'
+const expectedNetwork = '"all", "none", { ports: [...] } or { hosts: [...] }'
 
 const network: (path: string, value: unknown) => void = (path, value) => {
   if (value === 'all' || value === 'none') return
-  if (typeof value !== 'object' || value === null || !('ports' in value))
+  if (typeof value !== 'object' || value === null || !('ports' in value || 'hosts' in value))
     throw invalidOption(path, `expected ${expectedNetwork}, got ${show(value)}`)
-  checkOptions(value, { ports }, path)
+  checkOptions(value, 'hosts' in value ? { hosts } : { ports }, path)
+}
+
+const hosts: (path: string, value: unknown) => void = (path, value) => {
+  if (!Array.isArray(value)) throw invalidOption(path, `expected an array of hosts, got ${show(value)}`)
+  check.names(path, value)
 }
 
 const ports: (path: string, value: unknown) => void = (path, value) => {
@@ -152,7 +189,14 @@ const protect: (path: string, value: unknown) => void = (path, value) => {
   checkOptions(value, { names: check.names, how: check.oneOf('report', 'restore') }, path)
 }
 
-const checks = { write: check.names, read: check.names, network, require: required, protect }
+const checks = {
+  write: check.names,
+  read: check.names,
+  network,
+  sockets: check.names,
+  require: required,
+  protect,
+}
 
 /** Checks the option `sandbox` of an agent. */
 export function checkAgentSandbox(path: string, value: unknown): void {

@@ -412,6 +412,18 @@ impl ToNapiValue for ResultOf {
                 if !sandbox.restored.is_empty() {
                     facts.set("restored", sandbox.restored.clone())?;
                 }
+                let mut list = Vec::new();
+                for refused in &sandbox.refused {
+                    let mut one = Object::new(&env)?;
+                    one.set("kind", refused.kind.name())?;
+                    one.set("what", &refused.what)?;
+                    if let Some(program) = &refused.program {
+                        one.set("program", program)?;
+                    }
+                    one.set("count", refused.count as f64)?;
+                    list.push(one);
+                }
+                facts.set("refused", list)?;
                 object.set("sandbox", facts)?;
             }
         }

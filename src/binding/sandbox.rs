@@ -1,17 +1,19 @@
 //! The types that a sandbox's options have on their way from JavaScript. Names and order match lib/sandbox.ts, which has checked
 //! the types.
 
+use super::egress::ListedHosts;
 use agents::harness::AgentSandbox;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
-use process::{self, Network, Protect, Sandbox};
+use process::{self, Hosts, Network, Protect, Sandbox};
 
 /// The limits of a program and everything it starts. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
 pub struct SandboxSpec {
     pub write: Option<Vec<String>>,
     pub read: Option<Vec<String>>,
-    pub network: Option<Either<NetworkName, PortsSpec>>,
+    pub network: Option<Either<NetworkName, NetworkSpec>>,
+    pub sockets: Option<Vec<String>>,
     pub require: Option<RequireSpec>,
     /// The treatment of protected files, or the treatment and the names of the files.
     pub protect: Option<Either<ProtectHow, ProtectSpec>>,
@@ -77,10 +79,20 @@ pub enum NetworkName {
     None,
 }
 
-/// TCP ports that the program may connect to.
+/// The hosts that the program may reach, or else the TCP ports that it may connect to.
 #[napi(object, object_to_js = false)]
-pub struct PortsSpec {
-    pub ports: Vec<u16>,
+pub struct NetworkSpec {
+    pub ports: Option<Vec<u16>>,
+    pub hosts: Option<Vec<String>>,
+}
+
+impl From<NetworkSpec> for Network {
+    fn from(spec: NetworkSpec) -> Network {
+        match spec.ports {
+            Some(ports) => Network::Ports(ports),
+            None => Network::Hosts(Hosts::by(ListedHosts::new(&spec.hosts.unwrap_or_default()))),
+        }
+    }
 }
 
 impl From<SandboxSpec> for Sandbox {
@@ -92,14 +104,14 @@ impl From<SandboxSpec> for Sandbox {
             network: match spec.network {
                 None | Some(Either::A(NetworkName::All)) => Network::All,
                 Some(Either::A(NetworkName::None)) => Network::None,
-                Some(Either::B(PortsSpec { ports })) => Network::Ports(ports),
+                Some(Either::B(spec)) => spec.into(),
             },
+            sockets: spec.sockets.map(paths),
             protect: spec.protect.map(|protect| match protect {
                 Either::A(how) => how.of(Protect::names()),
                 Either::B(ProtectSpec { names, how }) => how.of(names),
             }),
             require_landlock: spec.require.and_then(|require| require.landlock),
-            sockets: None,
         }
     }
 }

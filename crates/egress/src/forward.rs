@@ -42,7 +42,7 @@ pub(crate) async fn forward(
     };
     tokio::spawn(async move {
         tokio::select! {
-            // What failed is seen by whoever reads the answer.
+            // The reader of the answer sees a failure.
             _ = connection => {}
             () = ended.wait() => {}
         }

@@ -10,7 +10,7 @@ const HOST_NAME: u8 = 0;
 const RECORD_HEADER: usize = 5;
 const MESSAGE_HEADER: usize = 4;
 
-/// What a client says first.
+/// The first bytes of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hello {
     /// More bytes are needed.
@@ -188,7 +188,7 @@ pub(crate) mod tests {
                 *place = byte;
             }
             let _ = read(&torn);
-            // What is read does not change when more comes.
+            // More bytes do not change the name.
             let longer = [&torn[..], &bytes].concat();
             if let Hello::Tls(name) = read(&torn) {
                 prop_assert_eq!(read(&longer), Hello::Tls(name));

@@ -230,8 +230,8 @@ impl Shared {
             Ok((way, connect(&self.hosts, &self.resolve, host, port).await?))
         };
         reached.await.map_err(|problem| match problem {
-            NoWay::Refused(line) => {
-                (self.on_refused)(format!("{host}:{port}"));
+            NoWay::Refused { what, line } => {
+                (self.on_refused)(what);
                 refused(&line)
             }
             NoWay::Failed(line) => unreachable(&line),

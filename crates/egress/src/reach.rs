@@ -20,8 +20,8 @@ pub type Resolve = Arc<dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync>;
 /// Why there is no connection, in words for the program.
 #[derive(Debug)]
 pub(crate) enum NoWay {
-    /// The sandbox refuses it.
-    Refused(String),
+    /// The sandbox refuses it. `what` is for the user's report.
+    Refused { what: String, line: String },
     /// The host can't be reached.
     Failed(String),
 }
@@ -34,7 +34,10 @@ pub(crate) fn system(name: &str) -> io::Result<Vec<IpAddr>> {
 
 /// How a host may be reached.
 pub(crate) fn way(hosts: &Hosts, host: &Host, port: u16) -> Result<Way, NoWay> {
-    let refused = || NoWay::Refused(format!("{host}:{port} is not in `sandbox.network.hosts`"));
+    let refused = || NoWay::Refused {
+        what: format!("{host}:{port}"),
+        line: format!("{host}:{port} is not in `sandbox.network.hosts`"),
+    };
     hosts.way(host, port).ok_or_else(refused)
 }
 
@@ -51,8 +54,9 @@ pub(crate) async fn connect(
     let mut problem = NoWay::Failed(format!("{host} has no address"));
     // All of them are checked before one is used: a name with both kinds of address is a trap.
     for ip in &found {
-        hosts.check_address(host, *ip, port).map_err(|kind| {
-            NoWay::Refused(format!("{host} leads to {ip}, {kind}: list the address itself if it is meant"))
+        hosts.check_address(host, *ip, port).map_err(|kind| NoWay::Refused {
+            what: format!("{host}:{port} at {ip}"),
+            line: format!("{host} leads to {ip}, {kind}: list the address itself if it is meant"),
         })?;
     }
     for ip in found {

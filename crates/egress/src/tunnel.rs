@@ -40,7 +40,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// What the client says until it can be judged. Empty where the server speaks first.
+/// Reads until the client can be judged. Returns nothing if the server speaks first.
 async fn first_bytes(
     client: &mut (impl AsyncRead + Unpin),
     server: &TcpStream,

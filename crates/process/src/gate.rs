@@ -2,8 +2,8 @@
 //! the program connect to that and to nothing else, and closes it with the run.
 
 use crate::refusals::Refusals;
+use ground::error::Result;
 use std::fmt::Debug;
-use std::io;
 use std::sync::Arc;
 
 /// Opens gates, one for each program.
@@ -11,8 +11,8 @@ pub trait Egress: Debug + Send + Sync {
     /// Opens a gate that reports to `refusals`. Needs tokio.
     ///
     /// # Errors
-    /// The system's, when it gives no port.
-    fn open(&self, refusals: Refusals) -> io::Result<Box<dyn Gate>>;
+    /// `INVALID_OPTION` for a wrong list of hosts, else the system's.
+    fn open(&self, refusals: Refusals) -> Result<Box<dyn Gate>>;
     /// TCP ports of this machine that a program may connect to directly.
     fn local_ports(&self) -> Vec<u16>;
 }

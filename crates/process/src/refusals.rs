@@ -19,6 +19,15 @@ pub enum Kind {
     Socket,
 }
 
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Host => "host",
+            Kind::Socket => "socket",
+        }
+    }
+}
+
 /// A target that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refused {

@@ -16,7 +16,7 @@ pub(super) const MAX_BYTES: usize = 128;
 /// An address, read from a program's memory once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// Of TCP. An address that is IPv4 in the form of IPv6 is kept as IPv6.
+    /// An address of TCP. One that is IPv4 in the form of IPv6 is kept as IPv6.
     Inet(SocketAddr),
     /// A socket in the file system.
     Path(PathBuf),

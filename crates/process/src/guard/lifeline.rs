@@ -35,7 +35,7 @@ pub(crate) struct GuardedProcess {
     pub level: ContainmentLevel,
     pub lifeline: Lifeline,
     pub ends: Ends,
-    /// Of the sandbox's filter, if it asks this process.
+    /// The listener of the sandbox's filter, if the filter asks this process.
     pub listener: Option<OwnedFd>,
 }
 
@@ -162,7 +162,7 @@ impl Lifeline {
         timeout(ANSWER_WITHIN, self.answer()).await.ok().flatten()
     }
 
-    /// What became of the start.
+    /// The result of the start.
     async fn answer(&mut self) -> Option<Report> {
         loop {
             match self.report().await {

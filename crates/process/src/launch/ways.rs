@@ -6,7 +6,7 @@ use crate::command::ResolvedCommand;
 use crate::fence::{Fence, Rules, Tcp};
 use crate::sandbox::{Grant, Links, Network, Plan, Sandbox};
 use crate::spec::ProcessSpec;
-use ground::error::{Error, ErrorCode, Result};
+use ground::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
@@ -21,14 +21,7 @@ pub(super) fn open(spec: &ProcessSpec, command: &mut ResolvedCommand) -> Result<
     let mut ways = Ways::default();
     match spec.sandbox.as_ref().map(|sandbox| &sandbox.network) {
         Some(Network::Hosts(hosts)) => {
-            let gate = hosts.egress().open(ways.refusals.clone()).map_err(|error| {
-                Error::new(
-                    ErrorCode::ProcessSpawnFailed,
-                    format!("the proxy for `sandbox.network.hosts` could not be opened: {error}"),
-                )
-                .with("errno", error.raw_os_error().unwrap_or(0))
-                .with("syscall", "listen")
-            })?;
+            let gate = hosts.egress().open(ways.refusals.clone())?;
             for (name, value) in gate.environment() {
                 set(command, &name, &value);
             }
@@ -50,7 +43,7 @@ fn set(command: &mut ResolvedCommand, name: &str, value: &str) {
     command.environment.push((OsString::from(name), OsString::from(value)));
 }
 
-/// What the fence allows. Blocks.
+/// The rules of the fence. Blocks.
 pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<u16>) -> Result<Rules> {
     let tcp = match &sandbox.network {
         Network::All | Network::None => Tcp::Nothing,

@@ -2,9 +2,11 @@
 //!
 //! Landlock checks connect(2) and bind(2) of plain TCP sockets. It does not see MPTCP, SCTP and SMC (other socket kinds over
 //! the same wire), Fast Open (a connect inside of a send), or io_uring, which does these without a system call. Of the calls
-//! that act on other processes it checks few; [`calls`](super::calls) lists them. A filter can't read an address, which is in memory:
-//! where Unix sockets or hosts are limited, it asks the host ([`fence`](crate::fence)) about connect(2). The filter is a classic BPF program over
-//! `struct seccomp_data`: number, architecture, instruction pointer, six arguments.
+//! that act on other processes it checks few; [`calls`](super::calls) lists them.
+//!
+//! A filter can't read an address, which is in memory. If Unix sockets or hosts are limited, it asks the host
+//! ([`fence`](crate::fence)) about connect(2). The filter is a classic BPF program over `struct seccomp_data`: number, architecture,
+//! instruction pointer, six arguments.
 
 use super::calls::{CALLS, COPYING, Call, FILE_REQUESTS, FILE_SYSTEM, FILE_SYSTEMS, Rule, TYPING};
 
@@ -49,6 +51,7 @@ const ALLOW: u32 = 0x7fff_0000;
 const ASK: u32 = 0x7fc0_0000;
 const ERRNO: u32 = 0x0005_0000;
 const EPERM: u32 = 1;
+const EBUSY: u32 = 16;
 const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
 const EPROTONOSUPPORT: u32 = 93;
@@ -79,6 +82,8 @@ const NETLINK_ROUTE: u32 = 0;
 const KIND_MASK: u32 = 0xf;
 /// Unsaid, TCP.
 const PROTOCOLS: [u32; 2] = [0, 6];
+/// SECCOMP_FILTER_FLAG_NEW_LISTENER. Of two filters that ask, the younger one's listener decides.
+const NEW_LISTENER: u32 = 1 << 3;
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
 /// The system calls of one architecture that matter here, and of the 32-bit one that the same kernel runs.
@@ -89,6 +94,7 @@ struct Calls {
     connect: u32,
     bind: u32,
     listen: u32,
+    seccomp: u32,
     send_to: u32,
     send_message: u32,
     send_messages: u32,
@@ -102,6 +108,7 @@ struct Calls {
     /// In 32-bit programs sockets can't be told apart everywhere (`socketcall` hides its arguments), so there are none: `socketcall`
     /// or each call that makes, binds or connects one, and `io_uring_setup`.
     foreign_network: &'static [u32],
+    foreign_seccomp: u32,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -112,6 +119,7 @@ const NATIVE: Option<Calls> = Some(Calls {
     connect: 42,
     bind: 49,
     listen: 50,
+    seccomp: 317,
     send_to: 44,
     send_message: 46,
     send_messages: 307,
@@ -122,6 +130,7 @@ const NATIVE: Option<Calls> = Some(Calls {
     own: |call| call.x86_64,
     foreign: |call| call.i386,
     foreign_network: &[102, 345, 359, 360, 361, 362, 363, 369, 370, 425],
+    foreign_seccomp: 354,
 });
 #[cfg(target_arch = "aarch64")]
 const NATIVE: Option<Calls> = Some(Calls {
@@ -131,6 +140,7 @@ const NATIVE: Option<Calls> = Some(Calls {
     connect: 203,
     bind: 200,
     listen: 201,
+    seccomp: 277,
     send_to: 206,
     send_message: 211,
     send_messages: 269,
@@ -140,6 +150,7 @@ const NATIVE: Option<Calls> = Some(Calls {
     own: |call| call.aarch64,
     foreign: |call| call.arm,
     foreign_network: &[281, 282, 283, 284, 288, 290, 296, 374, 425],
+    foreign_seccomp: 383,
 });
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const NATIVE: Option<Calls> = None;
@@ -173,6 +184,7 @@ pub(crate) fn build(reach: Reach, no_truncate: bool, asks: bool) -> Option<Vec<I
         pairs.kinds(&UNIX_KINDS, EACCES);
         pairs.allow();
         program.when(calls.socket_pair, &pairs);
+        program.when(calls.seccomp, &filters());
     }
     if reach != Reach::All && asks {
         program.ask(calls.connect);
@@ -195,6 +207,16 @@ pub(crate) fn build(reach: Reach, no_truncate: bool, asks: bool) -> Option<Vec<I
     }
     program.allow();
     Some(program.instructions)
+}
+
+/// A program's own filters may ask nobody: with a listener of its own it would answer for the host, once the host is gone.
+fn filters() -> Program {
+    let mut block = Program::default();
+    block.load(argument(1));
+    block.push(JUMP_ANY_BIT, 0, 1, NEW_LISTENER);
+    block.refuse(EBUSY);
+    block.allow();
+    block
 }
 
 fn sockets(reach: Reach, asks: bool) -> Program {
@@ -234,6 +256,7 @@ fn foreign(calls: &Calls, reach: Reach, no_truncate: bool) -> Program {
     block.rules(calls.foreign);
     if reach != Reach::All {
         block.refuse_numbers(calls.foreign_network, EACCES);
+        block.when(calls.foreign_seccomp, &filters());
     }
     if no_truncate {
         block.refuse_numbers(&FOREIGN_TRUNCATE, EACCES);

@@ -252,7 +252,7 @@ fn the_host_is_asked_what_the_filter_does_not_see() {
     ] {
         assert_eq!(calls.map(|number| of(reach)(number, [0; 4])), expected, "{reach:?}");
     }
-    // Where it can't be asked, there are no Unix sockets, and a pair of them needs no address.
+    // If it can't be asked, there are no Unix sockets but pairs, which need no address.
     let filter = build(Reach::None, false, false).expect("a filter");
     let call = |number, arguments| run(&filter, native().architecture, number, arguments);
     assert_eq!(call(native().socket, [1, 1, 0, 0]), EACCES);
@@ -260,6 +260,19 @@ fn the_host_is_asked_what_the_filter_does_not_see() {
     // Other families of netlink hand out more than addresses.
     assert_eq!(of(Reach::Asked)(native().socket, [16, 3, 0, 0]), 0);
     assert_eq!(of(Reach::Asked)(native().socket, [16, 3, 4, 0]), EPROTONOSUPPORT);
+}
+
+#[test]
+fn no_filter_of_the_program_answers_for_the_host() {
+    for reach in [Reach::None, Reach::Tcp, Reach::Asked] {
+        let filter = build(reach, false, true).expect("a filter");
+        for (architecture, number) in
+            [(native().architecture, native().seccomp), (FOREIGN, native().foreign_seccomp)]
+        {
+            let call = |flags| run(&filter, architecture, number, [1, flags, 0, 0]);
+            assert_eq!([0, 1, 8, 9, 40].map(call), [0, 0, EBUSY, EBUSY, EBUSY], "{reach:?}");
+        }
+    }
 }
 
 #[test]

@@ -388,6 +388,38 @@ mod tests {
     }
 
     #[test]
+    fn where_nobody_can_decide_hosts_are_a_refusal() {
+        #[derive(Debug)]
+        struct Nowhere;
+        impl crate::gate::Egress for Nowhere {
+            fn open(
+                &self,
+                _: crate::refusals::Refusals,
+            ) -> ground::error::Result<Box<dyn crate::gate::Gate>> {
+                Err(ground::error::Error::invalid_option("hosts", "none"))
+            }
+
+            fn local_ports(&self) -> Vec<u16> {
+                Vec::new()
+            }
+        }
+        let hosts = Sandbox { network: Network::Hosts(Hosts::by(Nowhere)), ..workspace() };
+        let sockets = Sandbox { network: Network::None, sockets: Some(Vec::new()), ..workspace() };
+        for sandbox in [&hosts, &sockets] {
+            assert_eq!(Plan::new(sandbox, 7, false), Err(Shortfall::Fence));
+            assert!(Plan::new(sandbox, 7, true).is_ok_and(|plan| plan.asks));
+        }
+        // Every Unix socket is closed then.
+        let none = Sandbox { network: Network::None, ..workspace() };
+        assert!(Plan::new(&none, 7, false).is_ok_and(|plan| !plan.asks));
+        // Nothing of the network is limited, so nobody is asked.
+        assert!(Plan::new(&workspace(), 7, true).is_ok_and(|plan| !plan.asks));
+        // The program connects by way of the host alone.
+        let plan = Plan::new(&hosts, 7, true).unwrap();
+        assert_eq!((plan.handled_network, plan.ports.len()), (BIND_AND_CONNECT_TCP, 0));
+    }
+
+    #[test]
     fn nothing_is_writable_but_the_null_device_and_what_is_listed() {
         let plan = Plan::new(&Sandbox::default(), 7, true).unwrap();
         assert_eq!(

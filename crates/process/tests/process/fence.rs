@@ -2,9 +2,9 @@
 #![cfg(target_os = "linux")]
 
 use super::{outcome_of, result_of, shell};
+use ground::error::Error;
 use process::{Containment, Egress, Gate, Hosts, Network, ProcessSpec, Refusals, Refused, Sandbox, Strays};
 use std::collections::BTreeMap;
-use std::io;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -34,7 +34,7 @@ fn reach() -> &'static Path {
 struct Port(u16);
 
 impl Egress for Port {
-    fn open(&self, _: Refusals) -> io::Result<Box<dyn Gate>> {
+    fn open(&self, _: Refusals) -> Result<Box<dyn Gate>, Error> {
         Ok(Box::new(Port(self.0)))
     }
 
@@ -133,7 +133,7 @@ async fn attempts(spec: ProcessSpec) -> Seen {
     Seen { attempts, refused: result.sandbox.map(|report| report.refused).unwrap_or_default() }
 }
 
-/// What a program may do in every sandbox that limits Unix sockets.
+/// Attempts that succeed in every sandbox that limits Unix sockets.
 const UNIX: [&str; 4] = ["socket-inside", "socket-inside-by-cwd", "own-pair", "own-unix-server"];
 const GATE: [&str; 4] = ["gate", "gate-blocking", "gate-by-any", "gate-mapped"];
 const SERVERS: [&str; 5] =
@@ -299,6 +299,19 @@ async fn in_a_namespace_it_is_the_same() {
             assert!(result.stdout.lines().any(|seen| seen == line), "{line}: {}", result.stdout);
         }
     }
+}
+
+#[tokio::test]
+async fn with_the_port_of_name_servers_they_are_asked_by_tcp() {
+    let options = |ports: Vec<u16>, own: Option<&str>| {
+        let mut spec = shell("echo $RES_OPTIONS");
+        spec.sandbox = Some(Sandbox { network: Network::Ports(ports), ..Sandbox::default() });
+        spec.environment.changes = vec![("RES_OPTIONS".into(), own.map(str::to_owned))];
+        result_of(spec)
+    };
+    assert_eq!(options(vec![443], None).await.stdout, "\n");
+    assert_eq!(options(vec![53, 443], None).await.stdout, "use-vc\n");
+    assert_eq!(options(vec![53], Some("debug")).await.stdout, "debug\n");
 }
 
 #[tokio::test]

@@ -380,6 +380,9 @@ impl Watch<'_> {
         if let Some(message) = changed_of(&outcome) {
             transcript.digest_mut().warning(&message);
         }
+        if let Some(message) = refused_of(&outcome) {
+            transcript.digest_mut().warning(&message);
+        }
         for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
             transcript.digest_mut().warning(&refusal);
         }
@@ -452,6 +455,16 @@ impl Watch<'_> {
 /// The work behind its end of turn, or the first few of it.
 fn left_behind(digest: &Digest) -> Vec<String> {
     digest.background().take(10).map(str::to_owned).collect()
+}
+
+/// Hosts and sockets that the sandbox refused.
+fn refused_of(outcome: &Outcome) -> Option<String> {
+    let refused = &outcome.result.as_ref()?.sandbox.as_ref()?.refused;
+    if refused.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = refused.iter().map(|refused| refused.what.as_str()).collect();
+    Some(format!("the sandbox refused connections to {}", names.join(", ")))
 }
 
 /// Files that run later, outside of the sandbox.
