@@ -8,7 +8,7 @@ export const entries = Object.keys(JSON.parse(readFileSync(join(root, 'package.j
   .map((path) => path.replace('./', ''))
   .filter((name) => /^\w+$/.test(name))
 
-/** The text of each entries/NAME.d.ts, by its path. The names are those of lib/entries/NAME.ts. */
+/** The types of each entry point, by the path of their file. The names are those of its file in lib/entries. */
 export async function renderEntryTypes() {
   const { default: ts } = await import('@typescript/typescript6')
   const config = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config
