@@ -304,6 +304,8 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     writeOutput(records, { id: 'a', lines: 3000, pauses: { 1000: 12_000, 2000: 61_000 } })
     const page = await open(records)
     const silence = page.getByRole('button', { name: 'Silence' })
+    await page.locator('#count', { hasText: /^3,000 lines$/ }).waitFor()
+    await page.locator('#rows .row').first().waitFor()
     await silence.click()
     await page
       .locator('.row', { hasText: 'silent for 12.0 s' })

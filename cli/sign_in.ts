@@ -1,4 +1,4 @@
-// What `sheepdog doctor` can tell about a sign-in without a call to a model: whether there is a key or a file that holds one.
+// The sign-in of each agent CLI, as far as `sheepdog doctor` can tell it without a call to a model: a key, or a file that holds one.
 // PURE. A keychain of the system is not looked into, so that nothing found is no proof.
 import { join } from 'node:path'
 import type { ProviderName } from '../lib/index'

@@ -36,7 +36,7 @@ export function inCommandWords(message: string): string {
     .replace('IO error: ', '')
 }
 
-/** What a file or an address could not be, with its name. */
+/** The message with the name of the file or address that it is about. */
 export function notReached(message: string, what: string): string {
   const words = inCommandWords(message)
   return words.includes(what) ? words : `${words} (${what})`

@@ -24,7 +24,7 @@ const states: Record<JobRecord['state'], RunState> = {
 /** Longest text beside the rows. */
 const mostShown = 200_000
 
-/** What newer records have as well. */
+/** Fields that newer records have as well. */
 type Titled = JobRecord & { title?: string; tags?: string[]; prompt?: string; data?: unknown }
 
 /** Parts of a job's result that are shown, when the job was a turn. */

@@ -1,4 +1,4 @@
-// Where each line of a run's output stands: 18 bytes for a line, however long it is. PURE.
+// The place of each line of a run's output: 18 bytes for a line, however long it is. PURE.
 import type { Style } from './terminal_line'
 
 export type StreamName = 'stdout' | 'stderr'

@@ -75,7 +75,7 @@ export class RecordSource implements RunSource {
   readonly #only: string | undefined
   readonly #known = new Map<string, Known>()
   readonly #indexes = new Map<string, RowIndex>()
-  /** What the page knows of the rows. */
+  /** Versions of the rows that the page knows. */
   readonly #versions = new Map<string, number>()
   #trees: { at: number; trees: Promise<RunTree[]> } | undefined
 

@@ -151,7 +151,7 @@ export class Detail {
     )
   }
 
-  /** What is marked, else everything. */
+  /** Copies the marked text, else everything. */
   async #copy() {
     const button = byId('copy')
     const marked = getSelection()

@@ -129,8 +129,10 @@ export class RunRows {
 
   async #load(page) {
     const turn = this.#turn
-    const rows = await this.#get(`rows?from=${page * pageRows}&count=${pageRows}`).catch(() => [])
+    const rows = await this.#get(`rows?from=${page * pageRows}&count=${pageRows}`).catch(() => undefined)
     if (turn !== this.#turn) return
+    // Asked for again when it is next in sight.
+    if (!rows) return this.#pages.delete(page)
     this.#pages.set(page, rows)
     this.#list.redraw(page * pageRows, (page + 1) * pageRows)
   }
