@@ -94,7 +94,7 @@ describe.runIf(hasServer)('sheepdog submit --jsonl', () => {
     const lines = Array.from({ length: 50 }, (_, n) => JSON.stringify({ handler: 'h', id: `job-${n}` }))
     lines.splice(3, 0, '', '{"handler":', '{"handler":"h","priority":77}', '[]')
     writeFileSync(file, lines.join('\n'))
-    await using fleet = await Fleet.connect({ dir })
+    const fleet = await Fleet.connect({ dir })
     const args = [program, 'submit', '--jsonl', file, '--queue', 'bulk', '--dir', dir]
     const submitted = spawnSync(process.execPath, args, { encoding: 'utf8' })
     expect(submitted.status).toBe(1)
@@ -102,6 +102,8 @@ describe.runIf(hasServer)('sheepdog submit --jsonl', () => {
     expect(submitted.stderr).toMatch(/line 5: invalid JSON/)
     expect(submitted.stderr).toMatch(/line 6: INVALID_OPTION: priority/)
     expect(submitted.stderr).toMatch(/line 7: expected an object/)
-    expect((await fleet.status()).queues).toMatchObject({ bulk: { queued: 50 } })
+    const { queues } = await fleet.status()
+    await fleet.close()
+    expect(queues).toMatchObject({ bulk: { queued: 50 } })
   })
 })

@@ -1,5 +1,5 @@
 //! The guarantees of a fleet when a stream is full, a consumer is gone, or an answer is lost. Slow links are tested in
-//! `engine/blob_tests`, places of keys in `engine/leases`, full records, objects and logs in `prune_tests`.
+//! `engine/nats/blob_tests`, places of keys in `engine/nats/leases`, full records, objects and logs in `prune_tests`.
 
 use super::engine::Announcement;
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
