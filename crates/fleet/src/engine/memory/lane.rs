@@ -1,8 +1,10 @@
 //! The queue of a fleet in memory.
 
-use super::Memory;
-use super::store::{Message, State};
-use crate::engine::{Delivery, Holder, Lane, Queue, RetryFor, Waiting};
+use super::handle::Memory;
+use super::state::{Message, State};
+use crate::engine::interface::Queue;
+use crate::engine::lane::{Delivery, Holder, Lane};
+use crate::engine::value::{RetryFor, Waiting};
 use crate::record::JobRecord;
 use crate::spec::JobSpec;
 use async_trait::async_trait;

@@ -1,7 +1,8 @@
 //! Logs of attempts in memory.
 
-use super::Memory;
-use crate::engine::{LogBatch, LogReader, Logs};
+use super::handle::Memory;
+use crate::engine::interface::{LogReader, Logs};
+use crate::engine::value::LogBatch;
 use async_trait::async_trait;
 use bytes::Bytes;
 use ground::error::Error;

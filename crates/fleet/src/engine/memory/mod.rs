@@ -3,36 +3,27 @@
 //!
 //! All state is behind one lock that is never held over an await. Each change raises a counter, which wakes whoever waits.
 
+mod handle;
 mod lane;
 mod log;
+mod state;
 mod store;
 
-use super::{Engine, Room, Rooms, Shared};
+use crate::engine::interface::{Engine, Shared};
+use crate::engine::value::{Room, Rooms};
 use async_trait::async_trait;
 use ground::error::Error;
-use ground::lock::lock;
+use handle::{Memory, Parts};
+use state::State;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::State;
 use tokio::sync::watch;
 
 /// The name of its one store.
 const STORE: &str = "memory";
 /// As long as a message of a server that is set up for a fleet.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
-
-/// A fleet in memory. Clones share it.
-#[derive(Clone)]
-struct Memory(Arc<Parts>);
-
-struct Parts {
-    state: Mutex<State>,
-    changes: watch::Sender<u64>,
-    lease: Duration,
-    connections: watch::Sender<u64>,
-    is_connected: watch::Sender<bool>,
-}
 
 /// A fleet of its own that ends with its last user.
 pub(crate) fn open(lease: Duration) -> Shared {
@@ -43,28 +34,6 @@ pub(crate) fn open(lease: Duration) -> Shared {
         connections: watch::Sender::new(1),
         is_connected: watch::Sender::new(true),
     })))
-}
-
-impl Memory {
-    fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
-        read(&lock(&self.0.state))
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let changed = change(&mut lock(&self.0.state));
-        self.0.changes.send_modify(|count| *count += 1);
-        changed
-    }
-
-    /// Resolves at the next change after this call.
-    fn changed(&self) -> impl Future<Output = ()> + use<> {
-        let mut changes = self.0.changes.subscribe();
-        async move {
-            if changes.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
-    }
 }
 
 #[async_trait]

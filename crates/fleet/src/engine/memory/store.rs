@@ -1,11 +1,10 @@
-//! Everything that a fleet in memory holds, and its records, leases and objects.
+//! Records, leases and objects of a fleet in memory.
 
-use super::Memory;
-use crate::engine::{
-    Announcement, Kept, LeaseSlot, Leases, LogBatch, Objects, RecordWatch, Records, Refused, RetryFor,
-};
+use super::handle::Memory;
+use super::state::{Lease, Stored};
+use crate::engine::interface::{Leases, Objects, RecordWatch, Records};
+use crate::engine::value::{Announcement, Kept, LeaseSlot, Refused, RetryFor};
 use crate::record::{JobRecord, Listed};
-use crate::spec::JobSpec;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -14,87 +13,11 @@ use ground::error::{Error, ErrorCode};
 use ground::hex::hex;
 use ground::os::on_disk;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
-
-#[derive(Default)]
-pub(super) struct State {
-    /// The last number that a message or a revision got.
-    pub last: u64,
-    pub jobs: HashMap<String, Message>,
-    /// Ids of the jobs of each queue and class, by the time from which they may be given out, then by their sequence.
-    pub lanes: HashMap<(String, u8), BTreeSet<(Instant, u64, String)>>,
-    pub records: BTreeMap<String, Stored>,
-    /// Specs of jobs that did not get done.
-    pub dead: HashMap<String, JobSpec>,
-    pub logs: HashMap<String, Vec<LogBatch>>,
-    leases: HashMap<Announcement, Lease>,
-    objects: BTreeMap<String, (Bytes, SystemTime)>,
-}
-
-/// A job's message.
-pub(super) struct Message {
-    pub spec: JobSpec,
-    pub sequence: u64,
-    pub deliveries: u64,
-    /// It is given out from this time on.
-    pub ready_at: Instant,
-}
-
-pub(super) struct Stored {
-    kept: Kept,
-    at: SystemTime,
-}
-
-struct Lease {
-    payload: Bytes,
-    holder: Option<String>,
-    until: Instant,
-}
-
-impl State {
-    pub(super) fn next(&mut self) -> u64 {
-        self.last += 1;
-        self.last
-    }
-
-    /// Number and bytes of what is stored.
-    pub(super) fn size(&self) -> (u64, u64) {
-        let logs = self.logs.values().flatten();
-        let bytes = self.objects.values().map(|(bytes, _)| bytes.len()).sum::<usize>()
-            + logs.clone().map(|batch| batch.lines.len()).sum::<usize>();
-        let messages = self.jobs.len() + self.records.len() + self.objects.len() + logs.count();
-        (messages as u64, bytes as u64)
-    }
-
-    fn lease(&self, what: &Announcement) -> Option<&Lease> {
-        self.leases.get(what).filter(|lease| lease.until > Instant::now())
-    }
-
-    /// The announcements that are meant and have not expired.
-    fn live(&self, is_meant: impl Fn(&Announcement) -> bool) -> Vec<(&Announcement, &Lease)> {
-        let now = Instant::now();
-        let live = self.leases.iter().filter(|(what, lease)| lease.until > now && is_meant(what));
-        live.collect()
-    }
-
-    /// Takes the place unless another has it.
-    fn hold(&mut self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
-        let is_others = self
-            .lease(&slot.place)
-            .is_some_and(|lease| lease.holder.as_deref() != Some(slot.holder.as_str()));
-        if is_others {
-            return false;
-        }
-        slot.revision = self.next();
-        let lease = Lease { payload, holder: Some(slot.holder.clone()), until: Instant::now() + slot.length };
-        self.leases.insert(slot.place.clone(), lease);
-        true
-    }
-}
 
 #[async_trait]
 impl Records for Memory {

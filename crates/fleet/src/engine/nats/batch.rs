@@ -2,7 +2,7 @@
 
 use super::connection::{Nats, answer_within};
 use super::store::{Asked, Silence, denied};
-use crate::engine::RetryFor;
+use crate::engine::value::RetryFor;
 use async_nats::StatusCode;
 use async_nats::jetstream::message::StreamMessage;
 use bytes::Bytes;

@@ -2,7 +2,8 @@
 
 use super::connection::Nats;
 use super::store::headers;
-use crate::engine::{Announcement, LeaseSlot, Leases, Refused, RetryFor};
+use crate::engine::interface::Leases;
+use crate::engine::value::{Announcement, LeaseSlot, Refused, RetryFor};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt;

@@ -18,7 +18,8 @@ mod subject;
 pub(crate) mod test_server;
 mod trust;
 
-use super::{Engine, Room, Rooms, Shared};
+use crate::engine::interface::{Engine, Shared};
+use crate::engine::value::{RetryFor, Room, Rooms};
 use async_trait::async_trait;
 pub(crate) use connection::Access;
 use connection::Nats;
@@ -59,7 +60,7 @@ impl Engine for Nats {
 
     async fn rooms(&self) -> Result<Rooms, Error> {
         let streams = self.names().streams();
-        let rooms = streams.iter().map(|stream| self.room(stream, super::RetryFor::ASKED));
+        let rooms = streams.iter().map(|stream| self.room(stream, RetryFor::ASKED));
         let rooms: Vec<Room> = futures_util::future::try_join_all(rooms).await?;
         Ok(Rooms {
             all: streams.iter().cloned().zip(rooms).collect(),

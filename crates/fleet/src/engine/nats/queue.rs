@@ -4,9 +4,9 @@ use super::batch::{LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
 use super::store::{Asked, Stored, consumer_refused, headers};
 use super::subject::Names;
-use crate::engine::{
-    Delivery, Engine as _, Holder, Lane, Objects as _, Queue, Records as _, Refused, RetryFor, Waiting,
-};
+use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
+use crate::engine::lane::{Delivery, Holder, Lane};
+use crate::engine::value::{Refused, RetryFor, Waiting};
 use crate::name::{escape, spec_object};
 use crate::record::JobRecord;
 use crate::spec::JobSpec;

@@ -2,7 +2,7 @@
 
 use super::connection::Nats;
 use super::store::Asked;
-use crate::engine::{FULL_AT, RetryFor, Room};
+use crate::engine::value::{FULL_AT, RetryFor, Room};
 use agents::harness::json_object::put;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;

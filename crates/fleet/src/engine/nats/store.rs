@@ -1,7 +1,7 @@
 //! Stores one message in a stream: repeats it until the server has it, or refuses it.
 
 use super::connection::{Nats, REQUEST_TIMEOUT, answer_within};
-use crate::engine::{Refused, RetryFor, TOO_LONG};
+use crate::engine::value::{Refused, RetryFor, TOO_LONG};
 use async_nats::jetstream;
 use async_nats::jetstream::ErrorCode as ServerCode;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};

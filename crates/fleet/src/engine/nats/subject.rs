@@ -11,7 +11,7 @@
 //!
 //! Ids and queues may have any characters: one that a subject can't hold is written as `=` and two hexadecimal digits.
 
-use crate::engine::Announcement;
+use crate::engine::value::Announcement;
 use crate::name::{digest, escape, unescape};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;

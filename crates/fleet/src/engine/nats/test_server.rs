@@ -2,7 +2,8 @@
 
 use super::connection::{Access, Nats};
 use super::subject::Names;
-use crate::engine::{RetryFor, Room, Shared};
+use crate::engine::interface::Shared;
+use crate::engine::value::{RetryFor, Room};
 use async_nats::jetstream::stream::Config;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
