@@ -404,6 +404,7 @@ const HELD_ROOMS: &[HeldRoom] = &[
         &[
             ("census.rs", "reads /proc"),
             ("command.rs", "names the type of an open file"),
+            ("echo.rs", "names the type of an open file"),
             ("fence/listeners.rs", "reads /proc"),
             ("fence/notice.rs", "reads /proc"),
             ("fence/support.rs", "reads /proc"),

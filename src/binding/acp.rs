@@ -6,10 +6,11 @@ use super::delivery::{Delivery, EventLines};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::harness::{NativeTurn, compile};
 use super::limit::NativeConcurrencyLimit;
+use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use agents::acp::{
-    self, Answer, HostRequest, McpServer, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
+    self, Answer, HostRequest, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
 };
 use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
@@ -47,23 +48,6 @@ pub struct RuleSpec {
     pub name: Option<String>,
     pub command: Option<String>,
     pub path: Option<String>,
-}
-
-/// An MCP server: reached over HTTP when `url` is set, otherwise started as a program.
-#[napi(object, object_to_js = false)]
-pub struct McpServerSpec {
-    pub name: String,
-    pub url: Option<String>,
-    pub headers: Vec<PairSpec>,
-    pub command: Option<String>,
-    pub args: Vec<String>,
-    pub env: Vec<PairSpec>,
-}
-
-#[napi(object, object_to_js = false)]
-pub struct PairSpec {
-    pub name: String,
-    pub value: String,
 }
 
 /// Checked options of a prompt.
@@ -367,19 +351,6 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
 impl From<RuleSpec> for Rule {
     fn from(rule: RuleSpec) -> Self {
         Rule { kind: rule.kind, name: rule.name, command: rule.command, path: rule.path }
-    }
-}
-
-pub(super) fn to_server(server: McpServerSpec) -> McpServer {
-    let pairs = |pairs: Vec<PairSpec>| pairs.into_iter().map(|pair| (pair.name, pair.value)).collect();
-    match server.url {
-        Some(url) => McpServer::Http { name: server.name, url, headers: pairs(server.headers) },
-        None => McpServer::Program {
-            name: server.name,
-            command: server.command.unwrap_or_default(),
-            args: server.args,
-            env: pairs(server.env),
-        },
     }
 }
 

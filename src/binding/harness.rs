@@ -1,11 +1,11 @@
 //! The types and functions that the harness passes to and from JavaScript. Names and order match lib/harness.ts.
 
-use super::acp::{McpServerSpec, to_server};
 use super::agent::{AgentSpec, to_agent};
 use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::limit::NativeConcurrencyLimit;
+use super::mcp_server::{McpServerSpec, to_server};
 use super::option::{Background, Millis};
 use super::promise::{Settled, settle};
 use agents::acp;

@@ -20,6 +20,7 @@ pub mod fleet;
 pub mod fleet_job;
 pub mod harness;
 pub mod limit;
+pub mod mcp_server;
 pub mod model;
 pub mod option;
 pub mod process;
