@@ -69,3 +69,22 @@ async fn a_worker_whose_consumers_are_gone_makes_them_anew() {
     run("after").await;
     worker.close().await;
 }
+
+#[tokio::test]
+async fn a_worker_on_a_long_link_is_up_after_a_few_round_trips() {
+    const LATENCY: Duration = Duration::from_millis(200);
+    let Some(server) = TestServer::start().await else { return };
+    // The fleet is there; this worker joins it.
+    server.engine().await;
+    let road = Road::to(&server, "PUB $JS.API.CONSUMER.").await;
+    road.lengthen(LATENCY);
+    let begun = Instant::now();
+    let engine = connect(&road.url).await;
+    let connected = begun.elapsed();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
+    let trips = begun.elapsed().as_secs_f64() / (2.0 * LATENCY.as_secs_f64());
+    assert!(trips < 8.5, "{trips:.1} round trips, connected after {connected:?}");
+    road.lengthen(Duration::ZERO);
+    worker.close().await;
+}

@@ -6,13 +6,16 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Instant, SystemTime};
 
+/// Time from which a job may be given out, its sequence, its id.
+type LaneOrder = BTreeSet<(Instant, u64, String)>;
+
 #[derive(Default)]
 pub(super) struct State {
     /// The last number that a message or a revision got.
     pub last: u64,
     pub jobs: HashMap<String, Message>,
     /// Ids of the jobs of each queue and class, by the time from which they may be given out, then by their sequence.
-    pub lanes: HashMap<(String, u8), BTreeSet<(Instant, u64, String)>>,
+    pub lanes: HashMap<(String, u8), LaneOrder>,
     pub records: BTreeMap<String, Stored>,
     /// Specs of jobs that did not get done.
     pub dead: HashMap<String, JobSpec>,

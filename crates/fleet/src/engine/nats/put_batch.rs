@@ -12,6 +12,9 @@ const MOST_MESSAGES: usize = 1000;
 /// Most bytes in a batch: all of it is in the server's memory until the last message arrives.
 const MOST_BYTES: usize = 4 << 20;
 
+/// Subject, headers and payload of a message.
+type Put = (String, Vec<(String, String)>, bytes::Bytes);
+
 impl Nats {
     /// Stores the jobs. False: the server took none of them, or its answer was lost. Some may be known, or lack room.
     pub(super) async fn put_at_once(&self, specs: &[JobSpec]) -> Result<Vec<bool>, Error> {
@@ -24,7 +27,7 @@ impl Nats {
         let mut rest = messages.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0;
-            let fits = |(_, _, payload): &&(String, _, bytes::Bytes)| {
+            let fits = |(_, _, payload): &&Put| {
                 bytes += payload.len();
                 bytes <= MOST_BYTES
             };
@@ -37,7 +40,7 @@ impl Nats {
         Ok(stored)
     }
 
-    async fn put_one_batch(&self, batch: &[(String, Vec<(String, String)>, bytes::Bytes)]) -> bool {
+    async fn put_one_batch(&self, batch: &[Put]) -> bool {
         let name = random::name::<16>();
         let Some((last, before)) = batch.split_last() else { return true };
         let headers_of = |number: usize, pairs: &[(String, String)], is_last: bool| {

@@ -8,6 +8,7 @@ use async_nats::jetstream::stream::{
     Compression, Config, DiscardPolicy, Republish, RetentionPolicy, StorageType,
 };
 use async_nats::jetstream::{Context, ErrorCode as ServerCode};
+use futures_util::future::join_all;
 use ground::error::{Error, ErrorCode};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -103,8 +104,11 @@ async fn make(
     let mut room = MOST_BYTES;
     let mut made: Vec<Config> = Vec::new();
     let begun = std::time::Instant::now();
-    for config in configs(names, lease, replicas.unwrap_or(1)) {
-        if let Ok(stream) = context.get_stream(&config.name).await {
+    let configs = configs(names, lease, replicas.unwrap_or(1));
+    // All at once: a slow link costs one round trip, not one for each stream.
+    let found = join_all(configs.iter().map(|config| context.get_stream(&config.name))).await;
+    for (config, found) in configs.into_iter().zip(found) {
+        if let Ok(stream) = found {
             let got = &stream.cached_info().config;
             if fits(got, &config) {
                 let newer = Config {

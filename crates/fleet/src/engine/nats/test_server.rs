@@ -196,6 +196,8 @@ struct State {
     rate: usize,
     /// Bytes in both directions.
     carried: usize,
+    /// Each piece takes so long in each direction.
+    latency: Duration,
 }
 
 impl Road {
@@ -231,6 +233,11 @@ impl Road {
     /// Limits the speed in each direction to `rate` bytes per second.
     pub(crate) fn slow_down(&self, rate: usize) {
         self.state.send_modify(|state| state.rate = rate);
+    }
+
+    /// Lets everything arrive this much later, in each direction.
+    pub(crate) fn lengthen(&self, latency: Duration) {
+        self.state.send_modify(|state| state.latency = latency);
     }
 
     /// Bytes in both directions so far.
@@ -292,7 +299,10 @@ async fn down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &watch::Se
 /// Takes the time that the bytes take on the road.
 async fn toll(state: &watch::Sender<State>, bytes: usize) {
     state.send_modify(|state| state.carried += bytes);
-    let rate = state.borrow().rate;
+    let (rate, latency) = (state.borrow().rate, state.borrow().latency);
+    if !latency.is_zero() {
+        tokio::time::sleep(latency).await;
+    }
     if rate > 0 {
         tokio::time::sleep(Duration::from_secs_f64(bytes as f64 / rate as f64)).await;
     }
