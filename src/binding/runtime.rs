@@ -1,10 +1,11 @@
 //! The types and functions of the runtime's server for JavaScript. Names and order match lib/runtime/server.ts and
 //! lib/runtime/handler.ts.
 
-use super::acp::{OpenSpec, PairSpec, to_open_request};
+use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
 use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
+use super::mcp_server::PairSpec;
 use super::option::Millis;
 use super::promise::{Settled, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
