@@ -196,7 +196,7 @@ pub(crate) trait Leases: Send + Sync + 'static {
     /// The announcement, if it has not expired.
     async fn announced(&self, what: &Announcement) -> Result<Option<Bytes>, Error>;
 
-    /// What all workers announce of themselves.
+    /// The announcements of all workers.
     async fn announced_workers(&self) -> Result<Vec<Bytes>, Error>;
 
     /// The jobs that hold the places of a key.
