@@ -54,7 +54,7 @@ async fn known_and_bad_jobs_are_reported_and_do_not_fail_the_rest() {
     assert_eq!(failed, [101]);
     assert_eq!(answers[101].error.as_ref().unwrap().code(), ErrorCode::InvalidOption);
     assert_eq!(answers[102].id.len(), 26, "an id of its own");
-    // One of the hundred is over, and the one without an id is new.
+    // One of the hundred is over, and the job without an id is one more.
     assert_eq!(queued(&engine).await, 100);
 }
 
