@@ -156,3 +156,15 @@ async fn a_store_of_leases_without_room_holds_back_jobs_of_keys_alone() {
     assert_eq!(settled(&engine, "keyed").await.state, JobState::Done);
     worker.close().await;
 }
+
+/// Members that meet on a new server set up one fleet, however their requests cross.
+#[tokio::test]
+async fn many_members_set_up_a_new_server_at_once() {
+    for _ in 0..4 {
+        let Some(server) = TestServer::start().await else { return };
+        let members = futures_util::future::join_all((0..24).map(|_| connect(&server.url)));
+        let members = tokio::time::timeout(PATIENCE, members).await.expect("each is connected");
+        submit(&members[0], json!({ "id": "one", "queue": "q", "data": 1 })).await.unwrap();
+        assert_eq!(members[23].unfinished().await.unwrap().len(), 1);
+    }
+}

@@ -19,6 +19,8 @@ const LEASE_KEY: &str = "sheepdog-lease-ms";
 pub(super) const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Time in which the servers of a cluster must find each other.
 const CLUSTER_WITHIN: Duration = Duration::from_secs(15);
+/// Time in which another member that sets up the same fleet must be done.
+const OTHERS_WITHIN: Duration = Duration::from_secs(5);
 /// Time within which repeated submits of one id count as one.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 
@@ -104,7 +106,9 @@ async fn make(
     let mut room = MOST_BYTES;
     let mut made: Vec<Config> = Vec::new();
     let begun = std::time::Instant::now();
+    let is_cluster = replicas.is_some_and(|count| count > 1);
     let configs = configs(names, lease, replicas.unwrap_or(1));
+    let all: Vec<String> = configs.iter().map(|config| config.name.clone()).collect();
     // All at once: a slow link costs one round trip, not one for each stream.
     let found = join_all(configs.iter().map(|config| context.get_stream(&config.name))).await;
     for (config, found) in configs.into_iter().zip(found) {
@@ -140,12 +144,18 @@ async fn make(
                 Ok(_) => return Err(ignored(&config.name)),
                 Err(error) => match error.kind() {
                     CreateStreamErrorKind::JetStream(server) if is_room(server.error_code()) => {
+                        // Members that set up a new fleet at the same time reserve room for the same streams.
+                        if context.get_stream(&config.name).await.is_ok() {
+                            break;
+                        }
                         room /= 2;
                         // The servers of a cluster that is coming up may not know each other yet: it says the same then.
-                        if room < LEAST_BYTES
-                            && replicas.is_some_and(|count| count > 1)
-                            && begun.elapsed() < CLUSTER_WITHIN
-                        {
+                        let may_pass = if is_cluster {
+                            begun.elapsed() < CLUSTER_WITHIN
+                        } else {
+                            begun.elapsed() < OTHERS_WITHIN && exist(context, &all).await > made.len()
+                        };
+                        if room < LEAST_BYTES && may_pass {
                             tokio::time::sleep(Duration::from_millis(250)).await;
                             room = MOST_BYTES;
                             continue;
@@ -154,7 +164,7 @@ async fn make(
                             let message = format!(
                                 "the server has no room for a fleet's streams (less than {} MiB): raise max_file_store{}",
                                 LEAST_BYTES >> 20,
-                                if replicas.is_some_and(|count| count > 1) {
+                                if is_cluster {
                                     "; or the cluster has fewer servers than `replicas` asks for"
                                 } else {
                                     ""
@@ -182,6 +192,12 @@ async fn make(
         }
     }
     Ok(())
+}
+
+/// How many of these streams exist.
+async fn exist(context: &Context, names: &[String]) -> usize {
+    let found = join_all(names.iter().map(|name| context.get_stream(name))).await;
+    found.iter().filter(|stream| stream.is_ok()).count()
 }
 
 /// Its share of the room.
