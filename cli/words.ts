@@ -31,6 +31,7 @@ const flags: Record<string, string> = {
 export function inCommandWords(message: string): string {
   return message
     .replace(/^([\w.]+)(\[\d+\])?(?=: )/, (whole, name: string) => flags[name] ?? whole)
+    .replaceAll('`sandbox: "workspace"`', '--sandbox')
     .replace(/`([\w.]+)`/g, (whole, name: string) => flags[name] ?? whole)
     .replace(/ \(os error \d+\)/g, '')
     .replace('IO error: ', '')
