@@ -1,7 +1,7 @@
 //! A request without TLS: passed on to its host, without what is between the program and the proxy only.
 
 use crate::answer::{Body, unreachable};
-use crate::proxy::Ended;
+use crate::ended::Ended;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue};

@@ -17,6 +17,7 @@
 
 mod address;
 mod answer;
+mod ended;
 mod forward;
 mod hello;
 mod host;

@@ -1,6 +1,7 @@
 //! The proxy of one program.
 
 use crate::answer::{Body, empty, no_credential, refused, unreachable, wrong};
+use crate::ended::Ended;
 use crate::forward::forward;
 use crate::host::{Host, Hosts, split_port};
 use crate::reach::{NoWay, Resolve, connect, system, way};
@@ -49,17 +50,6 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// The end of the proxy.
-#[derive(Clone)]
-pub(crate) struct Ended(watch::Receiver<()>);
-
-impl Ended {
-    pub(crate) async fn wait(&mut self) {
-        // Nothing is ever sent: an error says that the proxy is gone.
-        while self.0.changed().await.is_ok() {}
-    }
-}
-
 struct Shared {
     hosts: Hosts,
     resolve: Resolve,
@@ -95,7 +85,7 @@ impl Proxy {
             random::key::<24>().ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
         let authorization = STANDARD.encode(format!("{USER}:{credential}"));
         let (alive, ended) = watch::channel(());
-        let ended = Ended(ended);
+        let ended = Ended::of(ended);
         let shared = Arc::new(Shared { hosts, resolve, on_refused, authorization, ended: ended.clone() });
         tokio::spawn(async move {
             let mut over = ended;
