@@ -8,7 +8,7 @@
 //! [`STOPPED_WITHIN`] if the run was stopped.
 
 use super::sink::{ChunkReader, ChunkSink, Sink, chunk_channel};
-use super::spec::Stream;
+use super::stream::Stream;
 use bytes::{Buf, Bytes};
 use ground::os::{Screen, blocking};
 use std::fs::File;

@@ -50,6 +50,7 @@ mod spec;
 mod start;
 mod stdin;
 mod stop;
+mod stream;
 mod sweep;
 mod watchdog;
 mod wiring;
@@ -72,7 +73,8 @@ pub use sink::Window;
 pub use sink::{ChunkReader, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Encoding, Environment, EnvironmentBase, Input, Outcome, ProcessSpec,
-    ProcessUsage, RunResult, Stdio, StopReason, Strays, Stream,
+    ProcessUsage, RunResult, Stdio, StopReason, Strays,
 };
 pub use start::Admission;
 pub use stdin::StdinWriter;
+pub use stream::Stream;

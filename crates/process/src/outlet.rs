@@ -3,7 +3,7 @@
 
 use super::echo::Echoing;
 use super::sink::Sink;
-use super::spec::Stream;
+use super::stream::Stream;
 use ground::line::LineTooLong;
 use ground::record::{Channel, Record};
 use std::future::{pending, poll_fn};

@@ -4,7 +4,7 @@ use super::keep::Keep;
 use super::output::{Ask, Output, READ_BUFFER};
 use super::replay::give;
 use super::sink::Sink;
-use super::spec::Stream;
+use super::stream::Stream;
 use ground::line::LineTooLong;
 use ground::os::Pipe;
 use std::future::pending;

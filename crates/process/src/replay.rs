@@ -2,7 +2,8 @@
 
 use super::output::READ_BYTES;
 use super::sink::Sink;
-use super::spec::{Outcome, Stream};
+use super::spec::Outcome;
+use super::stream::Stream;
 use ground::line::LineTooLong;
 
 /// Gives a sink the kept output of an ended run.

@@ -2,7 +2,7 @@
 
 use super::handle::Process;
 use super::sink::ChunkReader;
-use super::spec::Stream;
+use super::stream::Stream;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode, Result};

@@ -1,6 +1,6 @@
 //! The interface through which a run's owner task passes on output, and learns that the reader is too slow.
 
-use super::spec::Stream;
+use super::stream::Stream;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use ground::line::LineTooLong;

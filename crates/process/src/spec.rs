@@ -3,6 +3,7 @@
 use super::echo::Echo;
 use super::sandbox::report::SandboxReport;
 use super::sandbox::{Sandbox, contained_folders};
+use super::stream::Stream;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::os::TerminalSize;
@@ -208,18 +209,6 @@ pub enum ContainmentLevel {
     PidNamespace,
     #[serde(rename = "group")]
     Group,
-}
-
-/// One of the two streams that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stream {
-    Stdout,
-    Stderr,
-}
-
-impl Stream {
-    pub const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 }
 
 /// The reason why a run ended. The first reason wins.

@@ -1,6 +1,7 @@
 //! PURE. The error that a user gets for each reason to stop a run.
 
-use super::spec::{ProcessSpec, RunResult, Stdio, StopReason, Stream};
+use super::spec::{ProcessSpec, RunResult, Stdio, StopReason};
+use super::stream::Stream;
 use ground::error::{Error, ErrorCode};
 
 /// The error of a run that was stopped.
