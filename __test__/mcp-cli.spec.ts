@@ -1,7 +1,16 @@
 // `sheepdog mcp`: agents as tools of another agent, over stdio.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -72,6 +81,18 @@ class Client {
   }
 }
 
+/** Processes with this title. */
+function titled(title: string): string[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(title)
+    } catch {
+      return false
+    }
+  })
+}
+
 const start = { provider: 'codex', prompt: 'Say hello.' }
 
 describe('sheepdog mcp', () => {
@@ -108,12 +129,16 @@ describe('sheepdog mcp', () => {
   })
 
   it('ends its agents when the client closes stdin', async () => {
-    const marked = join(folder, 'marked')
-    const client = new Client([session, { title: 'mcp-spec-hangs' }, { hang: true }], ['--record', marked])
+    const title = `mcp-spec-${process.pid}`
+    const client = new Client([session, { title }, said('Here.'), { hang: true }])
     const { id } = await client.call('start_agent', start)
-    expect(await client.call('agent_status', { id, waitMs: 50 })).toMatchObject({ state: 'running' })
+    let events = ''
+    while (!events.includes('Here.'))
+      events += (await client.call('agent_status', { id, waitMs: 20 })).events.join()
+    expect(titled(title)).toHaveLength(1)
     client.child.stdin!.end()
     expect(await client.exit).toBe(0)
+    expect(titled(title)).toEqual([])
   })
 
   it('holds to the rules of its own options', async () => {
