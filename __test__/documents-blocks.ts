@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 export const root = join(import.meta.dirname, '..')
 
-/** What a comment right before a block says of it; no reader sees it. */
+/** Remarks about a block, from the comment right before it. No reader sees them. */
 export interface Marks {
   /** `<!-- given: CODE -->`: what the words around the block presuppose. */
   given?: string

@@ -13,7 +13,7 @@ const typescript = createRequire(import.meta.url)('@typescript/typescript6')
 const standIns = join(root, 'fixtures/documents')
 const isCode = ({ language }: Block) => language === 'ts' || language === 'js'
 
-/** What the oldest supported Node can run. */
+/** The code of a block as JavaScript that the oldest supported Node can run. */
 function javaScriptOf({ code, language }: Block): string {
   if (language === 'js') return code
   const compilerOptions = { target: typescript.ScriptTarget.ES2022, module: typescript.ModuleKind.ESNext }

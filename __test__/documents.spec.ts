@@ -162,7 +162,7 @@ describe('the code of README and docs', () => {
     expect(written('ts', 'js').length).toBeGreaterThan(8)
   })
 
-  // Of a reader's JavaScript no types are asked; names and options have to be right all the same.
+  // A reader's JavaScript needs no types. Its names and options have to be right all the same.
   const isLoose = ({ page, language, marks }: Block) =>
     language === 'js' && !marks.given && taskPages.includes(page)
   it.each([

@@ -32,7 +32,7 @@ it('colours and decorations become classes, and colours beyond the sixteen their
   expect(terminalLine('\u001b[38;5;208mx')).toEqual([{ text: 'x', color: '255, 135, 0' }])
   expect(terminalLine('\u001b[48;2;1;2;3mx')).toEqual([{ text: 'x', background: '1, 2, 3' }])
   expect(terminalLine('\u001b[7;32mx')).toEqual([{ text: 'x', style: 'fg-black bg-green' }])
-  // What stands over something else has its own colour.
+  // Text that replaces other text has its own colour.
   expect(terminalLine('\u001b[31mred\u001b[0m\rR')).toEqual([{ text: 'R' }, { text: 'ed', style: 'fg-red' }])
 })
 

@@ -48,7 +48,7 @@ interface Violation {
   nodes: { html: string }[]
 }
 
-/** What axe-core finds that is serious or critical. */
+/** Faults that axe-core calls serious or critical. */
 async function faults(page: Page): Promise<string[]> {
   await page.evaluate(axe)
   const { violations, passes } = (await page.evaluate('axe.run()')) as {

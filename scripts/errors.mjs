@@ -8,7 +8,7 @@ import { root } from './step.mjs'
 
 const from = 'crates/ground/src/error/table.json'
 
-/** What each file has to say, by its path. */
+/** The text of each file, by its path. */
 export async function errorFiles() {
   const types = join(root, 'lib/error-facts.ts')
   const style = await resolveConfig(types)

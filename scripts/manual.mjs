@@ -8,7 +8,7 @@ import { root } from './step.mjs'
 
 const require = createRequire(import.meta.url)
 
-/** What each file has to say, by its path. */
+/** The text of each file, by its path. */
 export function manuals() {
   const { commands, variables, version } = require('../dist/cli/catalogue.js')
   const { renderManual } = require('../dist/cli/manual.js')

@@ -41,7 +41,7 @@ export default {
   markdown: {
     anchor: { slugify: slug },
     config: linksOutside,
-    // What a page shows as text is printed by a program.
+    // Blocks of the language `text` are output of programs.
     languageAlias: { '': 'text' },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
