@@ -140,7 +140,6 @@ impl Runner {
     /// Something in here, or a reader's sink, panicked: the tree is killed, and what is known is told.
     pub(super) async fn after_panic(&mut self) -> Outcome {
         self.outlet.abandon();
-        self.feed = None;
         self.watchdog.on_lost();
         self.tree.kill();
         let gone = async {
@@ -395,7 +394,12 @@ impl Runner {
         match step {
             Step::Nothing => {}
             Step::Signal(signal) => self.tree.signal(signal),
-            Step::Kill => self.tree.kill(),
+            Step::Kill => {
+                if let Some(feed) = &mut self.feed {
+                    feed.hold();
+                }
+                self.tree.kill();
+            }
             Step::LookAtGroup => {
                 let (alive, now) = (self.tree.has_group(), self.now());
                 let step = self.watchdog.on_group(alive, now);

@@ -33,6 +33,7 @@ pub(super) struct Feed {
     current: Chunk,
     more: Option<mpsc::Receiver<Chunk>>,
     terminal: Option<Typist>,
+    is_held: bool,
 }
 
 impl Feed {
@@ -44,7 +45,13 @@ impl Feed {
         terminal: Option<Arc<Terminal>>,
     ) -> Self {
         let current = Chunk { bytes: first, taken: None };
-        Feed { pipe, current, more, terminal: terminal.map(Typist::new) }
+        Feed { pipe, current, more, terminal: terminal.map(Typist::new), is_held: false }
+    }
+
+    /// Writes nothing more and keeps the pipe open. A program that is about to be killed must not see an end of input: it would
+    /// take a part of the input for the whole.
+    pub(super) fn hold(&mut self) {
+        self.is_held = true;
     }
 
     /// Cancel safe: bytes leave `current` only when the pipe took them.
@@ -145,10 +152,10 @@ impl StdinWriter {
     }
 }
 
-/// The next step of what is fed; none without a feed.
+/// The next step of the feed; never resolves without a feed, or while it is held.
 pub(super) async fn feed(feed: &mut Option<Feed>) -> Fed {
     match feed {
-        Some(feed) => feed.step().await,
-        None => pending().await,
+        Some(feed) if !feed.is_held => feed.step().await,
+        _ => pending().await,
     }
 }
