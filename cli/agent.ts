@@ -1,5 +1,4 @@
 // sheepdog agent: one turn of an agent.
-import { readFileSync } from 'node:fs'
 import { text as readAll } from 'node:stream/consumers'
 import {
   Harness,
@@ -13,6 +12,7 @@ import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult, showCost, Story } from './event'
+import { readJson } from './file'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
@@ -107,7 +107,7 @@ export async function run(args: string[]): Promise<Ending> {
     allow: values.allow,
     sandbox: toAgentSandbox(values),
     retry: toRetry(values['wait-for-reset']),
-    schema: values.schema === undefined ? undefined : readSchema(values.schema),
+    schema: values.schema === undefined ? undefined : (readJson('--schema', values.schema) as object),
     timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
   }
   if (values.idle !== undefined) {
@@ -124,20 +124,6 @@ function levelOf(values: { plan?: boolean; permission?: string }): TurnOptions['
   if (values.plan && values.permission !== undefined && values.permission !== 'plan')
     throw new UsageError(`--plan and --permission ${values.permission} contradict each other`)
   return (values.plan ? 'plan' : values.permission) as TurnOptions['permission']
-}
-
-function readSchema(file: string): object {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new UsageError(`--schema: ${(error as Error).message}`)
-  }
-  try {
-    return JSON.parse(text) as object
-  } catch (error) {
-    throw new UsageError(`--schema: ${file} is not valid JSON: ${(error as Error).message}`)
-  }
 }
 
 async function watchTurn(

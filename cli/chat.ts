@@ -1,5 +1,4 @@
 // sheepdog chat: many prompts to one agent, with live questions.
-import { readFileSync } from 'node:fs'
 import { createInterface, type Interface } from 'node:readline'
 import {
   Harness,
@@ -14,6 +13,7 @@ import {
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
+import { readJson } from './file'
 import { describeEvent, describeResult } from './event'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
 import { Output } from './output'
@@ -91,7 +91,7 @@ export async function run(args: string[]): Promise<Ending> {
     permission: values.permission as OpenOptions['permission'],
     allow: values.allow,
     sandbox: toAgentSandbox(values),
-    policy: values.policy === undefined ? undefined : readPolicy(values.policy),
+    policy: values.policy === undefined ? undefined : (readJson('--policy', values.policy) as Policy),
     resume: values.resume,
     model: values.model,
     cwd: values.cwd,
@@ -108,14 +108,6 @@ export async function run(args: string[]): Promise<Ending> {
     isTerminal,
     values.json ?? false,
   ).run()
-}
-
-function readPolicy(file: string): Policy {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Policy
-  } catch (error) {
-    throw new UsageError(`--policy: ${file}: ${(error as Error).message}`)
-  }
 }
 
 const words = 'use /mode [ID], /option ID VALUE, /resume ID, /help or /quit'

@@ -2,6 +2,7 @@
 import { RuntimeClient } from '../lib/runtime'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
+import { readJson } from './file'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { Output } from './output'
 import { json } from './screen'
@@ -45,7 +46,8 @@ export async function run(args: string[]): Promise<Ending> {
   if (!url || prompt === undefined || rest.length > 0) {
     throw new UsageError('expected a URL and a prompt: sheepdog query ws://127.0.0.1:8080 "What is here?"')
   }
-  const outputSchema = values.schema === undefined ? undefined : await readSchema(values.schema)
+  const outputSchema =
+    values.schema === undefined ? undefined : (readJson('--schema', values.schema) as object)
   const controller = new AbortController()
   let interrupt: Interrupt | undefined
   const output = new Output(undefined, () => controller.abort())
@@ -80,14 +82,5 @@ export async function run(args: string[]): Promise<Ending> {
   } finally {
     done()
     output.close()
-  }
-}
-
-async function readSchema(path: string): Promise<object> {
-  const { readFile } = await import('node:fs/promises')
-  try {
-    return JSON.parse(await readFile(path, 'utf8'))
-  } catch (error) {
-    throw new UsageError(`--schema: ${path}: ${(error as Error).message}`)
   }
 }

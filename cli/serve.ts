@@ -1,4 +1,5 @@
 // sheepdog serve: a runtime for a sandbox.
+import { access, constants } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
 import { inspect } from 'node:util'
@@ -8,6 +9,7 @@ import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
+import { notReadable } from './file'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
 import { print, tell } from './screen'
@@ -138,6 +140,10 @@ function toProvider(name: string): ProviderName {
 }
 
 async function loadHandler(path: string): Promise<AgentHandler> {
+  // A module that the handler itself lacks keeps the message of its import.
+  await access(path, constants.R_OK).catch((error) => {
+    throw notReadable('--handler', path, error)
+  })
   const module = await import(pathToFileURL(resolve(path)).href)
   // A CommonJS module's exports are its default export.
   const candidates = [module.default, module.handler, module.default?.default, module.default?.handler]

@@ -1,5 +1,4 @@
 // sheepdog submit: one job for a fleet.
-import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
@@ -7,6 +6,7 @@ import type { ProviderName, TurnOptions } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
+import { openStream } from './file'
 import { fleetTable, withFleet } from './fleet_way'
 import { followJob } from './jobs'
 import { json, print, tell } from './screen'
@@ -134,7 +134,7 @@ const atOnce = 5000
 
 async function submitLines(file: string, values: Parameters<typeof withFleet>[0]): Promise<number> {
   const { queue } = values as { queue?: string }
-  const input = file === '-' ? process.stdin : createReadStream(file)
+  const input = file === '-' ? process.stdin : await openStream('--jsonl', file)
   return withFleet(values, async (fleet) => {
     let [refused, number, waiting] = [0, 0, [] as { number: number; job: JobOptions }[]]
     const refuse = (line: number, why: string) => {

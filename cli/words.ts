@@ -25,14 +25,22 @@ const flags: Record<string, string> = {
   'sandbox.write': '--write',
   'sandbox.read': '--read',
   'sandbox.network': '--network',
+  'sandbox.network.hosts': '--host',
+  'sandbox.network.secrets': '--secret',
+  'sandbox.sockets': '--socket',
+}
+
+/** The flag of an option. `serve` passes the options of an agent on within `harness`. */
+function flagOf(name: string): string | undefined {
+  return flags[name.replace(/^harness\./, '')]
 }
 
 /** The message as a user of the command knows its parts; numbers of the system's errors are left out. */
 export function inCommandWords(message: string): string {
   return message
-    .replace(/^([\w.]+)(\[\d+\])?(?=: )/, (whole, name: string) => flags[name] ?? whole)
+    .replace(/^([\w.]+)(\[\d+\])?(?=: )/, (whole, name: string) => flagOf(name) ?? whole)
     .replaceAll('`sandbox: "workspace"`', '--sandbox')
-    .replace(/`([\w.]+)`/g, (whole, name: string) => flags[name] ?? whole)
+    .replace(/`([\w.]+)`/g, (whole, name: string) => flagOf(name) ?? whole)
     .replace(/ \(os error \d+\)/g, '')
     .replace('IO error: ', '')
 }

@@ -1,0 +1,43 @@
+// Files that an option of the command line names.
+import { once } from 'node:events'
+import { createReadStream, readFileSync, type ReadStream } from 'node:fs'
+import { UsageError } from './arguments'
+
+/** The JSON value in the file of an option such as `--schema FILE`. */
+export function readJson(option: string, file: string): unknown {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw notReadable(option, file, error)
+  }
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new UsageError(`${option}: ${file} is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+/** A stream of the file of an option. Resolves when the file is open. */
+export async function openStream(option: string, file: string): Promise<ReadStream> {
+  const stream = createReadStream(file)
+  try {
+    await once(stream, 'ready')
+  } catch (error) {
+    throw notReadable(option, file, error)
+  }
+  return stream
+}
+
+const reasons: Record<string, string> = {
+  ENOENT: 'does not exist',
+  ENOTDIR: 'does not exist: a part of its path is not a folder',
+  EACCES: 'may not be read by this user',
+  EISDIR: 'is a folder, not a file',
+}
+
+/** Says in words why the file of an option cannot be read. */
+export function notReadable(option: string, file: string, error: unknown): UsageError {
+  const { code, message } = error as NodeJS.ErrnoException
+  return new UsageError(`${option}: ${file} ${reasons[code ?? ''] ?? `could not be read: ${message}`}`)
+}
