@@ -1,7 +1,9 @@
 // `npm run build`: the addon (release; `--debug` for a quick one), the glue, index.d.ts, and the manual.
+import { parseArgs } from 'node:util'
 import { prepare } from './setup.mjs'
 
-prepare({ addon: process.argv.includes('--debug') ? 'debug' : 'release' })
+const { values } = parseArgs({ options: { debug: { type: 'boolean' } } })
+prepare({ addon: values.debug ? 'debug' : 'release' })
 const { writeTypes } = await import('./types.mjs')
 await writeTypes()
 const { writeManuals } = await import('./manual.mjs')
