@@ -38,6 +38,13 @@ for (const file of ['README.md', 'LICENSE', ...main.files.filter((file) => !/[*!
   if (!existsSync(join(root, file))) fail(`${file} is missing: run \`npm run build\` first`)
   cpSync(join(root, file), join(staged, file), { recursive: true })
 }
+// The comments of the pages name tests and generators, which are not in the package.
+for (const page of readdirSync(join(staged, 'docs'), { recursive: true }).filter((name) => name.endsWith('.md'))) {
+  const file = join(staged, 'docs', page)
+  const text = readFileSync(file, 'utf8')
+  // Lines that hold nothing else go as a whole: an empty line would end a list.
+  writeFileSync(file, text.replace(/^[ \t]*(<!--.*?-->[ \t]*)+\n/gms, '').replace(/[ \t]*<!--.*?-->/gs, ''))
+}
 cpSync(join(root, 'native/native.js'), join(staged, 'native/native.js'))
 const { devDependencies: _, scripts: __, ...published } = main
 const text = `${JSON.stringify({ ...published, optionalDependencies }, null, 2)}\n`
