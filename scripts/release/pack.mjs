@@ -39,7 +39,9 @@ for (const file of ['README.md', 'LICENSE', ...main.files.filter((file) => !/[*!
   cpSync(join(root, file), join(staged, file), { recursive: true })
 }
 // The comments of the pages name tests and generators, which are not in the package.
-for (const page of readdirSync(join(staged, 'docs'), { recursive: true }).filter((name) => name.endsWith('.md'))) {
+for (const page of readdirSync(join(staged, 'docs'), { recursive: true }).filter((name) =>
+  name.endsWith('.md'),
+)) {
   const file = join(staged, 'docs', page)
   const text = readFileSync(file, 'utf8')
   // Lines that hold nothing else go as a whole: an empty line would end a list.
