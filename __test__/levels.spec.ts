@@ -296,7 +296,7 @@ describe('on the command line', () => {
     [['chat', 'pi', '--sandbox'], /permission: pi can't be held to "edit"/],
     [['serve', '--agent', 'codex', '--sandbox', '--port', '0'], /token: is required.*SHEEPDOG_RUNTIME_TOKEN/],
     [['serve', '--agent', 'codex', '--sandbox', '--token', 'x'], /--token: .*SHEEPDOG_RUNTIME_TOKEN/],
-    [['serve', '--agent', 'codex', '--permission', 'yolo'], /harness.permission: expected "plan"/],
+    [['serve', '--agent', 'codex', '--permission', 'yolo'], /--permission: expected "plan"/],
     [['serve', '--sandbox', '--port', '0'], /--sandbox: limits an agent, and needs --agent/],
     [['serve', '--handler', 'x.mjs', '--write', '/tmp'], /--write: limits an agent, and needs --agent/],
     [['serve', '--permission', 'plan'], /--permission: limits an agent, and needs --agent/],
