@@ -63,7 +63,7 @@ impl dyn Engine {
     /// Takes a job in. The same id again is the same job, whatever else is said. Returns the id.
     pub(crate) async fn submit(&self, spec: JobSpec) -> Result<String, Error> {
         let (spec, is_named) = prepared(spec)?;
-        self.take_in(&spec, is_named).await?;
+        self.take_in(&spec, is_named, false).await?;
         Ok(spec.id)
     }
 
@@ -127,7 +127,7 @@ impl dyn Engine {
         }
         let singles = left.into_iter().map(|(at, spec, is_named)| async move {
             // Looked for first after a batch: it may be there, and only the answer lost.
-            (at, is_named, self.take_in(&spec, is_named || is_again).await)
+            (at, is_named, self.take_in(&spec, is_named, is_again).await)
         });
         let mut singles = stream::iter(singles).buffer_unordered(SINGLES_AT_ONCE);
         while let Some((at, is_named, taken)) = singles.next().await {
@@ -138,15 +138,15 @@ impl dyn Engine {
         }
     }
 
-    /// True when the fleet had the job already.
-    async fn take_in(&self, spec: &JobSpec, is_named: bool) -> Result<bool, Error> {
-        if is_named {
+    /// True when the fleet had the job already. `is_again`: a batch with the job was sent, and may have been stored.
+    async fn take_in(&self, spec: &JobSpec, is_named: bool, is_again: bool) -> Result<bool, Error> {
+        if is_named || is_again {
             if self.read_record(&spec.id, RetryFor::ASKED).await?.is_some() {
                 return Ok(true);
             }
             if let Some(waiting) = self.find_job(&spec.id).await? {
-                // The very same one was put there by this call, and the answer was lost.
-                return Ok(waiting.spec != *spec);
+                // The same specification, its time of submission included, was stored by the batch whose answer was lost.
+                return Ok(!is_again || waiting.spec != *spec);
             }
         }
         self.check_room().await?;
