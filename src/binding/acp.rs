@@ -8,7 +8,7 @@ use super::harness::{NativeTurn, compile};
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use agents::acp::{
     self, Answer, HostRequest, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
 };
@@ -16,7 +16,7 @@ use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use napi::Env;
-use napi::bindgen_prelude::{PromiseRaw, within_runtime_if_available};
+use napi::bindgen_prelude::within_runtime_if_available;
 use napi_derive::napi;
 use process::{Strays, Stream};
 use serde_json::{Value, json};
@@ -128,17 +128,13 @@ pub struct NativeSession {
 impl NativeSession {
     /// Opens the session: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the permission requests as
     /// one JSON text per line: `{ question }`, `{ withdrawn }` or `{ stopped }`.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn open<'env>(
-        &self,
-        env: &'env Env,
-        delivery: &Delivery,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn open(&self, delivery: &Delivery) -> Promised<String> {
         let begin = lock(&self.begin).take();
         let (place, switch, sessions) = (self.session.clone(), self.switch.clone(), self.sessions.clone());
         let mut channel = delivery.multiplexer.open();
         let number = channel.id();
-        settle(env, async move {
+        settle(async move {
             let opened = async {
                 let (request, limits) = begin.ok_or_else(closed)?;
                 let request = request?;
@@ -246,52 +242,39 @@ impl NativeSession {
         self.opened().map_or_else(|_| "[]".to_owned(), |session| json!(session.options()).to_string())
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn set_mode<'env>(
-        &self,
-        env: &'env Env,
-        mode: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        answered(env, self.opened().map(|session| session.set_mode(mode)))
+    #[napi]
+    pub fn set_mode(&self, mode: String) -> Promised<()> {
+        answered(self.opened().map(|session| session.set_mode(mode)))
     }
 
     /// Sets an option. `value` is JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn set_option<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        value: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn set_option(&self, id: String, value: String) -> Promised<()> {
         let value: Value = serde_json::from_str(&value).unwrap_or_default();
-        answered(env, self.opened().map(|session| session.set_option(id, value)))
+        answered(self.opened().map(|session| session.set_option(id, value)))
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn steer<'env>(&self, env: &'env Env, text: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        answered(env, self.opened().map(|session| session.steer(text)))
+    #[napi]
+    pub fn steer(&self, text: String) -> Promised<()> {
+        answered(self.opened().map(|session| session.steer(text)))
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn cancel<'env>(
-        &self,
-        env: &'env Env,
-        kills_strays: bool,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn cancel(&self, kills_strays: bool) -> Promised<()> {
         let strays = if kills_strays { Strays::Kill } else { Strays::Keep };
-        answered(env, self.opened().map(|session| session.cancel(strays)))
+        answered(self.opened().map(|session| session.cancel(strays)))
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn idle<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-        answered(env, self.opened().map(|session| session.idle()))
+    #[napi]
+    pub fn idle(&self) -> Promised<()> {
+        answered(self.opened().map(|session| session.idle()))
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn close(&self) -> Promised<()> {
         self.switch.abort();
         let closing = self.opened().map(|session| session.close());
-        settle(env, async move {
+        settle(async move {
             if let Ok(closing) = closing {
                 closing.await;
             }
@@ -311,11 +294,8 @@ impl Drop for NativeSession {
 }
 
 /// A promise for the agent's answer to a request that was sent.
-fn answered<'env>(
-    env: &'env Env,
-    answer: Result<impl acp::Answered, Error>,
-) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
-    settle(env, async move {
+fn answered(answer: Result<impl acp::Answered, Error>) -> Promised<()> {
+    settle(async move {
         match answer {
             Ok(answer) => answer.await.into(),
             Err(error) => Settled::Failed { error, partial: None },

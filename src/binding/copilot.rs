@@ -7,7 +7,7 @@
 use super::error::Fault;
 use super::option::{Fallback, Millis, Transport};
 use super::process::VariableChange;
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use copilot::request_timeout;
 use copilot::{
     Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnKind, TurnOptions,
@@ -15,7 +15,7 @@ use copilot::{
 };
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
-use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
+use napi::bindgen_prelude::{Function, within_runtime_if_available};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString};
 use napi_derive::napi;
@@ -133,16 +133,12 @@ impl CopilotLink {
     }
 
     /// Starts or reaches the runtime.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotStarted>>")]
-    pub fn start<'env>(
-        &self,
-        env: &'env Env,
-        spec: CopilotStartSpec,
-    ) -> napi::Result<PromiseRaw<'env, Settled<CopilotStarted>>> {
+    #[napi]
+    pub fn start(&self, spec: CopilotStartSpec) -> Promised<CopilotStarted> {
         let outbox = self.outbox.clone();
         let slot = self.connection.clone();
         let cancelled = self.cancelled.subscribe();
-        settle(env, async move {
+        settle(async move {
             let options = match to_options(spec) {
                 Ok(options) => options,
                 Err(error) => return Err(error).into(),
@@ -341,11 +337,11 @@ impl CopilotLink {
     }
 
     /// Ends the runtime gracefully. Resolves with the errors that occurred, when the process tree is gone.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<Fault[]>>")]
-    pub fn stop<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<Vec<Fault>>>> {
+    #[napi(ts_return_type = "Promised<Fault[]>")]
+    pub fn stop(&self) -> Promised<Vec<Fault>> {
         self.cancelled.send_replace(true);
         let connection = lock(&self.connection).take();
-        settle(env, async move {
+        settle(async move {
             let errors = match connection {
                 Some(connection) => connection.stop().await,
                 None => Vec::new(),
@@ -355,11 +351,11 @@ impl CopilotLink {
     }
 
     /// Kills the runtime at once. Resolves when the process tree is gone.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn kill<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn kill(&self) -> Promised<()> {
         self.cancelled.send_replace(true);
         let connection = lock(&self.connection).take();
-        settle(env, async move {
+        settle(async move {
             if let Some(connection) = connection {
                 connection.kill().await;
             }

@@ -2,12 +2,10 @@
 //! lib/copilot/resume.ts.
 
 use super::option::{Fallback, LogState, ResumeVerdict};
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use copilot::event_log;
 use copilot::resume::{self, ResumeEvidence};
 use ground::error::{Error, ErrorCode};
-use napi::Env;
-use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use std::path::PathBuf;
 
@@ -72,13 +70,9 @@ pub fn classify_copilot_resume(
 }
 
 /// Reads a session's log.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotInspection>>")]
-pub fn inspect_copilot_session<'env>(
-    env: &'env Env,
-    home: String,
-    session_id: String,
-) -> napi::Result<PromiseRaw<'env, Settled<CopilotInspection>>> {
-    settle(env, async move {
+#[napi]
+pub fn inspect_copilot_session(home: String, session_id: String) -> Promised<CopilotInspection> {
+    settle(async move {
         let look = ground::os::blocking(move || event_log::inspect(&PathBuf::from(home), &session_id));
         Settled::from(look.await.map_err(not_finished).map(|found| CopilotInspection {
             log: found.log.into(),
@@ -97,14 +91,9 @@ pub fn copilot_log_size(home: String, session_id: String) -> f64 {
 }
 
 /// Copies the valid lines of a session's log to a new session.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<CopilotSalvage>>")]
-pub fn salvage_copilot_session<'env>(
-    env: &'env Env,
-    home: String,
-    session_id: String,
-    new_id: String,
-) -> napi::Result<PromiseRaw<'env, Settled<CopilotSalvage>>> {
-    settle(env, async move {
+#[napi]
+pub fn salvage_copilot_session(home: String, session_id: String, new_id: String) -> Promised<CopilotSalvage> {
+    settle(async move {
         let copy = move || event_log::salvage(&PathBuf::from(home), &session_id, &new_id);
         let made = ground::os::blocking(copy).await.map_err(not_finished).and_then(|made| made);
         Settled::from(made.map(|made| {

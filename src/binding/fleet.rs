@@ -6,14 +6,14 @@ use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::fleet_job::{JsHost, NativeJob};
 use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use fleet::{
     Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, Listed, Prune, ServerPlaces,
     Submitted, WeakFleet, Worker, WorkerOptions,
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
-use napi::bindgen_prelude::{Function, PromiseRaw, within_runtime_if_available};
+use napi::bindgen_prelude::{Function, within_runtime_if_available};
 use napi_derive::napi;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -89,14 +89,10 @@ impl FleetHost {
         Ok(FleetHost { objects: EnvironmentObjects::of(&env)? })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeFleet>>")]
-    pub fn connect<'env>(
-        &self,
-        env: &'env Env,
-        spec: FleetSpec,
-    ) -> napi::Result<PromiseRaw<'env, Settled<NativeFleet>>> {
+    #[napi]
+    pub fn connect(&self, spec: FleetSpec) -> Promised<NativeFleet> {
         let objects = self.objects.clone();
-        settle(env, async move {
+        settle(async move {
             let connected = Fleet::connect(to_options(spec)).await;
             connected
                 .map(|fleet| {
@@ -164,14 +160,10 @@ fn shown(record: Result<JobRecord, Error>) -> Settled<String> {
 #[napi]
 impl NativeFleet {
     /// Submits a job. `spec` is JSON. Resolves with the job's id.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn submit<'env>(
-        &self,
-        env: &'env Env,
-        spec: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn submit(&self, spec: String) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move {
+        settle(async move {
             let given = serde_json::from_str(&spec).map_err(|error| Error::invalid_option("job", error));
             match given.and_then(to_spec) {
                 Ok(spec) => fleet.submit(spec).await.into(),
@@ -181,14 +173,10 @@ impl NativeFleet {
     }
 
     /// Submits many jobs. `specs` is a JSON array. Resolves with an answer for each, as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn submit_many<'env>(
-        &self,
-        env: &'env Env,
-        specs: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn submit_many(&self, specs: String) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move {
+        settle(async move {
             let given: Vec<Value> = match serde_json::from_str(&specs) {
                 Ok(given) => given,
                 Err(error) => return Err(Error::invalid_option("jobs", error)).into(),
@@ -205,46 +193,34 @@ impl NativeFleet {
         })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn record<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn record(&self, id: String) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move { fleet.record(&id).await.map(|record| record.shown().to_string()).into() })
+        settle(async move { fleet.record(&id).await.map(|record| record.shown().to_string()).into() })
     }
 
     /// All records: an array as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn records<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn records(&self) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move {
+        settle(async move {
             let records = fleet.records().await;
             records.map(|records| Value::from_iter(records.iter().map(Listed::shown)).to_string()).into()
         })
     }
 
     /// Resolves with the record once the job is over.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn settled<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn settled(&self, id: String) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move { shown(fleet.settled(&id).await) })
+        settle(async move { shown(fleet.settled(&id).await) })
     }
 
     /// Fetches a result that is not in the record but named by it, as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn result_object<'env>(
-        &self,
-        env: &'env Env,
-        name: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn result_object(&self, name: String) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move {
+        settle(async move {
             let object = fleet.result_object(&name).await;
             object
                 .and_then(|bytes| {
@@ -256,61 +232,43 @@ impl NativeFleet {
         })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn cancel<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        is_forced: bool,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn cancel(&self, id: String, is_forced: bool) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move { shown(fleet.cancel(&id, is_forced).await) })
+        settle(async move { shown(fleet.cancel(&id, is_forced).await) })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn retry<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn retry(&self, id: String) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(env, async move { fleet.retry(&id).await.into() })
+        settle(async move { fleet.retry(&id).await.into() })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeFollow>>")]
-    pub fn follow<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        from: Option<String>,
-        live: bool,
-    ) -> napi::Result<PromiseRaw<'env, Settled<NativeFollow>>> {
+    #[napi]
+    pub fn follow(&self, id: String, from: Option<String>, live: bool) -> Promised<NativeFollow> {
         let fleet = self.fleet.clone();
-        settle(env, async move {
+        settle(async move {
             let follow = fleet.follow(&id, from.as_deref(), live).await;
             let reader = |follow| NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) };
             follow.map(reader).into()
         })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn download<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        path: String,
-        to: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn download(&self, id: String, path: String, to: String) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(env, async move { fleet.download(&id, &path, to.as_ref()).await.into() })
+        settle(async move { fleet.download(&id, &path, to.as_ref()).await.into() })
     }
 
     /// `onJob` is called for each job. It answers through the job's own methods.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeWorker>>")]
-    pub fn work<'env>(
+    #[napi]
+    pub fn work(
         &self,
-        env: &'env Env,
         spec: WorkSpec,
         limits: Vec<&NativeConcurrencyLimit>,
         budget: Option<&NativeBudget>,
         #[napi(ts_arg_type = "(job: NativeJob) => void")] on_job: Function<'static, NativeJob, ()>,
-    ) -> napi::Result<PromiseRaw<'env, Settled<NativeWorker>>> {
+    ) -> napi::Result<Promised<NativeWorker>> {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let host = JsHost::new(
             &on_job,
@@ -337,18 +295,14 @@ impl NativeFleet {
             options.git.idle_timeout = millis.limit().unwrap_or(Duration::MAX);
         }
         let fleet = self.fleet.clone();
-        settle(env, async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() })
+        Ok(settle(async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() }))
     }
 
     /// Removes jobs. Resolves with the numbers of removed jobs and objects, as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn prune<'env>(
-        &self,
-        env: &'env Env,
-        spec: PruneSpec,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn prune(&self, spec: PruneSpec) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(env, async move {
+        settle(async move {
             let states = spec.states.into_iter().map(|state| serde_json::from_value(state.into()));
             let states = match states.collect::<Result<Vec<_>, _>>() {
                 Ok(states) => states,
@@ -365,19 +319,16 @@ impl NativeFleet {
     }
 
     /// The status as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn status<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn status(&self) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(
-            env,
-            async move { fleet.status().await.map(|status| serde_json::json!(status).to_string()).into() },
-        )
+        settle(async move { fleet.status().await.map(|status| serde_json::json!(status).to_string()).into() })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn close(&self) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(env, async move {
+        settle(async move {
             fleet.close().await;
             Settled::Value(())
         })
@@ -393,23 +344,20 @@ pub struct NativeFollow {
 #[napi]
 impl NativeFollow {
     /// The next events. Null when the job is over and all its events were delivered.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<FollowedEvents | null>>")]
-    pub fn next<'env>(
-        &self,
-        env: &'env Env,
-    ) -> napi::Result<PromiseRaw<'env, Settled<Option<FollowedEvents>>>> {
+    #[napi(ts_return_type = "Promised<FollowedEvents | null>")]
+    pub fn next(&self) -> Promised<Option<FollowedEvents>> {
         let follow = self.follow.clone();
-        settle(env, async move {
+        settle(async move {
             let batch = follow.lock().await.next().await;
             batch.map(|batch| batch.map(to_events)).into()
         })
     }
 
     /// Ends the reading and releases the server's state for it.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn close(&self) -> Promised<()> {
         let follow = self.follow.clone();
-        settle(env, async move {
+        settle(async move {
             follow.lock().await.close();
             Settled::Value(())
         })
@@ -439,20 +387,20 @@ impl NativeWorker {
         self.worker.name().to_owned()
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn close(&self) -> Promised<()> {
         let worker = self.worker.clone();
-        settle(env, async move {
+        settle(async move {
             worker.close().await;
             Settled::Value(())
         })
     }
 
     /// Resolves when the worker was closed. Until then it keeps the host alive.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn closed<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn closed(&self) -> Promised<()> {
         let worker = self.worker.clone();
-        settle(env, async move {
+        settle(async move {
             worker.closed().await;
             Settled::Value(())
         })

@@ -1,13 +1,12 @@
 //! Passes a job to JavaScript, which turns it into a turn's request or runs a handler. Names and order match lib/fleet/worker.ts.
 
 use super::harness::{NativeTurn, TurnSpec, to_request};
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use agents::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
 use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
 use ground::error::Error;
 use ground::lock::lock;
-use napi::Env;
-use napi::bindgen_prelude::{Function, PromiseRaw};
+use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 use serde_json::{Map, Value};
@@ -120,27 +119,23 @@ impl NativeJob {
     }
 
     /// Emits an event. `event` is JSON. Resolves when there is room for more.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn emit<'env>(&self, env: &'env Env, event: String) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn emit(&self, event: String) -> Promised<()> {
         let run = self.run.clone();
-        settle(env, async move { run.emit(event).await.into() })
+        settle(async move { run.emit(event).await.into() })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn artifact<'env>(
-        &self,
-        env: &'env Env,
-        path: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn artifact(&self, path: String) -> Promised<()> {
         let run = self.run.clone();
-        settle(env, async move { run.artifact(&path).await.into() })
+        settle(async move { run.artifact(&path).await.into() })
     }
 
     /// Resolves with true when the job has to stop, with false when it is over by itself.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
-    pub fn stopped<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
+    #[napi]
+    pub fn stopped(&self) -> Promised<bool> {
         let (stop, mut is_over) = (self.run.stop.clone(), self.is_over.clone());
-        settle(env, async move {
+        settle(async move {
             let is_stopped = tokio::select! {
                 () = stop.stopped() => true,
                 // The sender is gone: the attempt was abandoned.

@@ -7,7 +7,7 @@ use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::{McpServerSpec, to_server};
 use super::option::{Background, Millis};
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use agents::acp;
 use agents::harness::json_object::put;
 use agents::harness::replay::TurnResult;
@@ -19,9 +19,7 @@ use agents::harness::{
 use agents::model::{AbortSwitch, Schema};
 use agents::{each_provider, harness::doctor};
 use ground::error::Error;
-use napi::bindgen_prelude::{
-    Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
-};
+use napi::bindgen_prelude::{Either, Object, ToNapiValue, Uint8Array, within_runtime_if_available};
 use napi::{Env, sys};
 use napi_derive::napi;
 use serde::Serialize;
@@ -116,14 +114,10 @@ impl AgentExamination {
     }
 
     /// Resolves with the findings: an array as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn examine<'env>(
-        &self,
-        env: &'env Env,
-        spec: AgentSpec,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn examine(&self, spec: AgentSpec) -> Promised<String> {
         let (request, switch) = (to_agent(spec), self.switch.clone());
-        settle(env, async move {
+        settle(async move {
             let findings = match request {
                 Ok(request) => examined(&request, &switch).await,
                 Err(error) => Err(error),
@@ -170,12 +164,10 @@ impl NativeTurn {
 #[napi]
 impl NativeTurn {
     /// The turn's outcome: `{ text, facts }`, the facts as JSON.
-    #[napi(
-        ts_return_type = "Promise<import('../lib/error').Settled<import('../lib/harness/result').TurnEnd>>"
-    )]
-    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<TurnEnd>>> {
+    #[napi(ts_return_type = "Promised<import('../lib/harness/result').TurnEnd>")]
+    pub fn outcome(&self) -> Promised<TurnEnd> {
         let turn = self.turn.clone();
-        settle(env, async move {
+        settle(async move {
             let turn = match turn {
                 Ok(turn) => turn,
                 Err(error) => return Settled::Failed { error, partial: None },
@@ -266,18 +258,17 @@ fn ending_of(exit_code: Option<f64>, signal: Option<String>) -> Ending {
 }
 
 /// Does the same for a run whose output is in files.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
+#[napi]
 pub fn replay_files(
-    env: &Env,
     provider: String,
     stdout: String,
     stderr: Option<String>,
     exit_code: Option<f64>,
     signal: Option<String>,
-) -> napi::Result<PromiseRaw<'_, Settled<String>>> {
+) -> Promised<String> {
     let (stderr, ending) = (stderr.map(Into::into), ending_of(exit_code, signal));
     let recorded = RecordedFiles { stdout: stdout.into(), stderr, ending };
-    settle(env, async move {
+    settle(async move {
         let replayed = async { harness::replay_files(Provider::parse(&provider)?, recorded).await };
         replayed.await.map(|replay| text_of(&shown(replay))).into()
     })
@@ -325,9 +316,9 @@ fn text_of(shown: &impl Serialize) -> String {
 
 /// The content of a record's folder, as JSON: `run.json`, `end.json`, the reason for a missing end, and for a turn its events and
 /// verdict.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-pub fn replay_folder(env: &Env, folder: String) -> napi::Result<PromiseRaw<'_, Settled<String>>> {
-    settle(env, async move {
+#[napi]
+pub fn replay_folder(folder: String) -> Promised<String> {
+    settle(async move {
         harness::replay_folder(folder.into())
             .await
             .map(|read| {

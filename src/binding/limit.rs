@@ -1,11 +1,9 @@
 //! The concurrency limit that runs, turns and the user's own work share, for JavaScript. Names match lib/limit.ts.
 
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use agents::harness::ConcurrencyLimit;
 use agents::harness::scheduler::{Slot, Waiting};
 use ground::lock::lock;
-use napi::Env;
-use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use std::sync::{Arc, Mutex};
 
@@ -55,10 +53,10 @@ enum Held {
 #[napi]
 impl NativePlace {
     /// Resolves when this place has been given a slot. May be called once.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
-    pub fn granted<'env>(&mut self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
+    #[napi]
+    pub fn granted(&mut self) -> Promised<bool> {
         let (waiting, held) = (self.waiting.take(), self.slot.clone());
-        settle(env, async move {
+        settle(async move {
             let Some(waiting) = waiting else { return Settled::Value(false) };
             let slot = waiting.end().await;
             let mut held = lock(&held);

@@ -2,14 +2,12 @@
 
 use super::error::ErrorKind;
 use super::option::{Millis, millis};
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use agents::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
 use ground::error::Error;
 use ground::random;
 use ground::redaction::Secret;
 use ground::retry::RetryPolicy;
-use napi::Env;
-use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -106,12 +104,8 @@ impl ModelCall {
     }
 
     /// The completion as JSON.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<string>>")]
-    pub fn complete<'env>(
-        &self,
-        env: &'env Env,
-        spec: CompletionSpec,
-    ) -> napi::Result<PromiseRaw<'env, Settled<String>>> {
+    #[napi]
+    pub fn complete(&self, spec: CompletionSpec) -> Promised<String> {
         let aborted = self.switch.aborted();
         let mut listener = None;
         if spec.has_listener {
@@ -125,17 +119,14 @@ impl ModelCall {
                 *slot = Some(pieces);
             }
         }
-        settle(env, async move { complete(model::shared_client(), spec, listener, aborted).await.into() })
+        settle(async move { complete(model::shared_client(), spec, listener, aborted).await.into() })
     }
 
     /// The pieces since the last call, in order. Null at the end.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<TextPiece[] | null>>")]
-    pub fn next_text<'env>(
-        &self,
-        env: &'env Env,
-    ) -> napi::Result<PromiseRaw<'env, Settled<Option<Vec<TextPiece>>>>> {
+    #[napi(ts_return_type = "Promised<TextPiece[] | null>")]
+    pub fn next_text(&self) -> Promised<Option<Vec<TextPiece>>> {
         let pieces = self.pieces.clone();
-        settle(env, async move {
+        settle(async move {
             let mut pieces = pieces.lock().await;
             let mut taken = Vec::new();
             let count = match pieces.as_mut() {

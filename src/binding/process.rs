@@ -3,12 +3,12 @@
 use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, Skipped, create_text};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis, StopReason, Strays};
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
 use ground::record::{Place, RecordSpec};
 use napi::bindgen_prelude::{
-    BufferSlice, Either, Object, PromiseRaw, ToNapiValue, Uint8Array, within_runtime_if_available,
+    BufferSlice, Either, Object, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
 use napi::{Env, sys};
 use napi_derive::napi;
@@ -123,16 +123,16 @@ pub struct NativeProcess {
 
 #[napi]
 impl NativeProcess {
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<number>>")]
-    pub fn started<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<u32>>> {
+    #[napi]
+    pub fn started(&self) -> Promised<u32> {
         let process = self.process.clone();
-        settle(env, async move { process.started().await.into() })
+        settle(async move { process.started().await.into() })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<import('../lib/process').RunResult>>")]
-    pub fn outcome<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<ResultOf>>> {
+    #[napi(ts_return_type = "Promised<import('../lib/process').RunResult>")]
+    pub fn outcome(&self) -> Promised<ResultOf> {
         let (process, encoding) = (self.process.clone(), self.encoding);
-        settle(env, async move {
+        settle(async move {
             let outcome = process.outcome().await;
             let result = outcome.result.is_some().then(|| ResultOf(outcome.clone(), encoding));
             match (&outcome.error, result) {
@@ -164,15 +164,11 @@ impl NativeProcess {
 
     /// Resolves with true when the pipe has taken all bytes, with false when the program reads no more. Calls must not overlap:
     /// their order would be undefined.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
-    pub fn write_stdin<'env>(
-        &self,
-        env: &'env Env,
-        bytes: Uint8Array,
-    ) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
+    #[napi]
+    pub fn write_stdin(&self, bytes: Uint8Array) -> Promised<bool> {
         // The bytes are copied now, because JavaScript may change its buffer later.
         let (stdin, bytes) = (self.stdin.clone(), Bytes::copy_from_slice(&bytes));
-        settle(env, async move {
+        settle(async move {
             Settled::Value(match stdin {
                 Some(stdin) => stdin.deliver(bytes).await,
                 None => false,
@@ -212,17 +208,16 @@ impl NativeProcess {
     }
 
     /// Writes the output to files as it comes; resolves when all is written.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeSavedOutput>>")]
-    pub fn save_output<'env>(
+    #[napi]
+    pub fn save_output(
         &self,
-        env: &'env Env,
         stdout: Option<String>,
         stderr: Option<String>,
         append: bool,
-    ) -> napi::Result<PromiseRaw<'env, Settled<NativeSavedOutput>>> {
+    ) -> Promised<NativeSavedOutput> {
         let plan = SavePlan { stdout: stdout.map(Into::into), stderr: stderr.map(Into::into), append };
         let saving = self.process.save(plan);
-        settle(env, async move { saving.await.map(NativeSavedOutput::from).into() })
+        settle(async move { saving.await.map(NativeSavedOutput::from).into() })
     }
 
     #[napi]

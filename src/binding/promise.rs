@@ -7,9 +7,10 @@ use super::error::Fault;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ground::error::Error;
-use napi::bindgen_prelude::{JsValue, Object, PromiseRaw, ToNapiValue};
+use napi::bindgen_prelude::{JsValue, Object, ToNapiValue};
 use napi::{Env, sys};
 use std::future::Future;
+use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 
 /// The value that a promise resolves with: `{ value }`, or `{ error, partial }`.
@@ -57,10 +58,16 @@ impl ToNapiValue for Converted {
     }
 }
 
+/// A promise that a function of the edge returns. Its future begins to run when JavaScript gets the promise.
+pub struct Promised<T> {
+    conversion: BoxFuture<'static, Conversion>,
+    value: PhantomData<fn() -> T>,
+}
+
 /// Runs the future on the addon's threads. This costs about 15 us (each promise has a threadsafe function), so use it once per
 /// run, never once per line. A panic in the future (a bug, or tokio's when it is refused a thread) becomes an error with a code
 /// like every other.
-pub fn settle<'env, T, F>(env: &'env Env, future: F) -> napi::Result<PromiseRaw<'env, Settled<T>>>
+pub fn settle<T, F>(future: F) -> Promised<T>
 where
     T: ToNapiValue + Send + 'static,
     F: Future<Output = Settled<T>> + Send + 'static,
@@ -70,7 +77,13 @@ where
         // SAFETY: called once, with the environment of the promise, on its thread.
         Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }) as Conversion
     };
-    Ok(PromiseRaw::new(env.raw(), promise_of(env, conversion.boxed())?))
+    Promised { conversion: conversion.boxed(), value: PhantomData }
+}
+
+impl<T> ToNapiValue for Promised<T> {
+    unsafe fn to_napi_value(raw_env: sys::napi_env, promised: Self) -> napi::Result<sys::napi_value> {
+        promise_of(&Env::from_raw(raw_env), promised.conversion)
+    }
 }
 
 /// All promises have the same type for napi and tokio. The code that they generate for each type added up to half a megabyte.

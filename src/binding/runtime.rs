@@ -7,13 +7,12 @@ use super::harness::{NativeTurn, TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::PairSpec;
 use super::option::Millis;
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
 use agents::harness::Turn;
 use ground::error::Error;
 use ground::lock::lock;
-use napi::Env;
-use napi::bindgen_prelude::{Function, PromiseRaw};
+use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 use runtime::agent::HarnessAgent;
@@ -152,16 +151,15 @@ impl NativeSeenTurn {
 
 /// Starts a server. `onInvocation` is called for each prompt and answers through the invocation's own methods; with an agent, the
 /// agent answers. Without both, the server runs commands only.
-#[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeRuntimeServer>>")]
-pub fn serve_runtime<'env>(
-    env: &'env Env,
+#[napi]
+pub fn serve_runtime(
     spec: ServeSpec,
     #[napi(ts_arg_type = "((invocation: NativeInvocation) => void) | undefined")] on_invocation: Option<
         Function<'static, NativeInvocation, ()>,
     >,
     agent: Option<&NativeAgent>,
     host: &RuntimeHost,
-) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeServer>>> {
+) -> napi::Result<Promised<NativeRuntimeServer>> {
     let handler: Result<Arc<dyn AgentHandler>, Error> = match (on_invocation, agent) {
         (Some(on_invocation), _) => Ok(Arc::new(JsHandler::new(&on_invocation)?)),
         (None, Some(agent)) => match &agent.agent {
@@ -173,7 +171,7 @@ pub fn serve_runtime<'env>(
     };
     let options = handler.map(|handler| to_options(spec, handler));
     let objects = host.objects();
-    settle(env, async move {
+    Ok(settle(async move {
         let served = match options {
             Ok(options) => server::serve(options).await,
             Err(error) => Err(error),
@@ -184,7 +182,7 @@ pub fn serve_runtime<'env>(
                 NativeRuntimeServer { server }
             })
             .into()
-    })
+    }))
 }
 
 fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions {
@@ -227,20 +225,20 @@ impl NativeRuntimeServer {
         self.server.url().to_owned()
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn close(&self) -> Promised<()> {
         let server = self.server.clone();
-        settle(env, async move {
+        settle(async move {
             server.close().await;
             Settled::Value(())
         })
     }
 
     /// Resolves when the server was closed. Until then it keeps the host alive.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn closed<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn closed(&self) -> Promised<()> {
         let server = self.server.clone();
-        settle(env, async move {
+        settle(async move {
             server.closed().await;
             Settled::Value(())
         })
@@ -314,38 +312,29 @@ impl NativeInvocation {
         self.sender.redact(&text)
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn send_assistant_message<'env>(
-        &self,
-        env: &'env Env,
-        text_blocks: Vec<String>,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn send_assistant_message(&self, text_blocks: Vec<String>) -> Promised<()> {
         let sender = self.sender.clone();
-        settle(env, async move {
+        settle(async move {
             sender.assistant(text_blocks).await;
             Settled::Value(())
         })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn send_error_message<'env>(
-        &self,
-        env: &'env Env,
-        error: String,
-        metadata: Map<String, Value>,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn send_error_message(&self, error: String, metadata: Map<String, Value>) -> Promised<()> {
         let sender = self.sender.clone();
-        settle(env, async move {
+        settle(async move {
             sender.error(AgentFault { error, metadata }).await;
             Settled::Value(())
         })
     }
 
     /// Resolves with true when the handler has to stop, with false when the request is over by itself.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<boolean>>")]
-    pub fn stopped<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<bool>>> {
+    #[napi]
+    pub fn stopped(&self) -> Promised<bool> {
         let cancel: CancelSignal = self.invocation.cancel.clone();
-        settle(env, async move { Settled::Value(cancel.stopped().await) })
+        settle(async move { Settled::Value(cancel.stopped().await) })
     }
 
     #[napi]

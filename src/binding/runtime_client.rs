@@ -3,9 +3,9 @@
 use super::delivery::create_text;
 use super::error::Fault;
 use super::option::Millis;
-use super::promise::{Settled, settle};
+use super::promise::{Promised, Settled, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
-use napi::bindgen_prelude::{PromiseRaw, ToNapiValue};
+use napi::bindgen_prelude::ToNapiValue;
 use napi::{Env, sys};
 use napi_derive::napi;
 use runtime::client::{
@@ -34,16 +34,12 @@ impl NativeConnection {
     }
 
     /// Connects. May be called once.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<NativeRuntimeClient>>")]
-    pub fn open<'env>(
-        &self,
-        env: &'env Env,
-        host: &RuntimeHost,
-    ) -> napi::Result<PromiseRaw<'env, Settled<NativeRuntimeClient>>> {
+    #[napi]
+    pub fn open(&self, host: &RuntimeHost) -> Promised<NativeRuntimeClient> {
         let objects = host.objects();
         let opening = self.connecting.open();
         objects.add(RuntimeObject::Connection(self.connecting.clone()));
-        settle(env, async move {
+        settle(async move {
             let opened = opening.await.map(|client| {
                 objects.add(RuntimeObject::Client(client.downgrade()));
                 NativeRuntimeClient { client }
@@ -204,23 +200,16 @@ pub struct NativeRuntimeClient {
 #[napi]
 impl NativeRuntimeClient {
     /// Sends a request and resolves with its number.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<number>>")]
-    pub fn request<'env>(
-        &self,
-        env: &'env Env,
-        request: RuntimeRequest,
-    ) -> napi::Result<PromiseRaw<'env, Settled<f64>>> {
+    #[napi]
+    pub fn request(&self, request: RuntimeRequest) -> Promised<f64> {
         let client = self.client.clone();
-        settle(
-            env,
-            async move { client.request(to_request(request)).await.map(|number| number as f64).into() },
-        )
+        settle(async move { client.request(to_request(request)).await.map(|number| number as f64).into() })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn abort<'env>(&self, env: &'env Env, request: f64) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn abort(&self, request: f64) -> Promised<()> {
         let client = self.client.clone();
-        settle(env, async move {
+        settle(async move {
             client.abort(request as u64).await;
             Settled::Value(())
         })
@@ -233,57 +222,45 @@ impl NativeRuntimeClient {
     }
 
     /// Waits for the next event and returns all that are ready. Empty when no event will follow.
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<RuntimeEvent[]>>")]
-    pub fn next_events<'env>(
-        &self,
-        env: &'env Env,
-    ) -> napi::Result<PromiseRaw<'env, Settled<Vec<RuntimeEvent>>>> {
+    #[napi(ts_return_type = "Promised<RuntimeEvent[]>")]
+    pub fn next_events(&self) -> Promised<Vec<RuntimeEvent>> {
         let client = self.client.clone();
-        settle(
-            env,
-            async move { Settled::Value(client.next_events().await.into_iter().map(to_event).collect()) },
-        )
+        settle(async move { Settled::Value(client.next_events().await.into_iter().map(to_event).collect()) })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn answer<'env>(
+    #[napi]
+    pub fn answer(
         &self,
-        env: &'env Env,
         request: RuntimeUploadRequest,
         presigned_url: String,
         content_type: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    ) -> Promised<()> {
         let client = self.client.clone();
-        settle(env, async move {
+        settle(async move {
             client.answer(from_upload_request(request), presigned_url, content_type).await;
             Settled::Value(())
         })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn decline<'env>(
-        &self,
-        env: &'env Env,
-        request: RuntimeUploadRequest,
-        reason: String,
-    ) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn decline(&self, request: RuntimeUploadRequest, reason: String) -> Promised<()> {
         let client = self.client.clone();
-        settle(env, async move {
+        settle(async move {
             client.decline(from_upload_request(request), reason).await;
             Settled::Value(())
         })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<RuntimeEnd>>")]
-    pub fn end_session<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<RuntimeEnd>>> {
+    #[napi]
+    pub fn end_session(&self) -> Promised<RuntimeEnd> {
         let client = self.client.clone();
-        settle(env, async move { Settled::Value(to_end(client.end_session().await)) })
+        settle(async move { Settled::Value(to_end(client.end_session().await)) })
     }
 
-    #[napi(ts_return_type = "Promise<import('../lib/error').Settled<void>>")]
-    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Settled<()>>> {
+    #[napi]
+    pub fn close(&self) -> Promised<()> {
         let client = self.client.clone();
-        settle(env, async move {
+        settle(async move {
             client.close().await;
             Settled::Value(())
         })
