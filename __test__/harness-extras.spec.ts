@@ -1,5 +1,5 @@
 // Images and MCP servers of a turn, as far as the edge goes: what real CLIs make of them is in fixtures/agent-cases.mjs.
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -9,6 +9,8 @@ import { done, failure, played, session } from './played-agent'
 const cwd = mkdtempSync(join(tmpdir(), 'sheepdog-extras-'))
 writeFileSync(join(cwd, 'a.png'), 'an image')
 writeFileSync(join(cwd, 'a,b.png'), 'an image')
+writeFileSync(join(cwd, 'large.png'), '')
+truncateSync(join(cwd, 'large.png'), (20 << 20) + 1)
 const files: McpServer = { name: 'files', command: 'serve', args: ['a "b"'], env: { TOKEN: 'a-secret' } }
 const web: McpServer = {
   name: 'web',
@@ -40,11 +42,35 @@ describe('images and MCP servers of a turn', () => {
   })
 
   it.each<[ProviderName, object, string]>([
-    ['gemini', { images: ['a.png'] }, 'images: gemini takes no images in a turn; codex can'],
-    ['claude-code', { images: ['a.png'] }, 'images: claude-code takes no images in a turn; codex can'],
-    ['pi', { mcpServers: [web] }, 'mcpServers: pi takes no MCP servers in a turn; claude-code, codex can'],
-  ])('are refused by %s, which does not take them', async (provider, options, message) => {
-    const error = await failure(new Harness({ provider, cwd, permission: 'auto' }).run('hi', options))
+    [
+      'gemini',
+      { images: ['a.png'] },
+      'images: gemini takes no images in a turn; claude-code, codex, opencode, copilot, qwen, pi can',
+    ],
+    [
+      'kimi',
+      { images: ['a.png'] },
+      'images: kimi takes no images in a turn; claude-code, codex, opencode, copilot, qwen, pi can',
+    ],
+    [
+      'pi',
+      { mcpServers: [web] },
+      'mcpServers: pi takes no MCP servers in a turn; claude-code, codex, opencode, copilot, qwen can',
+    ],
+    [
+      'copilot',
+      { mcpServers: [{ ...web, name: 'Shell' }] },
+      'mcpServers[0].name: copilot has tools of this name itself, choose another: "Shell"',
+    ],
+    [
+      'claude-code',
+      { images: ['a.png'] },
+      `images[0]: ${join(cwd, 'a.png')} is not a PNG, JPEG, GIF or WebP image`,
+    ],
+    ['qwen', { images: ['large.png'] }, `images[0]: ${join(cwd, 'large.png')} is larger than 20 MiB`],
+  ])('are refused by %s, which does not take them: %j', async (provider, options, message) => {
+    const harness = new Harness({ provider, cwd, permission: 'auto', binary: process.execPath })
+    const error = await failure(harness.run('hi', options))
     expect(error).toMatchObject({ code: 'INVALID_OPTION', message })
   })
 

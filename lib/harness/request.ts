@@ -216,15 +216,16 @@ export interface TurnOptions extends Pick<
     waitForResetMs?: number
   }
   /**
-   * Files with images that belong to the prompt: paths relative to `cwd`. Only codex takes images in a turn.
+   * Files with images that belong to the prompt: paths relative to `cwd`. gemini and kimi take no images in a
+   * turn. claude-code and qwen take PNG, JPEG, GIF and WebP images of 20 MiB at most.
    *
    * @default []
-   * @throws INVALID_OPTION when the CLI takes no images, or for what is no file.
+   * @throws INVALID_OPTION when the CLI takes no images, or for a path without a file or image.
    */
   images?: string[]
   /**
-   * MCP servers whose tools the agent may use, beside those of its own configuration. Only claude-code
-   * and codex take them in a turn. Names consist of letters, digits, "-" and "_".
+   * MCP servers whose tools the agent may use, beside those of its own configuration. claude-code, codex,
+   * opencode, copilot and qwen take them in a turn. Names consist of letters, digits, "-" and "_".
    *
    * The agent starts the servers. `permission` does not limit what they do; a `sandbox` does.
    *

@@ -19,9 +19,6 @@ impl McpServer {
 
     /// As configuration files of CLIs have a server, below its name.
     pub(crate) fn to_configuration(&self) -> Value {
-        let object = |pairs: &[(String, String)]| -> Map<String, Value> {
-            pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
-        };
         match self {
             McpServer::Http { url, headers, .. } => {
                 json!({ "type": "http", "url": url, "headers": object(headers) })
@@ -31,6 +28,11 @@ impl McpServer {
             }
         }
     }
+}
+
+/// The pairs as an object of JSON.
+pub(crate) fn object(pairs: &[(String, String)]) -> Map<String, Value> {
+    pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
 }
 
 /// Servers for a turn: CLIs make names of tools, rules and settings from the names.

@@ -3,8 +3,34 @@
 use crate::harness::level::Level;
 use crate::harness::mcp_server::McpServer;
 use process::Sandbox;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+
+/// An image that belongs to a prompt.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The absolute path.
+    pub path: String,
+    /// The content, for CLIs that take images within the prompt.
+    pub content: Option<ImageContent>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ImageContent {
+    pub media_type: &'static str,
+    pub base64: String,
+}
+
+/// The media type of an image, by its first bytes. `None` for formats that models do not accept.
+pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
 
 /// One attempt of a turn, as the provider is asked for it.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +57,8 @@ pub struct Wanted {
     pub resume: Option<String>,
     /// An id for a new session, for the CLI that tells its own only at the end.
     pub session_id: Option<String>,
-    /// Absolute paths of images that belong to the prompt.
-    pub images: Vec<String>,
+    /// Images that belong to the prompt.
+    pub images: Vec<Image>,
     pub mcp_servers: Vec<McpServer>,
     pub extra_args: Vec<String>,
     /// A folder of the run's own.
@@ -45,6 +71,11 @@ impl Wanted {
 
     pub fn is_long(&self) -> bool {
         self.prompt.len() > Self::MAX_ARGUMENT_BYTES
+    }
+
+    /// A variable of those that the provider reads.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -126,6 +157,21 @@ impl Launch {
 
     pub fn prompt_by_stdin(&mut self) {
         self.stdin = Some(std::mem::take(&mut self.prompt));
+    }
+
+    /// Sends the prompt and its images by stdin, as one message in the JSON format of Claude Code.
+    pub fn prompt_as_message(&mut self, images: &[Image]) {
+        let text = std::mem::take(&mut self.prompt);
+        let mut content = vec![json!({ "type": "text", "text": text })];
+        content.extend(images.iter().filter_map(|image| image.content.as_ref()).map(|image| {
+            let source = json!({ "type": "base64", "media_type": image.media_type, "data": image.base64 });
+            json!({ "type": "image", "source": source })
+        }));
+        let message = json!({ "role": "user", "content": content });
+        let line =
+            json!({ "type": "user", "session_id": "", "parent_tool_use_id": null, "message": message });
+        self.args(["--input-format", "stream-json"]);
+        self.stdin = Some(format!("{line}\n"));
     }
 
     pub fn set(&mut self, name: &str, value: &str) {
@@ -260,6 +306,77 @@ mod tests {
         assert!(tools(Level::Plan, &["bash", "grep"]).contains("--tools grep"));
         assert!(tools(Level::Plan, &["bash"]).contains("--no-tools"), "an empty list might mean all");
         assert!(tools(Level::Edit, &["bash", "write"]).contains("--tools write"));
+    }
+
+    #[test]
+    fn images_reach_each_cli_that_takes_them() {
+        use crate::harness::provider::Images;
+        let content = ImageContent { media_type: "image/png", base64: "iVBO".into() };
+        for (provider, way) in
+            Provider::ALL.into_iter().filter_map(|provider| Some((provider, provider.descriptor().images?)))
+        {
+            let image = |path: &str| Image { path: path.into(), content: Some(content.clone()) };
+            let wanted = Wanted { images: vec![image("/a b.png"), image("/c.png")], ..wanted("-- \"hi\"") };
+            let launch = (provider.descriptor().launch)(&wanted).unwrap();
+            if way == Images::ByPath {
+                for path in ["/a b.png", "/c.png"] {
+                    assert!(
+                        launch
+                            .args
+                            .iter()
+                            .any(|arg| arg.ends_with(&format!("={path}")) || *arg == format!("@{path}")),
+                        "{provider:?}: {:?}",
+                        launch.args
+                    );
+                }
+                continue;
+            }
+            assert!(launch.args.join(" ").contains("--input-format stream-json"), "{provider:?}");
+            assert!(!launch.args.iter().any(|arg| arg.contains("hi")), "{provider:?}: {:?}", launch.args);
+            let message: Value = serde_json::from_str(launch.stdin.as_deref().unwrap()).unwrap();
+            let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "iVBO" } });
+            let text = json!({ "type": "text", "text": "-- \"hi\"" });
+            assert_eq!(
+                message["message"],
+                json!({ "role": "user", "content": [text, image, image] }),
+                "{provider:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_image_is_known_by_its_first_bytes() {
+        assert_eq!(media_type(b"\x89PNG\r\n\x1a\n..."), Some("image/png"));
+        assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+        assert_eq!(media_type(b"GIF89a"), Some("image/gif"));
+        assert_eq!(media_type(b"RIFF....WEBPVP8 "), Some("image/webp"));
+        for other in [&b""[..], b"RIFF....WAVE", b"<svg/>", b"BM"] {
+            assert_eq!(media_type(other), None);
+        }
+    }
+
+    #[test]
+    fn servers_reach_each_cli_that_takes_them_without_their_secrets_in_arguments() {
+        let server = McpServer::Program {
+            name: "files".into(),
+            command: "serve".into(),
+            args: Vec::new(),
+            env: vec![("TOKEN".into(), "a-secret".into())],
+        };
+        for provider in Provider::ALL.into_iter().filter(|provider| provider.descriptor().takes_servers) {
+            for permission in [Level::Plan, Level::Edit, Level::Auto] {
+                let wanted = Wanted { permission, mcp_servers: vec![server.clone()], ..wanted("hi") };
+                let launch = (provider.descriptor().launch)(&wanted).unwrap();
+                let args = launch.args.join(" ");
+                assert!(!args.contains("a-secret"), "{provider:?}: {args}");
+                let hidden = format!("{:?} {:?} {:?}", launch.files, launch.held, launch.set);
+                assert!(hidden.contains("a-secret"), "{provider:?}: {hidden}");
+                let is_allowed = ["allow-tool=files", "allowed-tools=mcp__files", "allowedTools=mcp__files"]
+                    .iter()
+                    .any(|flag| args.contains(flag));
+                assert!(!is_allowed || permission == Level::Edit, "{provider:?} {permission:?}: {args}");
+            }
+        }
     }
 
     #[test]

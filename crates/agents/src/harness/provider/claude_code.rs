@@ -7,7 +7,7 @@
 use super::message::Messages;
 use super::message_usage::Style;
 use super::protocol::Protocol;
-use super::{Descriptor, SessionPolicy};
+use super::{Descriptor, Images, SessionPolicy};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::failure::{Words, no_exit_code};
 use crate::harness::level::allow::refuse;
@@ -53,7 +53,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
     takes_schema,
-    takes_images: false,
+    images: Some(Images::ByMessage),
     takes_servers: true,
     session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
@@ -157,7 +157,7 @@ fn give_servers(wanted: &Wanted, launch: &mut Launch) {
     }
 }
 
-/// `claude -p ... -- PROMPT`; a long prompt comes by stdin.
+/// `claude -p ... -- PROMPT`; a prompt that is long or has images comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["-p", "--output-format", "stream-json", "--verbose"]);
@@ -185,7 +185,11 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     give_servers(wanted, &mut launch);
     launch.extra_args();
-    launch.prompt_last(&[]);
+    if wanted.images.is_empty() {
+        launch.prompt_last(&[]);
+    } else {
+        launch.prompt_as_message(&wanted.images);
+    }
     launch.set("DISABLE_AUTOUPDATER", "1");
     Ok(launch)
 }

@@ -5,7 +5,7 @@
 
 use super::message::text_of;
 use super::protocol::Protocol;
-use super::{Descriptor, Reader, SessionPolicy, codex_servers};
+use super::{Descriptor, Images, Reader, SessionPolicy, codex_servers};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, no_exit_code};
@@ -14,7 +14,7 @@ use crate::harness::json::{Json, Line};
 use crate::harness::level::{Level, Mode, unallowable};
 use crate::harness::limit::session_log::SessionLog;
 use crate::harness::limit::spending::{Accounting, CachedInput};
-use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::program::launch::{Image, Launch, Wanted};
 use crate::harness::program::package::{Program, is_program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
@@ -64,7 +64,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |before| Box::new(Codex::new(before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
-    takes_images: true,
+    images: Some(Images::ByPath),
     takes_servers: true,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
@@ -340,7 +340,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(schema) = &wanted.schema_file {
         launch.args(["--output-schema", schema]);
     }
-    for image in &wanted.images {
+    for Image { path: image, .. } in &wanted.images {
         if image.contains(',') {
             let problem = format!("codex cannot take a path with a comma: {image}");
             return Err(Error::invalid_option("images", problem));

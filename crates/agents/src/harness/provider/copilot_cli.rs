@@ -5,7 +5,7 @@
 
 use super::message::text_of;
 use super::protocol::{AgentLog, Logged, Protocol, aside, last_line_of, retry};
-use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
@@ -14,6 +14,7 @@ use crate::harness::json::{Json, Line};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::mcp_server::configuration;
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, is_program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
@@ -41,8 +42,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Copilot::default()),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
-    takes_images: false,
-    takes_servers: false,
+    images: Some(Images::ByPath),
+    takes_servers: true,
     session: SessionPolicy::Chosen,
     accounting: Accounting::Nothing,
     account: &[
@@ -308,6 +309,30 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     Ok(())
 }
 
+/// By a file, because values of servers may be secret and others can read arguments. At "edit" nobody could be asked about the tools
+/// of the servers, which the caller has chosen. The flag that allows them also allows kinds of tools, by their names.
+fn give_servers(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    const KINDS: [&str; 6] = ["shell", "write", "read", "url", "memory", "custom-tool"];
+    if wanted.mcp_servers.is_empty() {
+        return Ok(());
+    }
+    for (index, server) in wanted.mcp_servers.iter().enumerate() {
+        if KINDS.iter().any(|kind| server.name().eq_ignore_ascii_case(kind)) {
+            let problem =
+                format!("copilot has tools of this name itself, choose another: {:?}", server.name());
+            return Err(Error::invalid_option(&format!("mcpServers[{index}].name"), problem));
+        }
+    }
+    let file = launch.file("mcp-servers.json", &configuration(&wanted.mcp_servers));
+    launch.args([format!("--additional-mcp-config=@{file}")]);
+    if matches!(wanted.permission, Level::Edit | Level::Ask) {
+        for server in &wanted.mcp_servers {
+            launch.args([format!("--allow-tool={}", server.name())]);
+        }
+    }
+    Ok(())
+}
+
 /// It knows a command with whatever follows, and nothing else.
 fn command_of(index: usize, glob: &str) -> Result<&str, Error> {
     let command = glob.strip_suffix(" *").filter(|command| !command.contains(['*', ':', '@']));
@@ -339,6 +364,8 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
     launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    give_servers(wanted, &mut launch)?;
+    launch.args(wanted.images.iter().map(|image| format!("--attachment={}", image.path)));
     launch.prompt_by_flag();
     launch.set("COPILOT_AUTO_UPDATE", "false");
     Ok(launch)

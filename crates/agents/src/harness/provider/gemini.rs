@@ -40,7 +40,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Gemini),
     behind_launcher: Some(behind_launcher),
     takes_schema: no_schema,
-    takes_images: false,
+    images: None,
     takes_servers: false,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),

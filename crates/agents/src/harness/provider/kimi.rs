@@ -38,7 +38,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Kimi),
     behind_launcher: None,
     takes_schema: no_schema,
-    takes_images: false,
+    images: None,
     takes_servers: false,
     session: SessionPolicy::Told,
     accounting: Accounting::Nothing,

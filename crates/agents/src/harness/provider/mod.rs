@@ -112,8 +112,8 @@ pub struct Descriptor {
     pub behind_launcher: Option<fn(&Path) -> Option<Program>>,
     /// Whether it takes this schema by a flag of its own.
     pub takes_schema: fn(&Value) -> bool,
-    /// Whether a prompt may have images.
-    pub takes_images: bool,
+    /// The way that images of a prompt go to the CLI, if it takes them in a turn.
+    pub images: Option<Images>,
     /// Whether a turn can be given MCP servers.
     pub takes_servers: bool,
     pub session: SessionPolicy,
@@ -131,6 +131,15 @@ pub struct Descriptor {
     pub words: &'static Words,
     /// How the CLI runs sessions, over the Agent Client Protocol. The fields above describe it as a program for one turn.
     pub protocol: Protocol,
+}
+
+/// The way that images of a prompt go to a CLI.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Images {
+    /// The CLI reads the files.
+    ByPath,
+    /// Within the prompt, which is a message in JSON on stdin.
+    ByMessage,
 }
 
 /// The origin of session ids.

@@ -5,7 +5,7 @@
 
 use super::message::text_of;
 use super::protocol::Protocol;
-use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
@@ -14,6 +14,7 @@ use crate::harness::json::{Json, Line};
 use crate::harness::level::{Level, MakeMode, Mode, allowable_in_sandbox};
 use crate::harness::limit::reset::Reset;
 use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::mcp_server::{McpServer, object};
 use crate::harness::program::launch::{Launch, Wanted};
 use ground::error::Error;
 use serde_json::{Value, json};
@@ -39,8 +40,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Opencode::default()),
     behind_launcher: None,
     takes_schema: no_schema,
-    takes_images: false,
-    takes_servers: false,
+    images: Some(Images::ByPath),
+    takes_servers: true,
     session: SessionPolicy::Told,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"],
@@ -277,7 +278,17 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         launch.set("OPENCODE_PERMISSION", r#"{"*":"allow"}"#);
         return Ok(());
     }
-    let mut rules = json!({ "*": "deny", "read": "allow", "list": "allow", "glob": "allow", "grep": "allow", "todowrite": "allow" });
+    let mut rules = json!({ "*": "deny" });
+    if wanted.permission != Level::Plan {
+        // Before all other rules, because the last one counts and a server may have any name. Nobody could be asked about its tools,
+        // which the caller has chosen.
+        for server in &wanted.mcp_servers {
+            put(&mut rules, &format!("{}_*", server.name()), "allow");
+        }
+    }
+    for tool in ["read", "list", "glob", "grep", "todowrite"] {
+        put(&mut rules, tool, "allow");
+    }
     if wanted.permission != Level::Plan {
         put(&mut rules, "edit", "allow");
         put(&mut rules, "external_directory", "deny");
@@ -289,9 +300,8 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         put(&mut commands, "*>*", "deny");
         put(&mut rules, "bash", commands);
     }
-    let given = wanted.variables.iter().find(|(name, _)| *name == CONTENT).map(|(_, text)| text.as_str());
     let agent = wanted.folder.file_name().map_or("sheepdog".into(), |name| name.to_string_lossy());
-    let content = with_agent(wanted.permission, given, &agent, &rules)?;
+    let content = with_agent(wanted.permission, wanted.variable(CONTENT), &agent, &rules)?;
     launch.args(["--agent", &agent]);
     launch.hold(CONTENT, &content);
     Ok(())
@@ -299,19 +309,54 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
 
 /// The configuration that is given, with an agent that has these rules.
 fn with_agent(level: Level, given: Option<&str>, name: &str, rules: &Value) -> Result<String, Error> {
+    let agent = json!({ "mode": "primary", "permission": rules });
+    let what = format!("the rules of {:?}", level.as_str());
+    with_entries(given, &what, "agent", [(name.to_owned(), agent)])
+}
+
+/// The servers in the configuration that the CLI reads last. Environment variables can be read by the user alone, as files of the
+/// run can.
+fn give_servers(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
+    if wanted.mcp_servers.is_empty() {
+        return Ok(());
+    }
+    let held = launch.held.iter().find(|(name, _)| name == CONTENT).map(|(_, text)| text.as_str());
+    let given = held.or_else(|| wanted.variable(CONTENT));
+    let servers = wanted.mcp_servers.iter().map(|server| (server.name().to_owned(), entry_of(server)));
+    let content = with_entries(given, "MCP servers", "mcp", servers)?;
+    launch.hold(CONTENT, &content);
+    Ok(())
+}
+
+fn entry_of(server: &McpServer) -> Value {
+    match server {
+        McpServer::Http { url, headers, .. } => {
+            json!({ "type": "remote", "url": url, "headers": object(headers), "enabled": true })
+        }
+        McpServer::Program { command, args, env, .. } => {
+            let command: Vec<&String> = std::iter::once(command).chain(args).collect();
+            json!({ "type": "local", "command": command, "environment": object(env), "enabled": true })
+        }
+    }
+}
+
+/// The configuration that is given, with these entries in one of its tables.
+fn with_entries(
+    given: Option<&str>,
+    what: &str,
+    table: &str,
+    entries: impl IntoIterator<Item = (String, Value)>,
+) -> Result<String, Error> {
     let mut content = serde_json::from_str(given.unwrap_or("{}")).unwrap_or_default();
-    let agents = match &mut content {
-        Value::Object(fields) => fields.entry("agent").or_insert_with(|| json!({})).as_object_mut(),
+    let fields = match &mut content {
+        Value::Object(fields) => fields.entry(table).or_insert_with(|| json!({})).as_object_mut(),
         _ => None,
     };
-    let Some(agents) = agents else {
-        let problem = format!(
-            "expected a configuration in JSON without comments: the rules of {:?} are added to it",
-            level.as_str()
-        );
+    let Some(fields) = fields else {
+        let problem = format!("expected a configuration in JSON without comments: {what} are added to it");
         return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));
     };
-    agents.insert(name.to_owned(), json!({ "mode": "primary", "permission": rules }));
+    fields.extend(entries);
     Ok(content.to_string())
 }
 
@@ -327,10 +372,69 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["--session", session]);
     }
     hold(wanted, &mut launch)?;
+    give_servers(wanted, &mut launch)?;
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
     launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
+    launch.args(wanted.images.iter().map(|image| format!("--file={}", image.path)));
     launch.extra_args();
     launch.prompt_by_stdin();
     launch.set("OPENCODE_DISABLE_AUTOUPDATE", "1");
     Ok(launch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(permission: Level, given: &str) -> Value {
+        let web = McpServer::Http {
+            name: "web".into(),
+            url: "http://127.0.0.1:1".into(),
+            headers: vec![("X".into(), "y".into())],
+        };
+        let files = McpServer::Program {
+            name: "external".into(),
+            command: "serve".into(),
+            args: vec!["a".into()],
+            env: vec![("TOKEN".into(), "secret".into())],
+        };
+        let wanted = Wanted {
+            permission,
+            mcp_servers: vec![web, files],
+            variables: vec![(CONTENT, given.to_owned())],
+            folder: "/own/run-7".into(),
+            ..Wanted::default()
+        };
+        let launch = launch(&wanted).unwrap();
+        assert!(!launch.args.join(" ").contains("secret"), "{:?}", launch.args);
+        let (_, content) = launch.held.iter().rfind(|(name, _)| name == CONTENT).unwrap();
+        serde_json::from_str(content).unwrap()
+    }
+
+    #[test]
+    fn servers_are_added_to_the_configuration_of_the_user() {
+        for level in [Level::Plan, Level::Edit, Level::Auto] {
+            let content = configured(level, r#"{"model":"m","mcp":{"own":{}}}"#);
+            assert_eq!(content["model"], "m");
+            assert_eq!(content["agent"]["run-7"].is_object(), level != Level::Auto);
+            assert_eq!(
+                content["mcp"],
+                json!({
+                    "own": {},
+                    "web": { "type": "remote", "url": "http://127.0.0.1:1", "headers": { "X": "y" }, "enabled": true },
+                    "external": { "type": "local", "command": ["serve", "a"], "environment": { "TOKEN": "secret" }, "enabled": true },
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn tools_of_servers_are_allowed_at_edit_and_loosen_no_other_rule() {
+        let rules = configured(Level::Edit, "{}")["agent"]["run-7"]["permission"].to_string();
+        let allowed = r#"{"*":"deny","web_*":"allow","external_*":"allow","read":"#;
+        assert!(rules.starts_with(allowed), "{rules}");
+        assert!(rules.contains(r#""external_directory":"deny""#), "the last rule counts: {rules}");
+        let rules = configured(Level::Plan, "{}")["agent"]["run-7"]["permission"].to_string();
+        assert!(rules.starts_with(r#"{"*":"deny","read":"#), "{rules}");
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::message::text_of;
 use super::protocol::{AgentLog, Logged, Protocol, aside, last_line_of, retry};
-use super::{Descriptor, Reader, SessionPolicy, no_schema};
+use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
@@ -40,7 +40,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |_| Box::new(Pi::default()),
     behind_launcher: None,
     takes_schema: no_schema,
-    takes_images: false,
+    images: Some(Images::ByPath),
     takes_servers: false,
     session: SessionPolicy::ByPrefix,
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
@@ -352,6 +352,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     hold(wanted, &mut launch)?;
     launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    launch.args(wanted.images.iter().map(|image| format!("@{}", image.path)));
     launch.extra_args();
     if wanted.is_long() || wanted.prompt.starts_with(['-', '@']) {
         launch.args(["-p"]);

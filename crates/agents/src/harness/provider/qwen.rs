@@ -7,13 +7,14 @@ use super::claude_code::takes_schema;
 use super::message::Messages;
 use super::message_usage::Style;
 use super::protocol::Protocol;
-use super::{Descriptor, SessionPolicy};
+use super::{Descriptor, Images, SessionPolicy};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::failure::Words;
 use crate::harness::folder::state_layout::OwnState;
 use crate::harness::level::{Level, Mode, unallowable};
 use crate::harness::limit::session_log::SessionLog;
 use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::mcp_server::configuration;
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, package, whole_script};
 use crate::harness::travel::files::{Project, SessionFiles, plain};
@@ -48,8 +49,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
     takes_schema,
-    takes_images: false,
-    takes_servers: false,
+    images: Some(Images::ByMessage),
+    takes_servers: true,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],
@@ -126,6 +127,21 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     Ok(())
 }
 
+/// By a file, because values of servers may be secret and others can read arguments. At "edit" nobody could be asked about the tools
+/// of the servers, which the caller has chosen.
+fn give_servers(wanted: &Wanted, launch: &mut Launch) {
+    if wanted.mcp_servers.is_empty() {
+        return;
+    }
+    let file = launch.file("mcp-servers.json", &configuration(&wanted.mcp_servers));
+    launch.args([format!("--mcp-config={file}")]);
+    if matches!(wanted.permission, Level::Edit | Level::Ask) {
+        for server in &wanted.mcp_servers {
+            launch.args([format!("--allowed-tools=mcp__{}", server.name())]);
+        }
+    }
+}
+
 /// `qwen --output-format stream-json ...`; the prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
@@ -158,9 +174,14 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args([&format!("--json-schema={schema}")]);
     }
     launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
+    give_servers(wanted, &mut launch);
     launch.extra_args();
-    // Its flag for it is to go, and behind `--` it takes none.
-    launch.prompt_by_stdin();
+    if wanted.images.is_empty() {
+        // The CLI's flag for a prompt is deprecated, and it takes none behind `--`.
+        launch.prompt_by_stdin();
+    } else {
+        launch.prompt_as_message(&wanted.images);
+    }
     // It starts itself once more for a larger heap; the child outlives a signal to the parent.
     launch.set("QWEN_CODE_NO_RELAUNCH", "true");
     launch.set("QWEN_CODE_SUPPRESS_YOLO_WARNING", "1");

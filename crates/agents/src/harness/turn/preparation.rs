@@ -9,13 +9,16 @@ use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Level;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::program::install::locate;
-use crate::harness::program::launch::{Launch, Wanted, path_text};
+use crate::harness::program::launch::{Image, ImageContent, Launch, Wanted, media_type, path_text};
 use crate::harness::program::package::Program;
-use crate::harness::provider::SessionPolicy;
+use crate::harness::provider::{Images, SessionPolicy};
 use crate::model::Schema;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ground::error::{Error, ErrorCode};
-use ground::os::ContainedFolders;
+use ground::os::{ContainedFolders, open_input};
 use process::Protect;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Longest answer that is read from a file: as long as one that is put together of deltas.
@@ -97,7 +100,7 @@ pub(super) async fn prepare(
     wanted.cwd = real_cwd(&request.agent).await?;
     // A correction goes to a session that has seen them.
     if !matches!(again, Again::Answer { .. } | Again::AfterLimit { session: Some(_), has_begun: true }) {
-        wanted.images = real_images(&wanted.cwd, &request.images).await?;
+        wanted.images = real_images(&wanted.cwd, request).await?;
     }
     let state = match &request.agent.sandbox {
         Some(_) => state_of(request.agent.provider, |name| request.agent.variable(name))?,
@@ -181,20 +184,44 @@ async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
     blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
 }
 
-/// The images as absolute paths, or `INVALID_OPTION` for what is no file.
-async fn real_images(cwd: &Path, images: &[PathBuf]) -> Result<Vec<String>, Error> {
-    let images: Vec<PathBuf> = images.iter().map(|image| cwd.join(image)).collect();
+/// Largest image that goes to a CLI within the prompt. Models take less.
+const MAX_IMAGE_BYTES: u64 = 20 << 20;
+
+/// The images as their CLI takes them. `INVALID_OPTION` for a path without a file, and for content that is not an image.
+async fn real_images(cwd: &Path, request: &TurnRequest) -> Result<Vec<Image>, Error> {
+    let images: Vec<PathBuf> = request.images.iter().map(|image| cwd.join(image)).collect();
+    let is_read = request.agent.provider.descriptor().images == Some(Images::ByMessage);
+    let contained = request.agent.sandboxed_folders();
     blocking(move || {
-        let real = |(index, image): (usize, &PathBuf)| match image.metadata() {
-            Ok(facts) if facts.is_file() => Ok(path_text(image)),
-            _ => {
-                let problem = format!("{} is no file", image.display());
-                Err(Error::invalid_option(&format!("images[{index}]"), problem))
-            }
+        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+        let real = |(index, image): (usize, &PathBuf)| {
+            let is_file = image.metadata().is_ok_and(|facts| facts.is_file());
+            let content = match is_read {
+                _ if !is_file => Err("is no file".to_owned()),
+                true => image_content(image, &contained).map(Some),
+                false => Ok(None),
+            };
+            let refuse = |problem| {
+                let problem = format!("{} {problem}", image.display());
+                Error::invalid_option(&format!("images[{index}]"), problem)
+            };
+            Ok(Image { path: path_text(image), content: content.map_err(refuse)? })
         };
         images.iter().enumerate().map(real).collect()
     })
     .await
+}
+
+fn image_content(image: &Path, contained: &ContainedFolders) -> Result<ImageContent, String> {
+    let mut bytes = Vec::new();
+    open_input(image, contained)
+        .and_then(|file| file.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("could not be read: {error}"))?;
+    if bytes.len() as u64 > MAX_IMAGE_BYTES {
+        return Err("is larger than 20 MiB".to_owned());
+    }
+    let media_type = media_type(&bytes).ok_or("is not a PNG, JPEG, GIF or WebP image")?;
+    Ok(ImageContent { media_type, base64: STANDARD.encode(bytes) })
 }
 
 /// The prompt and the options as the provider is asked for them.

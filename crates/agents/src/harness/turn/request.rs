@@ -137,8 +137,8 @@ impl TurnRequest {
                 format!("{} takes no {what} in a turn; {} can", provider.as_str(), others.join(", "));
             Error::invalid_option(option, problem)
         };
-        if !self.images.is_empty() && !descriptor.takes_images {
-            return Err(refused("images", "images", |other| other.takes_images));
+        if !self.images.is_empty() && descriptor.images.is_none() {
+            return Err(refused("images", "images", |other| other.images.is_some()));
         }
         if !self.mcp_servers.is_empty() && !descriptor.takes_servers {
             return Err(refused("mcpServers", "MCP servers", |other| other.takes_servers));
@@ -232,13 +232,19 @@ mod tests {
             request.agent.provider = Provider::Gemini;
             image(request);
         });
-        assert_eq!(refused, "images: gemini takes no images in a turn; codex can");
+        assert_eq!(
+            refused,
+            "images: gemini takes no images in a turn; claude-code, codex, opencode, copilot, qwen, pi can"
+        );
         let refused = problem(|request| {
             request.agent.provider = Provider::Pi;
             let (name, url) = ("web".into(), "http://127.0.0.1:1".into());
             request.mcp_servers = vec![McpServer::Http { name, url, headers: Vec::new() }];
         });
-        assert_eq!(refused, "mcpServers: pi takes no MCP servers in a turn; claude-code, codex can");
+        assert_eq!(
+            refused,
+            "mcpServers: pi takes no MCP servers in a turn; claude-code, codex, opencode, copilot, qwen can"
+        );
     }
 
     #[test]
