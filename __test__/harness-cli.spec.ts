@@ -1,7 +1,7 @@
 // The commands agent, replay and doctor, as a shell runs them.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -35,12 +35,12 @@ function sheepdogTo(file: string, args: string[], path = '') {
   })
 }
 
-function sheepdog(args: string[], path = '') {
+function sheepdog(args: string[], path = '', env: Record<string, string> = {}) {
   const PATH = [path, dirname(process.execPath), '/usr/bin', '/bin'].filter(Boolean).join(':')
   const ended = spawnSync(process.execPath, [join(root, 'cli/sheepdog.js'), ...args], {
     encoding: 'utf8',
     cwd: folder,
-    env: { PATH, HOME: folder, TMPDIR: folder },
+    env: { PATH, HOME: folder, TMPDIR: folder, ...env },
   })
   return { status: ended.status, stdout: ended.stdout, stderr: ended.stderr }
 }
@@ -234,5 +234,26 @@ describe('sheepdog doctor', () => {
     expect(stdout).toMatch(/sign-in: (none found in CODEX_API_KEY|found in )/)
     expect(stdout).toContain('npm install -g @google/gemini-cli')
     expect(status).toBe(0)
+  })
+
+  it('takes a file for a sign-in only when it holds one', () => {
+    const home = mkdtempSync(join(folder, 'home-'))
+    mkdirSync(join(home, '.kimi-code', 'credentials'), { recursive: true })
+    mkdirSync(join(home, '.pi', 'agent'), { recursive: true })
+    writeFileSync(join(home, '.pi', 'agent', 'auth.json'), '{}')
+    mkdirSync(join(home, '.copilot'))
+    const copilot = join(home, '.copilot', 'config.json')
+    const signedIn = () => {
+      const { stdout } = sheepdog(['doctor', '--json'], '/nonexistent', { HOME: home })
+      const findings = JSON.parse(stdout) as { provider: string; signIn: { by?: string } }[]
+      const found = findings.filter(({ signIn }) => signIn.by?.startsWith(home))
+      return found.map(({ provider }) => provider)
+    }
+    writeFileSync(copilot, '{ "firstLaunchAt": "2026-11-24T10:30:08.115Z" }')
+    expect(signedIn()).toEqual([])
+    writeFileSync(copilot, '{ "loggedInUsers": [{ "host": "https://github.com", "login": "ada" }] }')
+    writeFileSync(join(home, '.pi', 'agent', 'auth.json'), '{"anthropic":{"type":"api_key","key":"k"}}')
+    writeFileSync(join(home, '.kimi-code', 'credentials', 'kimi.json'), '{}')
+    expect(signedIn()).toEqual(['copilot', 'pi', 'kimi'])
   })
 })

@@ -24,6 +24,12 @@ it('the file is looked for where the CLI keeps it', () => {
   expect(look({ GEMINI_CLI_HOME: '/other' })).toBe('/other/.gemini/oauth_creds.json')
 })
 
+it('a file that exists without a sign-in is looked into', () => {
+  const asked: unknown[] = []
+  signInOf(places.copilot, {}, '/home', (...all) => !!asked.push(all))
+  expect(asked).toEqual([['/home/.copilot/config.json', '"login"']])
+})
+
 it('without either it says where it looked', () => {
   expect(signInOf(places.pi, {}, '/home', nothing)).toEqual({
     lookedFor: ['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'GEMINI_API_KEY', '/home/.pi/agent/auth.json'],

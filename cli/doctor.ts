@@ -1,5 +1,5 @@
 // sheepdog doctor: which agents are here.
-import { statSync } from 'node:fs'
+import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { doctor, type SessionFinding } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
@@ -39,9 +39,18 @@ function describeSignIn({ by, lookedFor, how }: SignIn): string {
     : `found in ${by}; whether it is valid is not checked`
 }
 
-function exists(path: string): boolean {
-  const found = statSync(path, { throwIfNoEntry: false })
-  return found !== undefined && (found.isDirectory() || found.size > 2)
+/** Nothing else of a file that may hold keys is kept. */
+function holds(path: string, sign?: string): boolean {
+  try {
+    const facts = statSync(path)
+    if (facts.isDirectory()) return readdirSync(path).length > 0
+    if (!facts.isFile()) return false
+    const text = readFileSync(path, 'utf8')
+    // An empty object of JSON is what some CLIs begin with.
+    return sign === undefined ? text.trim().length > 2 : text.includes(sign)
+  } catch {
+    return false
+  }
 }
 
 export async function run(args: string[]): Promise<Ending> {
@@ -64,7 +73,7 @@ export async function run(args: string[]): Promise<Ending> {
     return {
       ...finding,
       testedVersion: place.tested,
-      signIn: signInOf(place, process.env, homedir(), exists),
+      signIn: signInOf(place, process.env, homedir(), holds),
     }
   })
   if (values.json) print(json(all, 2))

@@ -10,6 +10,8 @@ interface Place {
   variables: readonly string[]
   /** The variable that moves the folder of the file, the folder in its place, the one in the home, and the file. */
   file?: readonly [variable: string, below: string, home: string, name: string]
+  /** Text that the file contains only after a sign-in, for files that exist without one. */
+  sign?: string
   /** How to sign in. */
   how: string
 }
@@ -36,7 +38,7 @@ export const places: Readonly<Record<ProviderName, Place>> = {
   },
   opencode: {
     tested: '1.18.33',
-    variables: ['OPENCODE_CONFIG_CONTENT'],
+    variables: ['OPENCODE_CONFIG_CONTENT', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'],
     file: ['XDG_DATA_HOME', 'opencode', '.local/share/opencode', 'auth.json'],
     how: 'opencode auth login',
   },
@@ -44,6 +46,7 @@ export const places: Readonly<Record<ProviderName, Place>> = {
     tested: '1.0.102',
     variables: ['COPILOT_GITHUB_TOKEN', 'GH_TOKEN', 'GITHUB_TOKEN', 'COPILOT_PROVIDER_API_KEY'],
     file: ['COPILOT_HOME', '', '.copilot', 'config.json'],
+    sign: '"login"',
     how: 'start copilot and type /login',
   },
   qwen: {
@@ -73,12 +76,12 @@ export interface SignIn {
   how: string
 }
 
-/** `exists(path)` says whether there is such a file or folder that is not empty. */
+/** `holds(path, sign)` says whether there is such a file or folder that is not empty, and whether the file contains the text `sign`. */
 export function signInOf(
-  { variables, file, how }: Place,
+  { variables, file, sign, how }: Place,
   env: Record<string, string | undefined>,
   home: string,
-  exists: (path: string) => boolean,
+  holds: (path: string, sign?: string) => boolean,
 ): SignIn {
   const paths: string[] = []
   if (file) {
@@ -86,6 +89,6 @@ export function signInOf(
     const moved = env[variable]
     paths.push(moved ? join(moved, below, name) : join(home, atHome, name))
   }
-  const by = variables.find((name) => env[name]) ?? paths.find(exists)
+  const by = variables.find((name) => env[name]) ?? paths.find((path) => holds(path, sign))
   return { ...(by === undefined ? {} : { by }), lookedFor: [...variables, ...paths], how }
 }

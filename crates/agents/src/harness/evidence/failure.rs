@@ -102,7 +102,7 @@ impl Words {
         Some(Failure::new(kind, format!("{name} exited with {exit_code}: {what}")))
     }
 
-    /// The reason in stderr for a non-zero exit code: its error lines, or its last line.
+    /// The reason in stderr for a non-zero exit code: its error lines, lines with a phrase of the CLI's own, or its last line.
     pub fn reason_in(&self, stderr: &str) -> Option<Failure> {
         let plain = without_colors(stderr);
         let is_unknown = |line: &&str| self.says_unknown_session(&line.to_ascii_lowercase());
@@ -117,9 +117,8 @@ impl Words {
         let lines = || plain.lines().rev().map(str::trim).filter(|line| !line.is_empty());
         let is_error = |line: &&str| {
             let line = line.to_ascii_lowercase();
-            ["error", "fatal", "invalid", "api error", "failed query"]
-                .iter()
-                .any(|sign| line.starts_with(sign))
+            let signs = ["error", "fatal", "invalid", "api error", "failed query"];
+            signs.iter().any(|sign| line.starts_with(sign)) || named(self.kinds, &line).is_some()
         };
         let last = lines().next().filter(|line| !line.to_ascii_lowercase().starts_with("warning"));
         lines()

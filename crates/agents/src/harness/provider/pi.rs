@@ -97,7 +97,8 @@ fn project_of(cwd: &str) -> String {
 }
 
 pub(super) const WORDS: Words = Words {
-    kinds: &[],
+    // The first line of its stderr; the last ones are paths of its documentation.
+    kinds: &[(AgentErrorKind::Auth, &["no api key found"])],
     unknown_session: &["no session found matching"],
     misshapen: &[],
     refused: &["tool bash not found", "tool write not found", "tool edit not found"],
