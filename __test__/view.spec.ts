@@ -129,7 +129,7 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     await page.locator('.row .text', { hasText: 'npm test' }).first().waitFor()
     // They come by themselves, the newest last.
     await page.locator('.row', { hasText: 'keeps the session' }).nth(1).waitFor()
-    expect((await rows(page)).at(-1)).toMatch(/✓ parses line 0/)
+    await expect.poll(async () => (await rows(page)).at(-1)).toMatch(/✓ parses line 0/)
     expect(await page.locator('#state').textContent()).toBe('▶ running')
     expect(await page.locator('#texts').textContent()).toContain('Which tests fail, and why? Fix them.')
     await page.locator('#tree tbody tr', { hasText: 'sleep 1000' }).waitFor()
@@ -271,11 +271,14 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
           'beside',
         ]),
       )
-    const colour = (text: string) =>
-      page
-        .locator('.row .text > span', { hasText: new RegExp(`^${text}$`) })
-        .first()
-        .evaluate((span) => String(Object(globalThis).getComputedStyle(span).color))
+    const spans = (text: string) => page.locator('.row .text > span', { hasText: new RegExp(`^${text}$`) })
+    // A row that is drawn anew in between is not in the page, and has no colour.
+    const colour = async (text: string) => {
+      let found = ''
+      const look = (span: unknown) => String(Object(globalThis).getComputedStyle(span).color)
+      await expect.poll(async () => (found = await spans(text).first().evaluate(look))).not.toBe('')
+      return found
+    }
     expect(await colour('still red')).toBe(await colour('red'))
     expect(await colour('red')).not.toBe(await colour('beside'))
     await page.keyboard.press('/')

@@ -17,7 +17,7 @@ const mostBytes = 64 << 20
 const patienceMs = 300
 
 export class JobRows {
-  readonly timeline = new TimelineBuilder()
+  readonly timeline = new TimelineBuilder('job')
   /** Once the first rows are there, or are long in coming. */
   readonly begun: Promise<void>
   tokens: { input: number; output: number; cached: number } | null = null

@@ -1,10 +1,10 @@
 // The output of a program, line by line: where each line stands is found once and followed; the text stays on the disk.
 import { join } from 'node:path'
 import { LineTable, type LineEntry, type StreamName } from './line_table'
-import type { Found, Row, RowIndex } from './source'
+import { RecordIndex } from './record_index'
+import type { Found, Row } from './source'
 import { readRange, Tail } from './tail'
 import { plainLine, styleAfter, terminalLine, withoutColours, type Style } from './terminal_line'
-import { TimelineBuilder } from './timeline'
 
 /** A row shows so many bytes of its line. */
 const mostShown = 8 << 10
@@ -49,21 +49,15 @@ class StreamReader {
   }
 }
 
-export class OutputIndex implements RowIndex {
-  readonly timeline = new TimelineBuilder()
-  readonly tokens = { input: 0, output: 0, cached: 0 }
-  readonly costUsd = 0
-  readonly hasUsage = false
-  readonly prompts = []
-  version = 0
+export class OutputIndex extends RecordIndex {
   readonly #table = new LineTable()
   readonly #tail: Tail
   readonly #streams: Record<StreamName, StreamReader>
   /** Pieces that `times` tells of and that are not read yet. */
   #pieces: { ms: number; stream: StreamName; bytes: number }[] = []
-  #reading: Promise<void> | undefined
 
   constructor(readonly folder: string) {
+    super('run')
     this.#tail = new Tail(join(folder, 'times'))
     this.#streams = {
       stdout: new StreamReader(join(folder, 'stdout')),
@@ -75,16 +69,7 @@ export class OutputIndex implements RowIndex {
     return this.#table.length
   }
 
-  get isReading(): boolean {
-    return this.#reading !== undefined
-  }
-
-  refresh(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
-    return this.#reading
-  }
-
-  async #read(): Promise<void> {
+  protected async read(): Promise<void> {
     for (;;) {
       const lines = await this.#tail.next()
       for (const { text } of lines) this.#onTime(text)

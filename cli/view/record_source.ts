@@ -217,7 +217,8 @@ export class RecordSource implements RunSource {
     let index = this.#indexes.get(id)
     this.#indexes.delete(id)
     const folder = join(this.#folder, id)
-    index ??= kindOf(start) === 'run' ? new OutputIndex(folder) : new RunIndex(folder)
+    const kind = kindOf(start)
+    index ??= kind === 'run' ? new OutputIndex(folder) : new RunIndex(folder, kind)
     this.#indexes.set(id, index)
     for (const old of this.#indexes.keys()) {
       if (this.#indexes.size <= mostIndexes) break

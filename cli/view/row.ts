@@ -43,7 +43,12 @@ export function lookOf({ event, judged }: EventLine): Look {
     case 'prompt':
       return look('prompt', event.text, 'good')
     case 'turn_start':
-      return look(`turn ${event.turn}`, event.by === 'agent' ? 'begun by the agent itself' : '', 'quiet', '')
+      return look(
+        `turn ${event.turn}`,
+        event.by === 'agent' ? 'begun by the agent itself' : 'begins',
+        'quiet',
+        '',
+      )
     case 'turn_end':
       return look(`turn ${event.turn}`, 'is over', 'quiet', '')
     case 'retry':

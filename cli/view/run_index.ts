@@ -1,10 +1,10 @@
 // The events of a turn or a session: where each row stands in the file, found once and followed while the run goes on. The text
 // stays on the disk.
 import { join } from 'node:path'
+import { RecordIndex } from './record_index'
 import { foldedLines, lookOf, searchedText, type EventLine } from './row'
-import type { Found, Prompt, Row, RowIndex } from './source'
+import type { Found, Row } from './source'
 import { readRange, Tail } from './tail'
-import { TimelineBuilder } from './timeline'
 
 /** Longest text of one row: more is not shown. */
 const mostText = 1 << 20
@@ -28,19 +28,13 @@ interface Entry {
   delta: string | undefined
 }
 
-export class RunIndex implements RowIndex {
-  readonly timeline = new TimelineBuilder()
-  readonly tokens = { input: 0, output: 0, cached: 0 }
-  costUsd = 0
-  hasUsage = false
-  version = 0
-  readonly prompts: Prompt[] = []
+export class RunIndex extends RecordIndex {
   readonly #entries: Entry[] = []
   readonly #tail: Tail
   readonly #path: string
-  #reading: Promise<void> | undefined
 
-  constructor(folder: string) {
+  constructor(folder: string, kind: 'turn' | 'session') {
+    super(kind)
     this.#path = join(folder, 'events.jsonl')
     this.#tail = new Tail(this.#path)
   }
@@ -49,16 +43,7 @@ export class RunIndex implements RowIndex {
     return this.#entries.length
   }
 
-  get isReading(): boolean {
-    return this.#reading !== undefined
-  }
-
-  refresh(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
-    return this.#reading
-  }
-
-  async #read(): Promise<void> {
+  protected async read(): Promise<void> {
     for (;;) {
       const lines = await this.#tail.next()
       if (lines.length === 0) return

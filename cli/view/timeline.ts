@@ -22,6 +22,9 @@ export class TimelineBuilder {
   #model: Bar | undefined
   #heardMs = 0
 
+  /** `kind`: a recorded turn begins with its first attempt; a session has turns in place of attempts. */
+  constructor(readonly kind: 'run' | 'turn' | 'session' | 'job') {}
+
   get attempts(): number {
     return this.#attempts
   }
@@ -36,7 +39,9 @@ export class TimelineBuilder {
     if (line.attempt > this.#attempts) {
       this.#close(line.ms)
       this.#attempts = line.attempt
-      this.#attempt = this.#add('attempt', `attempt ${line.attempt}`, line.ms, row)
+      const fromMs = this.kind === 'turn' && line.attempt === 1 ? 0 : line.ms
+      if (this.kind !== 'session')
+        this.#attempt = this.#add('attempt', `attempt ${line.attempt}`, fromMs, row)
     }
     const { event, judged } = line
     if (judged) {
@@ -47,6 +52,12 @@ export class TimelineBuilder {
       return this.#close(line.ms)
     }
     switch (event?.type) {
+      case 'turn_start':
+        this.#close(line.ms)
+        this.#attempt = this.#add('attempt', `turn ${event.turn}`, line.ms, row)
+        return
+      case 'turn_end':
+        return this.#close(line.ms)
       case 'text':
       case 'reasoning':
         if (this.#model) this.#model.toMs = line.ms

@@ -105,7 +105,7 @@ export class Detail {
     const reading = run.isReading ? ', reading' : ''
     byId('count').textContent = `${count(run.rows)} ${run.rows === 1 ? one : many}${reading}`
     byId('silence').hidden = this.#silences().length === 0
-    this.#line.show(run.timeline, run.state === 'running' ? durationMs : run.timeline.heardMs, isOutput)
+    this.#line.show(run.timeline, run.state === 'running' ? durationMs : run.timeline.heardMs, run.kind)
   }
 
   /** Its silences, and that at its end: nothing was heard until it was killed. */

@@ -2,7 +2,11 @@
 import { clock, duration } from './format.js'
 
 const lanes = { attempt: 0, model: 1, tool: 2 }
-const names = ['attempts', 'model', 'tools']
+const names = {
+  run: ['output'],
+  turn: ['attempts', 'model', 'tools'],
+  session: ['turns', 'model', 'tools'],
+}
 const laneHeight = 24
 const barHeight = 15
 const top = 24
@@ -16,7 +20,7 @@ export class TimelineView {
   #onRow
   #timeline
   #untilMs = 1
-  #names = names
+  #kind = 'turn'
   #drawn = []
 
   /** `onRow(row)`: a bar was chosen. */
@@ -35,10 +39,10 @@ export class TimelineView {
   }
 
   /** `untilMs`: now, for a run that goes on. */
-  show(timeline, untilMs, isOutput) {
+  show(timeline, untilMs, kind) {
     this.#timeline = timeline
-    this.#names = isOutput ? ['output'] : names
-    this.#canvas.classList.toggle('output', isOutput)
+    this.#kind = kind
+    this.#canvas.classList.toggle('output', kind === 'run')
     this.#untilMs = Math.max(untilMs ?? 0, timeline.heardMs, 1)
     this.#canvas.setAttribute('aria-label', this.#words())
     this.#draw()
@@ -51,7 +55,7 @@ export class TimelineView {
     const many = (count, word) => (count === 0 ? [] : [`${count} ${word}${count === 1 ? '' : 's'}`])
     const parts = [
       `Time line of ${duration(this.#untilMs)}`,
-      ...many(number('attempt'), 'attempt'),
+      ...many(number('attempt'), this.#kind === 'session' ? 'turn' : 'attempt'),
       ...many(number('tool'), 'tool call'),
       ...many(silences.length, 'silence'),
       ...marks.map(({ label }) => label),
@@ -71,8 +75,8 @@ export class TimelineView {
     const colour = (name) => style.getPropertyValue(`--${name}`)
     const width = clientWidth - left - 8
     const x = (ms) => left + (ms / this.#untilMs) * width
-    const isOutput = this.#names !== names
-    const bottom = top + laneHeight * (isOutput ? 1 : names.length + toolRows - 1)
+    const isOutput = this.#kind === 'run'
+    const bottom = top + laneHeight * (isOutput ? 1 : names[this.#kind].length + toolRows - 1)
     const { bars, silences, marks, heardMs } = this.#timeline
     context.font = `11px ${style.getPropertyValue('--sans')}`
     context.textBaseline = 'middle'
@@ -87,7 +91,9 @@ export class TimelineView {
     }
     this.#axis(context, colour, x, bottom)
     context.fillStyle = colour('faint')
-    this.#names.forEach((name, lane) => context.fillText(name, 0, top + lane * laneHeight + laneHeight / 2))
+    names[this.#kind].forEach((name, lane) =>
+      context.fillText(name, 0, top + lane * laneHeight + laneHeight / 2),
+    )
 
     const busyUntil = Array.from({ length: toolRows }, () => -1)
     for (const bar of bars) {
