@@ -36,6 +36,7 @@ describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
     }
     const talk = await fleet.submit({ handler: 'talk', queue, id: 'talk/1' })
     const waiting = await fleet.submit({ handler: 'nobody', queue, id: 'waits' })
+    const unnamed = await fleet.submit({ handler: 'nobody', queue })
     const id = encodeURIComponent(talk.id)
     const texts = async () => (await get(`runs/${id}/rows?from=0&count=50`)).map((row: any) => row.text)
     await vi.waitFor(async () => expect(await texts()).toEqual(['first words']), {
@@ -43,6 +44,9 @@ describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
       interval: 100,
     })
     const { runs } = await get('runs')
+    // A generated id says nothing.
+    const names = Object.fromEntries(runs.map(({ id, name }: any) => [id, name]))
+    expect(names).toMatchObject({ [talk.id]: 'talk/1', waits: 'waits', [unnamed.id]: 'nobody' })
     expect(runs.map(({ id, state, what }: any) => [id, state, what])).toEqual(
       expect.arrayContaining([
         [talk.id, 'running', 'talk'],

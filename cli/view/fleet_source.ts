@@ -21,6 +21,8 @@ const states: Record<JobRecord['state'], RunState> = {
   cancelled: 'killed',
 }
 
+/** An id that nobody chose. */
+const generated = /^[0-9a-z]{26}$/
 /** Longest text beside the rows. */
 const mostShown = 200_000
 
@@ -200,7 +202,9 @@ function textsOf(record: Titled): [string, string][] {
 function nameOf({ title, prompt, handler, data, id }: Titled): string {
   if (title) return title
   if (prompt) return prompt.split('\n', 1)[0]!.slice(0, 200)
-  return handler === undefined || data === undefined ? id : `${handler} ${inputWords(data)}`.slice(0, 200)
+  if (handler !== undefined && data !== undefined) return `${handler} ${inputWords(data)}`.slice(0, 200)
+  // An id that its submitter chose says more than the handler's name.
+  return handler !== undefined && generated.test(id) ? handler : id
 }
 
 function summaryOf(record: Titled): RunSummary {

@@ -111,7 +111,8 @@ export class Detail {
   /** Its silences, and that at its end: nothing was heard until it was killed. */
   #silences() {
     const { timeline, durationMs, rows, state } = this.#run
-    const atEnd = state === 'running' ? 0 : (durationMs ?? 0) - timeline.heardMs
+    const isOver = state !== 'running' && state !== 'waiting'
+    const atEnd = isOver ? (durationMs ?? 0) - timeline.heardMs : 0
     const last = atEnd >= silenceMs ? [[timeline.heardMs, durationMs, Math.max(0, rows - 1)]] : []
     return [...timeline.silences, ...last]
   }

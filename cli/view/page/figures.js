@@ -17,8 +17,9 @@ export function drawHead(run, durationMs) {
     (run.state === 'lost' ? 'The host was gone before it ended: this is what was known until then.' : '')
   byId('message').hidden = byId('message').textContent === ''
   const silence = run.state === 'running' && durationMs - run.timeline.heardMs
+  const hasHandler = run.facts.some(([name]) => name === 'handler')
   const figures = [
-    [run.kind === 'run' ? 'program' : 'agent', run.what],
+    [run.kind === 'run' ? 'program' : 'agent', hasHandler ? null : run.what],
     ['started', fullTime(run.startedAtMs)],
     ['took', duration(durationMs)],
     ['ended', run.state === 'running' ? null : run.ending],
