@@ -1519,351 +1519,58 @@ interface TokenUsage {
   cachedInputTokens: number
 }
 
+/** Name of an agent: one that this package knows, or the `name` of an `AgentProgram`. */
+type AgentName = ProviderName | (string & {})
 /**
- * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
- * starts.
- */
-type McpServer =
-  | {
-      /** Name of the server, as the agent shows it. */
-      name: string
-      /** HTTP address of the server. */
-      url: string
-      /** HTTP headers of each request, for example a token. */
-      headers?: Record<string, string> | undefined
-    }
-  | {
-      /** Name of the server, as the agent shows it. */
-      name: string
-      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
-      command: string
-      /** Arguments of the program. */
-      args?: string[] | undefined
-      /** Environment variables of the program. */
-      env?: Record<string, string> | undefined
-    }
-
-/** Price of a model's tokens, in US dollars for a million tokens. */
-interface Prices {
-  /** Price of a million input tokens. */
-  inputPerMillion: number
-  /** Price of a million output tokens. */
-  outputPerMillion: number
-  /**
-   * Price of a million tokens that were read from a cache.
-   *
-   * @default the price of other input tokens
-   */
-  cachedPerMillion?: number | undefined
-}
-/** Limits of a `Budget`. */
-interface BudgetOptions {
-  /**
-   * Largest number of tokens: `inputTokens` plus `outputTokens`, as `usage` reports them.
-   *
-   * @default no limit
-   */
-  maxTokens?: number | undefined
-  /**
-   * Largest cost, in US dollars. It is computed from `prices`, or, without prices, reported by the
-   * agent CLI.
-   *
-   * @default no limit
-   */
-  maxCostUsd?: number | undefined
-  /** Prices for turns that have no `prices` of their own. */
-  prices?: Prices | undefined
-}
-/**
- * A limit on tokens or money that several turns and sessions share. A turn that crosses it is ended and
- * rejects with AGENT_BUDGET. When nothing is left, no turn starts.
+ * An agent that this package does not know by name: any program that speaks the Agent Client Protocol on
+ * stdin and stdout. Turns, sessions and jobs take it in place of a provider's name.
  *
  * @example
- * const budget = new Budget({ maxTokens: 2_000_000 })
- * const codex = new Harness({ provider: 'codex', budget })
+ * const cline = { name: 'cline', command: 'cline', args: ['--acp'] }
+ * await using session = await new Harness({ provider: cline }).open({ sandbox: 'workspace' })
  */
-declare class Budget {
-  /** @throws INVALID_OPTION for a wrong limit or price. */
-  constructor(options: BudgetOptions)
-  /** Input and output tokens of all turns so far, including turns that still run. */
-  get usedTokens(): number
+interface AgentProgram {
+  /** Name of the agent in results, events and records: letters, digits, "-", "_" and ".". */
+  name: string
+  /** Program that speaks the protocol: a path, or a name on PATH or in `node_modules/.bin` of `cwd` and the folders above it. */
+  command: string
   /**
-   * US dollars so far, from the prices or as the CLIs report them. A CLI that reports neither cost nor
-   * has prices counts 0.
-   */
-  get usedCostUsd(): number
-  /** The rest of the budget. Each value is at least 0, and Infinity where there is no limit. */
-  get remaining(): {
-    /** Tokens that may still be used. */
-    tokens: number
-    /** US dollars that may still be used. */
-    costUsd: number
-  }
-}
-
-/**
- * Options of a turn: one prompt to an agent CLI.
- *
- * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
- * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
- */
-interface TurnOptions extends Pick<
-  RunOptions,
-  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
-> {
-  /**
-   * Keep a record of the turn in a new folder below this one: prompt, events, the output of each
-   * attempt, and the verdict. See docs/record.md.
-   *
-   * @default no record
-   * @throws INVALID_OPTION when the folder cannot be written.
-   */
-  record?: string | undefined
-  /**
-   * Name of the turn in `sheepdog ps` and in its record.
-   *
-   * @default the head of the prompt
-   */
-  name?: string | undefined
-  /**
-   * Model to use, by the name that the CLI has for it.
-   *
-   * @default the CLI's own choice
-   */
-  model?: string | undefined
-  /**
-   * Instructions that are added to the CLI's own. gemini uses them instead of its own; opencode,
-   * copilot and kimi cannot take them and add a warning.
-   *
-   * @default none
-   */
-  systemPrompt?: string | undefined
-  /**
-   * The only tools that the agent may use, by the names that the CLI has for them. A CLI that cannot be
-   * limited (codex, gemini, opencode, kimi) adds a warning.
-   *
-   * @default all tools of the CLI
-   */
-  tools?: string[] | undefined
-  /**
-   * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
-   * others add a warning.
-   *
-   * @default no limit
-   * @throws AGENT_FAILED with `kind: "max_turns"` when the agent stops there.
-   */
-  maxTurns?: number | undefined
-  /**
-   * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
-   * warning. Use `maxCostUsd` for a limit that this package enforces.
-   *
-   * @default no limit
-   * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
-   */
-  maxBudgetUsd?: number | undefined
-  /**
-   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
-   * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
-   * own means (docs/agents.md).
-   *
-   * @default "edit"
-   * @throws INVALID_OPTION when the CLI cannot enforce the level.
-   */
-  permission?: 'plan' | 'edit' | 'auto' | undefined
-  /**
-   * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`. In a turn it needs
-   * `sandbox`; a session needs none, because Sheepdog itself decides there.
+   * Arguments of the program.
    *
    * @default []
-   * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
    */
-  allow?: string[] | undefined
+  args?: string[] | undefined
   /**
-   * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
-   * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
-   * object lists other folders instead. A temporary folder of the turn, and the folders where the CLI
-   * keeps its state, are always writable.
+   * Environment variables of the program. The option `env` overrides them.
    *
-   * @default no sandbox
-   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
+   * @default {}
    */
-  sandbox?: 'workspace' | SandboxOptions | undefined
+  env?: Record<string, string> | undefined
   /**
-   * Largest number of input and output tokens over all attempts. The agent is ended when it uses more.
+   * Folders in which the agent keeps its state, absolute or below `~`. A `sandbox` lets it write them, and
+   * creates those that are missing. A path that ends with ".json" is a file.
    *
-   * @default no limit
-   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION for a CLI that reports no tokens.
+   * @default []
    */
-  maxTokens?: number | undefined
+  state?: string[] | undefined
   /**
-   * Largest cost over all attempts, in US dollars: computed from `prices`, or else as the CLI reports
-   * it. The agent is ended when it costs more.
+   * Ids of the agent's own modes that enforce a permission level. Without a sandbox, a level other than
+   * `"auto"` needs its mode here.
    *
-   * @default no limit
-   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION without `prices` for a CLI that reports
-   *   no cost.
+   * @default {}
    */
-  maxCostUsd?: number | undefined
-  /** Prices of the model's tokens, for `maxCostUsd` and `budget`. */
-  prices?: Prices | undefined
-  /**
-   * A budget that this turn shares with others.
-   *
-   * @throws AGENT_BUDGET when it is used up.
-   */
-  budget?: Budget | undefined
-  /**
-   * Behaviour when the agent has ended its turn while work of it still runs in the background.
-   * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
-   * name the work.
-   *
-   * @default "wait"
-   */
-  background?: 'wait' | 'leave' | undefined
-  /**
-   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
-   * library that can give its JSON Schema (zod, arktype, valibot). The answer is then in `structured`.
-   * An answer that does not match is asked for once more.
-   *
-   * @throws AGENT_SCHEMA_MISMATCH with the `problems`.
-   */
-  schema?: object | undefined
-  /**
-   * Session id of an earlier turn, to continue its conversation. Use the same `cwd` as that turn.
-   *
-   * @default a new session
-   * @throws AGENT_RESUME_FAILED when the CLI does not know the session.
-   */
-  resume?: string | undefined
-  /**
-   * Longest time until the first output of the CLI, in milliseconds.
-   *
-   * @default 60_000
-   * @throws AGENT_IDLE
-   */
-  startTimeoutMs?: number | undefined
-  /**
-   * Longest silence while no tool runs, in milliseconds. If its processes are busy, the agent gets the
-   * same time once more, with a warning.
-   *
-   * @default 300_000 (5 minutes)
-   * @throws AGENT_IDLE
-   */
-  idleTimeoutMs?: number | undefined
-  /**
-   * Longest silence while a tool runs, in milliseconds.
-   *
-   * @default 900_000 (15 minutes)
-   * @throws AGENT_IDLE
-   */
-  toolIdleTimeoutMs?: number | undefined
-  /**
-   * Longest time of one attempt, in milliseconds.
-   *
-   * @default 1_800_000 (30 minutes)
-   * @throws AGENT_TIMED_OUT
-   */
-  timeoutMs?: number | undefined
-  /**
-   * Repetition of an attempt that failed for a passing reason: `rate_limit`, `overloaded`, `network` or
-   * `server`.
-   */
-  retry?:
+  modes?:
     | {
-        /**
-         * Largest number of attempts, the first one included.
-         *
-         * @default 3
-         */
-        attempts?: number | undefined
-        /**
-         * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
-         * random. A longer pause that the service asks for is respected.
-         *
-         * @default 1000
-         */
-        baseDelayMs?: number | undefined
-        /**
-         * Longest pause between two attempts, in milliseconds.
-         *
-         * @default 30_000
-         */
-        maxDelayMs?: number | undefined
-        /**
-         * Whether to repeat a turn in which a tool has run. Such a turn may repeat what the tool did.
-         *
-         * @default false
-         */
-        afterTools?: boolean | undefined
-        /**
-         * Longest wait for the end of a usage limit, in milliseconds. A limit that ends within this time
-         * (`error.resetAt`) is waited out, and the same session continues. The wait uses up no attempt.
-         * Infinity waits for any limit.
-         *
-         * @default 0 (no wait)
-         */
-        waitForResetMs?: number | undefined
+        /** Mode in which the agent only reads. */
+        plan?: string | undefined
+        /** Mode in which the agent writes in its working directory and asks before anything else. */
+        edit?: string | undefined
+        /** Mode in which the agent asks before it acts. */
+        ask?: string | undefined
+        /** Mode in which the agent does everything without asking. */
+        auto?: string | undefined
       }
     | undefined
-  /**
-   * Files with images that belong to the prompt: paths relative to `cwd`. gemini and kimi take no images in a
-   * turn. claude-code and qwen take PNG, JPEG, GIF and WebP images of 20 MiB at most.
-   *
-   * @default []
-   * @throws INVALID_OPTION when the CLI takes no images, or for a path without a file or image.
-   */
-  images?: string[] | undefined
-  /**
-   * MCP servers whose tools the agent may use, beside those of its own configuration. claude-code, codex,
-   * opencode, copilot and qwen take them in a turn. Names consist of letters, digits, "-" and "_".
-   *
-   * The agent starts the servers. `permission` does not limit what they do; a `sandbox` does.
-   *
-   * @default []
-   * @throws INVALID_OPTION when the CLI takes no servers.
-   */
-  mcpServers?: McpServer[] | undefined
-  /**
-   * Arguments that are passed to the CLI after those of this package and before the prompt. They may
-   * raise the permission level.
-   *
-   * @default []
-   */
-  extraArgs?: string[] | undefined
-  /**
-   * Secrets that are removed from events, results, errors and records.
-   *
-   * @default []
-   */
-  redact?: string[] | undefined
-}
-/**
- * Options of a harness. The options of a turn are defaults here: `run` and `start` can override each of
- * them.
- */
-interface HarnessOptions extends TurnOptions {
-  /** The agent CLI to run. */
-  provider: ProviderName
-  /**
-   * Program to run instead of the provider's program on PATH; an array adds leading arguments.
-   *
-   * @default the provider's program on PATH
-   * @throws AGENT_NOT_FOUND when it is not installed.
-   */
-  binary?: string | string[] | undefined
-  /**
-   * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
-   * free when the process tree of its turn is gone.
-   *
-   * @default 4
-   */
-  maxConcurrent?: number | undefined
-  /**
-   * A limit that this harness shares with others, in addition to `maxConcurrent`.
-   *
-   * @default no limit
-   */
-  limit?: ConcurrencyLimit | undefined
 }
 
 /**
@@ -1914,7 +1621,7 @@ interface TurnResult<Structured = unknown> {
   /** Milliseconds from the first start until the last process tree was gone. */
   durationMs: number
   /** The agent CLI that ran. */
-  provider: ProviderName
+  provider: AgentName
   /** Model that the CLI reports. */
   model?: string
   /** True when the agent reported a good end of turn, but its process did not exit and was killed. */
@@ -2668,7 +2375,7 @@ interface ErrorFacts {
   /** The agent's program is not installed. */
   AGENT_NOT_FOUND: Partial<FailedTurn> & {
     command: string
-    /** Command that installs the agent's program. */
+    /** Command that installs the agent's program; empty where it is unknown. */
     install: string
   }
   /** Agents that start agents are too deep: the fourth is not started. */
@@ -2908,6 +2615,353 @@ interface SheepdogErrorConstructor {
  */
 type SheepdogError = SheepdogErrorOf<ErrorCode>
 declare const SheepdogError: SheepdogErrorConstructor
+
+/**
+ * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
+ * starts.
+ */
+type McpServer =
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** HTTP address of the server. */
+      url: string
+      /** HTTP headers of each request, for example a token. */
+      headers?: Record<string, string> | undefined
+    }
+  | {
+      /** Name of the server, as the agent shows it. */
+      name: string
+      /** Program that the agent starts; it speaks MCP on stdin and stdout. */
+      command: string
+      /** Arguments of the program. */
+      args?: string[] | undefined
+      /** Environment variables of the program. */
+      env?: Record<string, string> | undefined
+    }
+
+/** Price of a model's tokens, in US dollars for a million tokens. */
+interface Prices {
+  /** Price of a million input tokens. */
+  inputPerMillion: number
+  /** Price of a million output tokens. */
+  outputPerMillion: number
+  /**
+   * Price of a million tokens that were read from a cache.
+   *
+   * @default the price of other input tokens
+   */
+  cachedPerMillion?: number | undefined
+}
+/** Limits of a `Budget`. */
+interface BudgetOptions {
+  /**
+   * Largest number of tokens: `inputTokens` plus `outputTokens`, as `usage` reports them.
+   *
+   * @default no limit
+   */
+  maxTokens?: number | undefined
+  /**
+   * Largest cost, in US dollars. It is computed from `prices`, or, without prices, reported by the
+   * agent CLI.
+   *
+   * @default no limit
+   */
+  maxCostUsd?: number | undefined
+  /** Prices for turns that have no `prices` of their own. */
+  prices?: Prices | undefined
+}
+/**
+ * A limit on tokens or money that several turns and sessions share. A turn that crosses it is ended and
+ * rejects with AGENT_BUDGET. When nothing is left, no turn starts.
+ *
+ * @example
+ * const budget = new Budget({ maxTokens: 2_000_000 })
+ * const codex = new Harness({ provider: 'codex', budget })
+ */
+declare class Budget {
+  /** @throws INVALID_OPTION for a wrong limit or price. */
+  constructor(options: BudgetOptions)
+  /** Input and output tokens of all turns so far, including turns that still run. */
+  get usedTokens(): number
+  /**
+   * US dollars so far, from the prices or as the CLIs report them. A CLI that reports neither cost nor
+   * has prices counts 0.
+   */
+  get usedCostUsd(): number
+  /** The rest of the budget. Each value is at least 0, and Infinity where there is no limit. */
+  get remaining(): {
+    /** Tokens that may still be used. */
+    tokens: number
+    /** US dollars that may still be used. */
+    costUsd: number
+  }
+}
+
+/**
+ * Options of a turn: one prompt to an agent CLI.
+ *
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
+ * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ */
+interface TurnOptions extends Pick<
+  RunOptions,
+  'cwd' | 'env' | 'inheritEnv' | 'killGraceMs' | 'containment' | 'maxRecordBytes' | 'signal'
+> {
+  /**
+   * Keep a record of the turn in a new folder below this one: prompt, events, the output of each
+   * attempt, and the verdict. See docs/record.md.
+   *
+   * @default no record
+   * @throws INVALID_OPTION when the folder cannot be written.
+   */
+  record?: string | undefined
+  /**
+   * Name of the turn in `sheepdog ps` and in its record.
+   *
+   * @default the head of the prompt
+   */
+  name?: string | undefined
+  /**
+   * Model to use, by the name that the CLI has for it.
+   *
+   * @default the CLI's own choice
+   */
+  model?: string | undefined
+  /**
+   * Instructions that are added to the CLI's own. gemini uses them instead of its own; opencode,
+   * copilot and kimi cannot take them and add a warning.
+   *
+   * @default none
+   */
+  systemPrompt?: string | undefined
+  /**
+   * The only tools that the agent may use, by the names that the CLI has for them. A CLI that cannot be
+   * limited (codex, gemini, opencode, kimi) adds a warning.
+   *
+   * @default all tools of the CLI
+   */
+  tools?: string[] | undefined
+  /**
+   * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
+   * others add a warning.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "max_turns"` when the agent stops there.
+   */
+  maxTurns?: number | undefined
+  /**
+   * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
+   * warning. Use `maxCostUsd` for a limit that this package enforces.
+   *
+   * @default no limit
+   * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
+   */
+  maxBudgetUsd?: number | undefined
+  /**
+   * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
+   * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
+   * own means (docs/agents.md).
+   *
+   * @default "edit"
+   * @throws INVALID_OPTION when the CLI cannot enforce the level.
+   */
+  permission?: 'plan' | 'edit' | 'auto' | undefined
+  /**
+   * Commands that the agent may run at level `"edit"`, as globs: `"npm test"`, `"git *"`. In a turn it needs
+   * `sandbox`; a session needs none, because Sheepdog itself decides there.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
+   */
+  allow?: string[] | undefined
+  /**
+   * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
+   * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
+   * object lists other folders instead. A temporary folder of the turn, and the folders where the CLI
+   * keeps its state, are always writable.
+   *
+   * @default no sandbox
+   * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
+   */
+  sandbox?: 'workspace' | SandboxOptions | undefined
+  /**
+   * Largest number of input and output tokens over all attempts. The agent is ended when it uses more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION for a CLI that reports no tokens.
+   */
+  maxTokens?: number | undefined
+  /**
+   * Largest cost over all attempts, in US dollars: computed from `prices`, or else as the CLI reports
+   * it. The agent is ended when it costs more.
+   *
+   * @default no limit
+   * @throws AGENT_BUDGET with the result so far; INVALID_OPTION without `prices` for a CLI that reports
+   *   no cost.
+   */
+  maxCostUsd?: number | undefined
+  /** Prices of the model's tokens, for `maxCostUsd` and `budget`. */
+  prices?: Prices | undefined
+  /**
+   * A budget that this turn shares with others.
+   *
+   * @throws AGENT_BUDGET when it is used up.
+   */
+  budget?: Budget | undefined
+  /**
+   * Behaviour when the agent has ended its turn while work of it still runs in the background.
+   * `"wait"`: wait for that work, within the clocks. `"leave"`: end the turn and the work; `warnings`
+   * name the work.
+   *
+   * @default "wait"
+   */
+  background?: 'wait' | 'leave' | undefined
+  /**
+   * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
+   * library that can give its JSON Schema (zod, arktype, valibot). The answer is then in `structured`.
+   * An answer that does not match is asked for once more.
+   *
+   * @throws AGENT_SCHEMA_MISMATCH with the `problems`.
+   */
+  schema?: object | undefined
+  /**
+   * Session id of an earlier turn, to continue its conversation. Use the same `cwd` as that turn.
+   *
+   * @default a new session
+   * @throws AGENT_RESUME_FAILED when the CLI does not know the session.
+   */
+  resume?: string | undefined
+  /**
+   * Longest time until the first output of the CLI, in milliseconds.
+   *
+   * @default 60_000
+   * @throws AGENT_IDLE
+   */
+  startTimeoutMs?: number | undefined
+  /**
+   * Longest silence while no tool runs, in milliseconds. If its processes are busy, the agent gets the
+   * same time once more, with a warning.
+   *
+   * @default 300_000 (5 minutes)
+   * @throws AGENT_IDLE
+   */
+  idleTimeoutMs?: number | undefined
+  /**
+   * Longest silence while a tool runs, in milliseconds.
+   *
+   * @default 900_000 (15 minutes)
+   * @throws AGENT_IDLE
+   */
+  toolIdleTimeoutMs?: number | undefined
+  /**
+   * Longest time of one attempt, in milliseconds.
+   *
+   * @default 1_800_000 (30 minutes)
+   * @throws AGENT_TIMED_OUT
+   */
+  timeoutMs?: number | undefined
+  /**
+   * Repetition of an attempt that failed for a passing reason: `rate_limit`, `overloaded`, `network` or
+   * `server`.
+   */
+  retry?:
+    | {
+        /**
+         * Largest number of attempts, the first one included.
+         *
+         * @default 3
+         */
+        attempts?: number | undefined
+        /**
+         * Pause after the first failure, in milliseconds. It doubles with each failure, and half of it is
+         * random. A longer pause that the service asks for is respected.
+         *
+         * @default 1000
+         */
+        baseDelayMs?: number | undefined
+        /**
+         * Longest pause between two attempts, in milliseconds.
+         *
+         * @default 30_000
+         */
+        maxDelayMs?: number | undefined
+        /**
+         * Whether to repeat a turn in which a tool has run. Such a turn may repeat what the tool did.
+         *
+         * @default false
+         */
+        afterTools?: boolean | undefined
+        /**
+         * Longest wait for the end of a usage limit, in milliseconds. A limit that ends within this time
+         * (`error.resetAt`) is waited out, and the same session continues. The wait uses up no attempt.
+         * Infinity waits for any limit.
+         *
+         * @default 0 (no wait)
+         */
+        waitForResetMs?: number | undefined
+      }
+    | undefined
+  /**
+   * Files with images that belong to the prompt: paths relative to `cwd`. gemini and kimi take no images in a
+   * turn. claude-code and qwen take PNG, JPEG, GIF and WebP images of 20 MiB at most.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI takes no images, or for a path without a file or image.
+   */
+  images?: string[] | undefined
+  /**
+   * MCP servers whose tools the agent may use, beside those of its own configuration. claude-code, codex,
+   * opencode, copilot and qwen take them in a turn. Names consist of letters, digits, "-" and "_".
+   *
+   * The agent starts the servers. `permission` does not limit what they do; a `sandbox` does.
+   *
+   * @default []
+   * @throws INVALID_OPTION when the CLI takes no servers.
+   */
+  mcpServers?: McpServer[] | undefined
+  /**
+   * Arguments that are passed to the CLI after those of this package and before the prompt. They may
+   * raise the permission level.
+   *
+   * @default []
+   */
+  extraArgs?: string[] | undefined
+  /**
+   * Secrets that are removed from events, results, errors and records.
+   *
+   * @default []
+   */
+  redact?: string[] | undefined
+}
+/**
+ * Options of a harness. The options of a turn are defaults here: `run` and `start` can override each of
+ * them.
+ */
+interface HarnessOptions extends TurnOptions {
+  /** The agent to run: the name of a CLI, or any program that speaks the Agent Client Protocol. */
+  provider: ProviderName | AgentProgram
+  /**
+   * Program to run instead of the provider's program on PATH; an array adds leading arguments.
+   *
+   * @default the provider's program on PATH
+   * @throws AGENT_NOT_FOUND when it is not installed.
+   */
+  binary?: string | string[] | undefined
+  /**
+   * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
+   * free when the process tree of its turn is gone.
+   *
+   * @default 4
+   */
+  maxConcurrent?: number | undefined
+  /**
+   * A limit that this harness shares with others, in addition to `maxConcurrent`.
+   *
+   * @default no limit
+   */
+  limit?: ConcurrencyLimit | undefined
+}
 
 /**
  * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
@@ -3287,8 +3341,8 @@ declare class AgentSession implements AsyncDisposable {
   #private
   /** Id of the session, for the option `resume`. */
   readonly sessionId: string
-  /** The agent CLI of the session. */
-  readonly provider: ProviderName
+  /** Name of the agent of the session. */
+  readonly provider: AgentName
   /** Version of the Agent Client Protocol that the agent speaks. */
   readonly protocolVersion: 1 | 2
   /** Events of the past conversation that a resumed agent has repeated. */
@@ -3361,20 +3415,27 @@ declare class AgentSession implements AsyncDisposable {
 }
 
 /** Options of `doctor`. */
-type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
+interface DoctorOptions extends Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'> {
+  /**
+   * Agents to check: names of providers, or other agents by their command.
+   *
+   * @default all agents that this package knows by name
+   */
+  providers?: HarnessOptions['provider'][] | undefined
+}
 /** State of an agent CLI on this machine. */
 interface Finding {
-  /** The agent CLI. */
-  provider: ProviderName
+  /** Name of the agent. */
+  provider: AgentName
   /** True when its program is on PATH. */
   found: boolean
   /** Path of the program. */
   path?: string
-  /** Version that the program reports. */
+  /** Version that the program reports; absent for an agent by its command, which may have no such option. */
   version?: string
   /** Reason why the CLI cannot be used; absent when it can. */
   problem?: string
-  /** Command that installs the CLI. */
+  /** Command that installs the CLI; empty for an agent by its command. */
   install: string
   /**
    * State of the program that `Harness.open` starts for this agent, which speaks the Agent Client
@@ -3392,7 +3453,7 @@ interface SessionFinding {
   protocolVersion?: 1 | 2
   /** Reason why no session can be opened; absent when one can. */
   problem?: string
-  /** Command that installs the program. */
+  /** Command that installs the program; empty for an agent by its command. */
   install: string
 }
 /**
@@ -3502,8 +3563,8 @@ declare class Harness {
   #private
   /** @throws INVALID_OPTION for a wrong option or an unknown provider. */
   constructor(options: HarnessOptions)
-  /** The agent CLI of this harness. */
-  get provider(): ProviderName
+  /** Name of the agent of this harness. */
+  get provider(): AgentName
   /** Runs a turn whose answer matches a schema; see below. The answer is in `structured`. */
   run<Schema extends object>(
     prompt: string,
@@ -3646,7 +3707,7 @@ type TurnMessage =
   | {
       phase: 'start'
       id: number
-      provider: ProviderName
+      provider: AgentName
       prompt: string
       model?: string
       cwd?: string | URL
@@ -3657,7 +3718,7 @@ type TurnMessage =
   | {
       phase: 'end'
       id: number
-      provider: ProviderName
+      provider: AgentName
       durationMs: number
       result?: TurnResult
       /** Error of a failed turn; `error.result` holds the partial result. */
@@ -3691,21 +3752,21 @@ type SessionMessage =
   | {
       phase: 'start'
       id: number
-      provider: ProviderName
+      provider: AgentName
       cwd?: string | URL
       resume?: string
     }
   | {
       phase: 'open'
       id: number
-      provider: ProviderName
+      provider: AgentName
       sessionId: string
       durationMs: number
     }
   | {
       phase: 'end'
       id: number
-      provider: ProviderName
+      provider: AgentName
       sessionId?: string
       durationMs: number
       error?: Error
@@ -6691,7 +6752,7 @@ interface ServeRuntimeOptions {
    *
    * @throws INVALID_OPTION together with `handler`.
    */
-  provider?: ProviderName | undefined
+  provider?: HarnessOptions['provider'] | undefined
   /** Options of the harness for `provider`. Options that the client sends override them. */
   harness?: Partial<HarnessOptions> | undefined
   /**
@@ -7268,7 +7329,7 @@ type JobOptions = TurnOptions &
   JobPlace &
   (
     | {
-        provider: ProviderName
+        provider: HarnessOptions['provider']
         prompt: string
         handler?: undefined
       }
@@ -7693,7 +7754,9 @@ export type {
   AgentEvent,
   AgentHandler,
   AgentInvocation,
+  AgentName,
   AgentPermissionRequest,
+  AgentProgram,
   AgentResult,
   AgentSender,
   AgentSessionEvent,

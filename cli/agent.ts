@@ -3,12 +3,13 @@ import { text as readAll } from 'node:stream/consumers'
 import {
   Harness,
   type AgentEvent,
-  type ProviderName,
+  type HarnessOptions,
   type SheepdogError,
   type TurnOptions,
   type TurnResult,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { agentOf, commandOptions } from './agent_command'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult, showCost, Story } from './event'
@@ -24,12 +25,14 @@ import { inCommandWords } from './words'
 
 export const summary = 'run one turn of a coding agent'
 
-export const forms = ['PROVIDER "PROMPT" [options]']
+export const forms = ['PROVIDER "PROMPT" [options]', '"PROMPT" [options] -- COMMAND [ARGUMENTS]']
 
 export const about = `
 Runs one turn of an agent: ${providerNames().join(', ')}. Its events appear on stderr. On a terminal a live line shows
 how long it has been running and silent, the tool in progress, tokens and cost. The answer is printed on stdout at the
-end. A PROMPT of - is read from stdin.`
+end. A PROMPT of - is read from stdin.
+
+A COMMAND is any other agent: a program that speaks the Agent Client Protocol.`
 
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
@@ -48,6 +51,7 @@ export const options = {
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
   ...levelOptions,
   ...hostOptions,
+  ...commandOptions,
   plan: { type: 'boolean', help: 'the same as --permission plan' },
   cwd: {
     type: 'string',
@@ -86,12 +90,13 @@ export const examples = [
   'sheepdog agent claude-code "Run the tests" --allow "npm test" --sandbox',
   'sheepdog agent claude-code "List the open questions" --schema list.json',
   'git diff | sheepdog agent codex - --quiet > review.txt',
+  'sheepdog agent "Fix the failing test" --sandbox -- cline --acp',
 ]
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
-  const words = [...positionals, ...(command ?? [])]
-  const [provider, prompt, ...rest] = words
+  const { provider, words } = whom(positionals, command, values.state)
+  const [prompt, ...rest] = words
   if (!provider || prompt === undefined)
     throw new UsageError('a provider and a prompt are needed: sheepdog agent PROVIDER "PROMPT"')
   if (rest.length > 0)
@@ -116,8 +121,20 @@ export async function run(args: string[]): Promise<Ending> {
       turnOptions.startTimeoutMs =
         parseDuration('--idle', values.idle)
   }
-  const harness = new Harness({ provider: provider as ProviderName })
+  const harness = new Harness({ provider })
   return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turnOptions, values)
+}
+
+/** The agent, and the words that are left for its prompt. After a provider's name, `--` is before the prompt. */
+function whom(
+  positionals: string[],
+  command: string[] | undefined,
+  state: string[] | undefined,
+): { provider?: HarnessOptions['provider']; words: string[] } {
+  const [first, ...rest] = positionals
+  const isNamed = providerNames().some((known) => known === first)
+  if (command?.length && !isNamed) return { provider: agentOf(command, state), words: positionals }
+  return { provider: first as HarnessOptions['provider'] | undefined, words: [...rest, ...(command ?? [])] }
 }
 
 function levelOf(values: { plan?: boolean; permission?: string }): TurnOptions['permission'] {

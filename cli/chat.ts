@@ -3,14 +3,15 @@ import { createInterface, type Interface } from 'node:readline'
 import {
   Harness,
   type AgentSession,
+  type HarnessOptions,
   type Answer,
   type OpenOptions,
   type AgentPermissionRequest,
   type Policy,
-  type ProviderName,
   type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { agentOf, commandOptions } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { readJson } from './file'
@@ -25,13 +26,15 @@ import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './s
 
 export const summary = 'hold a session with a coding agent: many prompts'
 
-export const forms = ['PROVIDER [options]']
+export const forms = ['PROVIDER [options]', '[options] -- COMMAND [ARGUMENTS]']
 
 export const about = `
 Opens a session with an agent (over the Agent Client Protocol) and sends it each line of stdin as a prompt. On a
 terminal you are asked for permission: y allows once, a allows always, anything else refuses. Ctrl-C cancels the turn;
 a second Ctrl-C, or Ctrl-D, closes the session. In a pipe, what neither --policy nor the level allows is
 refused.
+
+A COMMAND is any other agent: a program that speaks the Agent Client Protocol.
 
 Lines that begin with a slash are commands: /mode [ID], /option ID VALUE, /resume ID, /help, /quit.`
 
@@ -40,6 +43,7 @@ export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
 export const options = {
   ...levelOptions,
   ...hostOptions,
+  ...commandOptions,
   ...resetOptions,
   ...recordOptions,
   permission: {
@@ -77,13 +81,20 @@ Exit status: 0 if every prompt succeeded, else 1. No process that the agent star
 
 export const examples = [
   'sheepdog chat claude-code',
+  'sheepdog chat --sandbox -- cline --acp',
   "printf 'Run the tests.\\nFix them.\\n' | sheepdog chat codex --permission auto",
 ]
 
 export async function run(args: string[]): Promise<Ending> {
-  const { values, positionals } = parseArguments(withoutWorkspace(args), options)
-  const [provider, ...rest] = positionals
-  if (!provider) throw new UsageError('a provider is needed: sheepdog chat PROVIDER')
+  const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
+  const isCommand = positionals.length === 0 && command !== undefined && command.length > 0
+  const [named, ...others] = positionals
+  const provider = isCommand
+    ? agentOf(command, values.state)
+    : (named as HarnessOptions['provider'] | undefined)
+  const rest = isCommand ? [] : [...others, ...(command ?? [])]
+  if (!provider)
+    throw new UsageError('an agent is needed: sheepdog chat PROVIDER, or sheepdog chat -- COMMAND')
   if (rest.length > 0)
     throw new UsageError(`prompts come from stdin: ${JSON.stringify(rest[0])} was not expected`)
   const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true
@@ -102,12 +113,7 @@ export async function run(args: string[]): Promise<Ending> {
   }
   // In a pipe nobody is there to ask.
   if (!isTerminal) openOptions.permission ??= 'edit'
-  return new Chat(
-    new Harness({ provider: provider as ProviderName }),
-    openOptions,
-    isTerminal,
-    values.json ?? false,
-  ).run()
+  return new Chat(new Harness({ provider }), openOptions, isTerminal, values.json ?? false).run()
 }
 
 const words = 'use /mode [ID], /option ID VALUE, /resume ID, /help or /quit'

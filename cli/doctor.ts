@@ -1,8 +1,9 @@
 // sheepdog doctor: which agents are here.
 import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { doctor, type SessionFinding } from '../lib/index'
+import { doctor, type Finding, type ProviderName, type SessionFinding } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { agentOf } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
@@ -11,12 +12,14 @@ import { places, signInOf, type SignIn } from './sign_in'
 
 export const summary = 'check which agents are installed, and whether they start'
 
-export const forms = ['[options]']
+export const forms = ['[options]', '[options] -- COMMAND [ARGUMENTS]']
 
 export const about = `
 Looks for the CLIs of these agents on PATH: ${providerNames().join(', ')}. Starts each CLI that it finds, asks for its
 version and which sessions it can hold, and says how to install the others. Looks for a key or a stored sign-in of each, and
-calls no model.`
+calls no model.
+
+A COMMAND is any other agent: it is started, and asked whether it speaks the Agent Client Protocol.`
 
 export const options = {
   json: { type: 'boolean', help: 'print the result as JSON' },
@@ -53,8 +56,18 @@ function holds(path: string, sign?: string): boolean {
   }
 }
 
+/** An agent by its command: how it signs in, and which version it has, only its own documentation says. */
+function describeOther(finding: Finding, asJson: boolean): Ending {
+  const { provider, session } = finding
+  const works = session.protocolVersion !== undefined
+  const words = works ? describeSession(session) : (session.problem ?? finding.problem)
+  print(asJson ? json(finding, 2) : `${works ? 'ok  ' : '-   '}${provider.padEnd(13)}${words}`)
+  return works ? 0 : 1
+}
+
 export async function run(args: string[]): Promise<Ending> {
-  const { values, positionals } = parseArguments(args, options)
+  const { values, positionals, command } = parseArguments(args, options)
+  const providers = command?.length ? [agentOf(command, undefined)] : undefined
   if (positionals.length > 0) throw new UsageError(`${JSON.stringify(positionals[0])} was not expected`)
   const controller = new AbortController()
   let interrupt: Interrupt | undefined
@@ -62,14 +75,15 @@ export async function run(args: string[]): Promise<Ending> {
     interrupt = signal
     controller.abort()
   }, leaveBy)
-  const findings = await doctor({ signal: controller.signal })
+  const findings = await doctor({ signal: controller.signal, providers })
     .catch((error: unknown) => {
       if (!interrupt) throw error
     })
     .finally(leave)
   if (!findings) return interrupt!
+  if (providers) return describeOther(findings[0]!, values.json ?? false)
   const all = findings.map((finding) => {
-    const place = places[finding.provider]
+    const place = places[finding.provider as ProviderName]
     return {
       ...finding,
       testedVersion: place.tested,

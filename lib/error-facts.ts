@@ -205,7 +205,7 @@ export interface ErrorFacts {
   /** The agent's program is not installed. */
   AGENT_NOT_FOUND: Partial<FailedTurn> & {
     command: string
-    /** Command that installs the agent's program. */
+    /** Command that installs the agent's program; empty where it is unknown. */
     install: string
   }
   /** Agents that start agents are too deep: the fourth is not started. */

@@ -1,4 +1,5 @@
 import { SheepdogError, invalidOption } from './error'
+import { agentName, type AgentName } from './harness/agent_program'
 import { nativeBudget } from './harness/budget'
 import { host } from './harness/host'
 import { ConcurrencyLimit, nativeLimit } from './limit'
@@ -8,7 +9,6 @@ import {
   merge,
   toSpec,
   type HarnessOptions,
-  type ProviderName,
   type TurnOptions,
 } from './harness/request'
 import type { TurnResult } from './harness/result'
@@ -20,6 +20,7 @@ import { TurnWatch } from './observability/turn_watch'
 import { check, show } from './option'
 import type { StructuredOf } from './schema'
 
+export type { AgentName, AgentProgram } from './harness/agent_program'
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
@@ -52,9 +53,9 @@ export class Harness {
     if (options.limit) this.#limits.push(nativeLimit(options.limit))
   }
 
-  /** The agent CLI of this harness. */
-  get provider(): ProviderName {
-    return this.#options.provider
+  /** Name of the agent of this harness. */
+  get provider(): AgentName {
+    return agentName(this.#options.provider)
   }
 
   /** Runs a turn whose answer matches a schema; see below. The answer is in `structured`. */
@@ -126,7 +127,7 @@ export class Harness {
   }
 }
 
-function notStarted(provider: ProviderName, signal: AbortSignal): SheepdogError {
+function notStarted(provider: AgentName, signal: AbortSignal): SheepdogError {
   const message = `the ${provider} turn was not started: its abort signal was already aborted`
   const result: TurnResult = {
     text: '',

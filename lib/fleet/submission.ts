@@ -1,6 +1,7 @@
 // A submission: a turn's options, and where and when it is to run.
 import { invalidOption } from '../error'
-import type { ProviderName, TurnOptions } from '../harness'
+import type { HarnessOptions, TurnOptions } from '../harness'
+import { agentName } from '../harness/agent_program'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
 import { check, checkOptions, show } from '../option'
 import { absolute } from '../process'
@@ -93,7 +94,7 @@ interface JobPlace {
 export type JobOptions = TurnOptions &
   JobPlace &
   (
-    | { provider: ProviderName; prompt: string; handler?: undefined }
+    | { provider: HarnessOptions['provider']; prompt: string; handler?: undefined }
     | { handler: string; provider?: undefined }
   )
 
@@ -146,7 +147,7 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
   if (provider !== undefined) checkHarnessOptions({ provider })
   checkTurnOptions({ ...turn, cwd, signal })
   return {
-    provider,
+    provider: provider && agentName(provider),
     handler,
     prompt,
     queue,
@@ -162,7 +163,7 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     cwd: cwd === undefined ? undefined : absolute(cwd),
     git,
     afterTools: turn.retry?.afterTools,
-    options: turnOptions(turn),
+    options: { ...turnOptions(turn), ...(typeof provider === 'object' && { agent: provider }) },
   }
 }
 

@@ -2,7 +2,8 @@
 import { resolve } from 'node:path'
 import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
-import { ConcurrencyLimit, type HarnessOptions, type ProviderName, type TurnOptions } from '../harness'
+import { ConcurrencyLimit, type HarnessOptions, type TurnOptions } from '../harness'
+import { agentName, type AgentName } from '../harness/agent_program'
 import { checkHarnessOptions, merge, toSpec } from '../harness/request'
 import { SeenTurn } from '../harness/seen_turn'
 import { check, checkOptions, show } from '../option'
@@ -146,12 +147,13 @@ export function workSpec({
 
 /** @internal What was submitted. */
 export interface SubmittedSpec {
-  provider?: ProviderName
+  provider?: AgentName
   handler?: string
   prompt: string
   cwd?: string
   git?: object
   data?: unknown
+  /** Options of the turn; `agent` is what `provider` names, if it was submitted with its command. */
   options?: Record<string, unknown>
 }
 
@@ -172,7 +174,7 @@ export async function take(job: NativeJob, options: WorkOptions): Promise<void> 
 function runTurn(
   job: NativeJob,
   spec: SubmittedSpec,
-  provider: ProviderName,
+  provider: AgentName,
   harness: Partial<HarnessOptions> | undefined,
 ): void {
   const options = turnOptions(spec, provider, harness)
@@ -191,13 +193,18 @@ function runTurn(
 /** The turn that was submitted, over the worker's own defaults. */
 function turnOptions(
   spec: SubmittedSpec,
-  provider: ProviderName,
+  provider: AgentName,
   harness: Partial<HarnessOptions> = {},
 ): HarnessOptions {
   const { binary, limit: _, signal: __, maxConcurrent: ___, provider: own, ...defaults } = harness
+  const { agent, ...submitted } = spec.options ?? {}
+  const isMine = own !== undefined && agentName(own) === provider
+  // This worker's own command comes first: it knows where the program is on this machine.
+  const asked = isMine ? own : ((agent ?? provider) as HarnessOptions['provider'])
+  checkHarnessOptions({ provider: asked })
   const mine: HarnessOptions =
-    own === undefined || own === provider ? { ...defaults, binary, provider } : { provider }
-  const turn = { ...spec.options, cwd: spec.cwd } as TurnOptions
+    own === undefined || isMine ? { ...defaults, binary, provider: asked } : { provider: asked }
+  const turn = { ...submitted, cwd: spec.cwd } as TurnOptions
   if (turn.env) turn.env = fromJson(turn.env as Record<string, string | null>)
   return merge(mine, turn)
 }

@@ -1,27 +1,36 @@
 import { abortable, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
-import { settle } from '../error'
+import { invalidOption, settle } from '../error'
 import { native } from '../native'
-import { checkOptions } from '../option'
+import { checkOptions, show } from '../option'
 import { processOptionChecks, type RunOptions } from '../process'
-import { agentSpec, type ProviderName } from './request'
+import { checkProvider, type AgentName } from './agent_program'
+import { agentSpec, type HarnessOptions } from './request'
+import { providerNames } from './provider'
 
 /** Options of `doctor`. */
-export type DoctorOptions = Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'>
+export interface DoctorOptions extends Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'> {
+  /**
+   * Agents to check: names of providers, or other agents by their command.
+   *
+   * @default all agents that this package knows by name
+   */
+  providers?: HarnessOptions['provider'][]
+}
 
 /** State of an agent CLI on this machine. */
 export interface Finding {
-  /** The agent CLI. */
-  provider: ProviderName
+  /** Name of the agent. */
+  provider: AgentName
   /** True when its program is on PATH. */
   found: boolean
   /** Path of the program. */
   path?: string
-  /** Version that the program reports. */
+  /** Version that the program reports; absent for an agent by its command, which may have no such option. */
   version?: string
   /** Reason why the CLI cannot be used; absent when it can. */
   problem?: string
-  /** Command that installs the CLI. */
+  /** Command that installs the CLI; empty for an agent by its command. */
   install: string
   /**
    * State of the program that `Harness.open` starts for this agent, which speaks the Agent Client
@@ -40,7 +49,7 @@ export interface SessionFinding {
   protocolVersion?: 1 | 2
   /** Reason why no session can be opened; absent when one can. */
   problem?: string
-  /** Command that installs the program. */
+  /** Command that installs the program; empty for an agent by its command. */
   install: string
 }
 
@@ -56,17 +65,24 @@ export interface SessionFinding {
  */
 export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   const { env, inheritEnv, signal } = processOptionChecks
-  checkOptions(options, { env, inheritEnv, signal })
-  const { signal: wanted } = options
+  checkOptions(options, { env, inheritEnv, signal, providers: checkProviders })
+  const { signal: wanted, providers = providerNames() } = options
   throwIfAborted(
     wanted,
     'AGENT_ABORTED',
     'the check of the agents was not started: its abort signal was already aborted',
   )
-  const spec = agentSpec({ provider: 'codex', env: options.env, inheritEnv: options.inheritEnv })
+  const specs = providers.map((provider) =>
+    agentSpec({ provider, env: options.env, inheritEnv: options.inheritEnv }),
+  )
   const examination = new native.AgentExamination()
-  const findings = settle<string>(examination.examine(spec), callSite())
+  const findings = settle<string>(examination.examine(specs), callSite())
   return JSON.parse(
     await abortable(findings, wanted, 'AGENT_ABORTED', () => examination.abort()),
   ) as Finding[]
+}
+
+function checkProviders(path: string, value: unknown): void {
+  if (!Array.isArray(value)) throw invalidOption(path, `expected an array, got ${show(value)}`)
+  value.forEach((provider, index) => checkProvider(`${path}[${index}]`, provider))
 }

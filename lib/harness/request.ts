@@ -2,12 +2,12 @@
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
-import { suggestion } from '../hint'
 import { check, checkOptions, show } from '../option'
 import { absolute, inheritance, processOptionChecks, recordFolder, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { checkServers, serverSpecs, type McpServer } from './mcp_server'
 import { isSchemaLike, schemaOf } from '../schema'
+import { checkProvider, providerSpec, type AgentProgram } from './agent_program'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
 import type { ConcurrencyLimit } from '../limit'
 
@@ -253,8 +253,8 @@ export interface TurnOptions extends Pick<
  * them.
  */
 export interface HarnessOptions extends TurnOptions {
-  /** The agent CLI to run. */
-  provider: ProviderName
+  /** The agent to run: the name of a CLI, or any program that speaks the Agent Client Protocol. */
+  provider: ProviderName | AgentProgram
   /**
    * Program to run instead of the provider's program on PATH; an array adds leading arguments.
    *
@@ -341,15 +341,7 @@ const turnChecks = {
 
 const harnessChecks = {
   ...turnChecks,
-  provider(path: string, value: unknown) {
-    const names: string[] = native.providerNames()
-    if (typeof value !== 'string')
-      throw invalidOption(path, `expected the name of a provider, got ${show(value)}`)
-    if (!names.includes(value)) {
-      const others = `; there are ${names.join(', ')}`
-      throw invalidOption(path, `no provider is named ${show(value)}${suggestion(value, names) || others}`)
-    }
-  },
+  provider: checkProvider,
   binary(path: string, value: unknown) {
     if (typeof value === 'string') return check.name(path, value)
     if (!Array.isArray(value))
@@ -427,12 +419,13 @@ type AgentOptions = Omit<
 
 /** The options that turns and sessions share, as they cross to the core. */
 export function agentSpec(options: AgentOptions): AgentSpec {
-  const { binary, cwd, env = {}, inheritEnv = true, sandbox, record, ...rest } = options
+  const { provider, binary, cwd, env = {}, inheritEnv = true, sandbox, record, ...rest } = options
+  const own = typeof provider === 'string' ? {} : provider.env
   return {
     ...rest,
-    binary: typeof binary === 'string' ? [binary] : binary,
+    ...providerSpec(provider, binary),
     cwd: absolute(cwd),
-    env: environmentChanges(env),
+    env: environmentChanges({ ...own, ...env }),
     ...inheritance(inheritEnv),
     sandbox: agentSandbox(sandbox),
     record: recordFolder(record),

@@ -1,6 +1,6 @@
 import type { RecordFacts, RunResult } from '../process'
 import type { TokenUsage } from '../usage'
-import type { ProviderName } from './request'
+import type { AgentName } from './agent_program'
 
 /**
  * Reason of an agent's failure. `"auth"`: sign in. `"rate_limit"`, `"quota"` and `"overloaded"`: wait.
@@ -63,7 +63,7 @@ export interface TurnResult<Structured = unknown> {
   /** Milliseconds from the first start until the last process tree was gone. */
   durationMs: number
   /** The agent CLI that ran. */
-  provider: ProviderName
+  provider: AgentName
   /** Model that the CLI reports. */
   model?: string
   /** True when the agent reported a good end of turn, but its process did not exit and was killed. */

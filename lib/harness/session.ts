@@ -7,7 +7,8 @@ import { Turn } from './turn'
 import { events, type AgentEvent } from './event'
 import type { nativeLimit } from '../limit'
 import { nativeBudget } from './budget'
-import { schemaText, type HarnessOptions, type ProviderName } from './request'
+import { agentName, type AgentName } from './agent_program'
+import { schemaText, type HarnessOptions } from './request'
 import type { TurnResult } from './result'
 import { native } from '../native'
 import { SessionWatch } from '../observability/session_watch'
@@ -84,8 +85,8 @@ export class AgentSession implements AsyncDisposable {
   #closing: Promise<void> | undefined
   /** Id of the session, for the option `resume`. */
   readonly sessionId: string
-  /** The agent CLI of the session. */
-  readonly provider: ProviderName
+  /** Name of the agent of the session. */
+  readonly provider: AgentName
   /** Version of the Agent Client Protocol that the agent speaks. */
   readonly protocolVersion: 1 | 2
   /** Events of the past conversation that a resumed agent has repeated. */
@@ -96,7 +97,7 @@ export class AgentSession implements AsyncDisposable {
   /** @internal */
   constructor(
     session: NativeSession,
-    provider: ProviderName,
+    provider: AgentName,
     facts: SessionFacts,
     options: OpenOptions,
     tools: ToolServer | undefined,
@@ -314,7 +315,7 @@ export async function openSession(
   const merged = mergedOptions(defaults, options)
   const { signal } = merged
   throwIfAborted(signal, 'AGENT_ABORTED', 'the session was not opened: its abort signal was already aborted')
-  const watch = SessionWatch.start(defaults.provider, merged)
+  const watch = SessionWatch.start(agentName(defaults.provider), merged)
   merged.env = { ...activeEnvironment(), ...merged.env }
   let tools: ToolServer | undefined
   try {
@@ -338,7 +339,7 @@ export async function openSession(
       tools.onCall = (begins) => session.ownTool(begins)
     }
     watch?.onOpen(facts.sessionId)
-    return new AgentSession(session, defaults.provider, facts, merged, tools, watch)
+    return new AgentSession(session, agentName(defaults.provider), facts, merged, tools, watch)
   } catch (error) {
     watch?.end(error as Error)
     await tools?.close()

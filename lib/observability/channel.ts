@@ -1,6 +1,6 @@
 // Messages to subscribers of the channels of node:diagnostics_channel. Without a subscriber nothing is built.
 import { channel, type Channel } from 'node:diagnostics_channel'
-import type { ProviderName } from '../harness/request'
+import type { AgentName } from '../harness/agent_program'
 import type { TurnResult } from '../harness/result'
 import type { RunResult } from '../process'
 
@@ -16,7 +16,7 @@ export type TurnMessage =
   | {
       phase: 'start'
       id: number
-      provider: ProviderName
+      provider: AgentName
       prompt: string
       model?: string
       cwd?: string | URL
@@ -27,7 +27,7 @@ export type TurnMessage =
   | {
       phase: 'end'
       id: number
-      provider: ProviderName
+      provider: AgentName
       durationMs: number
       result?: TurnResult
       /** Error of a failed turn; `error.result` holds the partial result. */
@@ -53,12 +53,12 @@ export type ToolMessage =
 
 /** Message of the diagnostics channel `sheepdog:session`: a session of `Harness.open`. */
 export type SessionMessage =
-  | { phase: 'start'; id: number; provider: ProviderName; cwd?: string | URL; resume?: string }
-  | { phase: 'open'; id: number; provider: ProviderName; sessionId: string; durationMs: number }
+  | { phase: 'start'; id: number; provider: AgentName; cwd?: string | URL; resume?: string }
+  | { phase: 'open'; id: number; provider: AgentName; sessionId: string; durationMs: number }
   | {
       phase: 'end'
       id: number
-      provider: ProviderName
+      provider: AgentName
       sessionId?: string
       durationMs: number
       error?: Error

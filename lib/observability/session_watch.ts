@@ -1,17 +1,17 @@
 // A session as the channel `sheepdog:session` sees it.
-import type { ProviderName } from '../harness/request'
+import type { AgentName } from '../harness/agent_program'
 import { channels, nextId, publish } from './channel'
 
 export class SessionWatch {
   readonly id = nextId()
-  readonly #provider: ProviderName
+  readonly #provider: AgentName
   readonly #startedMs = performance.now()
   #sessionId: string | undefined
   #isOver = false
 
   /** There is one only where somebody looks when the session begins. */
   static start(
-    provider: ProviderName,
+    provider: AgentName,
     { cwd, resume }: { cwd?: string | URL; resume?: string },
   ): SessionWatch | undefined {
     if (!channels.session.hasSubscribers) return undefined
@@ -20,7 +20,7 @@ export class SessionWatch {
     return watch
   }
 
-  private constructor(provider: ProviderName) {
+  private constructor(provider: AgentName) {
     this.#provider = provider
   }
 

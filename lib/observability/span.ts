@@ -1,5 +1,6 @@
 // Spans of turns and their tools, by the names of OpenTelemetry's conventions for generative AI.
 import type * as OpenTelemetry from '@opentelemetry/api'
+import type { AgentName } from '../harness/agent_program'
 import type { ProviderName } from '../harness/request'
 import type { AgentUsage, TurnResult } from '../harness/result'
 import { environmentOf, errorType, fail, given, openTelemetry, quietly, scope } from './open_telemetry'
@@ -29,12 +30,12 @@ export class TurnSpan {
   readonly #context: OpenTelemetry.Context
 
   /** None where nobody can see it, nor go on with it. */
-  static start(agent: ProviderName, facts: { model?: string; sessionId?: string }): TurnSpan | undefined {
+  static start(agent: AgentName, facts: { model?: string; sessionId?: string }): TurnSpan | undefined {
     const api = openTelemetry()
     if (!api) return undefined
     const attributes = {
       'gen_ai.operation.name': 'invoke_agent',
-      'gen_ai.provider.name': companies[agent],
+      'gen_ai.provider.name': companies[agent as ProviderName],
       'gen_ai.agent.name': agent,
       'gen_ai.request.model': facts.model,
       'gen_ai.conversation.id': facts.sessionId,

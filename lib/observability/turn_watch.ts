@@ -1,6 +1,6 @@
 // A turn as channels and spans see it. There is a watch only where somebody looks when the turn begins.
 import type { AgentEvent } from '../harness/event'
-import type { ProviderName } from '../harness/request'
+import type { AgentName } from '../harness/agent_program'
 import type { TurnResult } from '../harness/result'
 import { channels, nextId, publish, type TurnMessage } from './channel'
 import { TurnSpan, type ToolSpan } from './span'
@@ -17,7 +17,7 @@ interface OpenTool {
 
 export class TurnWatch {
   readonly #id = nextId()
-  readonly #provider: ProviderName
+  readonly #provider: AgentName
   readonly #startedMs = performance.now()
   readonly #span: TurnSpan | undefined
   readonly #tools = new Map<string, OpenTool>()

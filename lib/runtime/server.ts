@@ -5,7 +5,8 @@ import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
-import { Harness, type HarnessOptions, type ProviderName } from '../harness'
+import { Harness, type HarnessOptions } from '../harness'
+import { checkProvider } from '../harness/agent_program'
 import { nativeBudget } from '../harness/budget'
 import { nativeLimit } from '../limit'
 import { toSpec } from '../harness/request'
@@ -23,7 +24,7 @@ export interface ServeRuntimeOptions {
    *
    * @throws INVALID_OPTION together with `handler`.
    */
-  provider?: ProviderName
+  provider?: HarnessOptions['provider']
   /** Options of the harness for `provider`. Options that the client sends override them. */
   harness?: Partial<HarnessOptions>
   /**
@@ -87,7 +88,7 @@ export interface ServeRuntimeOptions {
 
 const checks = {
   handler: check.object,
-  provider: check.name,
+  provider: checkProvider,
   harness: check.object,
   keepSession: check.boolean,
   host: check.name,

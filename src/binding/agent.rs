@@ -5,7 +5,7 @@ use super::budget::{PricesSpec, to_caps};
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment};
 use super::sandbox::AgentSandboxSpec;
-use agents::harness::{AgentRequest, Provider};
+use agents::harness::{AgentRequest, AgentTraits, Provider};
 use ground::error::Error;
 use napi_derive::napi;
 
@@ -13,6 +13,8 @@ use napi_derive::napi;
 #[napi(object, object_to_js = false)]
 pub struct AgentSpec {
     pub provider: String,
+    /// The agent is not known by name: `provider` is the name that its caller gave it.
+    pub traits: Option<AgentTraitsSpec>,
     pub binary: Option<Vec<String>>,
     pub cwd: Option<String>,
     pub env: Vec<VariableChange>,
@@ -40,8 +42,24 @@ pub struct AgentSpec {
     pub prices: Option<PricesSpec>,
 }
 
+/// The traits of an agent that has no name here, besides its command and its environment.
+#[napi(object, object_to_js = false)]
+pub struct AgentTraitsSpec {
+    /// Paths that it writes wherever it works.
+    pub state: Vec<String>,
+    /// Ids of its modes for the levels "plan", "edit", "ask" and "auto"; empty: none is named.
+    pub modes: Vec<String>,
+}
+
+fn to_provider(name: String, traits: Option<AgentTraitsSpec>) -> Result<Provider, Error> {
+    let Some(traits) = traits else { return Provider::parse(&name) };
+    let mut modes = traits.modes.into_iter().map(|id| Some(id).filter(|id| !id.is_empty()));
+    let modes = std::array::from_fn(|_| modes.next().flatten());
+    Provider::other(AgentTraits { name, state: traits.state, modes })
+}
+
 pub(super) fn to_agent(spec: AgentSpec) -> Result<AgentRequest, Error> {
-    let mut agent = AgentRequest::new(Provider::parse(&spec.provider)?);
+    let mut agent = AgentRequest::new(to_provider(spec.provider, spec.traits)?);
     agent.binary = spec.binary;
     agent.cwd = spec.cwd.map(Into::into);
     agent.environment = environment(spec.env, spec.inherited, spec.inherit_only.as_deref());

@@ -80,7 +80,7 @@ impl AgentHost {
         match to_request(spec) {
             Ok(mut request) => {
                 request.agent.budget = budget.map(|budget| budget.budget.clone());
-                let turn = within_runtime_if_available(|| harness::start(request, limits));
+                let turn = within_runtime_if_available(|| agents::start(request, limits));
                 self.turns.add(turn.downgrade());
                 NativeTurn { turn: Ok(turn) }
             }
@@ -115,11 +115,12 @@ impl AgentExamination {
 
     /// Resolves with the findings: an array as JSON.
     #[napi]
-    pub fn examine(&self, spec: AgentSpec) -> Promised<String> {
-        let (request, switch) = (to_agent(spec), self.switch.clone());
+    pub fn examine(&self, specs: Vec<AgentSpec>) -> Promised<String> {
+        let agents: Result<Vec<_>, _> = specs.into_iter().map(to_agent).collect();
+        let switch = self.switch.clone();
         settle(async move {
-            let findings = match request {
-                Ok(request) => examined(&request, &switch).await,
+            let findings = match agents {
+                Ok(agents) => examined(&agents, &switch).await,
                 Err(error) => Err(error),
             };
             findings.map(|findings| findings.to_string()).into()
@@ -133,9 +134,9 @@ impl AgentExamination {
 }
 
 /// The findings for each agent. The field `session` has those for the program that speaks the session protocol for it.
-async fn examined(request: &AgentRequest, switch: &AbortSwitch) -> Result<Value, Error> {
-    let mut findings = json!(doctor::examine(request, switch).await?);
-    let speakers = acp::examine(&request.environment, switch).await?;
+async fn examined(agents: &[AgentRequest], switch: &AbortSwitch) -> Result<Value, Error> {
+    let mut findings = json!(doctor::examine(agents, switch).await?);
+    let speakers = acp::examine(agents, switch).await?;
     for finding in findings.as_array_mut().into_iter().flatten() {
         let speaker = speakers.iter().find(|speaker| finding["provider"] == speaker.provider);
         put(finding, "session", json!(speaker));

@@ -5,3 +5,11 @@
 pub mod acp;
 pub mod harness;
 pub mod model;
+
+/// Starts a turn in the way that its agent runs, under these limits, and returns at once. Call it within tokio.
+pub fn start(request: harness::TurnRequest, limits: Vec<harness::ConcurrencyLimit>) -> harness::Turn {
+    match request.agent.provider.is_other() {
+        true => acp::start_turn(request, limits),
+        false => harness::start(request, limits),
+    }
+}

@@ -10,8 +10,9 @@ use super::handler::{
 use super::secrets::own_environment;
 use super::speech::Speech;
 use super::turn_observer::{OnTurn, Shown, show};
-use agents::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest, start};
+use agents::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest};
 use agents::model::Schema;
+use agents::start;
 use ground::error::Error;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 // Options of a session, in the form that the core takes.
 import { serverSpecs } from '../mcp_server'
-import { agentSpec, type HarnessOptions, type ProviderName } from '../request'
+import { agentSpec, type HarnessOptions } from '../request'
 import type { OpenOptions } from './request'
 import type { ToolServer } from './tool_server'
 
@@ -33,7 +33,11 @@ function given<T extends object>(options: T | undefined): T {
 }
 
 /** The specification that crosses to the core; the options are checked. */
-export function openSpec(provider: ProviderName, options: OpenOptions, tools: ToolServer | undefined) {
+export function openSpec(
+  provider: HarnessOptions['provider'],
+  options: OpenOptions,
+  tools: ToolServer | undefined,
+) {
   const { policy, allow, mcpServers = [], onPermission, permissionTimeoutMs, settleMs, retry } = options
   const servers = serverSpecs(mcpServers)
   const asks = onPermission !== undefined || policy !== undefined

@@ -3,10 +3,9 @@
 use super::opening::enter;
 use super::request::OpenRequest;
 use crate::harness::program::doctor::{KILL_GRACE, examine_each, not_on_path};
-use crate::harness::{Level, Provider};
+use crate::harness::{AgentRequest, Level};
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
-use process::Environment;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -32,19 +31,15 @@ pub struct Speaker {
     pub install: String,
 }
 
-/// Looks for the program of every provider and shakes hands with each. `AGENT_ABORTED` when the switch is thrown, after what was
+/// Looks for the program of each agent and shakes hands with it. `AGENT_ABORTED` when the switch is thrown, after what was
 /// started is gone.
-pub async fn examine(environment: &Environment, switch: &AbortSwitch) -> Result<Vec<Speaker>, Error> {
-    examine_each(switch, |provider| examine_one(provider, environment.clone(), switch.aborted())).await
+pub async fn examine(agents: &[AgentRequest], switch: &AbortSwitch) -> Result<Vec<Speaker>, Error> {
+    examine_each(agents, switch, |agent| examine_one(agent, switch.aborted())).await
 }
 
-async fn examine_one(
-    provider: Provider,
-    environment: Environment,
-    aborted: impl Future<Output = ()>,
-) -> Speaker {
-    let mut request = OpenRequest::new(provider);
-    request.agent.environment = environment;
+async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> Speaker {
+    let provider = agent.provider;
+    let mut request = OpenRequest::of(agent);
     request.agent.kill_grace = KILL_GRACE;
     request.agent.limits.start = Some(GREETING_TIMEOUT);
     // The one level that every agent can be held to: nothing is asked of it.
@@ -70,6 +65,7 @@ async fn examine_one(
             speaker.found = error.code() != ErrorCode::AgentNotFound;
             speaker.problem = Some(match speaker.found {
                 true => error.message().to_owned(),
+                false if provider.is_other() => not_on_path(request.agent.command()),
                 false => not_on_path(provider.protocol_program()),
             });
         }

@@ -51,6 +51,7 @@ mod session;
 mod session_record;
 mod session_state;
 mod settings;
+mod single_turn;
 mod stopping;
 mod tool_book;
 mod transcript;
@@ -67,5 +68,6 @@ pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOpt
 pub use request::{McpServer, OpenRequest, PromptRequest};
 pub use session::{Answered, Session, WeakSession, open};
 pub use settings::{Choice, Mode, SessionOption};
+pub use single_turn::start_turn;
 pub use transcript::fuzz_transcript;
 pub use turn_state::Version;

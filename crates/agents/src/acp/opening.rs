@@ -276,15 +276,14 @@ impl Handshake<'_> {
     /// The version that the agent speaks, and all that it says of itself.
     async fn greet(&mut self) -> Result<(Version, Value), Fault> {
         let hello = self.ask("initialize", &hello()).await?;
-        match hello["protocolVersion"].as_u64() {
-            Some(1) => Ok((Version::One, hello)),
-            Some(2) => Ok((Version::Two, hello)),
-            other => {
-                let spoken = other.map_or("none".to_owned(), |version| version.to_string());
+        match Version::of(&hello) {
+            Ok(version) => Ok((version, hello)),
+            Err(number) => {
+                let spoken = number.map_or("none".to_owned(), |version| version.to_string());
                 let message = format!(
-                    "{} speaks version {spoken} of the protocol, versions 1 and 2 are understood: install {}",
+                    "{} speaks version {spoken} of the protocol, versions 1 and 2 are understood{}",
                     self.agent.as_str(),
-                    self.agent.protocol().package
+                    self.agent.protocol().advice()
                 );
                 Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)))
             }
@@ -357,11 +356,8 @@ impl Handshake<'_> {
         }
         let offered = &hello["agentCapabilities"];
         let lacks = |option: &str, what: &str| {
-            let message = format!(
-                "{} says that it {what}: install {}",
-                self.agent.as_str(),
-                self.agent.protocol().package
-            );
+            let message =
+                format!("{} says that it {what}{}", self.agent.as_str(), self.agent.protocol().advice());
             Err(Fault::Other(Error::invalid_option(option, message)))
         };
         let can_resume =
@@ -427,10 +423,10 @@ impl Handshake<'_> {
             Fault::Other(Error::invalid_option(
                 "permission",
                 format!(
-                    "{} cannot enforce {:?}: {found}. Install {}",
+                    "{} cannot enforce {:?}: {found}{}",
                     agent.as_str(),
                     level.as_str(),
-                    agent.protocol().package
+                    agent.protocol().advice()
                 ),
             ))
         };

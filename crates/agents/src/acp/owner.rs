@@ -24,6 +24,7 @@ use crate::harness::turn::audience::Audience;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
 use ground::os::{Claim, sleep_until};
+use ground::record::RecordFacts;
 use ground::trace::{self, SESSION, debug};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -53,6 +54,8 @@ pub(crate) struct Shown {
     pub options: Vec<SessionOption>,
     /// The error of every call once the session is over.
     pub gone: Option<Error>,
+    /// Facts of the record, once it is closed.
+    pub record: Option<RecordFacts>,
 }
 
 /// Resources that are released at the end of the session.

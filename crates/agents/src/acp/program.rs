@@ -20,16 +20,34 @@ pub(super) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> 
         cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
     let path = format!("{path}:{}", around.join(":"));
     let found = match (&request.agent.binary, agent.protocol().program) {
+        // Its command is all that is known of it.
+        (Some(words), _) if agent.is_other() => other_program(words, &path),
         (None, Some(program)) => {
             find(program, &path).map(|file| Program { command: path_text(&file), ..Program::default() })
         }
         (binary, _) => locate(agent, binary.as_deref(), &path),
     };
-    found.ok_or_else(|| not_found(agent, agent.protocol_program()))
+    let command = request.agent.binary.as_ref().filter(|_| agent.is_other()).and_then(|words| words.first());
+    found.ok_or_else(|| not_found(agent, command.map_or(agent.protocol_program(), String::as_str)))
+}
+
+fn other_program(words: &[String], path: &str) -> Option<Program> {
+    let (command, arguments) = words.split_first()?;
+    let command = path_text(&find(command, path)?);
+    Some(Program { command, arguments: arguments.to_vec(), ..Program::default() })
 }
 
 fn not_found(agent: Provider, command: &str) -> Error {
     let install = agent.protocol().install();
+    if install.is_empty() {
+        let message = format!(
+            "{} was not started: its program, {command}, was not found on PATH. Check `provider.command`",
+            agent.as_str()
+        );
+        return Error::new(ErrorCode::AgentNotFound, message)
+            .with("install", install)
+            .with("command", command);
+    }
     let message = format!(
         "no session with {}: its program for the Agent Client Protocol, {command}, was not found on PATH. Install it with: {install}",
         agent.as_str()
@@ -115,6 +133,14 @@ pub(super) fn spec_of(
 }
 /// The error of an agent that can't be held to this level, with the ways out.
 pub(super) fn unheld(agent: Provider, level: Level, is_sandboxed: bool) -> Error {
+    if agent.is_other() {
+        let problem = format!(
+            "{} can't be held to {:?}: nothing shows that it asks before it acts. Add `sandbox: \"workspace\"`, so that the kernel holds it; name its mode that does so in `provider.modes`; or ask for \"auto\" by name",
+            agent.as_str(),
+            level.as_str()
+        );
+        return Error::invalid_option("permission", problem);
+    }
     let held = mode_of(agent, level, false).is_some();
     let (place, why) = match is_sandboxed && held {
         true => (

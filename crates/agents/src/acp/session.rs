@@ -7,7 +7,7 @@ use super::question::{Answer, HostRequest};
 use super::request::{OpenRequest, PromptRequest};
 use super::settings::{Mode, SessionOption};
 use super::turn_state::Version;
-use crate::harness::limit::scheduler::Waiting;
+use crate::harness::limit::scheduler::{Slot, Waiting};
 use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
@@ -15,6 +15,7 @@ use crate::harness::turn::record::TurnRecord;
 use crate::harness::{AgentEvent, ConcurrencyLimit, EventReader, EventSink, Turn, TurnOutcome};
 use ground::error::Error;
 use ground::lock::lock;
+use ground::record::RecordFacts;
 use ground::redaction::{Redactor, Secret};
 use process::Strays;
 use serde_json::Value;
@@ -56,14 +57,25 @@ pub async fn open(
     host: UnboundedSender<HostRequest>,
     aborted: impl Future<Output = ()>,
 ) -> Result<Session, Error> {
-    let allowance = request.allowance()?;
-    allowance.check()?;
+    request.allowance()?.check()?;
     let mut aborted = std::pin::pin!(aborted);
     let slot = tokio::select! {
         biased;
         () = &mut aborted => return Err(was_aborted()),
         slot = Waiting::begin(limits.clone()).end() => slot,
     };
+    open_in(request, (limits, slot), host, aborted).await
+}
+
+/// Opens a session that already has its slot under these limits.
+pub(super) async fn open_in(
+    request: OpenRequest,
+    (limits, slot): (Vec<ConcurrencyLimit>, Slot),
+    host: UnboundedSender<HostRequest>,
+    aborted: impl Future<Output = ()>,
+) -> Result<Session, Error> {
+    let allowance = request.allowance()?;
+    allowance.check()?;
     let clean = Audience::new(false, &request.agent.redact);
     let opened = open_session(&request, aborted).await;
     let mut opened = opened.map_err(|error| clean.redact_error(&error))?;
@@ -90,6 +102,11 @@ impl Session {
     /// The folder of its record.
     pub fn record(&self) -> Option<&Path> {
         self.facts.record.as_deref()
+    }
+
+    /// Facts of its record, after the end of the session.
+    pub(super) fn record_facts(&self) -> Option<RecordFacts> {
+        self.shown().record.clone()
     }
 
     pub fn id(&self) -> &str {

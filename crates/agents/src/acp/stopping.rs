@@ -204,7 +204,8 @@ impl Owner {
         for mut audience in self.listeners.take() {
             audience.end();
             if let Some(record) = audience.record().take() {
-                record.close(None, (!is_closed).then_some(&gone), false).await;
+                let facts = record.close(None, (!is_closed).then_some(&gone), false).await;
+                self.lock().record = Some(facts);
             }
         }
         if let Some(folder) = self.held.folder.take() {

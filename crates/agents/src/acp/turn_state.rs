@@ -21,6 +21,18 @@ pub enum Version {
 }
 
 impl Version {
+    /// The version of the answer to `initialize`; else its number. Agents on the Python SDK return the number that they were
+    /// asked for, whatever they speak: only a version 1 agent has `agentCapabilities` alone.
+    pub(crate) fn of(hello: &Value) -> Result<Version, Option<u64>> {
+        let is_first = hello["agentCapabilities"].is_object() && !hello["capabilities"].is_object();
+        match hello["protocolVersion"].as_u64() {
+            Some(1) => Ok(Version::One),
+            Some(2) if is_first => Ok(Version::One),
+            Some(2) => Ok(Version::Two),
+            other => Err(other),
+        }
+    }
+
     pub fn number(self) -> u8 {
         match self {
             Version::One => 1,
@@ -195,6 +207,19 @@ mod tests {
         });
         let super::super::update::Update::State(state) = update else { panic!("no state") };
         state
+    }
+
+    #[test]
+    fn a_version_is_told_by_more_than_its_number() {
+        let of = |hello: Value| Version::of(&hello);
+        assert_eq!(of(json!({ "protocolVersion": 1 })), Ok(Version::One));
+        assert_eq!(of(json!({ "protocolVersion": 2, "capabilities": {}, "info": {} })), Ok(Version::Two));
+        assert_eq!(of(json!({ "protocolVersion": 2 })), Ok(Version::Two));
+        let echoed =
+            json!({ "protocolVersion": 2, "agentCapabilities": { "loadSession": true }, "agentInfo": {} });
+        assert_eq!(of(echoed), Ok(Version::One));
+        assert_eq!(of(json!({ "protocolVersion": 3 })), Err(Some(3)));
+        assert_eq!(of(json!({})), Err(None));
     }
 
     #[test]

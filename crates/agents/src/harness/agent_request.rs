@@ -78,6 +78,12 @@ impl AgentRequest {
         }
     }
 
+    /// Name or path of its program.
+    pub(crate) fn command(&self) -> &str {
+        let given = self.binary.as_ref().and_then(|words| words.first());
+        given.map_or(self.provider.descriptor().program, String::as_str)
+    }
+
     /// The depth of this agent among agents that start agents, or `AGENT_DEPTH`.
     pub(crate) fn depth(&self) -> Result<u64, Error> {
         depth_below(self.provider, self.variable(depth::VARIABLE).as_deref())

@@ -40,7 +40,7 @@ pub use limit::scheduler::ConcurrencyLimit;
 pub use limit::{scheduler, spending};
 pub use mcp_server::McpServer;
 pub use program::{doctor, install, launch};
-pub use provider::Provider;
+pub use provider::{AgentTraits, Provider};
 pub use replay::file::{RecordedFiles, replay_files};
 pub use replay::record::{RecordReplay, replay_folder, unfinished_by};
 pub use replay::{Recording, Replay, replay};

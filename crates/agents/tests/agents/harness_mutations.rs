@@ -55,6 +55,8 @@ fn is_good_end(provider: Provider, line: &Value) -> bool {
         Provider::Copilot => kind == "result" && line["exitCode"] == 0,
         Provider::Pi => kind == "agent_end",
         Provider::Kimi => kind == "session.resume_hint" && is_text(&line["session_id"]),
+        // It prints no stream that is recorded.
+        Provider::Other(_) => false,
     }
 }
 
@@ -105,6 +107,7 @@ fn is_work(provider: Provider, line: &Value) -> bool {
                     && says(&line["message"]["content"]))
         }
         Provider::Kimi => line["role"] == "assistant" && is_text(&line["content"]),
+        Provider::Other(_) => false,
     }
 }
 

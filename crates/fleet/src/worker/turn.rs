@@ -4,7 +4,8 @@
 use super::job_run::JobRun;
 use super::session;
 use crate::fault::JobFault;
-use agents::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, Usage, start};
+use agents::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, Usage};
+use agents::start;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::watch;

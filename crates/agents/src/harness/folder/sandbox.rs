@@ -176,6 +176,10 @@ pub(crate) fn place_of(
 
 /// A place as a descriptor writes it. `folder`: a variable that names one.
 pub(crate) fn resolve(place: &str, folder: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    // An agent that its user described has absolute paths too.
+    if place.starts_with('/') {
+        return Some(PathBuf::from(place));
+    }
     place.split('|').find_map(|alternative| {
         let (head, rest) = alternative.split_once('/').unwrap_or((alternative, ""));
         let base = folder(head.strip_prefix('$').unwrap_or("HOME"))?;
@@ -210,6 +214,14 @@ mod tests {
         assert!(
             state(Provider::Opencode, &[home, ("XDG_DATA_HOME", "/d")]).contains(&"/d/opencode".to_owned())
         );
+    }
+
+    #[test]
+    fn a_place_of_a_described_agent_is_where_it_says() {
+        let folder = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        for (place, path) in [("/var/lib/goose", "/var/lib/goose"), ("~/.goose", "/home/me/.goose")] {
+            assert_eq!(resolve(place, &folder), Some(PathBuf::from(path)));
+        }
     }
 
     #[test]

@@ -6,7 +6,6 @@ use super::package::Program;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::evidence::failure::without_colors;
 use crate::harness::folder::RunFolder;
-use crate::harness::provider::Provider;
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
 use process::{self, ProcessSpec, RunResult, StopReason};
@@ -35,25 +34,25 @@ pub struct Finding {
     pub install: &'static str,
 }
 
-/// Looks for every provider on the PATH of `base` (a request whose environment counts) and asks each for its version.
-/// `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
-pub async fn examine(base: &AgentRequest, switch: &AbortSwitch) -> Result<Vec<Finding>, Error> {
-    examine_each(switch, |provider| examine_one(AgentRequest { provider, ..base.clone() }, switch.aborted()))
-        .await
+/// Looks for the program of each agent and asks it for its version. `AGENT_ABORTED` when the switch is thrown, after what was
+/// started is gone.
+pub async fn examine(agents: &[AgentRequest], switch: &AbortSwitch) -> Result<Vec<Finding>, Error> {
+    examine_each(agents, switch, |agent| examine_one(agent, switch.aborted())).await
 }
 
-/// Runs a check of each provider, a few at a time. `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
+/// Runs a check of each agent, a few at a time. `AGENT_ABORTED` when the switch is thrown, after what was started is gone.
 pub(crate) async fn examine_each<T, F>(
+    agents: &[AgentRequest],
     switch: &AbortSwitch,
-    examine: impl Fn(Provider) -> F,
+    examine: impl Fn(AgentRequest) -> F,
 ) -> Result<Vec<T>, Error>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
     let mut findings = Vec::new();
-    for few in Provider::ALL.chunks(AT_ONCE) {
-        let started: Vec<_> = few.iter().map(|provider| tokio::spawn(examine(*provider))).collect();
+    for few in agents.chunks(AT_ONCE) {
+        let started: Vec<_> = few.iter().map(|agent| tokio::spawn(examine(agent.clone()))).collect();
         for finding in started {
             // A task that was cut off belongs to an addon that is shutting down.
             findings.extend(finding.await.ok());
@@ -80,15 +79,18 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
         problem: None,
         install: provider.descriptor().install,
     };
-    let path = agent.variable("PATH").unwrap_or_default();
-    let (Some(file), Some(program)) =
-        (find(provider.descriptor().program, &path), locate(provider, None, &path))
-    else {
-        finding.problem = Some(not_on_path(provider.descriptor().program));
+    let path = agent.search_path();
+    let command = agent.command().to_owned();
+    let Some(file) = find(&command, &path) else {
+        finding.problem = Some(not_on_path(&command));
         return finding;
     };
     finding.found = true;
     finding.path = Some(file.to_string_lossy().into_owned());
+    // The option that prints a version is unknown for other agents. Their greeting tells whether they start.
+    let Some(program) = locate(provider, None, &path).filter(|_| !provider.is_other()) else {
+        return finding;
+    };
     match version_of(&agent, &program, aborted).await {
         Ok(version) => finding.version = Some(version),
         Err(problem) => finding.problem = Some(problem),

@@ -17,6 +17,7 @@ mod kimi;
 mod message;
 mod message_usage;
 mod opencode;
+mod other;
 mod pi;
 pub mod protocol;
 mod qwen;
@@ -33,6 +34,7 @@ use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::Program;
 use crate::harness::travel::files::SessionFiles;
 use ground::error::Error;
+pub use other::{AgentTraits, OtherAgent};
 use protocol::Protocol;
 use serde_json::Value;
 use std::path::Path;
@@ -60,14 +62,18 @@ macro_rules! providers {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Provider {
             $($variant,)*
+            /// An agent that this package does not know by name.
+            Other(&'static OtherAgent),
         }
 
         impl Provider {
+            /// The agents that are known by name.
             pub const ALL: [Provider; [$($name),*].len()] = [$(Provider::$variant),*];
 
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Provider::$variant => $name,)*
+                    Provider::Other(agent) => agent.name(),
                 }
             }
 
@@ -75,6 +81,7 @@ macro_rules! providers {
             pub fn descriptor(self) -> &'static Descriptor {
                 match self {
                     $(Provider::$variant => &$file::DESCRIPTOR,)*
+                    Provider::Other(agent) => &agent.descriptor,
                 }
             }
         }

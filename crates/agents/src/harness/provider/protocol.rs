@@ -11,7 +11,7 @@ pub struct Protocol {
     pub args: &'static [&'static str],
     /// Flag that names a model, where the model is not an option of the session.
     pub model_flag: Option<&'static str>,
-    /// The npm package, with its version.
+    /// The npm package, with its version; empty where it is unknown.
     pub package: &'static str,
     /// Environment variables that are set unless the caller sets the same name.
     pub set: &'static [(&'static str, &'static str)],
@@ -53,9 +53,14 @@ impl Protocol {
         }
     }
 
-    /// The command that installs it.
+    /// The command that installs it; empty where that is unknown.
     pub(crate) fn install(&self) -> String {
-        format!("npm install -g {}", self.package)
+        if self.package.is_empty() { String::new() } else { format!("npm install -g {}", self.package) }
+    }
+
+    /// The advice to install the known version, as the end of a message; empty where there is none.
+    pub(crate) fn advice(&self) -> String {
+        if self.package.is_empty() { String::new() } else { format!(": install {}", self.package) }
     }
 
     /// The row that matches this text, if the text is no answer of the agent's model.

@@ -83,6 +83,15 @@ impl TurnResult {
     }
 }
 
+impl TurnResult {
+    /// Adds the facts of its record, with a warning if the record is not whole.
+    pub(crate) fn keep_record(&mut self, facts: RecordFacts) {
+        let problem = facts.problem.as_ref().map(|problem| format!("the record is not whole: {problem}"));
+        self.facts.warnings.extend(problem);
+        self.facts.record = Some(facts);
+    }
+}
+
 /// The facts read as the result's own fields.
 impl std::ops::Deref for TurnResult {
     type Target = TurnFacts;

@@ -9,7 +9,7 @@ use crate::harness::provider::Provider;
 use crate::harness::replay::TurnResult;
 use ground::error::Error;
 use ground::os::{Host, blocking};
-use ground::record::{Channel, Place, Record, RecordSpec, epoch_ms, utc};
+use ground::record::{Channel, Place, Record, RecordFacts, RecordSpec, epoch_ms, utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -114,13 +114,13 @@ impl TurnRecord {
     }
 
     /// `is_judged`: the end is the verdict on the last attempt, rather than something that the harness knows without it.
-    /// The result gets the facts of the record.
+    /// The result gets the facts of the record, which are returned as well.
     pub(crate) async fn close(
         self,
         mut result: Option<&mut TurnResult>,
         error: Option<&Error>,
         is_judged: bool,
-    ) {
+    ) -> RecordFacts {
         // The process's output is in files of its own.
         let process = result.as_mut().and_then(|result| result.facts.process.take());
         let now = epoch_ms(SystemTime::now());
@@ -145,11 +145,11 @@ impl TurnRecord {
             put(&mut end, "failedPrompts", self.failed_prompts);
         }
         let facts = self.record.finish(end).await;
-        let Some(result) = result else { return };
-        result.facts.process = process;
-        let problem = facts.problem.as_ref().map(|problem| format!("the record is not whole: {problem}"));
-        result.facts.warnings.extend(problem);
-        result.facts.record = Some(facts);
+        if let Some(result) = result {
+            result.facts.process = process;
+            result.keep_record(facts.clone());
+        }
+        facts
     }
 }
 

@@ -1,0 +1,27 @@
+// An agent after `--`: any program that speaks the Agent Client Protocol.
+import { basename } from 'node:path'
+import type { AgentProgram } from '../lib/index'
+import { providerNames } from '../lib/harness/provider'
+import type { OptionTable } from './command'
+
+/** Options of an agent after `--`. */
+export const commandOptions = {
+  state: {
+    type: 'string',
+    multiple: true,
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'folder of an agent after -- that --sandbox lets it write; may be repeated',
+  },
+} as const satisfies OptionTable
+
+/** The agent of these words; its name is that of its program. */
+export function agentOf([command, ...args]: string[], state: string[] | undefined): AgentProgram {
+  const words = basename(command!)
+    .replace(/\.(?:[cm]?js|py|exe)$/, '')
+    .replace(/[^\w.-]/g, '_')
+  const name = words.replace(/^[-.]+/, '').slice(0, 60) || 'agent'
+  // A known CLI by a command of its own is another agent.
+  const isKnown = providerNames().some((known) => known === name)
+  return { name: isKnown ? `${name}-acp` : name, command: command!, args, state }
+}
