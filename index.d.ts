@@ -2963,36 +2963,6 @@ interface HarnessOptions extends TurnOptions {
   limit?: ConcurrencyLimit | undefined
 }
 
-/**
- * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
- * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
- * how the turn went.
- *
- * @example
- * const turn = codex.start('Fix the build.')
- * for await (const event of turn) if (event.type === 'text') process.stdout.write(event.text)
- * const result = await turn.result
- */
-declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
-  private constructor()
-  #private
-  /** Resolves and rejects as `Harness.run` does. You need not await it. */
-  readonly result: Promise<TurnResult<Structured>>
-  /**
-   * Ends the turn; `result` rejects with AGENT_ABORTED. Resolves when the process tree is gone. Does
-   * nothing after the end of the turn.
-   */
-  abort(): Promise<void>
-  /**
-   * Yields the events of the turn.
-   *
-   * @throws TURN_ITERATED for a second iterator.
-   */
-  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
-  /** Aborts the turn if it still runs, and waits until its process tree is gone. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-
 /** Outcome of a tool call. */
 type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
 /** Binary data in the result of a tool. */
@@ -3283,6 +3253,80 @@ interface PromptOptions extends Pick<
    * @default "wait"
    */
   background?: 'wait' | 'leave' | undefined
+}
+
+/** Streams of a client of the Agent Client Protocol. */
+interface ProtocolClient {
+  /** Messages of the client. The end of this stream is the end of the agent. */
+  input: Readable
+  /** Messages for the client. */
+  output: Writable
+}
+/** Options of an agent that is served to a client. The options of the harness are the defaults. */
+interface ServeOptions extends Pick<
+  OpenOptions,
+  | 'cwd'
+  | 'env'
+  | 'inheritEnv'
+  | 'containment'
+  | 'killGraceMs'
+  | 'redact'
+  | 'record'
+  | 'maxRecordBytes'
+  | 'name'
+  | 'signal'
+  | 'model'
+  | 'startTimeoutMs'
+  | 'idleTimeoutMs'
+  | 'toolIdleTimeoutMs'
+  | 'timeoutMs'
+  | 'sandbox'
+  | 'maxTokens'
+  | 'maxCostUsd'
+  | 'prices'
+  | 'budget'
+  | 'allow'
+  | 'policy'
+  | 'binary'
+> {
+  /**
+   * Level of what the agent may do. Permission requests that the level and `policy` leave open go to the
+   * client. A mode above the level is refused.
+   *
+   * @default "ask"
+   * @throws INVALID_OPTION when the agent cannot enforce the level.
+   */
+  permission?: 'plan' | 'edit' | 'auto' | 'ask' | undefined
+}
+
+/**
+ * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
+ * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
+ * how the turn went.
+ *
+ * @example
+ * const turn = codex.start('Fix the build.')
+ * for await (const event of turn) if (event.type === 'text') process.stdout.write(event.text)
+ * const result = await turn.result
+ */
+declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
+  private constructor()
+  #private
+  /** Resolves and rejects as `Harness.run` does. You need not await it. */
+  readonly result: Promise<TurnResult<Structured>>
+  /**
+   * Ends the turn; `result` rejects with AGENT_ABORTED. Resolves when the process tree is gone. Does
+   * nothing after the end of the turn.
+   */
+  abort(): Promise<void>
+  /**
+   * Yields the events of the turn.
+   *
+   * @throws TURN_ITERATED for a second iterator.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent>
+  /** Aborts the turn if it still runs, and waits until its process tree is gone. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** A mode of work that the agent offers. */
@@ -3608,6 +3652,18 @@ declare class Harness {
    * const { text } = await session.prompt('Which tests fail?')
    */
   open(options?: OpenOptions): Promise<AgentSession>
+  /**
+   * Serves the agent to a client of the Agent Client Protocol, for example an editor. The agent runs under
+   * the guard, at its permission level, within its clocks and budget, and on record. All other messages
+   * pass as they are. Resolves when the client's input has ended and no process of the agent is left.
+   *
+   * @throws AGENT_NOT_FOUND, AGENT_CRASHED, INVALID_OPTION and others. AGENT_IDLE and AGENT_TIMED_OUT when
+   *   the agent had to be killed; a turn that obeyed is an error of the client's request alone.
+   *
+   * @example
+   * await claude.serve({ input: process.stdin, output: process.stdout }, { sandbox: 'workspace' })
+   */
+  serve(client: ProtocolClient, options?: ServeOptions): Promise<void>
 }
 
 /** Process tree of a run, seen from outside. It may belong to any host process of this user. */
@@ -7911,6 +7967,7 @@ export type {
   PreToolUseHookOutput,
   Prices,
   PromptOptions,
+  ProtocolClient,
   ProviderConfig,
   ProviderModelConfig,
   ProviderName,
@@ -7954,6 +8011,7 @@ export type {
   SectionTransformFn,
   SectionTransforms,
   SendAndWaitOptions,
+  ServeOptions,
   ServeRuntimeOptions,
   SessionBackgroundEvent,
   SessionCapabilities,

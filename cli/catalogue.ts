@@ -9,6 +9,7 @@ export const names = [
   'run',
   'agent',
   'chat',
+  'acp',
   'mcp',
   'serve',
   'query',

@@ -12,6 +12,7 @@ import {
   type TurnOptions,
 } from './harness/request'
 import type { TurnResult } from './harness/result'
+import { serveAgent, type ProtocolClient, type ServeOptions } from './harness/relay'
 import { openSession, type AgentSession } from './harness/session'
 import type { OpenOptions } from './harness/session/request'
 import { Turn } from './harness/turn'
@@ -26,6 +27,7 @@ export type { HarnessOptions, ProviderName, TurnOptions } from './harness/reques
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
 export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './limit'
+export type { ProtocolClient, ServeOptions } from './harness/relay'
 export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replayRecord, type RecordReplay } from './harness/record'
@@ -106,6 +108,21 @@ export class Harness {
    */
   async open(options?: OpenOptions): Promise<AgentSession> {
     return openSession(this.#options, options, this.#limits)
+  }
+
+  /**
+   * Serves the agent to a client of the Agent Client Protocol, for example an editor. The agent runs under
+   * the guard, at its permission level, within its clocks and budget, and on record. All other messages
+   * pass as they are. Resolves when the client's input has ended and no process of the agent is left.
+   *
+   * @throws AGENT_NOT_FOUND, AGENT_CRASHED, INVALID_OPTION and others. AGENT_IDLE and AGENT_TIMED_OUT when
+   *   the agent had to be killed; a turn that obeyed is an error of the client's request alone.
+   *
+   * @example
+   * await claude.serve({ input: process.stdin, output: process.stdout }, { sandbox: 'workspace' })
+   */
+  async serve(client: ProtocolClient, options?: ServeOptions): Promise<void> {
+    return serveAgent(this.#options, client, options, this.#limits)
   }
 
   #start(prompt: string, options: TurnOptions | undefined, hasListener: boolean): Turn {

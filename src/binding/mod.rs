@@ -25,6 +25,7 @@ pub mod model;
 pub mod option;
 pub mod process;
 pub mod promise;
+pub mod relay;
 pub mod runtime;
 pub mod runtime_client;
 pub mod runtime_host;

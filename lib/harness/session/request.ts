@@ -137,7 +137,8 @@ function rules(path: string, value: unknown): void {
 
 const { record, maxRecordBytes, name } = processOptionChecks
 
-const openChecks = {
+/** @internal */
+export const openChecks = {
   ...agentChecks,
   record,
   maxRecordBytes,

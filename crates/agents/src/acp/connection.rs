@@ -4,7 +4,7 @@
 use super::update::Update;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
-use process::{self, ChunkReader, Input, Process, ProcessSpec, StdinWriter, StopReason, Stream};
+use process::{self, ChunkReader, Input, Outcome, Process, ProcessSpec, StdinWriter, StopReason, Stream};
 use serde_json::Value;
 use std::io;
 use std::sync::Arc;
@@ -81,6 +81,15 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
+    pub(crate) fn of(outcome: &Outcome) -> Exit {
+        let Some(result) = &outcome.result else { return Exit::default() };
+        Exit {
+            exit_code: result.exit_code,
+            signal: result.signal.clone(),
+            stderr: result.stderr.trim().to_owned(),
+        }
+    }
+
     /// `with code 3`, `of SIGKILL`.
     pub(crate) fn words(&self) -> String {
         match (&self.signal, self.exit_code) {
@@ -179,12 +188,7 @@ impl Connection {
     /// Resolves when nothing of the tree is left.
     pub(crate) async fn exit(&self) -> Exit {
         let outcome = self.process.outcome().await;
-        let Some(result) = &outcome.result else { return Exit::default() };
-        Exit {
-            exit_code: result.exit_code,
-            signal: result.signal.clone(),
-            stderr: result.stderr.trim().to_owned(),
-        }
+        Exit::of(&outcome)
     }
 }
 

@@ -74,6 +74,11 @@ impl Fault {
 
 const AUTH_REQUIRED: i64 = -32_000;
 
+/// Whether this request begins a session or takes one up.
+pub(super) fn is_opening(method: &str) -> bool {
+    matches!(method, "session/new" | "session/fork") || is_resume(method)
+}
+
 pub(super) fn is_resume(method: &str) -> bool {
     matches!(method, "session/load" | "session/resume")
 }

@@ -110,6 +110,11 @@ impl Settings {
         self.options.iter().find(|option| option.is_mode())
     }
 
+    /// Whether this option is the one that is the mode.
+    pub(crate) fn is_mode_option(&self, id: &str) -> bool {
+        self.mode_option().is_some_and(|option| option.id == id)
+    }
+
     pub(crate) fn modes(&self) -> Vec<Mode> {
         let Some(option) = self.mode_option().filter(|_| self.modes.is_empty()) else {
             return self.modes.clone();

@@ -29,6 +29,10 @@ pub(crate) struct SandboxPlace<'a> {
 }
 
 impl AgentSandbox {
+    pub(crate) fn is_workspace(&self) -> bool {
+        *self == AgentSandbox::Workspace
+    }
+
     /// The sandbox for the kernel; at level "plan" none of the user's folders may be written. `state`: places that the CLI
     /// itself must write, created if they are missing.
     ///

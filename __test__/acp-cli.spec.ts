@@ -1,0 +1,329 @@
+// sheepdog acp: the agent behind it is scripted (fixtures/acp/agent.mjs), and the client is the class below.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { createInterface } from 'node:readline'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { Harness, sandboxSupport } from '..'
+import { command } from './cli-command'
+import { failure } from './played-agent'
+
+const folder = mkdtempSync(join(tmpdir(), 'acp-cli-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const agent = join(__dirname, '..', 'fixtures', 'acp', 'agent.mjs')
+const started: Client[] = []
+afterEach(() => {
+  for (const client of started.splice(0)) client.child.kill('SIGKILL')
+})
+
+interface Message {
+  id?: number | string
+  method?: string
+  params?: any
+  result?: any
+  error?: any
+}
+
+/** A client of the protocol on the streams of a program. */
+class Client {
+  readonly child: ChildProcess
+  readonly lines: string[] = []
+  readonly asked: Message[] = []
+  /** Answers a request of the agent; without it the request is not answered. */
+  onAsked?: (message: Message) => object
+  stderr = ''
+  #next = 0
+  readonly #waiting = new Map<number | string, (message: Message) => void>()
+
+  constructor(args: string[], cwd = folder) {
+    this.child = spawn(process.execPath, [command, 'acp', ...args], { cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+    started.push(this)
+    this.child.stderr!.on('data', (text) => (this.stderr += text))
+    createInterface({ input: this.child.stdout! }).on('line', (line) => this.#onLine(line))
+  }
+
+  #onLine(line: string): void {
+    this.lines.push(line)
+    const message = JSON.parse(line) as Message
+    if (message.method === undefined) this.#waiting.get(message.id!)?.(message)
+    else if (message.id !== undefined) {
+      this.asked.push(message)
+      const result = this.onAsked?.(message)
+      if (result) this.write({ id: message.id, result })
+    }
+  }
+
+  write(message: Message): void {
+    this.child.stdin!.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  }
+
+  request(method: string, params: object): Promise<Message> {
+    const id = this.#next++
+    this.write({ id, method, params })
+    return new Promise((resolve) => this.#waiting.set(id, resolve))
+  }
+
+  async open(version = 1, cwd = folder): Promise<Message> {
+    await this.request('initialize', { protocolVersion: version, clientCapabilities: {} })
+    return this.request('session/new', { cwd, mcpServers: [] })
+  }
+
+  prompt(text: string): Promise<Message> {
+    return this.request('session/prompt', { sessionId: 'session-1', prompt: [{ type: 'text', text }] })
+  }
+
+  get updates(): any[] {
+    return this.lines.map((line) => JSON.parse(line).params?.update).filter(Boolean)
+  }
+
+  get text(): string {
+    return this.updates.map(({ content }) => content?.text ?? '').join('')
+  }
+
+  async end(): Promise<number | null> {
+    this.child.stdin!.end()
+    const [status] = await once(this.child, 'exit')
+    return status as number | null
+  }
+}
+
+const words = (...more: string[]) => ['--', process.execPath, agent, ...more]
+const allowOnce = ({ params }: Message) => ({
+  outcome: {
+    outcome: 'selected',
+    optionId: params.options.find(({ kind }: any) => kind === 'allow_once').optionId,
+  },
+})
+
+/** Processes that work in this folder. */
+const alive = (cwd: string) =>
+  readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === cwd
+    } catch {
+      return false
+    }
+  })
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+test.each([1, 2])('a client of version %s has a session, and nothing is left behind it', async (version) => {
+  const cwd = join(folder, `plain-${version}`)
+  mkdirSync(cwd)
+  const client = new Client(['--permission', 'auto', ...words('--version', String(version))], cwd)
+  expect((await client.open(version, cwd)).result).toMatchObject({ sessionId: 'session-1' })
+  const { result } = await client.prompt('hello')
+  expect(result).toMatchObject(
+    version === 1
+      ? { stopReason: 'end_turn', usage: { inputTokens: 100 } }
+      : { messageId: expect.anything() },
+  )
+  await until(() => client.text.includes('Hello world'))
+  expect(await client.end()).toBe(0)
+  expect(alive(cwd)).toEqual([])
+})
+
+test('what is unknown passes as it is, in both directions', async () => {
+  // It says again whatever it hears.
+  const echo = "process.stdin.on('data', (chunk) => process.stdout.write(chunk))"
+  const client = new Client(['--permission', 'auto', '--', process.execPath, '-e', echo])
+  const lines = [
+    '{"jsonrpc":"2.0", "method" : "_x/news","params":{"a":[1.0,1e3],"b":"\\u00e9 é"},"beside":true}',
+    '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"of_tomorrow","x":{"y":[null]}}}}',
+  ]
+  for (const line of lines) client.child.stdin!.write(`${line}\n`)
+  await until(() => client.lines.length >= 2)
+  expect(client.lines).toEqual(lines)
+  expect(await client.end()).toBe(0)
+})
+
+test('questions go to the client, as far as the level leaves them open', async () => {
+  const ask = new Client(['--permission', 'auto', ...words()])
+  await ask.open()
+  expect((await ask.prompt('ask echo hi')).result).toMatchObject({ stopReason: 'end_turn' })
+  expect(ask.asked).toEqual([])
+  const open = new Client(['gemini', '--binary', process.execPath, '--binary', agent])
+  open.onAsked = allowOnce
+  await open.open()
+  await open.prompt('ask echo hi')
+  expect(open.asked.map(({ method }) => method)).toEqual(['session/request_permission'])
+  expect(open.text).toContain('once')
+  const plan = new Client(['gemini', '--permission', 'plan', '--binary', process.execPath, '--binary', agent])
+  plan.onAsked = allowOnce
+  await plan.open()
+  await plan.prompt('ask echo hi')
+  expect({ asked: plan.asked, text: plan.text }).toEqual({ asked: [], text: expect.stringContaining('no') })
+})
+
+test('the level is a mode of the agent, and the client can choose none above it', async () => {
+  const client = new Client([
+    'gemini',
+    '--permission',
+    'plan',
+    '--binary',
+    process.execPath,
+    '--binary',
+    agent,
+  ])
+  const { result } = await client.open()
+  expect(result.modes.currentModeId).toBe('plan')
+  const refused = await client.request('session/set_mode', { sessionId: 'session-1', modeId: 'yolo' })
+  expect(refused.error).toMatchObject({
+    data: { code: 'INVALID_OPTION' },
+    message: expect.stringContaining('yolo'),
+  })
+  const same = await client.request('session/set_mode', { sessionId: 'session-1', modeId: 'plan' })
+  expect(same.result).toEqual({})
+  const unheld = new Client(['--permission', 'plan', ...words()])
+  expect(await once(unheld.child, 'exit')).toEqual([1, null])
+  expect(unheld.stderr).toContain('can\'t be held to "plan"')
+})
+
+test.each([1, 2])(
+  'a turn that falls silent ends with an error, in version %s, and the session goes on',
+  async (version) => {
+    const client = new Client([
+      '--permission',
+      'auto',
+      '--idle',
+      '500ms',
+      ...words('--version', String(version)),
+    ])
+    await client.open(version)
+    const { result, error } = await client.prompt('stall')
+    if (version === 1)
+      expect({ result, code: error.data.code }).toEqual({ result: undefined, code: 'AGENT_IDLE' })
+    else {
+      await until(() => client.updates.some(({ stopReason }) => stopReason === 'error'))
+      expect(client.updates.find(({ stopReason }) => stopReason === 'error').error.data.code).toBe(
+        'AGENT_IDLE',
+      )
+    }
+    await client.prompt('hello')
+    await until(() => client.text.includes('Hello world'))
+  },
+)
+
+test('an agent that heeds no cancel is killed, and the client told why', async () => {
+  const cwd = join(folder, 'deaf')
+  mkdirSync(cwd)
+  const client = new Client(['--permission', 'auto', '--idle', '500ms', ...words()], cwd)
+  await client.open(1, cwd)
+  const { error } = await client.prompt('deaf')
+  expect(error).toMatchObject({ code: -32603, data: { code: 'AGENT_IDLE' } })
+  const [status] = await once(client.child, 'exit')
+  expect({ status, stderr: client.stderr }).toEqual({
+    status: 1,
+    stderr: expect.stringContaining('silent for 0.5 s'),
+  })
+  expect(alive(cwd)).toEqual([])
+})
+
+test('an agent that crashes is told by the answer to every open request', async () => {
+  const client = new Client(['--permission', 'auto', ...words()])
+  await client.open()
+  const { error } = await client.prompt('crash')
+  expect(error).toMatchObject({
+    data: { code: 'AGENT_CRASHED' },
+    message: expect.stringContaining('segmentation fault'),
+  })
+  expect(await once(client.child, 'exit')).toEqual([1, null])
+})
+
+test.each(['client', 'sheepdog'] as const)('SIGKILL of the %s leaves nothing alive', async (whom) => {
+  const cwd = join(folder, `kill-${whom}`)
+  mkdirSync(cwd)
+  // A client that is a process of its own: its death closes the pipes.
+  const script = `
+    const { spawn } = require('node:child_process')
+    const child = spawn(process.execPath, ${JSON.stringify([command, 'acp', '--permission', 'auto', ...words()])}, { stdio: ['pipe', 'pipe', 'ignore'] })
+    const send = (id, method, params) => child.stdin.write(JSON.stringify({ jsonrpc: '2.0', id, method, params }) + '\\n')
+    send(0, 'initialize', { protocolVersion: 1 })
+    send(1, 'session/new', { cwd: process.cwd(), mcpServers: [] })
+    send(2, 'session/prompt', { sessionId: 'session-1', prompt: [{ type: 'text', text: 'leavestool' }] })
+    child.stdout.on('data', (chunk) => String(chunk).includes('sleep 600') && console.log(child.pid))`
+  const client = spawn(process.execPath, ['-e', script], { cwd, stdio: ['ignore', 'pipe', 'ignore'] })
+  const [pid] = await once(client.stdout!.setEncoding('utf8'), 'data')
+  expect(alive(cwd).length).toBeGreaterThan(2)
+  process.kill(whom === 'client' ? client.pid! : Number(pid), 'SIGKILL')
+  await until(() => alive(cwd).filter((one) => Number(one) !== client.pid).length === 0)
+  client.kill('SIGKILL')
+})
+
+test('a record has the prompts and the events', async () => {
+  const records = join(folder, 'records')
+  const client = new Client(['--permission', 'auto', '--record', records, ...words()])
+  await client.open()
+  await client.prompt('hello')
+  expect(await client.end()).toBe(0)
+  const [name] = readdirSync(records)
+  const events = readFileSync(join(records, name!, 'events.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).event)
+  expect(events[0]).toEqual({ type: 'prompt', text: 'hello' })
+  expect(
+    events
+      .filter(({ type }) => type === 'text')
+      .map(({ text }) => text)
+      .join(''),
+  ).toBe('Hello world')
+  expect(events.at(-1)).toEqual({ type: 'end', ok: true })
+  expect(JSON.parse(readFileSync(join(records, name!, 'end.json'), 'utf8'))).toMatchObject({ ok: true })
+})
+
+test.runIf(sandboxSupport().landlock > 0)('a session outside of the sandbox is refused', async () => {
+  const cwd = join(folder, 'inside')
+  mkdirSync(cwd)
+  const client = new Client(['--sandbox', ...words()], cwd)
+  await client.request('initialize', { protocolVersion: 1 })
+  const refused = await client.request('session/new', { cwd: folder, mcpServers: [] })
+  expect(refused.error).toMatchObject({ code: -32602, message: expect.stringContaining('outside of') })
+  const opened = await client.request('session/new', { cwd, mcpServers: [] })
+  expect(opened.result.sessionId).toBe('session-1')
+  const outside = join(folder, 'outside.txt')
+  await client.prompt(`writes ${outside}`)
+  expect(existsSync(outside)).toBe(false)
+})
+
+test('the budget is that of all turns', async () => {
+  const client = new Client([
+    'gemini',
+    '--permission',
+    'auto',
+    '--max-tokens',
+    '150',
+    '--binary',
+    process.execPath,
+    '--binary',
+    agent,
+  ])
+  await client.open()
+  expect((await client.prompt('hello')).result).toMatchObject({ stopReason: 'end_turn' })
+  // 220 of 150 tokens: the second turn is over when its tokens are known, and the third is not begun.
+  await client.prompt('hello')
+  expect((await client.prompt('hello')).error).toMatchObject({ data: { code: 'AGENT_BUDGET' } })
+})
+
+test('a harness serves any two streams', async () => {
+  const harness = new Harness({
+    provider: { name: 'scripted', command: process.execPath, args: [agent] },
+    cwd: folder,
+  })
+  const [input, output] = [new PassThrough(), new PassThrough()]
+  const served = harness.serve({ input, output }, { permission: 'auto' })
+  input.write(
+    `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: 1 } })}\n`,
+  )
+  const [line] = await once(createInterface({ input: output }), 'line')
+  expect(JSON.parse(line as string)).toMatchObject({ id: 1, result: { protocolVersion: 1 } })
+  input.end()
+  await served
+  expect(await failure(harness.serve({} as never))).toMatchObject({ code: 'INVALID_OPTION' })
+})

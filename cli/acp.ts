@@ -1,0 +1,127 @@
+// sheepdog acp: an agent of the Agent Client Protocol on stdin and stdout, with any agent behind it.
+import { Harness, type HarnessOptions, type Policy, type ServeOptions } from '../lib/index'
+import { providerNames } from '../lib/harness/provider'
+import { agentOf, commandOptions } from './agent_command'
+import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
+import type { Ending, OptionTable } from './command'
+import { readJson } from './file'
+import { onInterrupt, type Interrupt } from './interrupt'
+import { recordOptions } from './record'
+import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+
+export const summary = 'serve an agent to an editor, over the Agent Client Protocol'
+
+export const forms = ['PROVIDER [options]', '[options] -- COMMAND [ARGUMENTS]']
+
+export const about = `
+Is an agent of the Agent Client Protocol on stdin and stdout, for editors and for programs in any language. The agent
+behind it runs under the guard, at its permission level, within its time limits and budget, and on record. All other
+messages pass as they are. When the client closes stdin, or is killed, nothing of the agent is left.
+
+A COMMAND is any other agent: a program that speaks the Agent Client Protocol.`
+
+export const operands = [{ name: 'PROVIDER', fits: providerNames() }] as const
+
+export const options = {
+  ...levelOptions,
+  ...hostOptions,
+  ...commandOptions,
+  permission: {
+    type: 'string',
+    value: 'LEVEL',
+    fits: ['plan', 'edit', 'ask', 'auto'],
+    help: 'permission level: plan, edit, ask (the client is asked; the default) or auto',
+  },
+  policy: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
+  },
+  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'folder of the agent, and of its sandbox (default: the current one)',
+  },
+  env: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME=VALUE',
+    help: 'add a variable to its environment; may be repeated',
+  },
+  binary: {
+    type: 'string',
+    multiple: true,
+    value: 'PROGRAM',
+    fits: 'program',
+    help: 'program that speaks the protocol; repeat it for leading arguments',
+  },
+  'max-tokens': { type: 'string', value: 'N', help: 'tokens that all its turns together may use' },
+  idle: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'end a turn after this long without a message (default 300s; 900s while a tool runs)',
+  },
+  timeout: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'end a turn after this long in total (default 30m)',
+  },
+  ...recordOptions,
+} as const satisfies OptionTable
+
+export const notes = `
+Exit status: 0 when the client closed stdin, else 1, with the reason on stderr.`
+
+export const examples = [
+  'sheepdog acp claude-code',
+  'sheepdog acp codex --sandbox --idle 2m',
+  'sheepdog acp --sandbox -- cline --acp',
+]
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
+  const isCommand = positionals.length === 0 && command !== undefined && command.length > 0
+  const [named, ...others] = positionals
+  const provider = isCommand
+    ? agentOf(command, values.state)
+    : (named as HarnessOptions['provider'] | undefined)
+  const [extra] = isCommand ? [] : [...others, ...(command ?? [])]
+  if (!provider) throw new UsageError('an agent is needed: sheepdog acp PROVIDER, or sheepdog acp -- COMMAND')
+  if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} was not expected`)
+  const serveOptions: ServeOptions = {
+    permission: values.permission as ServeOptions['permission'],
+    allow: values.allow,
+    policy: values.policy === undefined ? undefined : (readJson('--policy', values.policy) as Policy),
+    sandbox: toAgentSandbox(values),
+    model: values.model,
+    cwd: values.cwd,
+    env: values.env && parseVariables('--env', values.env),
+    binary: values.binary,
+    maxTokens: values['max-tokens'] === undefined ? undefined : Number(values['max-tokens']),
+    record: values.record,
+    name: values.name,
+    timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
+  }
+  if (values.idle !== undefined)
+    serveOptions.idleTimeoutMs = serveOptions.toolIdleTimeoutMs = parseDuration('--idle', values.idle)
+  const controller = new AbortController()
+  let interrupt: Interrupt | undefined
+  const leave = onInterrupt((signal) => {
+    interrupt = signal
+    controller.abort()
+  })
+  try {
+    const client = { input: process.stdin, output: process.stdout }
+    await new Harness({ provider }).serve(client, { ...serveOptions, signal: controller.signal })
+    return 0
+  } catch (error) {
+    if (interrupt) return interrupt
+    throw error
+  } finally {
+    leave()
+    process.stdin.destroy()
+  }
+}

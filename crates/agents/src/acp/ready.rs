@@ -1,0 +1,137 @@
+//! Prepares an agent's program for the protocol: finds it, makes its folder, its sandbox and its record, and holds it to its
+//! level. Nothing is started.
+
+use super::program::{Held, program_of, spec_of, unheld};
+use super::request::OpenRequest;
+use super::session_record;
+use crate::harness::Provider;
+use crate::harness::folder::RunFolder;
+use crate::harness::folder::sandbox::{AgentSandbox, SandboxPlace, state_of};
+use crate::harness::folder::state_folder::OwnPlace;
+use crate::harness::level::Mode;
+use crate::harness::level::restraint::{check_switches, mode_of};
+use crate::harness::turn::record::TurnRecord;
+use ground::error::{Error, ErrorCode};
+use ground::os::{ContainedFolders, blocking};
+use process::{ProcessSpec, Sandbox};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A program that can be started.
+pub(super) struct Ready<'a> {
+    pub(super) request: &'a OpenRequest,
+    pub(super) agent: Provider,
+    pub(super) spec: ProcessSpec,
+    /// Wanted modes; the first one that the agent offers is set.
+    pub(super) modes: Vec<String>,
+    /// Facts about the mode in the request that begins a session.
+    pub(super) meta: &'static str,
+    pub(super) folder: RunFolder,
+    pub(super) cwd: PathBuf,
+    pub(super) record: Option<TurnRecord>,
+    /// Path of the program.
+    pub(super) path: String,
+}
+
+/// Prepares the program. Call it within tokio.
+pub(super) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
+    let agent = request.agent.provider;
+    let Some(mode) = mode_of(agent, request.agent.level, request.agent.sandbox.is_some()) else {
+        return Err(unheld(agent, request.agent.level, request.agent.sandbox.is_some()));
+    };
+    check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
+    if request.agent.limits.start == Some(Duration::ZERO) {
+        return Err(Error::new(
+            ErrorCode::AgentIdle,
+            format!(
+                "{} was not started: the deadline of `startTimeoutMs` has already passed",
+                agent.as_str()
+            ),
+        ));
+    }
+    if agent.protocol().lacks_tools && !request.servers.is_empty() {
+        return Err(Error::invalid_option(
+            "tools",
+            format!("{} does not support tools over this protocol", agent.as_str()),
+        ));
+    }
+    let cwd = match &request.agent.cwd {
+        Some(cwd) => cwd.clone(),
+        None => std::env::current_dir().map_err(|error| {
+            Error::new(
+                ErrorCode::ProcessCwdMissing,
+                format!("the working directory of this process cannot be found: {error}"),
+            )
+        })?,
+    };
+    let program = program_of(agent, request, &cwd)?;
+    let mut record = session_record::open(request, &cwd).await?;
+    let (folder, mut sandbox) = make_room(request, &cwd).await?;
+    let held = match hold(agent, mode, request, &folder, &mut sandbox).await {
+        Ok(held) => held,
+        Err(error) => {
+            folder.remove().await;
+            return Err(error);
+        }
+    };
+    let mut spec = spec_of(agent, &held, request, &program, &cwd, folder.scratch());
+    spec.sandbox = sandbox;
+    spec.record = record.as_mut().map(|record| record.next_attempt(request.agent.provider));
+    spec.name = Some(session_record::label(request));
+    Ok(Ready {
+        request,
+        agent,
+        spec,
+        modes: held.modes,
+        meta: mode.meta,
+        folder,
+        cwd,
+        record,
+        path: program.command,
+    })
+}
+
+/// A folder of the session's own, and the sandbox that it is part of.
+async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Option<Sandbox>), Error> {
+    let (places, contained) = (request.agent.folder_places(), request.agent.sandboxed_folders());
+    let (cwd, home) = (cwd.to_owned(), request.agent.variable("HOME"));
+    let held = match &request.agent.sandbox {
+        Some(sandbox) => {
+            Some((sandbox.clone(), state_of(request.agent.provider, |name| request.agent.variable(name))?))
+        }
+        None => None,
+    };
+    let level = request.agent.level;
+    let made = blocking(move || {
+        let folder = RunFolder::create(&places, &contained)?;
+        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+        let (home, scratch) = (home.as_deref(), folder.scratch());
+        let place = SandboxPlace { cwd: &cwd, home, scratch, contained: &contained };
+        let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, &place);
+        let sandbox = held.map(prepare).transpose()?;
+        Ok((folder, sandbox))
+    });
+    made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
+}
+
+/// Prepares the means that hold the session to its mode, including a state folder of its own in a sandbox, if its CLI has one.
+async fn hold(
+    agent: Provider,
+    mode: &Mode,
+    request: &OpenRequest,
+    folder: &RunFolder,
+    sandbox: &mut Option<Sandbox>,
+) -> Result<Held, Error> {
+    let mut held = Held::of(agent, mode, request, folder.path())?;
+    let Some(sandbox) = sandbox else { return Ok(held) };
+    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?;
+    if let Some(own) = own {
+        held.move_state(own.variable());
+        let contained = request.agent.contained();
+        let made =
+            blocking(move || own.make(&ContainedFolders::of(contained.iter().map(PathBuf::as_path)))).await;
+        let made = made.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
+        sandbox.write.extend(made?);
+    }
+    Ok(held)
+}

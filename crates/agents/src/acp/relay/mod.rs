@@ -1,0 +1,308 @@
+//! Serves an agent to a client of the protocol: an editor, or a program in another language. Both sides speak the protocol, and
+//! the messages pass through as they are. The agent runs as in a session: under the guard, in its sandbox, at its level.
+//!
+//! ```text
+//! client ──lines──> Relay (one select!) ──lines──> agent
+//!        <──lines──   │  traffic  PURE  what to pass on, to answer, or to change
+//!                     │  talk     PURE  one session as seen from between: its tools, its prompt, its clock
+//! ```
+//!
+//! A message is changed only where the level, a clock or a budget requires it (see `traffic`). The client's end is the end of the
+//! relay, and then nothing of the agent's tree is left.
+
+mod talk;
+mod traffic;
+
+use super::connection::Exit;
+use super::opening::aborted as was_aborted;
+use super::program::not_started;
+use super::ready::{Ready, ready};
+use super::request::OpenRequest;
+use crate::harness::ConcurrencyLimit;
+use crate::harness::limit::allowance::Allowance;
+use crate::harness::limit::scheduler::Waiting;
+use crate::harness::turn::audience::Audience;
+use crate::harness::turn::clock::Sample;
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::line::LineFramer;
+use ground::os::sleep_until;
+use process::{Input, Process, StdinWriter, StopReason, Stream};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use traffic::{Out, Traffic};
+
+/// Longest line in either direction.
+const MAX_LINE_BYTES: usize = 64 << 20;
+/// Lines that wait for the agent; at the limit the client is not read.
+const MAX_WAITING: usize = 64;
+/// For the agent's last words and its exit, after the end of its stdout.
+const EXIT_WAIT: Duration = Duration::from_secs(1);
+
+/// The side of the client to which the agent's lines go.
+pub trait ClientSink: Send {
+    /// The next line, without its end.
+    fn tell(&mut self, line: Bytes);
+    /// Ready when there is room for more.
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+/// Runs the agent for a client until the client's input ends or the agent is gone. `input`: what the client sends, in chunks of
+/// any size. Resolves when nothing of the agent's tree is left.
+///
+/// # Errors
+/// Those of a session that can't be opened; `AGENT_CRASHED`, `AGENT_IDLE`, `AGENT_TIMED_OUT` or `AGENT_BUDGET` when the agent had
+/// to be killed or failed; `AGENT_ABORTED` when `aborted` resolves first.
+pub async fn relay(
+    request: OpenRequest,
+    limits: Vec<ConcurrencyLimit>,
+    input: mpsc::Receiver<Bytes>,
+    output: Box<dyn ClientSink>,
+    aborted: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let allowance = request.allowance()?;
+    allowance.check()?;
+    let mut aborted = std::pin::pin!(aborted);
+    let _slot = tokio::select! {
+        biased;
+        () = &mut aborted => return Err(was_aborted()),
+        slot = Waiting::begin(limits).end() => slot,
+    };
+    let clean = Audience::new(false, &request.agent.redact);
+    let relayed = async {
+        let mut ready = ready(&request).await?;
+        ready.spec.input = Input::Pipe;
+        ready.spec.idle_timeout = None;
+        ready.spec.timeout = None;
+        ready.spec.max_output_bytes = 32 << 10;
+        let traffic = Traffic::new(&request, &ready.modes, ready.meta, &ready.cwd, allowance.clone());
+        run(ready, traffic, &allowance, input, output, aborted).await
+    };
+    relayed.await.map_err(|error| clean.redact_error(&error))
+}
+
+async fn run(
+    ready: Ready<'_>,
+    traffic: Traffic,
+    allowance: &Allowance,
+    input: mpsc::Receiver<Bytes>,
+    output: Box<dyn ClientSink>,
+    aborted: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let Ready { agent, spec, folder, record, request, .. } = ready;
+    let mut recorder = Audience::new(false, &request.agent.redact);
+    recorder.keep(record);
+    let process = process::spawn(spec);
+    let started = process.started().await.and_then(|_| {
+        process
+            .take_stdin()
+            .ok_or_else(|| Error::new(ErrorCode::ProcessSpawnFailed, "the agent has no stdin"))
+    });
+    let ended = match started {
+        Ok(stdin) => {
+            let (to_agent, lines) = mpsc::channel(MAX_WAITING);
+            let writer = tokio::spawn(write(stdin, lines));
+            let mut relay = Relay {
+                process: process.clone(),
+                traffic,
+                output,
+                for_client: VecDeque::new(),
+                for_agent: VecDeque::new(),
+                to_agent,
+                recorder: &mut recorder,
+            };
+            let over = relay.serve(input, allowance, aborted).await;
+            let ended = relay.end(over).await;
+            drop(relay);
+            let _ = writer.await;
+            ended
+        }
+        Err(error) => Err(not_started(agent, error)),
+    };
+    folder.remove().await;
+    if let Some(record) = recorder.record().take() {
+        record.close(None, ended.as_ref().err(), false).await;
+    }
+    ended
+}
+
+/// Writes the lines for the agent. A closed pipe is no error: the exit that follows is.
+async fn write(mut stdin: StdinWriter, mut lines: mpsc::Receiver<Bytes>) {
+    while let Some(line) = lines.recv().await {
+        if stdin.write(line).await.is_err() {
+            break;
+        }
+    }
+    // The agent's stdin stays open until its tree is killed, or until it is gone.
+    lines.close();
+}
+
+struct Relay<'a> {
+    process: Process,
+    traffic: Traffic,
+    output: Box<dyn ClientSink>,
+    for_client: VecDeque<Bytes>,
+    for_agent: VecDeque<Bytes>,
+    to_agent: mpsc::Sender<Bytes>,
+    recorder: &'a mut Audience,
+}
+
+/// The reason why the relay is over.
+enum Over {
+    /// The client's input has ended.
+    ClientGone,
+    /// The agent's stdout has ended.
+    AgentGone,
+    /// The agent has to be killed.
+    Failed(Error),
+}
+
+impl Relay<'_> {
+    async fn serve(
+        &mut self,
+        mut input: mpsc::Receiver<Bytes>,
+        allowance: &Allowance,
+        aborted: impl Future<Output = ()>,
+    ) -> Over {
+        let mut chunks = self.process.chunks();
+        let mut from_client = LineFramer::new(MAX_LINE_BYTES);
+        let mut from_agent = LineFramer::new(MAX_LINE_BYTES);
+        let mut aborted = std::pin::pin!(aborted);
+        let to_agent = self.to_agent.clone();
+        loop {
+            let now = Instant::now();
+            let deadline = self.traffic.deadline(now);
+            let has_room = self.for_client.is_empty();
+            let outs = tokio::select! {
+                biased;
+                () = &mut aborted => return Over::Failed(was_aborted()),
+                permit = to_agent.reserve(), if !self.for_agent.is_empty() => {
+                    // A closed channel is an agent that reads no more; its exit follows.
+                    match (permit, self.for_agent.pop_front()) {
+                        (Ok(permit), Some(line)) => permit.send(line),
+                        _ => self.for_agent.clear(),
+                    }
+                    continue;
+                }
+                () = poll_fn(|context| self.output.poll_room(context)), if !has_room => {
+                    if let Some(line) = self.for_client.pop_front() {
+                        self.output.tell(line);
+                    }
+                    continue;
+                }
+                bytes = input.recv(), if self.for_agent.len() < MAX_WAITING => {
+                    let Some(bytes) = bytes else { return Over::ClientGone };
+                    let mut outs = Vec::new();
+                    for line in lines(&mut from_client, &bytes) {
+                        match line {
+                            Ok(line) => outs.extend(self.traffic.on_client(line, now)),
+                            Err(()) => return Over::Failed(too_long("the client")),
+                        }
+                    }
+                    outs
+                }
+                chunk = chunks.next(), if has_room => {
+                    let bytes = match chunk {
+                        Some((Stream::Stdout, bytes)) if bytes.is_empty() => return Over::AgentGone,
+                        Some((Stream::Stdout, bytes)) => bytes,
+                        Some((Stream::Stderr, _)) => continue,
+                        None => return Over::AgentGone,
+                    };
+                    let mut outs = Vec::new();
+                    for line in lines(&mut from_agent, &bytes) {
+                        match line {
+                            Ok(line) => outs.extend(self.traffic.on_agent(line, now)),
+                            Err(()) => return Over::Failed(too_long(self.traffic.agent_name())),
+                        }
+                    }
+                    outs
+                }
+                () = allowance.crossed(), if self.traffic.is_prompting() => self.traffic.on_budget(now),
+                () = sleep_until(deadline) => match self.traffic.on_clock(Instant::now()) {
+                    Ok(outs) => outs,
+                    Err(sampled) => {
+                        let used = self.process.tree_usage().await;
+                        let (cpu, io_bytes) = (used.cpu, used.io_bytes);
+                        self.traffic.on_sample(sampled, Sample { at: Instant::now(), cpu, io_bytes });
+                        continue;
+                    }
+                },
+            };
+            for out in outs {
+                match out {
+                    Out::Agent(line) => self.for_agent.push_back(line),
+                    Out::Client(line) => self.for_client.push_back(line),
+                    Out::Record(events) => self.recorder.tell(events),
+                    Out::Kill(error) => return Over::Failed(error),
+                }
+            }
+        }
+    }
+
+    /// Ends the agent's tree, and tells the client what is left to tell.
+    async fn end(&mut self, over: Over) -> Result<(), Error> {
+        let ended = match over {
+            Over::ClientGone => {
+                self.process.stop(StopReason::Killed);
+                exit(self.process.clone()).await;
+                return Ok(());
+            }
+            Over::AgentGone => {
+                let exit = match tokio::time::timeout(EXIT_WAIT, exit(self.process.clone())).await {
+                    Ok(exit) => exit,
+                    Err(_) => {
+                        self.process.stop(StopReason::Killed);
+                        exit(self.process.clone()).await
+                    }
+                };
+                let name = self.traffic.agent_name();
+                let why = exit.last_line().map_or_else(String::new, |line| format!(": {line}"));
+                let message = format!("{name} {}{why}", exit.words());
+                exit.tell(Error::new(ErrorCode::AgentCrashed, message))
+            }
+            Over::Failed(error) => {
+                self.process.stop(StopReason::HostClosing);
+                let exit = exit(self.process.clone()).await;
+                exit.tell(error)
+            }
+        };
+        // The client is told why its requests will not be answered.
+        let lines = self.traffic.refuse_all(&ended);
+        self.for_client.extend(lines);
+        while let Some(line) = self.for_client.pop_front() {
+            let room = poll_fn(|context| self.output.poll_room(context));
+            if tokio::time::timeout(EXIT_WAIT, room).await.is_err() {
+                break;
+            }
+            self.output.tell(line);
+        }
+        Err(ended)
+    }
+}
+
+async fn exit(process: Process) -> Exit {
+    let outcome = process.outcome().await;
+    Exit::of(&outcome)
+}
+
+fn too_long(who: &str) -> Error {
+    let message = format!("{who} sent a line of more than {} MiB", MAX_LINE_BYTES >> 20);
+    Error::new(ErrorCode::AgentFailed, message).with("kind", "unknown")
+}
+
+/// The whole lines of a chunk. An error is a line that is too long.
+fn lines(framer: &mut LineFramer, bytes: &[u8]) -> Vec<Result<Bytes, ()>> {
+    let mut found = Vec::new();
+    let framed = framer.push(bytes, |block| {
+        let block = Bytes::copy_from_slice(block);
+        let whole = ground::line::lines_of(&block).filter(|line| !line.trim_ascii().is_empty());
+        found.extend(whole.map(|line| Ok(block.slice_ref(line))));
+    });
+    if framed.is_err() {
+        found.push(Err(()));
+    }
+    found
+}

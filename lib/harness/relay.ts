@@ -1,0 +1,162 @@
+// An agent for a client of the Agent Client Protocol: the client's streams on one side, the agent's program on the other.
+import type { Readable, Writable } from 'node:stream'
+import { abortable, throwIfAborted } from '../abort'
+import { callSite } from '../call-site'
+import { attach, delivery, release, type Block } from '../delivery'
+import { invalidOption, settle } from '../error'
+import type { nativeLimit } from '../limit'
+import { native } from '../native'
+import { checkOptions, show } from '../option'
+import { nativeBudget } from './budget'
+import type { HarnessOptions } from './request'
+import { openChecks, type OpenOptions } from './session/request'
+import { mergedOptions, openSpec } from './session/specification'
+
+/** Streams of a client of the Agent Client Protocol. */
+export interface ProtocolClient {
+  /** Messages of the client. The end of this stream is the end of the agent. */
+  input: Readable
+  /** Messages for the client. */
+  output: Writable
+}
+
+/** Options of an agent that is served to a client. The options of the harness are the defaults. */
+export interface ServeOptions extends Pick<
+  OpenOptions,
+  | 'cwd'
+  | 'env'
+  | 'inheritEnv'
+  | 'containment'
+  | 'killGraceMs'
+  | 'redact'
+  | 'record'
+  | 'maxRecordBytes'
+  | 'name'
+  | 'signal'
+  | 'model'
+  | 'startTimeoutMs'
+  | 'idleTimeoutMs'
+  | 'toolIdleTimeoutMs'
+  | 'timeoutMs'
+  | 'sandbox'
+  | 'maxTokens'
+  | 'maxCostUsd'
+  | 'prices'
+  | 'budget'
+  | 'allow'
+  | 'policy'
+  | 'binary'
+> {
+  /**
+   * Level of what the agent may do. Permission requests that the level and `policy` leave open go to the
+   * client. A mode above the level is refused.
+   *
+   * @default "ask"
+   * @throws INVALID_OPTION when the agent cannot enforce the level.
+   */
+  permission?: 'plan' | 'edit' | 'auto' | 'ask'
+}
+
+const serveNames = [
+  ...(['cwd', 'env', 'inheritEnv', 'containment', 'killGraceMs', 'redact', 'record'] as const),
+  ...(['maxRecordBytes', 'name', 'signal', 'model', 'startTimeoutMs', 'idleTimeoutMs'] as const),
+  ...(['toolIdleTimeoutMs', 'timeoutMs', 'sandbox', 'maxTokens', 'maxCostUsd', 'prices'] as const),
+  ...(['budget', 'permission', 'allow', 'policy', 'binary'] as const),
+] satisfies (keyof ServeOptions & keyof typeof openChecks)[]
+
+const serveChecks = Object.fromEntries(serveNames.map((name) => [name, openChecks[name]]))
+
+/** @internal */
+export async function serveAgent(
+  defaults: HarnessOptions,
+  client: ProtocolClient,
+  options: ServeOptions | undefined,
+  limits: ReturnType<typeof nativeLimit>[],
+): Promise<void> {
+  const site = callSite()
+  if (typeof client?.input?.on !== 'function' || typeof client.output?.write !== 'function')
+    throw invalidOption('client', `expected { input, output }, two streams, got ${show(client)}`)
+  checkOptions(options, serveChecks)
+  const merged = mergedOptions(defaults, options)
+  merged.permission = options?.permission ?? defaults.permission ?? 'ask'
+  // The client brings servers and questions of its own.
+  delete merged.mcpServers
+  delete merged.resume
+  delete merged.systemPrompt
+  const { signal } = merged
+  throwIfAborted(signal, 'AGENT_ABORTED', 'the agent was not started: its abort signal was already aborted')
+  const relay = new native.NativeRelay(
+    openSpec(defaults.provider, merged, undefined),
+    limits,
+    merged.budget && nativeBudget(merged.budget),
+  )
+  const channel = relay.open(delivery)
+  const output = new Output(client.output, channel.number)
+  const stop = feed(client.input, relay)
+  output.onBroken = () => relay.end()
+  try {
+    const ended = settle<void>(relay.run(channel), site)
+    await abortable(ended, signal, 'AGENT_ABORTED', () => relay.abort())
+  } finally {
+    stop()
+    await output.ended
+  }
+}
+
+/** Hands the client's input to the agent, as fast as the agent takes it. */
+function feed(input: Readable, relay: InstanceType<typeof native.NativeRelay>): () => void {
+  const onData = (chunk: Buffer | string) => {
+    input.pause()
+    void settle(relay.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)).then(() =>
+      input.resume(),
+    )
+  }
+  const onEnd = () => relay.end()
+  const events = { data: onData, end: onEnd, close: onEnd, error: onEnd }
+  for (const [name, listener] of Object.entries(events)) input.on(name, listener)
+  return () => {
+    for (const [name, listener] of Object.entries(events)) input.off(name, listener)
+    input.pause()
+  }
+}
+
+/** The agent's lines on their way to the client. */
+class Output {
+  readonly #stream: Writable
+  readonly #channel: number
+  #isBroken = false
+  /** The client takes nothing any more. */
+  onBroken = () => {}
+  /** Resolves when the last line was written, or can't be. */
+  readonly ended: Promise<void>
+
+  constructor(stream: Writable, channel: number) {
+    this.#stream = stream
+    this.#channel = channel
+    stream.on('error', this.#onError)
+    this.ended = new Promise((resolve) => {
+      attach(channel, {
+        onBlock: (block) => this.#write(block),
+        onEnd: () => {
+          const done = () => {
+            stream.off('error', this.#onError)
+            resolve()
+          }
+          if (this.#isBroken || stream.destroyed) done()
+          else stream.write('', done)
+        },
+      })
+    })
+  }
+
+  #onError = () => {
+    this.#isBroken = true
+    this.onBroken()
+  }
+
+  #write(block: Block): void {
+    const taken = () => release(this.#channel, block.weight)
+    if (this.#isBroken || this.#stream.destroyed) return taken()
+    this.#stream.write(`${block.text}\n`, taken)
+  }
+}

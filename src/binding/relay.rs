@@ -1,0 +1,137 @@
+//! The agent of a harness for a client of the Agent Client Protocol. Names and order match lib/harness/relay.ts.
+
+use super::acp::{OpenSpec, to_open_request};
+use super::budget::NativeBudget;
+use super::delivery::{Channel, Delivery};
+use super::limit::NativeConcurrencyLimit;
+use super::promise::{Promised, settle};
+use agents::acp::{self, ClientSink, OpenRequest};
+use agents::harness::ConcurrencyLimit;
+use agents::model::AbortSwitch;
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
+use napi::bindgen_prelude::Uint8Array;
+use napi_derive::napi;
+use process::Stream;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// Chunks of the client's input that wait for the relay.
+const MAX_WAITING: usize = 4;
+
+type Begin = (Result<OpenRequest, Error>, Vec<ConcurrencyLimit>, mpsc::Receiver<Bytes>);
+
+/// An agent between its program and a client.
+#[napi]
+pub struct NativeRelay {
+    begin: Mutex<Option<Begin>>,
+    input: Mutex<Option<mpsc::Sender<Bytes>>>,
+    switch: Arc<AbortSwitch>,
+}
+
+#[napi]
+impl NativeRelay {
+    #[napi(constructor)]
+    pub fn new(spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
+        let request = to_open_request(spec).map(|mut request| {
+            request.agent.budget = budget.map(|budget| budget.budget.clone());
+            request
+        });
+        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        let (sender, input) = mpsc::channel(MAX_WAITING);
+        NativeRelay {
+            begin: Mutex::new(Some((request, limits, input))),
+            input: Mutex::new(Some(sender)),
+            switch: Arc::default(),
+        }
+    }
+
+    /// Opens the channel that gets the agent's lines. Returns its number.
+    #[napi]
+    pub fn open(&self, delivery: &Delivery) -> RelayChannel {
+        let channel = delivery.multiplexer.open();
+        let number = channel.id();
+        RelayChannel { number, channel: Mutex::new(Some(channel)) }
+    }
+
+    /// Runs the agent until the client or the agent is gone.
+    #[napi]
+    pub fn run(&self, channel: &RelayChannel) -> Promised<()> {
+        let begin = lock(&self.begin).take();
+        let channel = lock(&channel.channel).take();
+        let switch = self.switch.clone();
+        settle(async move {
+            let (Some((request, limits, input)), Some(channel)) = (begin, channel) else {
+                let error = Error::new(ErrorCode::SessionClosed, "the relay has run already");
+                return Err::<(), Error>(error).into();
+            };
+            let output = Box::new(Lines { channel });
+            let relayed = async { acp::relay(request?, limits, input, output, switch.aborted()).await };
+            relayed.await.into()
+        })
+    }
+
+    /// Takes a chunk of the client's input. Resolves when there is room for another one.
+    #[napi]
+    pub fn write(&self, chunk: Uint8Array) -> Promised<()> {
+        let input = lock(&self.input).clone();
+        let chunk = Bytes::copy_from_slice(&chunk);
+        settle(async move {
+            if let Some(input) = input {
+                // A relay that is over takes nothing; its end is told by `run`.
+                let _ = input.send(chunk).await;
+            }
+            Ok::<(), Error>(()).into()
+        })
+    }
+
+    /// The client's input has ended.
+    #[napi]
+    pub fn end(&self) {
+        lock(&self.input).take();
+    }
+
+    #[napi]
+    pub fn abort(&self) {
+        self.switch.abort();
+    }
+}
+
+impl Drop for NativeRelay {
+    fn drop(&mut self) {
+        self.switch.abort();
+    }
+}
+
+/// The channel of a relay.
+#[napi]
+pub struct RelayChannel {
+    #[napi(readonly)]
+    pub number: u32,
+    channel: Mutex<Option<Channel>>,
+}
+
+/// Delivers the lines for the client.
+struct Lines {
+    channel: Channel,
+}
+
+impl ClientSink for Lines {
+    fn tell(&mut self, line: Bytes) {
+        let weight = line.len();
+        let text = String::from_utf8_lossy(&line).into_owned();
+        self.channel.send(Stream::Stdout, text.into(), weight);
+    }
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.channel.poll_room(context)
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.channel.end();
+    }
+}
