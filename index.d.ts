@@ -7171,6 +7171,24 @@ declare class RuntimeClient implements AsyncDisposable {
  * version wrote may have a state that is not in this list.
  */
 type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
+/** An attempt at a job. Times are milliseconds since 1970. */
+interface JobAttempt {
+  /** Number of the attempt. */
+  attempt: number
+  /** Name of the worker. */
+  worker: string
+  /** Start of the attempt. */
+  startedAt: number
+  /** End of the attempt, or the time at which its loss was noticed. */
+  endedAt?: number
+  /** Tokens and money of this attempt. Absent where the agent tells none. */
+  usage?: AgentUsage
+  /**
+   * Error code of an attempt that failed or was lost; `"drained"` for one that its closing worker gave to
+   * another worker. Absent for a success.
+   */
+  reason?: string
+}
 /** State of a job and facts about it. Times are milliseconds since 1970. */
 interface JobRecord {
   /** Id of the job. */
@@ -7183,12 +7201,22 @@ interface JobRecord {
   provider?: string
   /** Name of the handler that runs the job; absent for a job with a `provider`. */
   handler?: string
+  /** Title of the job. */
+  title?: string
+  /** Tags of the job. */
+  tags?: string[]
+  /** The first 1,000 characters of the prompt. */
+  prompt?: string
+  /** `data` of the job, if its JSON has at most 2 KiB. */
+  data?: unknown
   /** State of the job. */
   state: JobState
   /** Number of the present or last attempt, counted over all calls of `retry()`. */
   attempt: number
+  /** The attempts so far, at most the last 50. */
+  attempts: JobAttempt[]
   /** Number of attempts that the job may use. */
-  attempts: number
+  maxAttempts: number
   /** Number of these attempts that are used up. */
   spent: number
   /** Name of the worker of the present or last attempt. */
@@ -7298,6 +7326,117 @@ declare class Job {
   download(path: string, to: string): Promise<void>
 }
 
+/** Jobs that are meant: those that fit all of these. */
+interface JobFilter {
+  /**
+   * Jobs in this state, or in one of these.
+   *
+   * @default every state
+   */
+  state?: JobState | JobState[] | undefined
+  /**
+   * Jobs of this queue.
+   *
+   * @default all queues
+   */
+  queue?: string | undefined
+  /**
+   * Jobs that have this tag.
+   *
+   * @default with or without tags
+   */
+  tag?: string | undefined
+  /**
+   * Jobs whose title contains this text, in upper or lower case.
+   *
+   * @default any title
+   */
+  title?: string | undefined
+}
+/** Jobs that `fleet.jobs()` lists. */
+interface JobListOptions extends JobFilter {
+  /**
+   * Number of jobs after which the list ends.
+   *
+   * @default no limit
+   */
+  limit?: number | undefined
+  /**
+   * Id of a job; the list begins after it. Pass the last id of a page to get the next page. A job whose
+   * state changes between two pages may be on both.
+   *
+   * @throws JOB_NOT_FOUND
+   * @default the first job
+   */
+  after?: string | undefined
+}
+/** Jobs that `fleet.prune()` removes. */
+interface PruneOptions {
+  /** Jobs that ended at least this many milliseconds ago. */
+  olderThanMs: number
+  /**
+   * Only jobs in these states.
+   *
+   * @default every state in which a job is over
+   */
+  states?: JobState[] | undefined
+  /**
+   * Only jobs of this queue.
+   *
+   * @default all queues
+   */
+  queue?: string | undefined
+  /**
+   * Count what would be removed, and remove nothing.
+   *
+   * @default false
+   */
+  dryRun?: boolean | undefined
+}
+/** Numbers of what `fleet.prune()` removed. */
+interface Pruned {
+  /** Number of jobs. */
+  jobs: number
+  /** Number of results, artifacts, sessions and long specs. */
+  objects: number
+  /** Size of the objects in bytes. */
+  bytes: number
+}
+/** Times of a schedule. */
+interface ScheduleOptions {
+  /**
+   * Cron expression: minute, hour, day of the month, month, day of the week. A sixth field in front is
+   * the second. `@daily` and its like are known.
+   */
+  cron: string
+  /**
+   * Time zone of the expression, such as `"Europe/Berlin"`.
+   *
+   * @default "UTC"
+   */
+  timeZone?: string | undefined
+  /**
+   * What happens to runs that are more than a minute late, because no member of the fleet was there:
+   * `"skip"` drops them, `"once"` starts the last one of them.
+   *
+   * @default "skip"
+   */
+  catchUp?: 'skip' | 'once' | undefined
+}
+/** A schedule of jobs. Times are milliseconds since 1970. */
+interface FleetSchedule extends Required<ScheduleOptions> {
+  /** Id of the schedule. */
+  id: string
+  /** The job that each run submits. */
+  job: Record<string, unknown>
+  /** Time at which the schedule was set. */
+  createdAt: number
+  /** Time of the last run that was started or skipped. */
+  lastAt?: number
+  /** Time of the next run. */
+  nextAt?: number
+}
+
 /** A git repository in which a job works. */
 interface JobSource {
   /**
@@ -7322,6 +7461,18 @@ interface JobSource {
 interface JobPlace {
   /** The prompt. With a `handler` its meaning is up to the handler. */
   prompt?: string | undefined
+  /**
+   * Title of the job in lists, at most 1,000 bytes.
+   *
+   * @default none
+   */
+  title?: string | undefined
+  /**
+   * Tags of the job, by which `fleet.jobs()` finds it. At most 50.
+   *
+   * @default []
+   */
+  tags?: string[] | undefined
   /**
    * Queue of the job. A worker names the queues that it takes jobs from.
    *
@@ -7574,6 +7725,8 @@ interface FleetStatus {
       queued: number
       /** Number of jobs that run. */
       running: number
+      /** Whether the queue is paused. */
+      isPaused: boolean
       /** Time of submission of the oldest job that waits. */
       oldestSubmittedAt?: number
     }
@@ -7614,38 +7767,6 @@ interface FleetStatus {
     /** Reason. */
     why: string
   }[]
-}
-/** Jobs that `fleet.prune()` removes. */
-interface PruneOptions {
-  /** Jobs that ended at least this many milliseconds ago. */
-  olderThanMs: number
-  /**
-   * Only jobs in these states.
-   *
-   * @default every state in which a job is over
-   */
-  state?: JobState | JobState[] | undefined
-  /**
-   * Only jobs of this queue.
-   *
-   * @default all queues
-   */
-  queue?: string | undefined
-  /**
-   * Count what would be removed, and remove nothing.
-   *
-   * @default false
-   */
-  dryRun?: boolean | undefined
-}
-/** Numbers of what `fleet.prune()` removed. */
-interface Pruned {
-  /** Number of jobs. */
-  jobs: number
-  /** Number of results, artifacts, sessions and long specs. */
-  objects: number
-  /** Size of the objects in bytes. */
-  bytes: number
 }
 /**
  * A queue of jobs for many machines. No job is lost, and only one attempt at a job counts.
@@ -7690,11 +7811,36 @@ declare class Fleet implements AsyncDisposable {
    * @throws JOB_NOT_FOUND
    */
   job(id: string): Promise<Job>
-  /** Yields the records of all jobs that the fleet has, in the order of submission. */
-  jobs(filter?: {
-    queue?: string | undefined
-    state?: JobState | undefined
-  }): AsyncGenerator<JobRecord, void, undefined>
+  /**
+   * Yields the records of jobs: first those that are over, in the order of their ends; then the others,
+   * in the order of their submission. The list is read as it is iterated, so a long one takes no memory.
+   * A job that ends meanwhile is listed once.
+   *
+   * @throws JOB_NOT_FOUND when the fleet does not have the job `after`.
+   * @example
+   * for await (const { id, title } of fleet.jobs({ state: 'failed', tag: 'nightly', limit: 10 }))
+   *   console.log(id, title)
+   */
+  jobs(options?: JobListOptions): AsyncGenerator<JobRecord, void, undefined>
+  /**
+   * Yields the record of each job that changes from now on, as it is then: states that a job had between
+   * two looks, which are half a second apart, are left out. Removed jobs are not reported. Never ends by
+   * itself.
+   *
+   * @example
+   * for await (const { id, state } of fleet.watch({ queue: 'nightly' })) console.log(id, state)
+   */
+  watch(filter?: JobFilter): AsyncGenerator<JobRecord, void, undefined>
+  /**
+   * Gives new attempts to all jobs that fit the filter. Without `state` these are the jobs that failed,
+   * died or were cancelled.
+   *
+   * @example
+   * const { jobs } = await fleet.retryMany({ state: 'failed', queue: 'nightly' })
+   */
+  retryMany(filter?: JobFilter): Promise<{
+    jobs: number
+  }>
   /** Starts a worker, which runs jobs in this process. */
   work(options?: WorkOptions): Promise<Worker>
   /**
@@ -7703,9 +7849,40 @@ declare class Fleet implements AsyncDisposable {
    *
    * @throws FLEET_UNAUTHORIZED when this user may not remove anything from the server's streams.
    * @example
-   * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, state: 'done' })
+   * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, states: ['done'] })
    */
   prune(options: PruneOptions): Promise<Pruned>
+  /**
+   * Pauses a queue: its jobs wait, and new ones are accepted. Jobs that run go on. Once this resolves, no
+   * worker starts a job of the queue until `resume()`. A worker that does not answer is waited for 3 s.
+   */
+  pause(queue: string): Promise<void>
+  /** Resumes a paused queue. A queue that is not paused stays as it is. */
+  resume(queue: string): Promise<void>
+  /**
+   * Drains a worker anywhere in the fleet, as its own `close()` does: it starts no more jobs, and closes
+   * after its running jobs. Resolves when the worker starts no more jobs.
+   *
+   * @param worker Name of the worker.
+   * @throws INVALID_OPTION when the fleet has no worker of this name; FLEET_UNREACHABLE when the worker
+   *   does not answer for a lease and 3 s.
+   */
+  drain(worker: string): Promise<void>
+  /**
+   * Submits a job at each time of a cron expression, in place of any earlier schedule of this id. The job
+   * of a run has the id `"<schedule id>@<time in UTC>"`, so no run is started twice, whichever process is
+   * killed. Every process that called `work()` or `schedule()` starts the runs, until it closes its fleet.
+   *
+   * @param job The job of each run, without `id` and `at`.
+   * @throws INVALID_OPTION for an expression without a future time, and for an unknown time zone.
+   * @example
+   * await fleet.schedule('nightly', { cron: '0 2 * * *', timeZone: 'Europe/Berlin' }, { handler: 'report' })
+   */
+  schedule(id: string, options: ScheduleOptions, job: JobOptions): Promise<void>
+  /** Lists the schedules of the fleet, by their ids. */
+  schedules(): Promise<FleetSchedule[]>
+  /** Removes a schedule. Jobs that it submitted stay. Resolves with whether there was one. */
+  unschedule(id: string): Promise<boolean>
   /** Reads queues, workers, the fill level of the streams, and jobs that make no progress. */
   status(): Promise<FleetStatus>
   /**
@@ -7901,6 +8078,7 @@ export type {
   FactoryStepOptions,
   Finding,
   FleetOptions,
+  FleetSchedule,
   FleetStatus,
   ForegroundSessionInfo,
   GetAuthStatusResponse,
@@ -7915,9 +8093,12 @@ export type {
   InstallationCancellation,
   InstallationConfirmationHandler,
   JobArtifact,
+  JobAttempt,
   JobContext,
   JobEvent,
+  JobFilter,
   JobHandler,
+  JobListOptions,
   JobOptions,
   JobRecord,
   JobSource,
@@ -8006,6 +8187,7 @@ export type {
   SandboxOptions,
   SandboxReport,
   SandboxSupport,
+  ScheduleOptions,
   SectionOverride,
   SectionOverrideAction,
   SectionTransformFn,

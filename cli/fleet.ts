@@ -1,7 +1,7 @@
 // sheepdog fleet: the fleet's own server, and how the fleet is.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { Fleet, type PruneOptions } from '../lib/fleet'
+import { Fleet, keepsSchedules, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
@@ -9,24 +9,36 @@ import { showBytes, showCount } from './figure'
 import { onInterrupt } from './interrupt'
 import { json as toJson, print, tell } from './screen'
 
-export const summary = 'keep a fleet of this machine up, look at it, remove old jobs'
+export const summary = 'keep a fleet of this machine up, look at it, pause, drain, prune, schedule'
 
-export const forms = ['up | status [--json] | down', 'prune --older-than DURATION [options]']
+export const forms = [
+  'up | status [--json] | down',
+  'pause QUEUE | resume QUEUE | drain WORKER',
+  'prune --older-than DURATION [options]',
+  'schedule ID --cron EXPRESSION --job JSON [options]',
+  'schedule [ID --remove] [--json]',
+]
 
 export const about = `
 up        keeps the server of the fleet in --dir running until it is ended;
           workers and clients come and go. Without it the server ends with the
-          process that started it
+          process that started it. It also starts the runs of schedules
 status    queues, workers, the age of the oldest job, and jobs that make no
           progress, with the reason
 down      ends \`sheepdog fleet up\` of the same --dir
+pause     stops the start of jobs of a queue; running jobs go on
+resume    starts them again
+drain     has a worker start no more jobs and end after its running jobs
 prune     removes jobs that ended at least --older-than ago, with their records,
-          events, results, artifacts and sessions`
+          events, results, artifacts and sessions
+schedule  submits --job at each time of --cron; without ID lists the schedules`
 
-export const operands = [{ name: 'VERB', fits: ['up', 'status', 'down', 'prune'] }] as const
+const verbs = ['up', 'status', 'down', 'pause', 'resume', 'drain', 'prune', 'schedule'] as const
+
+export const operands = [{ name: 'VERB', fits: verbs }, { name: 'NAME' }] as const
 
 export const options = {
-  json: { type: 'boolean', help: 'status, prune: as JSON' },
+  json: { type: 'boolean', help: 'status, prune, schedule: as JSON' },
   'older-than': {
     type: 'string',
     value: 'DURATION',
@@ -41,24 +53,105 @@ export const options = {
   },
   queue: { type: 'string', value: 'Q', help: 'prune: jobs of this queue only' },
   'dry-run': { type: 'boolean', help: 'prune: count the jobs, remove nothing' },
+  cron: {
+    type: 'string',
+    value: 'EXPRESSION',
+    help: 'schedule: minute, hour, day of the month, month, day of the week; or @daily and its like',
+  },
+  'time-zone': {
+    type: 'string',
+    value: 'ZONE',
+    help: 'schedule: time zone of --cron, such as Europe/Berlin (default UTC)',
+  },
+  'catch-up': {
+    type: 'string',
+    value: 'POLICY',
+    fits: ['skip', 'once'],
+    help: 'schedule: what becomes of missed runs: skip drops them, once starts the last one (default skip)',
+  },
+  job: {
+    type: 'string',
+    value: 'JSON',
+    help: 'schedule: options of the job, such as {"handler": "report"}',
+  },
+  remove: { type: 'boolean', help: 'schedule: remove the schedule' },
   ...fleetTable,
 } as const satisfies OptionTable
 
-export const examples = ['sheepdog fleet up', 'sheepdog fleet status --json']
+export const examples = [
+  'sheepdog fleet up',
+  'sheepdog fleet status --json',
+  `sheepdog fleet schedule nightly --cron "0 2 * * *" --job '{"handler": "report"}'`,
+]
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
-  const [verb, ...rest] = positionals
-  if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
+  const [verb, name, ...rest] = positionals
+  const isNamed = verb === 'pause' || verb === 'resume' || verb === 'drain'
+  const extra = isNamed || verb === 'schedule' ? rest[0] : name
+  if (extra !== undefined && isVerb(verb)) throw new UsageError(`unexpected ${JSON.stringify(extra)}`)
   const dir = resolve(values.dir ?? '.sheepdog/fleet')
+  const json = values.json ?? false
   if (verb === 'up') return up(values, dir)
-  if (verb === 'status') return withFleet(values, (fleet) => status(fleet, values.json ?? false))
+  if (verb === 'status') return withFleet(values, (fleet) => status(fleet, json))
   if (verb === 'down') return down(dir)
+  if (isNamed) {
+    if (name === undefined) {
+      const what = verb === 'drain' ? 'WORKER' : 'QUEUE'
+      throw new UsageError(`a name is needed: sheepdog fleet ${verb} ${what}`)
+    }
+    return withFleet(values, async (fleet) => (await fleet[verb](name), 0))
+  }
   if (verb === 'prune') {
     const options = pruneOptions(values)
-    return withFleet(values, (fleet) => prune(fleet, options, values.json ?? false))
+    return withFleet(values, (fleet) => prune(fleet, options, json))
   }
-  throw new UsageError(`expected up, status, down or prune, got ${JSON.stringify(verb ?? '')}`)
+  if (verb === 'schedule') return schedule(name, values, json)
+  throw new UsageError(`expected ${verbs.join(', ')}, got ${JSON.stringify(verb ?? '')}`)
+}
+
+function isVerb(verb: string | undefined): boolean {
+  return verbs.some((known) => known === verb)
+}
+
+type Values = ReturnType<typeof parseArguments<typeof options>>['values']
+
+async function schedule(id: string | undefined, values: Values, json: boolean): Promise<number> {
+  const { cron, job, remove } = values
+  if (id === undefined) {
+    if (cron ?? job ?? remove) throw new UsageError('the id of the schedule is needed')
+    return withFleet(values, (fleet) => listSchedules(fleet, json))
+  }
+  if (remove)
+    return withFleet(values, async (fleet) => {
+      if (await fleet.unschedule(id)) return 0
+      throw new Error(`the fleet has no schedule ${JSON.stringify(id)}`)
+    })
+  if (cron === undefined || job === undefined)
+    throw new UsageError('schedule needs --cron EXPRESSION and --job JSON, or --remove')
+  const spec = parseJob(job)
+  const times = { cron, timeZone: values['time-zone'], catchUp: values['catch-up'] } as ScheduleOptions
+  return withFleet(values, async (fleet) => (await fleet.schedule(id, times, spec), 0))
+}
+
+function parseJob(text: string): JobOptions {
+  try {
+    return JSON.parse(text) as JobOptions
+  } catch (error) {
+    throw new UsageError(`--job: invalid JSON: ${(error as Error).message}`)
+  }
+}
+
+async function listSchedules(fleet: Fleet, json: boolean): Promise<number> {
+  const all = await fleet.schedules()
+  if (json) print(toJson(all, 2))
+  else if (all.length === 0)
+    print('no schedule: set one with `sheepdog fleet schedule ID --cron EXPRESSION --job JSON`')
+  for (const { id, cron, timeZone, nextAt } of json ? [] : all) {
+    const next = nextAt === undefined ? 'never again' : `next ${new Date(nextAt).toISOString()}`
+    print(`${id}  ${cron}  ${timeZone}  ${next}`)
+  }
+  return 0
 }
 
 function pruneOptions(values: {
@@ -74,7 +167,7 @@ function pruneOptions(values: {
   if (wrong !== undefined)
     throw new UsageError(`--state: expected done, failed, cancelled or dead, got ${JSON.stringify(wrong)}`)
   const olderThanMs = parseDuration('--older-than', olderThan)
-  return { olderThanMs, state: state as PruneOptions['state'], queue, dryRun }
+  return { olderThanMs, states: state as PruneOptions['states'], queue, dryRun }
 }
 
 async function prune(fleet: Fleet, options: PruneOptions, json: boolean): Promise<number> {
@@ -90,6 +183,7 @@ const keeperFile = 'keeper.json'
 
 async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Promise<number> {
   const fleet = await Fleet.connect({ ...fleetOptions(values), dir })
+  await fleet[keepsSchedules]()
   const file = join(dir, keeperFile)
   writeFileSync(file, JSON.stringify({ pid: process.pid }), { mode: 0o600 })
   const { server, leaseMs } = await fleet.status()
@@ -114,12 +208,12 @@ async function status(fleet: Fleet, json: boolean): Promise<number> {
     return 0
   }
   const lines = [`nats-server ${found.server}, lease ${found.leaseMs} ms`]
-  for (const [name, { queued, running, oldestSubmittedAt }] of Object.entries(found.queues)) {
+  for (const [name, { queued, running, isPaused, oldestSubmittedAt }] of Object.entries(found.queues)) {
     const age =
       oldestSubmittedAt === undefined
         ? ''
         : `, the oldest for ${Math.round((Date.now() - oldestSubmittedAt) / 1000)} s`
-    lines.push(`queue ${name}: ${running} running, ${queued} queued${age}`)
+    lines.push(`queue ${name}: ${running} running, ${queued} queued${isPaused ? ', paused' : ''}${age}`)
   }
   if (Object.keys(found.queues).length === 0) lines.push('no job is queued or running')
   for (const { name, running, concurrency, queues } of found.workers)

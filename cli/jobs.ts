@@ -1,39 +1,51 @@
 // sheepdog jobs: what a fleet has to do, and what became of it.
-import type { Fleet, Job, JobRecord } from '../lib/fleet'
+import type { Fleet, Job, JobListOptions, JobRecord } from '../lib/fleet'
 import type { AgentEvent } from '../lib/harness'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent } from './event'
+import { showCount } from './figure'
 import { fleetTable, withFleet } from './fleet_way'
 import { json as toJson, print, room, tell } from './screen'
 
 export const summary = 'list, show, follow, cancel and retry the jobs of a fleet'
 
 export const forms = [
-  '[ls] [--queue Q] [--state S] [--json]',
+  '[ls] [options]',
+  '--watch [options]',
   'show ID',
   'logs ID [-f]',
   'cancel ID [--force]',
-  'retry ID',
+  'retry ID | retry --all [options]',
 ]
 
 export const about = `
-ls      list the jobs that the fleet knows, the oldest first
+ls      list the jobs that the fleet knows: first those that are over, in the
+        order of their ends, then the others in the order of their submission.
+        With --watch list those that are not over, then each job that changes
 show    print the record of a job and its artifacts, as JSON
 logs    print its events so far; with -f also those to come, until it is over
 cancel  cancel it; with --force without waiting for its worker
-retry   give a job that did not succeed new attempts`
+retry   give a job that did not succeed new attempts; with --all every such job
+        that fits --queue, --state, --tag and --title`
 
 export const operands = [{ name: 'VERB', fits: ['ls', 'show', 'logs', 'cancel', 'retry'] }] as const
 
 export const options = {
-  queue: { type: 'string', value: 'Q', help: 'ls: jobs of this queue only' },
+  queue: { type: 'string', value: 'Q', help: 'ls, retry: jobs of this queue only' },
   state: {
     type: 'string',
+    multiple: true,
     value: 'S',
     fits: ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'],
-    help: 'ls: jobs in this state only: queued, running, done, failed, cancelled or dead',
+    help: 'ls, retry: jobs in this state only: queued, running, done, failed, cancelled or dead; may be repeated',
   },
+  tag: { type: 'string', value: 'TAG', help: 'ls, retry: jobs with this tag only' },
+  title: { type: 'string', value: 'TEXT', help: 'ls, retry: jobs whose title contains this text only' },
+  limit: { type: 'string', value: 'N', help: 'ls: at most so many jobs' },
+  after: { type: 'string', value: 'ID', help: 'ls: begin after this job' },
+  watch: { type: 'boolean', help: 'ls: go on with each job that changes, until it is ended' },
+  all: { type: 'boolean', help: 'retry: every job that fits, instead of one' },
   json: { type: 'boolean', help: 'print JSON lines: ls: one for each record; logs: one for each event' },
   follow: { type: 'boolean', short: 'f', help: 'logs: follow the job until it is over' },
   force: { type: 'boolean', help: 'cancel: do not wait for the worker' },
@@ -48,7 +60,19 @@ export async function run(args: string[]): Promise<Ending> {
   if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
   if (verb === 'ls') {
     if (id !== undefined) throw new UsageError(`unexpected ${JSON.stringify(id)}`)
-    return withFleet(values, (fleet) => list(fleet, values))
+    const filter = filterOf(values)
+    return withFleet(values, (fleet) =>
+      values.watch ? watch(fleet, filter, values) : list(fleet, filter, values),
+    )
+  }
+  if (verb === 'retry' && values.all) {
+    if (id !== undefined) throw new UsageError(`unexpected ${JSON.stringify(id)}`)
+    const { limit: _, after: __, ...filter } = filterOf(values)
+    return withFleet(values, async (fleet) => {
+      const { jobs } = await fleet.retryMany(filter)
+      print(showCount(jobs, 'job', 'jobs'))
+      return 0
+    })
   }
   const act = verbs[verb]
   if (!act)
@@ -61,7 +85,11 @@ export async function run(args: string[]): Promise<Ending> {
 
 interface Values {
   queue?: string
-  state?: string
+  state?: string[]
+  tag?: string
+  title?: string
+  limit?: string
+  after?: string
   json?: boolean
   follow?: boolean
   force?: boolean
@@ -88,19 +116,40 @@ const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
   },
 }
 
-async function list(fleet: Fleet, { queue, state, json }: Values): Promise<number> {
-  for await (const record of fleet.jobs({ queue, state } as object)) {
+function filterOf({ queue, state, tag, title, limit, after }: Values): JobListOptions {
+  if (limit !== undefined && !/^[1-9]\d*$/.test(limit))
+    throw new UsageError(`--limit: expected a number >= 1, got ${JSON.stringify(limit)}`)
+  const states = state as JobRecord['state'][] | undefined
+  return { queue, state: states, tag, title, limit: limit === undefined ? undefined : Number(limit), after }
+}
+
+async function list(fleet: Fleet, filter: JobListOptions, { json }: Values): Promise<number> {
+  for await (const record of fleet.jobs(filter)) {
     print(json ? toJson(record) : line(record))
     if (!(await room('stdout'))) break
   }
   return 0
 }
 
+/** The jobs that are not over, then each one that changes. */
+async function watch(fleet: Fleet, { limit: _, after: __, ...filter }: JobListOptions, values: Values) {
+  const changes = fleet.watch(filter)
+  // Begun before the list, which takes longer, so that a change meanwhile is told.
+  const first = changes.next()
+  await list(fleet, { ...filter, state: filter.state ?? ['queued', 'running'] }, values)
+  for (let next = await first; !next.done; next = await changes.next()) {
+    print(values.json ? toJson(next.value) : line(next.value))
+    if (!(await room('stdout'))) break
+  }
+  return 0
+}
+
 function line(record: JobRecord): string {
-  const { id, state, queue, attempt, provider, handler, error } = record
+  const { id, state, queue, attempt, provider, handler, error, title } = record
   const age = Math.round((Date.now() - record.submittedAt) / 1000)
   const why = error && state !== 'done' ? `  ${error.code}: ${error.message.split('\n')[0]}` : ''
-  return `${id}  ${state.padEnd(9)}  ${provider ?? handler}  queue ${queue}  attempt ${attempt}  ${age}s old${why}`
+  const name = title === undefined ? '' : `  ${JSON.stringify(title)}`
+  return `${id}  ${state.padEnd(9)}  ${provider ?? handler}${name}  queue ${queue}  attempt ${attempt}  ${age}s old${why}`
 }
 
 /** Writes the job's events; without `live` those that there are. */

@@ -39,6 +39,8 @@ export const options = {
     fits: 'file',
     help: 'submit one job for each line of FILE; - is stdin',
   },
+  title: { type: 'string', value: 'TEXT', help: 'title of the job in lists' },
+  tag: { type: 'string', multiple: true, value: 'TAG', help: 'tag of the job; may be repeated' },
   queue: { type: 'string', value: 'Q', help: 'queue (default "default")' },
   priority: { type: 'string', value: 'N', help: '0 to 9; 9 goes first (default 4)' },
   id: { type: 'string', value: 'ID', help: 'id of the job; the same id again is the same job' },
@@ -103,6 +105,8 @@ export async function run(args: string[]): Promise<Ending> {
       : { handler: values.handler, data: values.data === undefined ? undefined : parseData(values.data) }
   const job = {
     ...what,
+    title: values.title,
+    tags: values.tag,
     queue: values.queue,
     priority: toNumber('--priority', values.priority),
     id: values.id,

@@ -1,10 +1,24 @@
 import { resolve } from 'node:path'
-import type { NativeFleet, NativeWorker } from '../native/native'
+import type { NativeFleet, NativeJobList, NativeJobWatch, NativeWorker } from '../native/native'
 import { onAbort, throwIfAborted } from './abort'
 import { type ErrorCode, invalidOption, settle, SheepdogError } from './error'
 import { fleetHost } from './fleet/host'
 import { Job, shown } from './fleet/job'
-import type { JobRecord, JobState, StoredRecord } from './fleet/record'
+import {
+  checkFilter,
+  checkList,
+  checkPrune,
+  filterSpec,
+  scheduleSpec,
+  shownSchedule,
+  type FleetSchedule,
+  type JobFilter,
+  type JobListOptions,
+  type Pruned,
+  type PruneOptions,
+  type ScheduleOptions,
+} from './fleet/operation'
+import type { JobRecord, StoredRecord } from './fleet/record'
 import { jobSpec, type JobOptions } from './fleet/submission'
 import { checkWorkOptions, take, Worker, workSpec, type WorkOptions } from './fleet/worker'
 import { nativeBudget } from './harness/budget'
@@ -12,7 +26,15 @@ import { nativeLimit } from './limit'
 import { check, checkOptions, show } from './option'
 
 export { Job, type JobEvent } from './fleet/job'
-export type { JobArtifact, JobRecord, JobState } from './fleet/record'
+export type {
+  FleetSchedule,
+  JobFilter,
+  JobListOptions,
+  Pruned,
+  PruneOptions,
+  ScheduleOptions,
+} from './fleet/operation'
+export type { JobArtifact, JobAttempt, JobRecord, JobState } from './fleet/record'
 export type { JobOptions, JobSource } from './fleet/submission'
 export { Worker, type JobContext, type JobHandler, type WorkOptions } from './fleet/worker'
 
@@ -106,6 +128,8 @@ export interface FleetStatus {
       queued: number
       /** Number of jobs that run. */
       running: number
+      /** Whether the queue is paused. */
+      isPaused: boolean
       /** Time of submission of the oldest job that waits. */
       oldestSubmittedAt?: number
     }
@@ -148,39 +172,8 @@ export interface FleetStatus {
   }[]
 }
 
-/** Jobs that `fleet.prune()` removes. */
-export interface PruneOptions {
-  /** Jobs that ended at least this many milliseconds ago. */
-  olderThanMs: number
-  /**
-   * Only jobs in these states.
-   *
-   * @default every state in which a job is over
-   */
-  state?: JobState | JobState[]
-  /**
-   * Only jobs of this queue.
-   *
-   * @default all queues
-   */
-  queue?: string
-  /**
-   * Count what would be removed, and remove nothing.
-   *
-   * @default false
-   */
-  dryRun?: boolean
-}
-
-/** Numbers of what `fleet.prune()` removed. */
-export interface Pruned {
-  /** Number of jobs. */
-  jobs: number
-  /** Number of results, artifacts, sessions and long specs. */
-  objects: number
-  /** Size of the objects in bytes. */
-  bytes: number
-}
+/** @internal For `sheepdog fleet up`, which runs no jobs. */
+export const keepsSchedules = Symbol('keepsSchedules')
 
 const checks = {
   servers: check.anyOf('an address or an array of addresses', check.name, check.strings),
@@ -193,20 +186,6 @@ const checks = {
   leaseMs: check.duration,
   replicas: check.count,
 }
-
-const states: JobState[] = ['queued', 'running', 'done', 'failed', 'cancelled', 'dead']
-const overStates: JobState[] = ['done', 'failed', 'cancelled', 'dead']
-const isOver = check.oneOf(...overStates)
-const pruneChecks = {
-  olderThanMs: check.duration,
-  state: check.anyOf('a state in which a job is over, or an array of them', isOver, (path, value) => {
-    check.strings(path, value)
-    for (const state of value as string[]) isOver(path, state)
-  }),
-  queue: check.name,
-  dryRun: check.boolean,
-}
-const filterChecks = { queue: check.name, state: check.oneOf(...states) }
 
 /**
  * A queue of jobs for many machines. No job is lost, and only one attempt at a job counts.
@@ -305,15 +284,53 @@ export class Fleet implements AsyncDisposable {
     return job
   }
 
-  /** Yields the records of all jobs that the fleet has, in the order of submission. */
-  async *jobs(filter: { queue?: string; state?: JobState } = {}): AsyncGenerator<JobRecord, void, undefined> {
-    checkOptions(filter, filterChecks, 'filter')
-    const records = JSON.parse(await settle<string>(this.#fleet.records())) as StoredRecord[]
-    records.sort((left, right) => left.submittedAt - right.submittedAt || (left.id < right.id ? -1 : 1))
-    for (const record of records) {
-      const { queue = record.queue, state = record.state } = filter
-      if (record.queue === queue && record.state === state) yield shown(record)
+  /**
+   * Yields the records of jobs: first those that are over, in the order of their ends; then the others,
+   * in the order of their submission. The list is read as it is iterated, so a long one takes no memory.
+   * A job that ends meanwhile is listed once.
+   *
+   * @throws JOB_NOT_FOUND when the fleet does not have the job `after`.
+   * @example
+   * for await (const { id, title } of fleet.jobs({ state: 'failed', tag: 'nightly', limit: 10 }))
+   *   console.log(id, title)
+   */
+  async *jobs(options: JobListOptions = {}): AsyncGenerator<JobRecord, void, undefined> {
+    checkList(options)
+    const { limit, after } = options
+    const list = (await settle(this.#fleet.list(filterSpec(options), after, limit))) as NativeJobList
+    for (;;) {
+      const page = JSON.parse(await settle<string>(list.next())) as StoredRecord[]
+      if (page.length === 0) return
+      for (const record of page) yield shown(record)
     }
+  }
+
+  /**
+   * Yields the record of each job that changes from now on, as it is then: states that a job had between
+   * two looks, which are half a second apart, are left out. Removed jobs are not reported. Never ends by
+   * itself.
+   *
+   * @example
+   * for await (const { id, state } of fleet.watch({ queue: 'nightly' })) console.log(id, state)
+   */
+  async *watch(filter: JobFilter = {}): AsyncGenerator<JobRecord, void, undefined> {
+    checkFilter(filter)
+    const watch = (await settle(this.#fleet.watch(filterSpec(filter)))) as NativeJobWatch
+    for (;;)
+      for (const record of JSON.parse(await settle<string>(watch.next())) as StoredRecord[])
+        yield shown(record)
+  }
+
+  /**
+   * Gives new attempts to all jobs that fit the filter. Without `state` these are the jobs that failed,
+   * died or were cancelled.
+   *
+   * @example
+   * const { jobs } = await fleet.retryMany({ state: 'failed', queue: 'nightly' })
+   */
+  async retryMany(filter: JobFilter = {}): Promise<{ jobs: number }> {
+    checkFilter(filter)
+    return { jobs: await settle<number>(this.#fleet.retryMany(filterSpec(filter))) }
   }
 
   /** Starts a worker, which runs jobs in this process. */
@@ -339,17 +356,73 @@ export class Fleet implements AsyncDisposable {
    *
    * @throws FLEET_UNAUTHORIZED when this user may not remove anything from the server's streams.
    * @example
-   * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, state: 'done' })
+   * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, states: ['done'] })
    */
   async prune(options: PruneOptions): Promise<Pruned> {
-    checkOptions(options, pruneChecks)
-    if (options?.olderThanMs === undefined)
-      throw invalidOption('olderThanMs', 'expected a number of milliseconds, got undefined')
-    const { olderThanMs, state = [], queue, dryRun = false } = options
-    const states = typeof state === 'string' ? [state] : state
+    checkPrune(options)
+    const { olderThanMs, states = [], queue, dryRun = false } = options
     return JSON.parse(
       await settle<string>(this.#fleet.prune({ olderThanMs, states, queue, dryRun })),
     ) as Pruned
+  }
+
+  /**
+   * Pauses a queue: its jobs wait, and new ones are accepted. Jobs that run go on. Once this resolves, no
+   * worker starts a job of the queue until `resume()`. A worker that does not answer is waited for 3 s.
+   */
+  async pause(queue: string): Promise<void> {
+    check.name('queue', queue)
+    await settle<void>(this.#fleet.pause(queue))
+  }
+
+  /** Resumes a paused queue. A queue that is not paused stays as it is. */
+  async resume(queue: string): Promise<void> {
+    check.name('queue', queue)
+    await settle<boolean>(this.#fleet.resume(queue))
+  }
+
+  /**
+   * Drains a worker anywhere in the fleet, as its own `close()` does: it starts no more jobs, and closes
+   * after its running jobs. Resolves when the worker starts no more jobs.
+   *
+   * @param worker Name of the worker.
+   * @throws INVALID_OPTION when the fleet has no worker of this name; FLEET_UNREACHABLE when the worker
+   *   does not answer for a lease and 3 s.
+   */
+  async drain(worker: string): Promise<void> {
+    check.name('worker', worker)
+    await settle<void>(this.#fleet.drain(worker))
+  }
+
+  /**
+   * Submits a job at each time of a cron expression, in place of any earlier schedule of this id. The job
+   * of a run has the id `"<schedule id>@<time in UTC>"`, so no run is started twice, whichever process is
+   * killed. Every process that called `work()` or `schedule()` starts the runs, until it closes its fleet.
+   *
+   * @param job The job of each run, without `id` and `at`.
+   * @throws INVALID_OPTION for an expression without a future time, and for an unknown time zone.
+   * @example
+   * await fleet.schedule('nightly', { cron: '0 2 * * *', timeZone: 'Europe/Berlin' }, { handler: 'report' })
+   */
+  async schedule(id: string, options: ScheduleOptions, job: JobOptions): Promise<void> {
+    await settle<void>(this.#fleet.schedule(scheduleSpec(id, options, job)))
+  }
+
+  /** Lists the schedules of the fleet, by their ids. */
+  async schedules(): Promise<FleetSchedule[]> {
+    const all = JSON.parse(await settle<string>(this.#fleet.schedules())) as FleetSchedule[]
+    return all.map(shownSchedule)
+  }
+
+  /** Removes a schedule. Jobs that it submitted stay. Resolves with whether there was one. */
+  async unschedule(id: string): Promise<boolean> {
+    check.name('id', id)
+    return settle<boolean>(this.#fleet.unschedule(id))
+  }
+
+  /** @internal Starts due runs of schedules, as a worker does. */
+  async [keepsSchedules](): Promise<void> {
+    await settle<void>(this.#fleet.keepSchedules())
   }
 
   /** Reads queues, workers, the fill level of the streams, and jobs that make no progress. */

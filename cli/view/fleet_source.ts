@@ -26,9 +26,6 @@ const generated = /^[0-9a-z]{26}$/
 /** Longest text beside the rows. */
 const mostShown = 200_000
 
-/** Fields that newer records have as well. */
-type Titled = JobRecord & { title?: string; tags?: string[]; prompt?: string; data?: unknown }
-
 /** Parts of a job's result that are shown, when the job was a turn. */
 interface Told {
   text?: string
@@ -71,7 +68,7 @@ export class FleetSource implements RunSource {
     return {
       ...summaryOf(record),
       folder: '',
-      prompt: (record as Titled).prompt ?? null,
+      prompt: record.prompt ?? null,
       prompts: [],
       texts: textsOf(record),
       facts: factsOf(record),
@@ -182,7 +179,7 @@ async function* jsonLines(job: Awaited<ReturnType<Fleet['job']>>): AsyncGenerato
   for await (const event of job.events({ live: false })) yield `${JSON.stringify(event)}\n`
 }
 
-function textsOf(record: Titled): [string, string][] {
+function textsOf(record: JobRecord): [string, string][] {
   const { data, result, provider } = record
   const texts: [string, unknown][] = [['data', data]]
   if (provider === undefined) texts.push(['result', result])
@@ -199,7 +196,7 @@ function textsOf(record: Titled): [string, string][] {
 }
 
 /** Its title; else its work in few words. */
-function nameOf({ title, prompt, handler, data, id }: Titled): string {
+function nameOf({ title, prompt, handler, data, id }: JobRecord): string {
   if (title) return title
   if (prompt) return prompt.split('\n', 1)[0]!.slice(0, 200)
   if (handler !== undefined && data !== undefined) return `${handler} ${inputWords(data)}`.slice(0, 200)
@@ -207,7 +204,7 @@ function nameOf({ title, prompt, handler, data, id }: Titled): string {
   return handler !== undefined && generated.test(id) ? handler : id
 }
 
-function summaryOf(record: Titled): RunSummary {
+function summaryOf(record: JobRecord): RunSummary {
   const { id, state, submittedAt, endedAt, error } = record
   return {
     id,
@@ -222,8 +219,8 @@ function summaryOf(record: Titled): RunSummary {
 }
 
 function factsOf(record: JobRecord): [string, string][] {
-  const { queue, priority, worker, attempt, spent, attempts, sessionId, notBefore } = record
-  const { title, handler, tags } = record as Titled
+  const { title, handler, tags, queue, priority, worker, sessionId, notBefore } = record
+  const { attempt, spent, maxAttempts } = record
   const facts: [string, string | undefined][] = [
     ['title', title],
     ['job', record.id],
@@ -231,7 +228,7 @@ function factsOf(record: JobRecord): [string, string][] {
     ['tags', tags?.join(', ')],
     ['queue', `${queue}, priority ${priority}`],
     ['worker', worker],
-    ['attempt', `${attempt}, ${spent} of ${attempts} spent`],
+    ['attempt', `${attempt}, ${spent} of ${maxAttempts} spent`],
     ['session', sessionId],
     ['not before', notBefore === undefined ? undefined : new Date(notBefore).toLocaleString()],
   ]

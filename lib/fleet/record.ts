@@ -8,6 +8,25 @@ import type { AgentUsage } from '../harness/result'
  */
 export type JobState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | 'dead'
 
+/** An attempt at a job. Times are milliseconds since 1970. */
+export interface JobAttempt {
+  /** Number of the attempt. */
+  attempt: number
+  /** Name of the worker. */
+  worker: string
+  /** Start of the attempt. */
+  startedAt: number
+  /** End of the attempt, or the time at which its loss was noticed. */
+  endedAt?: number
+  /** Tokens and money of this attempt. Absent where the agent tells none. */
+  usage?: AgentUsage
+  /**
+   * Error code of an attempt that failed or was lost; `"drained"` for one that its closing worker gave to
+   * another worker. Absent for a success.
+   */
+  reason?: string
+}
+
 /** State of a job and facts about it. Times are milliseconds since 1970. */
 export interface JobRecord {
   /** Id of the job. */
@@ -20,12 +39,22 @@ export interface JobRecord {
   provider?: string
   /** Name of the handler that runs the job; absent for a job with a `provider`. */
   handler?: string
+  /** Title of the job. */
+  title?: string
+  /** Tags of the job. */
+  tags?: string[]
+  /** The first 1,000 characters of the prompt. */
+  prompt?: string
+  /** `data` of the job, if its JSON has at most 2 KiB. */
+  data?: unknown
   /** State of the job. */
   state: JobState
   /** Number of the present or last attempt, counted over all calls of `retry()`. */
   attempt: number
+  /** The attempts so far, at most the last 50. */
+  attempts: JobAttempt[]
   /** Number of attempts that the job may use. */
-  attempts: number
+  maxAttempts: number
   /** Number of these attempts that are used up. */
   spent: number
   /** Name of the worker of the present or last attempt. */

@@ -32,6 +32,18 @@ interface JobPlace {
   /** The prompt. With a `handler` its meaning is up to the handler. */
   prompt?: string
   /**
+   * Title of the job in lists, at most 1,000 bytes.
+   *
+   * @default none
+   */
+  title?: string
+  /**
+   * Tags of the job, by which `fleet.jobs()` finds it. At most 50.
+   *
+   * @default []
+   */
+  tags?: string[]
+  /**
    * Queue of the job. A worker names the queues that it takes jobs from.
    *
    * @default "default"
@@ -100,6 +112,8 @@ export type JobOptions = TurnOptions &
 
 const checks = {
   prompt: check.string,
+  title: check.name,
+  tags: check.strings,
   queue: check.name,
   priority(path: string, value: unknown) {
     if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 9)
@@ -129,6 +143,8 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     provider,
     handler,
     prompt = '',
+    title,
+    tags,
     queue,
     priority,
     id,
@@ -143,13 +159,18 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     cwd,
     ...turn
   } = job
-  checkOptions({ prompt, queue, priority, id, key, keyLimit, at, attempts, artifacts, handler, git }, checks)
+  checkOptions(
+    { prompt, title, tags, queue, priority, id, key, keyLimit, at, attempts, artifacts, handler, git },
+    checks,
+  )
   if (provider !== undefined) checkHarnessOptions({ provider })
   checkTurnOptions({ ...turn, cwd, signal })
   return {
     provider: provider && agentName(provider),
     handler,
     prompt,
+    title,
+    tags,
     queue,
     priority,
     id,

@@ -8,8 +8,8 @@ use super::limit::NativeConcurrencyLimit;
 use super::option::Millis;
 use super::promise::{Promised, Settled, settle};
 use fleet::{
-    Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, Listed, Prune, ServerPlaces,
-    Submitted, WeakFleet, Worker, WorkerOptions,
+    Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, ServerPlaces, Submitted,
+    WeakFleet, Worker, WorkerOptions,
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
@@ -53,15 +53,6 @@ pub struct WorkSpec {
     pub drain_timeout_ms: Option<Millis>,
     pub git_dir: Option<String>,
     pub git_idle_timeout_ms: Option<Millis>,
-}
-
-/// Selects the jobs to remove.
-#[napi(object, object_to_js = false)]
-pub struct PruneSpec {
-    pub older_than_ms: Millis,
-    pub states: Vec<String>,
-    pub queue: Option<String>,
-    pub dry_run: bool,
 }
 
 /// Some events of one attempt. An event's cursor consists of `cursor` and the number of its line.
@@ -139,11 +130,11 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
 /// A connection to a fleet.
 #[napi]
 pub struct NativeFleet {
-    fleet: Fleet,
+    pub(super) fleet: Fleet,
 }
 
 /// A field that is left out has the default of a new job.
-fn to_spec(given: Value) -> Result<JobSpec, Error> {
+pub(super) fn to_spec(given: Value) -> Result<JobSpec, Error> {
     let whole = serde_json::to_value(JobSpec::new()).and_then(|mut whole| {
         if let (Some(whole), Value::Object(given)) = (whole.as_object_mut(), given) {
             whole.extend(given);
@@ -197,16 +188,6 @@ impl NativeFleet {
     pub fn record(&self, id: String) -> Promised<String> {
         let fleet = self.fleet.clone();
         settle(async move { fleet.record(&id).await.map(|record| record.shown().to_string()).into() })
-    }
-
-    /// All records: an array as JSON.
-    #[napi]
-    pub fn records(&self) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move {
-            let records = fleet.records().await;
-            records.map(|records| Value::from_iter(records.iter().map(Listed::shown)).to_string()).into()
-        })
     }
 
     /// Resolves with the record once the job is over.
@@ -296,26 +277,6 @@ impl NativeFleet {
         }
         let fleet = self.fleet.clone();
         Ok(settle(async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() }))
-    }
-
-    /// Removes jobs. Resolves with the numbers of removed jobs and objects, as JSON.
-    #[napi]
-    pub fn prune(&self, spec: PruneSpec) -> Promised<String> {
-        let fleet = self.fleet.clone();
-        settle(async move {
-            let states = spec.states.into_iter().map(|state| serde_json::from_value(state.into()));
-            let states = match states.collect::<Result<Vec<_>, _>>() {
-                Ok(states) => states,
-                Err(error) => return Err(Error::invalid_option("state", error)).into(),
-            };
-            let prune = Prune {
-                older_than: spec.older_than_ms.duration(),
-                states,
-                queue: spec.queue,
-                is_trial: spec.dry_run,
-            };
-            fleet.prune(&prune).await.map(|pruned| serde_json::json!(pruned).to_string()).into()
-        })
     }
 
     /// The status as JSON.

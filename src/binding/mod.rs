@@ -18,6 +18,8 @@ pub mod error;
 pub mod fleet;
 #[cfg(feature = "fleet")]
 pub mod fleet_job;
+#[cfg(feature = "fleet")]
+pub mod fleet_operations;
 pub mod harness;
 pub mod limit;
 pub mod mcp_server;

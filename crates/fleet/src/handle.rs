@@ -1,14 +1,20 @@
 //! The handle of a fleet for its users.
 
-use super::engine::{Access, Local, ServerPlaces, Shared, open_memory};
+use super::engine::{Access, Local, Refused, ServerPlaces, SettingKind, Shared, open_memory};
 use super::follow::Follow;
 use super::lease::DEFAULT_LEASE;
+use super::listed::Listed;
+use super::listing::{Filter, JobList};
 use super::name::{DEFAULT_PREFIX, artifact_object, is_prefix};
+use super::operation::retry_many;
 use super::prune::{Prune, Pruned};
-use super::record::{JobRecord, Listed};
+use super::record::JobRecord;
+use super::schedule::Schedule;
+use super::scheduler::keep_schedules;
 use super::spec::JobSpec;
 use super::status::FleetStatus;
 use super::submitter::Submitted;
+use super::watching::JobWatch;
 use super::worker::{Gate, Worker, WorkerOptions};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
@@ -17,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
 
 const MIN_LEASE: Duration = Duration::from_secs(1);
 const MAX_LEASE: Duration = Duration::from_secs(24 * 3600);
@@ -81,7 +88,17 @@ struct Parts {
     local: Option<Local>,
     workers: Mutex<Vec<Worker>>,
     gate: Gate,
+    scheduler: Mutex<Option<Keeping>>,
     closed: OnceCell<()>,
+}
+
+/// A task that ends with its owner.
+struct Keeping(JoinHandle<()>);
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Fleet {
@@ -128,6 +145,7 @@ impl Fleet {
             local,
             workers: Mutex::default(),
             gate: Gate::new(),
+            scheduler: Mutex::default(),
             closed: OnceCell::new(),
         }))
     }
@@ -160,8 +178,63 @@ impl Fleet {
         }
     }
 
-    pub async fn records(&self) -> Result<Vec<Listed>, Error> {
-        self.engine()?.every_record().await
+    /// `after`: behind the job of this id.
+    pub async fn list(
+        &self,
+        filter: Filter,
+        after: Option<&str>,
+        limit: Option<usize>,
+    ) -> Result<JobList, Error> {
+        JobList::open(self.engine()?, filter, after, limit).await
+    }
+
+    /// Tells of jobs that change from now on.
+    pub async fn watch(&self, filter: Filter) -> Result<JobWatch, Error> {
+        JobWatch::open(self.engine()?, filter).await
+    }
+
+    /// Tries jobs again; failed, dead and cancelled ones if no state is named. Returns their number.
+    pub async fn retry_many(&self, filter: Filter) -> Result<u64, Error> {
+        retry_many(self.engine()?, filter).await
+    }
+
+    /// Resolves when no worker starts a job of the queue any more.
+    pub async fn pause(&self, queue: &str) -> Result<(), Error> {
+        self.engine()?.pause(queue).await
+    }
+
+    /// True when it was paused.
+    pub async fn resume(&self, queue: &str) -> Result<bool, Error> {
+        self.engine()?.resume(queue).await
+    }
+
+    /// Resolves when the worker starts no more jobs.
+    pub async fn drain(&self, worker: &str) -> Result<(), Error> {
+        self.engine()?.drain(worker).await
+    }
+
+    /// Sets a schedule, in place of any earlier one of its id; and starts due runs from now on.
+    pub async fn schedule(&self, schedule: &Schedule) -> Result<(), Error> {
+        let engine = self.engine()?;
+        engine.write_schedule(schedule, None).await.map_err(Refused::into_error)?;
+        self.keep_schedules()
+    }
+
+    /// All schedules, and the epoch milliseconds of their next runs.
+    pub async fn schedules(&self) -> Result<Vec<(Schedule, Option<u64>)>, Error> {
+        self.engine()?.schedules().await
+    }
+
+    /// True when there was one.
+    pub async fn unschedule(&self, id: &str) -> Result<bool, Error> {
+        self.engine()?.unset(&SettingKind::Schedule.of(id)).await
+    }
+
+    /// Starts due runs of schedules until the fleet is closed.
+    pub fn keep_schedules(&self) -> Result<(), Error> {
+        let engine = self.engine()?.clone();
+        lock(&self.0.scheduler).get_or_insert_with(|| Keeping(tokio::spawn(keep_schedules(engine))));
+        Ok(())
     }
 
     /// The record of the job once it is over.
@@ -202,6 +275,7 @@ impl Fleet {
 
     pub async fn work(&self, options: WorkerOptions) -> Result<Worker, Error> {
         let worker = Worker::start(self.engine()?.clone(), options, self.0.gate.clone()).await?;
+        self.keep_schedules()?;
         let mut workers = lock(&self.0.workers);
         workers.retain(|worker| !worker.is_closed());
         workers.push(worker.clone());
@@ -222,6 +296,7 @@ impl Fleet {
         self.0
             .closed
             .get_or_init(async || {
+                lock(&self.0.scheduler).take();
                 let workers: Vec<Worker> = lock(&self.0.workers).clone();
                 for worker in &workers {
                     worker.close().await;

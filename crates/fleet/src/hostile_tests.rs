@@ -6,7 +6,7 @@ use super::engine::test_server::{PATIENCE, Road, TestEngine, TestServer, connect
 use super::prune::Prune;
 use super::record::{JobEvent, JobState};
 use super::spec::JobSpec;
-use super::test_host::{Texts, settled, submit};
+use super::test_host::{Texts, all_listed, settled, submit};
 use super::worker::{Gate, Worker, WorkerOptions};
 use crate::follow::Follow;
 use ground::error::ErrorCode;
@@ -85,7 +85,7 @@ async fn a_message_that_can_not_be_read_is_listed_and_can_be_cancelled() {
     }
     a_later_job(&engine).await;
     assert_eq!(host.runs(), 1);
-    let listed = engine.every_record().await.unwrap();
+    let listed = all_listed(&engine).await;
     assert_eq!(listed.len(), 7);
     let status = engine.status().await.unwrap();
     assert_eq!(status.stuck.len(), 6, "{:?}", status.stuck);
@@ -109,8 +109,7 @@ async fn a_record_of_a_newer_version_is_shown_as_it_is() {
     record["token"] = "secret".into();
     write(&engine, &engine.names().record("newer"), &record).await;
     write(&engine, &engine.names().record("torn"), &json!("torn")).await;
-    let mut listed: Vec<Value> =
-        engine.every_record().await.unwrap().iter().map(|record| record.shown()).collect();
+    let mut listed: Vec<Value> = all_listed(&engine).await.iter().map(|record| record.shown()).collect();
     listed.sort_by_key(|record| record["id"].to_string());
     assert_eq!(listed.len(), 2);
     assert_eq!((&listed[0]["state"], &listed[0]["token"]), (&json!("paused"), &Value::Null));

@@ -28,13 +28,19 @@ mod handle;
 #[cfg(test)]
 mod hostile_tests;
 pub mod lease;
+mod listed;
+mod listing;
 mod login;
 pub mod name;
+mod operation;
 #[cfg(test)]
 mod promise_tests;
 mod prune;
 pub mod record;
 pub mod retry_table;
+pub mod run_list;
+pub mod schedule;
+mod scheduler;
 pub mod source;
 pub mod spec;
 pub mod status;
@@ -44,15 +50,20 @@ mod submit_many_tests;
 mod submitter;
 #[cfg(test)]
 mod test_host;
+mod watching;
 mod worker;
 
 pub use engine::ServerPlaces;
 pub use fault::JobFault;
 pub use follow::{Follow, FollowedBatch};
 pub use handle::{Fleet, FleetOptions, WeakFleet};
+pub use listed::Listed;
+pub use listing::{Filter, JobList};
 pub use prune::{Prune, Pruned};
-pub use record::{JobRecord, JobState, Listed};
+pub use record::{JobRecord, JobState};
+pub use schedule::{CatchUp, Schedule};
 pub use source::GitSource;
 pub use spec::JobSpec;
 pub use submitter::Submitted;
+pub use watching::JobWatch;
 pub use worker::{GitPlace, JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};

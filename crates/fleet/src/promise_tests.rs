@@ -1,15 +1,23 @@
 //! The promises of a fleet, each checked over every engine.
 
 use super::engine::test_server::{PATIENCE, TestServer};
-use super::engine::{Announcement, Delivery, Refused, RetryFor, Shared, open_memory};
+use super::engine::{Announcement, Delivery, Refused, RetryFor, SettingKind, Shared, open_memory};
 use super::follow::Follow;
+use super::listing::{Filter, JobList};
+use super::operation::retry_many;
 use super::prune::Prune;
 use super::record::{Claim, JobEvent, JobRecord, JobState, LogEnd};
+use super::schedule::{CatchUp, Schedule};
+use super::scheduler::keep_schedules;
 use super::spec::JobSpec;
-use super::test_host::{Texts, settled, submit};
+use super::submitter::now;
+use super::test_host::{Texts, all_listed, listed, settled, submit};
+use super::watching::JobWatch;
 use super::worker::{Gate, JobFuture, JobHost, JobRun, Worker, WorkerOptions};
 use bytes::Bytes;
+use ground::error::ErrorCode;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -49,6 +57,13 @@ over_every_engine!(
     a_job_is_cancelled_while_it_waits_and_while_it_runs,
     what_is_pruned_is_gone,
     a_closing_worker_gives_its_job_to_another,
+    a_list_has_each_job_once_by_its_filter_and_page_by_page,
+    a_change_of_a_job_is_told,
+    a_paused_queue_starts_nothing_until_it_is_resumed,
+    a_worker_is_drained_from_anywhere,
+    jobs_that_failed_are_tried_again_together,
+    a_schedule_starts_each_run_once_however_many_keep_it,
+    a_setting_is_written_over_the_revision_that_was_read_and_expires,
 );
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -166,12 +181,12 @@ async fn a_place_has_one_holder_until_it_expires(engine: Shared) {
     let job = || Bytes::from("job");
     let mut slot = engine.take_lease(place(), job(), "one", LEASE).await.unwrap().unwrap();
     assert!(engine.take_lease(place(), job(), "two", LEASE).await.unwrap().is_none());
-    assert!(engine.renew_lease(&mut slot, job()).await);
+    assert!(engine.hold_place(&mut slot, job()).await.unwrap());
     assert_eq!(engine.key_holders("k").await.unwrap(), [job()]);
     engine.drop_lease(&slot).await;
     let second = engine.take_lease(place(), job(), "two", LEASE).await.unwrap();
     assert!(second.is_some(), "free at once");
-    assert!(!engine.renew_lease(&mut slot, job()).await, "it is another's");
+    assert!(!engine.hold_place(&mut slot, job()).await.unwrap(), "it is another's");
     let expired = async {
         while engine.take_lease(place(), job(), "three", LEASE).await.unwrap().is_none() {
             tokio::time::sleep(LEASE / 10).await;
@@ -338,4 +353,217 @@ async fn a_closing_worker_gives_its_job_to_another(engine: Shared) {
     slow.go.send_replace(true);
     within(closed).await.unwrap();
     second.close().await;
+}
+
+async fn a_list_has_each_job_once_by_its_filter_and_page_by_page(engine: Shared) {
+    let worker = worker(&engine, Texts::new(true)).await;
+    for n in 0..3 {
+        let spec = json!({ "id": format!("done-{n}"), "title": format!("Part {n}"), "tags": ["t", "odd"] });
+        submit(&engine, spec).await.unwrap();
+        settled(&engine, &format!("done-{n}")).await;
+    }
+    submit(&engine, json!({ "id": "fails", "data": "fails", "attempts": 1, "tags": ["t"] })).await.unwrap();
+    settled(&engine, "fails").await;
+    for n in 0..3 {
+        submit(&engine, json!({ "id": format!("waits-{n}"), "queue": "other" })).await.unwrap();
+    }
+    let ids = async |filter: Filter, after: Option<&str>, limit| {
+        let found = listed(&engine, filter, after, limit).await;
+        found.iter().map(|record| record.id().to_owned()).collect::<Vec<_>>()
+    };
+    let everything = ["done-0", "done-1", "done-2", "fails", "waits-0", "waits-1", "waits-2"];
+    assert_eq!(ids(Filter::default(), None, None).await, everything);
+    for limit in [1, 2, 3] {
+        let (mut paged, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let page = ids(Filter::default(), after.as_deref(), Some(limit)).await;
+            assert!(page.len() <= limit);
+            let Some(last) = page.last() else { break };
+            after = Some(last.clone());
+            paged.extend(page);
+        }
+        assert_eq!(paged, everything, "pages of {limit}");
+    }
+    let of = |change: fn(&mut Filter)| {
+        let mut filter = Filter::default();
+        change(&mut filter);
+        filter
+    };
+    let over = of(|filter| filter.states = vec![JobState::Done, JobState::Failed]);
+    assert_eq!(ids(over, None, None).await, everything[..4]);
+    assert_eq!(ids(of(|filter| filter.states = vec![JobState::Queued]), None, None).await, everything[4..]);
+    assert_eq!(ids(of(|filter| filter.queue = Some("other".into())), None, None).await, everything[4..]);
+    assert_eq!(ids(of(|filter| filter.tag = Some("odd".into())), None, None).await, everything[..3]);
+    assert_eq!(ids(of(|filter| filter.title = Some("part 1".into())), None, None).await, ["done-1"]);
+    let problem = JobList::open(&engine, Filter::default(), Some("nobody"), None).await.err().unwrap();
+    assert_eq!(problem.code(), ErrorCode::JobNotFound);
+    worker.close().await;
+}
+
+async fn a_change_of_a_job_is_told(engine: Shared) {
+    submit(&engine, json!({ "id": "before", "queue": "nobody" })).await.unwrap();
+    let mut watch = JobWatch::open(&engine, Filter::default()).await.unwrap();
+    let mut told = async |wanted: &str| {
+        loop {
+            for record in within(watch.next()).await.unwrap() {
+                let shown = record.shown();
+                if format!("{} {}", record.id(), shown["state"].as_str().unwrap()) == wanted {
+                    return;
+                }
+            }
+        }
+    };
+    submit(&engine, json!({ "id": "a" })).await.unwrap();
+    told("a queued").await;
+    let worker = worker(&engine, Texts::new(true)).await;
+    told("a done").await;
+    engine.cancel("before", false).await.unwrap();
+    told("before cancelled").await;
+    worker.close().await;
+}
+
+async fn a_paused_queue_starts_nothing_until_it_is_resumed(engine: Shared) {
+    let host = Texts::new(true);
+    let worker = worker(&engine, host.clone()).await;
+    submit(&engine, json!({ "id": "first" })).await.unwrap();
+    settled(&engine, "first").await;
+    engine.pause("default").await.unwrap();
+    for n in 0..20 {
+        submit(&engine, json!({ "id": format!("paused-{n}"), "priority": n % 10 })).await.unwrap();
+    }
+    // A worker that starts meanwhile finds the queue paused.
+    let second = self::worker(&engine, host.clone()).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(host.runs(), 1);
+    let status = engine.status().await.unwrap();
+    let queue = &status.queues["default"];
+    assert!(queue.is_paused && queue.queued == 20, "{queue:?}");
+    assert!(status.stuck[0].why.contains("paused"), "{:?}", status.stuck);
+    assert!(engine.resume("default").await.unwrap());
+    for n in 0..20 {
+        settled(&engine, &format!("paused-{n}")).await;
+    }
+    assert!(!engine.resume("default").await.unwrap());
+    worker.close().await;
+    second.close().await;
+}
+
+async fn a_worker_is_drained_from_anywhere(engine: Shared) {
+    let host = Texts::new(false);
+    let named = |name: &str, host: &Arc<Texts>| {
+        let mut options = WorkerOptions::new(host.clone());
+        options.name = Some(name.to_owned());
+        Worker::start(engine.clone(), options, Gate::new())
+    };
+    let worker = named("w", &host).await.unwrap();
+    submit(&engine, json!({ "id": "runs" })).await.unwrap();
+    host.until_begun().await;
+    let until_told = async {
+        while engine
+            .workers()
+            .await
+            .unwrap()
+            .first()
+            .is_none_or(|worker| worker["running"] != json!(["runs"]))
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(until_told).await;
+    within(engine.drain("w")).await.unwrap();
+    submit(&engine, json!({ "id": "later" })).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(host.runs(), 1, "it takes nothing new");
+    assert!(!worker.is_closed(), "what runs goes on");
+    host.go.send_replace(true);
+    within(worker.closed()).await;
+    assert_eq!(settled(&engine, "runs").await.state, JobState::Done);
+    assert_eq!(engine.drain("w").await.unwrap_err().code(), ErrorCode::InvalidOption);
+    // Another one of that name is another worker.
+    let second = named("w", &host).await.unwrap();
+    assert_eq!(settled(&engine, "later").await.state, JobState::Done);
+    within(engine.drain("w")).await.unwrap();
+    within(second.closed()).await;
+}
+
+async fn jobs_that_failed_are_tried_again_together(engine: Shared) {
+    let worker = worker(&engine, Texts::new(true)).await;
+    for n in 0..5 {
+        let spec = json!({ "id": format!("job-{n}"), "data": "fails", "attempts": 1, "tags": [format!("t{}", n % 2)] });
+        submit(&engine, spec).await.unwrap();
+        settled(&engine, &format!("job-{n}")).await;
+    }
+    let filter = Filter { tag: Some("t1".into()), ..Filter::default() };
+    assert_eq!(within(retry_many(&engine, filter)).await.unwrap(), 2);
+    let again = async {
+        for (n, attempts) in [(0, 1), (1, 2), (2, 1), (3, 2), (4, 1)] {
+            while settled(&engine, &format!("job-{n}")).await.attempt < attempts {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    within(again).await;
+    let wrong = Filter { states: vec![JobState::Done], ..Filter::default() };
+    assert_eq!(retry_many(&engine, wrong).await.unwrap_err().code(), ErrorCode::InvalidOption);
+    worker.close().await;
+}
+
+async fn a_schedule_starts_each_run_once_however_many_keep_it(engine: Shared) {
+    let job = JobSpec { handler: Some("text".into()), ..JobSpec::new() };
+    let schedule = Schedule::new("tick", "* * * * * *", None, CatchUp::Skip, job, now()).unwrap();
+    engine.write_schedule(&schedule, None).await.unwrap();
+    let mut keepers: Vec<_> = (0..5).map(|_| tokio::spawn(keep_schedules(engine.clone()))).collect();
+    let host = Texts::new(true);
+    let worker = worker(&engine, host.clone()).await;
+    let until = async |runs: usize| {
+        while host.runs() < runs {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(until(2)).await;
+    // The first one to start a run may be gone: the others go on.
+    keepers.drain(..4).for_each(|keeper| keeper.abort());
+    let runs = host.runs();
+    within(until(runs + 2)).await;
+    assert!(engine.unset(&SettingKind::Schedule.of("tick")).await.unwrap());
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let found = all_listed(&engine).await;
+    let ids: HashSet<String> = found.iter().map(|record| record.id().to_owned()).collect();
+    assert!(ids.iter().all(|id| id.starts_with("tick@20") && id.ends_with('Z')), "{ids:?}");
+    assert_eq!((ids.len(), host.runs()), (found.len(), found.len()), "one job and one run each");
+    let runs = host.runs();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(host.runs(), runs, "it was removed");
+    keepers.drain(..).for_each(|keeper| keeper.abort());
+    worker.close().await;
+}
+
+async fn a_setting_is_written_over_the_revision_that_was_read_and_expires(engine: Shared) {
+    let what = SettingKind::Schedule.of("a.b/c");
+    let read = async || engine.setting(&what, RetryFor::ASKED).await.unwrap();
+    assert!(read().await.is_none());
+    let mut watch = engine.watch_settings(SettingKind::Schedule).await.unwrap();
+    engine.set(&what, Bytes::from_static(b"one"), Some(0), None).await.unwrap();
+    assert_eq!(within(watch.next()).await.unwrap(), "a.b/c");
+    let first = read().await.unwrap();
+    engine.set(&what, Bytes::from_static(b"two"), Some(first.revision), None).await.unwrap();
+    let late = engine.set(&what, Bytes::from_static(b"three"), Some(first.revision), None).await;
+    assert!(matches!(late, Err(Refused::Conflict)));
+    let all = engine.settings(SettingKind::Schedule).await.unwrap();
+    assert_eq!(
+        all.into_iter().map(|(name, stored)| (name, stored.payload)).collect::<Vec<_>>(),
+        [("a.b/c".to_owned(), Bytes::from_static(b"two"))]
+    );
+    assert!(engine.settings(SettingKind::Pause).await.unwrap().is_empty());
+    assert!(engine.unset(&what).await.unwrap() && read().await.is_none());
+    assert!(!engine.unset(&what).await.unwrap());
+    engine.set(&what, Bytes::from_static(b"short"), None, Some(Duration::from_secs(1))).await.unwrap();
+    let gone = async {
+        while read().await.is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    within(gone).await;
+    // Settings are no jobs.
+    assert!(all_listed(&engine).await.is_empty());
 }

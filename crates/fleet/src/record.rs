@@ -14,10 +14,12 @@
 
 use super::fault::JobFault;
 use super::retry_table::{Consequence, loss_delay};
+use super::run_list::{DRAINED, RunList};
 use super::spec::JobSpec;
 use agents::harness::Usage;
+use ground::error::ErrorCode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// A job with so many lost workers in a row is suspected of killing them, and runs alone. A single loss is normal: a machine goes
@@ -86,11 +88,24 @@ pub struct JobRecord {
     pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Beginning of the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Input of the handler; absent if it is long.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
     pub state: JobState,
     pub attempt: u32,
     /// Attempts that the budget of `attempts` paid for.
     pub spent: u32,
     pub attempts: u32,
+    /// The attempts so far.
+    #[serde(default, skip_serializing_if = "RunList::is_empty")]
+    pub runs: RunList,
     /// Waits for a limit that cost no attempt.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waits: u32,
@@ -207,6 +222,7 @@ pub enum JobEvent {
     /// The holder has to go: somebody else goes on.
     Drained {
         token: String,
+        now: u64,
     },
     /// The holder was asked to cancel, and the tree is gone.
     Stopped {
@@ -244,10 +260,15 @@ impl JobRecord {
             priority: spec.priority,
             provider: spec.provider.clone(),
             handler: spec.handler.clone(),
+            title: spec.title.clone(),
+            tags: spec.tags.clone(),
+            prompt: spec.short_prompt(),
+            data: spec.short_data(),
             state: JobState::Queued,
             attempt: 0,
             spent: 0,
             attempts: spec.attempts,
+            runs: RunList::default(),
             waits: 0,
             losses: 0,
             alone: false,
@@ -304,6 +325,7 @@ impl JobRecord {
         }
         let mut next = self.clone();
         if is_lost {
+            next.runs.end(Some(ErrorCode::JobLeaseLost.as_str()), now);
             next.losses += 1;
             // It may have been a neighbour's fault. A job with one attempt is never run twice.
             if !self.alone && self.attempts > 1 {
@@ -336,6 +358,7 @@ impl JobRecord {
         next.token = Some(token.to_owned());
         next.started_at = Some(now);
         next.not_before = None;
+        next.runs.begin(next.attempt, worker, now);
         Claim::Run(Box::new(next))
     }
 
@@ -354,6 +377,9 @@ impl JobRecord {
                 next.session_object = session_object.clone().or(next.session_object);
                 next.session_id = session_id.clone().or(next.session_id);
                 next.tools_ran |= tools_ran;
+                if let Some(used) = usage {
+                    next.runs.add_usage(used.since(self.usage.unwrap_or_default()));
+                }
                 next.usage = usage.or(next.usage);
                 if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
             }
@@ -375,8 +401,9 @@ impl JobRecord {
                 next.artifacts.clone_from(artifacts);
                 Ok(next)
             }
-            JobEvent::Drained { token } => {
+            JobEvent::Drained { token, now } => {
                 let mut next = self.held_by(token)?.released();
+                next.runs.end(Some(DRAINED), *now);
                 next.losses = 0;
                 next.spent = next.spent.saturating_sub(1);
                 Ok(next)
@@ -437,15 +464,6 @@ impl JobRecord {
         Duration::from_millis(self.not_before.map_or(0, |time| time.saturating_sub(now)))
     }
 
-    /// The record for users, without the fields that only its holder needs.
-    pub fn shown(&self) -> Value {
-        let mut shown = json!(self);
-        if let Some(fields) = shown.as_object_mut() {
-            hide(fields);
-        }
-        shown
-    }
-
     fn must_resume(&self) -> bool {
         self.tools_ran && !self.after_tools
     }
@@ -472,6 +490,7 @@ impl JobRecord {
             }
             _ => self.ended(JobState::Failed, now),
         };
+        next.runs.end(Some(&fault.code), now);
         next.error = Some(fault.clone().bounded());
         next
     }
@@ -491,6 +510,12 @@ impl JobRecord {
         next.token = None;
         next.ended_at = Some(now);
         next.not_before = None;
+        match state {
+            JobState::Done => next.runs.end(None, now),
+            JobState::Cancelled => next.runs.end(Some(ErrorCode::JobCancelled.as_str()), now),
+            JobState::Dead => next.runs.end(Some(ErrorCode::JobLeaseLost.as_str()), now),
+            _ => {}
+        }
         if state == JobState::Cancelled {
             next.error = Some(JobFault::new("JOB_CANCELLED", format!("job {} was cancelled", self.id)));
         }
@@ -516,63 +541,6 @@ impl JobRecord {
         let worker = self.worker.as_deref().unwrap_or("its worker");
         let message = format!("attempt {} was lost: {worker} was silent for a whole lease", self.attempt);
         JobFault::new("JOB_LEASE_LOST", message)
-    }
-}
-
-/// Removes what only the holder of a job needs.
-fn hide(fields: &mut Map<String, Value>) {
-    for name in ["token", "message", "afterTools", "sessionObject", "usageBefore"] {
-        fields.remove(name);
-    }
-}
-
-/// A record as it is listed. A newer version may have written a state that this one does not know.
-#[derive(Clone, Debug)]
-pub enum Listed {
-    Known(Box<JobRecord>),
-    Unknown(Map<String, Value>),
-}
-
-impl Listed {
-    /// `id`: what the record's subject says.
-    pub fn parse(payload: &[u8], id: String) -> Listed {
-        if let Ok(record) = serde_json::from_slice::<JobRecord>(payload) {
-            return Listed::Known(Box::new(record));
-        }
-        let mut fields: Map<String, Value> = serde_json::from_slice(payload).unwrap_or_default();
-        fields.insert("id".to_owned(), id.into());
-        // Lists are sorted by these fields and show them.
-        for (name, otherwise) in [
-            ("state", json!("unknown")),
-            ("queue", json!("")),
-            ("submittedAt", json!(0)),
-            ("attempt", json!(0)),
-        ] {
-            let is_fit = fields.get(name).is_some_and(|value| value.is_string() == otherwise.is_string());
-            if !is_fit {
-                fields.insert(name.to_owned(), otherwise);
-            }
-        }
-        Listed::Unknown(fields)
-    }
-
-    pub fn id(&self) -> &str {
-        match self {
-            Listed::Known(record) => &record.id,
-            Listed::Unknown(fields) => fields["id"].as_str().unwrap_or_default(),
-        }
-    }
-
-    /// The record for users.
-    pub fn shown(&self) -> Value {
-        match self {
-            Listed::Known(record) => record.shown(),
-            Listed::Unknown(fields) => {
-                let mut fields = fields.clone();
-                hide(&mut fields);
-                Value::Object(fields)
-            }
-        }
     }
 }
 

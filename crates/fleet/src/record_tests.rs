@@ -1,4 +1,5 @@
 use super::*;
+use serde_json::json;
 use std::time::Duration;
 
 fn queued(attempts: u32) -> JobRecord {
@@ -61,7 +62,7 @@ fn a_late_worker_is_fenced_whatever_it_says() {
         for event in [
             done("t1"),
             failed("t1", Consequence::Final),
-            JobEvent::Drained { token: "t1".into() },
+            JobEvent::Drained { token: "t1".into(), now: 1 },
             JobEvent::Stopped { token: "t1".into(), log: LogEnd::default(), now: 1 },
             JobEvent::Seen {
                 token: "t1".into(),
@@ -147,7 +148,7 @@ fn limits_and_drains_cost_no_attempt_but_numbers_go_on() {
     let waited =
         run(&queued(1), "t1").after(&failed("t1", Consequence::Wait(Duration::from_secs(1)))).unwrap();
     assert_eq!((waited.state, waited.spent, waited.waits), (JobState::Queued, 0, 1));
-    let drained = run(&waited, "t2").after(&JobEvent::Drained { token: "t2".into() }).unwrap();
+    let drained = run(&waited, "t2").after(&JobEvent::Drained { token: "t2".into(), now: 3 }).unwrap();
     assert_eq!((drained.state, drained.spent), (JobState::Queued, 0));
     assert_eq!(run(&drained, "t3").attempt, 3);
 }
@@ -248,4 +249,70 @@ fn what_lost_attempts_used_is_kept_until_somebody_retries_the_job() {
     assert_eq!(failed.used(), used(7000));
     let retried = failed.after(&JobEvent::Retried).unwrap();
     assert_eq!((retried.usage, retried.used()), (Some(used(7000)), used(0)));
+}
+
+#[test]
+fn a_record_lists_its_attempts_with_their_ends_and_their_usage() {
+    let used = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+    let seen = |tokens| JobEvent::Seen {
+        token: "t".into(),
+        session_id: None,
+        tools_ran: false,
+        session_object: None,
+        usage: Some(used(tokens)),
+    };
+    let first = run(&queued(5), "t").after(&seen(100)).unwrap().after(&seen(150)).unwrap();
+    let second = lost(&first, true).unwrap().after(&seen(170)).unwrap();
+    let again = second.after(&failed("t", Consequence::Again(Duration::ZERO))).unwrap();
+    let drained = run(&again, "t").after(&JobEvent::Drained { token: "t".into(), now: 8 }).unwrap();
+    let last = run(&drained, "t").after(&done("t")).unwrap();
+    let shown = last.shown();
+    let runs: Vec<Value> = shown["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| {
+            json!([
+                run["attempt"],
+                run["worker"],
+                run["startedAt"],
+                run["endedAt"],
+                run["reason"],
+                run["usage"]["inputTokens"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        json!(runs),
+        json!([
+            [1, "w", 1, 7, "JOB_LEASE_LOST", 150],
+            [2, "w", 7, 5, "E", 20],
+            [3, "w", 1, 8, "drained", null],
+            [4, "w", 1, 9, null, null],
+        ])
+    );
+    assert_eq!((&shown["maxAttempts"], &shown["usage"]["inputTokens"]), (&json!(5), &json!(170)));
+    // What older versions stored has no list.
+    let mut stored = json!(last);
+    stored.as_object_mut().unwrap().remove("runs");
+    let old: JobRecord = serde_json::from_value(stored).unwrap();
+    assert_eq!(old.shown()["attempts"], json!([]));
+}
+
+#[test]
+fn long_data_and_prompts_are_not_in_the_record() {
+    let spec = JobSpec {
+        id: "a".into(),
+        provider: Some("codex".into()),
+        prompt: "ä".repeat(2000),
+        data: json!("x".repeat(4000)),
+        title: Some("Title".into()),
+        tags: vec!["t".into()],
+        ..JobSpec::new()
+    };
+    let record = JobRecord::queued(&spec);
+    assert_eq!(record.prompt.as_ref().map(|prompt| prompt.chars().count()), Some(1001));
+    assert_eq!((record.data, record.title.as_deref()), (Value::Null, Some("Title")));
+    let short = JobSpec { data: json!({ "n": 1 }), ..spec };
+    assert_eq!(JobRecord::queued(&short).data, json!({ "n": 1 }));
 }

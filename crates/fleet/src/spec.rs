@@ -9,6 +9,12 @@ use serde_json::{Map, Value};
 /// Attempts of a job that does not set a number.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
 const MAX_KEY_LIMIT: u32 = 1000;
+const MAX_TITLE_BYTES: usize = 1000;
+const MAX_TAGS: usize = 50;
+/// Characters of a prompt that the record has.
+const SHORT_PROMPT: usize = 1000;
+/// Longer data is left out of the record: records have room for many jobs.
+const MAX_SHOWN_DATA_BYTES: usize = 2 << 10;
 
 /// The work of a job, and its options. It is sent as JSON in the job's message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +30,11 @@ pub struct JobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
     pub prompt: String,
+    /// What people call the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// Options of the turn as their user wrote them; the worker's edge makes a request of them.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
@@ -68,12 +79,35 @@ impl JobSpec {
         JobSpec { priority: DEFAULT_PRIORITY, attempts: DEFAULT_ATTEMPTS, key_limit: 1, ..Self::default() }
     }
 
+    /// The prompt as the record has it.
+    pub(crate) fn short_prompt(&self) -> Option<String> {
+        let mut short: String = self.prompt.chars().take(SHORT_PROMPT).collect();
+        if short.len() < self.prompt.len() {
+            short.push('…');
+        }
+        (!short.is_empty()).then_some(short)
+    }
+
+    /// The data as the record has it; null when it is long.
+    pub(crate) fn short_data(&self) -> Value {
+        if self.data.to_string().len() <= MAX_SHOWN_DATA_BYTES { self.data.clone() } else { Value::Null }
+    }
+
     /// Returns `INVALID_OPTION` for a job that no fleet accepts.
     pub fn check(&self) -> Result<(), Error> {
         check_name("id", &self.id)?;
         check_name("queue", &self.queue)?;
         if let Some(key) = &self.key {
             check_name("key", key)?;
+        }
+        if self.title.as_ref().is_some_and(|title| title.len() > MAX_TITLE_BYTES) {
+            return Err(Error::invalid_option("title", format!("expected at most {MAX_TITLE_BYTES} bytes")));
+        }
+        if self.tags.len() > MAX_TAGS {
+            return Err(Error::invalid_option("tags", format!("expected at most {MAX_TAGS} tags")));
+        }
+        for tag in &self.tags {
+            check_name("tags", tag)?;
         }
         if let Some(git) = &self.git {
             git.check()?;
@@ -135,6 +169,9 @@ mod tests {
         assert_eq!(problem(|spec| spec.git = git()), "");
         assert!(problem(|spec| (spec.git, spec.cwd) = (git(), Some("/w".into()))).starts_with("git: "));
         assert!(problem(|spec| spec.git = Some(GitSource::default())).starts_with("git.url: "));
+        assert!(problem(|spec| spec.title = Some("x".repeat(1001))).starts_with("title: "));
+        assert!(problem(|spec| spec.tags = vec![String::new()]).starts_with("tags: "));
+        assert!(problem(|spec| spec.tags = vec!["t".to_owned(); 51]).starts_with("tags: "));
         assert!(problem(|spec| spec.priority = 10).starts_with("priority: "));
         assert!(problem(|spec| spec.key_limit = 1001).starts_with("keyLimit: "));
         let long = Some("x".repeat(5000));

@@ -1,15 +1,16 @@
 //! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
 //! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
-use super::engine::{Announcement, Engine, RetryFor, Room, Rooms, Waiting};
-use super::record::{JobRecord, JobState, Listed};
+use super::engine::{Announcement, Engine, RetryFor, Room, Rooms, SettingKind, Waiting};
+use super::listed::Listed;
+use super::record::{JobRecord, JobState};
 use super::stuck::{Surroundings, why_stuck};
 use super::submitter::now;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use ground::error::Error;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// Jobs that are told of one by one.
 const MAX_SHOWN: usize = 20;
@@ -18,6 +19,8 @@ const MAX_RECORDS: usize = 2000;
 const LOST_MESSAGE: &str =
     "the server has lost its message, so that no worker gets it: cancel it, then submit it under another id";
 const UNKNOWN_RECORD: &str = "its record can't be read: it was written by a newer version";
+/// Jobs that are asked for at once.
+const MAX_ASKED: usize = 500;
 /// Jobs of a queue that are looked at.
 const MAX_LOOKED_AT: usize = 50;
 
@@ -39,6 +42,8 @@ pub struct FleetStatus {
 pub struct QueueStatus {
     pub queued: u64,
     pub running: u64,
+    /// No worker starts its jobs.
+    pub is_paused: bool,
     /// When the oldest job that waits was submitted, epoch milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_submitted_at: Option<u64>,
@@ -59,22 +64,16 @@ impl dyn Engine {
             ..FleetStatus::default()
         };
         let rooms = self.rooms().await?;
-        let said = self.announced_workers().await?;
-        status.workers = said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect();
-        let running = status.workers.iter().filter_map(|worker| worker["running"].as_array());
-        let running: HashSet<String> =
-            running.flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-        let unfinished = self.unfinished().await?;
-        let waiting: HashSet<String> = unfinished.iter().map(|(_, id)| id.clone()).collect();
-        status.stuck = self.without_message(&waiting).await?;
-        for (queue, id) in unfinished {
-            let queue = status.queues.entry(queue).or_default();
-            if running.contains(&id) {
-                queue.running += 1;
-            } else {
-                queue.queued += 1;
-            }
+        status.workers = self.workers().await?;
+        for (queue, count) in self.counts().await? {
+            let running = running_of(&status.workers, &queue).min(count);
+            let counted = QueueStatus { queued: count - running, running, ..QueueStatus::default() };
+            status.queues.insert(queue, counted);
         }
+        for queue in self.settings(SettingKind::Pause).await?.into_keys() {
+            status.queues.entry(queue).or_default().is_paused = true;
+        }
+        status.stuck = self.without_message().await?;
         let mut holds = HashMap::new();
         for (name, queue) in &mut status.queues {
             let workers = &status.workers;
@@ -97,7 +96,7 @@ impl dyn Engine {
         let (runs, leases) = (&rooms.records, &rooms.leases);
         let records_room = rooms.all.get(runs);
         let full_leases = rooms.all.get(leases).is_some_and(|room| room.is_full).then_some(leases.as_str());
-        let oldest = self.oldest_of(name, MAX_LOOKED_AT).await?;
+        let (oldest, _) = self.jobs_from(Some(name), 0, MAX_LOOKED_AT).await?;
         let ids: Vec<&str> = oldest.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let mut records = self.records_of(&ids).await?;
         for Waiting { spec, problem, .. } in oldest {
@@ -139,6 +138,7 @@ impl dyn Engine {
                 is_used_up: records_room.is_some_and(Room::is_used_up),
                 full_leases,
                 records: runs,
+                is_paused: queue.is_paused,
                 now: now(),
             };
             if let Some(why) = why_stuck(&record, &spec, &around) {
@@ -157,49 +157,36 @@ impl dyn Engine {
         Ok(is_held)
     }
 
-    /// Every job, those that nobody has claimed yet included.
-    pub(crate) async fn every_record(&self) -> Result<Vec<Listed>, Error> {
-        // First the queue: what is claimed meanwhile is then found with its record, and counted once.
-        let begun = self.begun_records().await?;
-        let mut records = std::pin::pin!(self.records());
-        let (mut found, mut known) = (Vec::<Listed>::new(), HashMap::new());
-        while let Some(record) = records.next().await {
-            let record = record?;
-            match known.get(record.id()) {
-                // Written while it was listed.
-                Some(&at) => found[at] = record,
-                None => {
-                    known.insert(record.id().to_owned(), found.len());
-                    found.push(record);
+    /// Jobs whose records say that they go on, and that have no message: nothing will bring them to a worker.
+    async fn without_message(&self) -> Result<Vec<Stuck>, Error> {
+        let records = self.records_from(0).take(MAX_RECORDS).try_filter_map(async |found| {
+            Ok(match found.record {
+                Listed::Known(record) if !record.state.is_over() => Some(record.id),
+                _ => None,
+            })
+        });
+        let open: Vec<String> = records.try_collect().await?;
+        let mut found = Vec::new();
+        for ids in open.chunks(MAX_ASKED) {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            let waiting = self.jobs_with_message(&ids).await?;
+            for id in ids.into_iter().filter(|id| !waiting.contains(*id)) {
+                if found.len() >= MAX_SHOWN {
+                    return Ok(found);
+                }
+                // Submitted, or done, between the two looks.
+                let is_there = self.message_of(id).await?.is_some();
+                let kept = self.read_record(id, RetryFor::ASKED).await?;
+                if !is_there && kept.is_some_and(|kept| !kept.record.state.is_over()) {
+                    found.push(Stuck { id: id.to_owned(), why: LOST_MESSAGE.to_owned() });
                 }
             }
         }
-        let begun = begun.into_iter().filter(|record| !known.contains_key(&record.id));
-        found.extend(begun.map(|record| Listed::Known(Box::new(record))));
         Ok(found)
     }
+}
 
-    /// Jobs whose records say that they go on, and that have no message: nothing will bring them to a worker.
-    async fn without_message(&self, waiting: &HashSet<String>) -> Result<Vec<Stuck>, Error> {
-        let mut records = std::pin::pin!(self.records().take(MAX_RECORDS));
-        let (mut suspects, mut found) = (Vec::new(), Vec::new());
-        while let Some(record) = records.next().await {
-            if let Listed::Known(record) = record?
-                && !record.state.is_over()
-                && !waiting.contains(&record.id)
-                && suspects.len() < MAX_SHOWN
-            {
-                suspects.push(record.id);
-            }
-        }
-        for id in suspects {
-            // Submitted, or done, between the two looks.
-            let is_there = self.message_of(&id).await?.is_some();
-            let kept = self.read_record(&id, RetryFor::ASKED).await?;
-            if !is_there && kept.is_some_and(|kept| !kept.record.state.is_over()) {
-                found.push(Stuck { id, why: LOST_MESSAGE.to_owned() });
-            }
-        }
-        Ok(found)
-    }
+/// Jobs of the queue that run, by what the workers say. A worker of an older version says only which jobs those are.
+fn running_of(workers: &[Value], queue: &str) -> u64 {
+    workers.iter().filter_map(|worker| worker["runningOf"][queue].as_u64()).sum()
 }

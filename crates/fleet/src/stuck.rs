@@ -24,6 +24,7 @@ pub(crate) struct Surroundings<'a> {
     pub full_leases: Option<&'a str>,
     /// The stream of the records.
     pub records: &'a str,
+    pub is_paused: bool,
     /// Epoch milliseconds.
     pub now: u64,
 }
@@ -46,6 +47,9 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         return around.workers.iter().find(names).is_none().then(|| {
             format!("its worker {worker} is silent: another worker gets the job when the lease is over")
         });
+    }
+    if around.is_paused {
+        return Some(format!("the queue {} is paused", record.queue));
     }
     if around.is_full && record.attempt == 0 {
         let stream = around.records;
@@ -148,6 +152,7 @@ mod tests {
             is_used_up: false,
             full_leases: None,
             records: "KV_SD_RUN",
+            is_paused: false,
             now: NOW,
         };
         why_stuck(&record, &spec, &around).unwrap_or_default()
@@ -222,6 +227,7 @@ mod tests {
                 is_used_up,
                 full_leases: None,
                 records: "KV_SD_RUN",
+                is_paused: false,
                 now: NOW,
             };
             why_stuck(record, &spec, &around).unwrap_or_default()

@@ -3,6 +3,7 @@ use super::engine::{RetryFor, Shared};
 use super::record::{JobEvent, JobRecord};
 use super::spec::JobSpec;
 use super::submitter::Submitted;
+use super::test_host::unfinished;
 use ground::error::{Error, ErrorCode};
 
 fn spec(id: &str) -> Result<JobSpec, Error> {
@@ -14,7 +15,7 @@ fn jobs(count: usize) -> Vec<Result<JobSpec, Error>> {
 }
 
 async fn queued(engine: &Shared) -> usize {
-    engine.unfinished().await.unwrap().len()
+    usize::try_from(unfinished(engine).await).unwrap()
 }
 
 fn shown(answers: &[Submitted]) -> (usize, usize) {

@@ -3,6 +3,8 @@
 use super::engine::Shared;
 use super::engine::test_server::PATIENCE;
 use super::fault::JobFault;
+use super::listed::Listed;
+use super::listing::{Filter, JobList};
 use super::record::JobRecord;
 use super::spec::JobSpec;
 use super::worker::{JobFuture, JobHost, JobRun};
@@ -75,4 +77,31 @@ pub(super) async fn submit(engine: &Shared, spec: Value) -> Result<String, Error
 
 pub(super) async fn settled(engine: &Shared, id: &str) -> JobRecord {
     tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it ends").unwrap()
+}
+
+/// The jobs that fit the filter, as they are listed.
+pub(super) async fn listed(
+    engine: &Shared,
+    filter: Filter,
+    after: Option<&str>,
+    limit: Option<usize>,
+) -> Vec<Listed> {
+    let mut list = JobList::open(engine, filter, after, limit).await.unwrap();
+    let mut found = Vec::new();
+    loop {
+        let page = tokio::time::timeout(PATIENCE, list.next()).await.expect("a page").unwrap();
+        if page.is_empty() {
+            return found;
+        }
+        found.extend(page);
+    }
+}
+
+pub(super) async fn all_listed(engine: &Shared) -> Vec<Listed> {
+    listed(engine, Filter::default(), None, None).await
+}
+
+/// Number of jobs that are not over.
+pub(super) async fn unfinished(engine: &Shared) -> u64 {
+    engine.counts().await.unwrap().into_values().sum()
 }

@@ -1,15 +1,19 @@
 //! The interface of an engine, and the guarantee of each call.
 
 use super::lane::Lane;
-use super::value::{Announcement, Kept, LeaseSlot, LogBatch, Refused, RetryFor, Rooms, Waiting};
+use super::value::{
+    Announcement, Found, Kept, LeaseSlot, LogBatch, Refused, RetryFor, Rooms, Setting, SettingKind, Stored,
+    Waiting,
+};
+use crate::listed::Listed;
 use crate::name::MAX_PRIORITY;
-use crate::record::{JobRecord, Listed};
+use crate::record::JobRecord;
 use crate::spec::JobSpec;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use ground::error::Error;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +30,7 @@ pub(crate) fn classes() -> impl Iterator<Item = u8> {
 
 /// Everything that a fleet needs of its engine.
 #[async_trait]
-pub(crate) trait Engine: Queue + Records + Logs + Leases + Objects {
+pub(crate) trait Engine: Queue + Records + Settings + Logs + Leases + Objects {
     /// A job whose holder is silent for so long is given to another worker.
     fn lease(&self) -> Duration;
 
@@ -43,6 +47,9 @@ pub(crate) trait Engine: Queue + Records + Logs + Leases + Objects {
 
     /// The sizes and limits of all stores.
     async fn rooms(&self) -> Result<Rooms, Error>;
+
+    /// The last revision of any record, and the sequence of the last message of any job.
+    async fn last_changes(&self) -> Result<(u64, u64), Error>;
 
     /// Returns `FLEET_FULL` when the records have no room for jobs that have none yet. A moment old.
     async fn check_room(&self) -> Result<(), Error>;
@@ -81,14 +88,20 @@ pub(crate) trait Queue: Send + Sync + 'static {
 
     async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error>;
 
-    /// Initial records of all jobs that are not over.
-    async fn begun_records(&self) -> Result<Vec<JobRecord>, Error>;
+    /// Jobs in the queue, the oldest first, from the message `from` on; and where to read on if there are more. `queue`: `None`:
+    /// the jobs of all queues.
+    async fn jobs_from(
+        &self,
+        queue: Option<&str>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Waiting>, Option<u64>), Error>;
 
-    /// The oldest jobs of a queue that are not over.
-    async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<Waiting>, Error>;
+    /// Which of these jobs have a message. A moment old, maybe.
+    async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error>;
 
-    /// The queue and the id of every job that is not over.
-    async fn unfinished(&self) -> Result<Vec<(String, String)>, Error>;
+    /// The number of jobs in each queue that are not over.
+    async fn counts(&self) -> Result<BTreeMap<String, u64>, Error>;
 
     /// A lane to pull from; made when it is not there.
     async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error>;
@@ -110,11 +123,8 @@ pub(crate) trait Records: Send + Sync + 'static {
     /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
     async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error>;
 
-    /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
-    fn records(&self) -> BoxStream<'static, Result<Listed, Error>>;
-
-    /// Every record there is, with its revision and when it was stored. One that can't be read is left out.
-    fn stored_records(&self) -> BoxStream<'static, Result<(Kept, SystemTime), Error>>;
+    /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
+    fn records_from(&self, revision: u64) -> BoxStream<'static, Result<Found, Error>>;
 
     /// Removes the record, unless it was written since.
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error>;
@@ -127,6 +137,37 @@ pub(crate) trait Records: Send + Sync + 'static {
 pub(crate) trait RecordWatch: Send {
     /// The next state of the record; `None` as long as there is none at all. Dropping the future loses nothing.
     async fn next(&mut self) -> Result<Option<Kept>, Error>;
+}
+
+/// What operators set for the whole fleet. Everybody reads it, and hears of its changes.
+#[async_trait]
+pub(crate) trait Settings: Send + Sync + 'static {
+    async fn setting(&self, what: &Setting, retry_for: RetryFor) -> Result<Option<Stored>, Error>;
+
+    /// All settings of a kind, by name.
+    async fn settings(&self, kind: SettingKind) -> Result<BTreeMap<String, Stored>, Error>;
+
+    /// Writes over the revision (0: there must be none; `None`: whatever there is). It expires after `length`, if there is one.
+    async fn set(
+        &self,
+        what: &Setting,
+        payload: Bytes,
+        over: Option<u64>,
+        length: Option<Duration>,
+    ) -> Result<(), Refused>;
+
+    /// True when there was one.
+    async fn unset(&self, what: &Setting) -> Result<bool, Error>;
+
+    /// Tells of changes from now on. Changes while the engine is away are not told.
+    async fn watch_settings(&self, kind: SettingKind) -> Result<Box<dyn SettingWatch>, Error>;
+}
+
+/// Tells that a setting was changed.
+#[async_trait]
+pub(crate) trait SettingWatch: Send {
+    /// The name of a setting that was changed; fails when there will be no more. Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<String, Error>;
 }
 
 /// Logs of attempts: batches of events in order, read by any number of readers from any point on.
@@ -170,6 +211,9 @@ pub(crate) trait LogReader: Send {
 /// Messages that expire unless they are renewed: the presence of workers, places of keys, holds of providers.
 #[async_trait]
 pub(crate) trait Leases: Send + Sync + 'static {
+    /// Takes the place, or holds it for longer. False when it is another's.
+    async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error>;
+
     /// Takes a place that is free; `None` when somebody has it.
     async fn take_lease(
         &self,
@@ -177,10 +221,10 @@ pub(crate) trait Leases: Send + Sync + 'static {
         payload: Bytes,
         holder: &str,
         length: Duration,
-    ) -> Result<Option<LeaseSlot>, Error>;
-
-    /// False when it is another's by now.
-    async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool;
+    ) -> Result<Option<LeaseSlot>, Error> {
+        let mut slot = LeaseSlot { place, holder: holder.to_owned(), revision: 0, length };
+        Ok(self.hold_place(&mut slot, payload).await?.then_some(slot))
+    }
 
     /// Free at once, for the next one. Never another's: it is written over what is ours.
     async fn drop_lease(&self, slot: &LeaseSlot);

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `Queue`: put, pull, beat, finish | at least once; a message whose holder is silent for a lease is redelivered |
 //! | `Records`: read, write | compare-and-swap on the revision, read at the leader |
+//! | `Settings`: set, watch | durable; a change is told to everybody who is connected |
 //! | `Logs`: append, read | in order, kept, any number of readers from any cursor |
 //! | `Leases`: take, renew | expires unless it is renewed |
 //! | `Objects`: put, get | whole, checked by its digest |
@@ -19,11 +20,14 @@ mod memory;
 mod nats;
 mod value;
 
-pub(crate) use interface::{Engine, LogReader, RecordWatch, Shared, classes};
+pub(crate) use interface::{Engine, LogReader, RecordWatch, SettingWatch, Shared, classes};
 pub(crate) use lane::{Delivery, Lane};
 pub(crate) use memory::open as open_memory;
 pub use nats::ServerPlaces;
 #[cfg(test)]
 pub(crate) use nats::test_server;
 pub(crate) use nats::{Access, Local, connect};
-pub(crate) use value::{Announcement, Kept, LeaseSlot, Refused, RetryFor, Room, Rooms, Waiting, is_too_long};
+pub(crate) use value::{
+    Announcement, Found, Kept, LeaseSlot, Refused, RetryFor, Room, Rooms, SettingKind, Stored, Waiting,
+    is_too_long,
+};

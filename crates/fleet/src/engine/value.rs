@@ -1,12 +1,13 @@
 //! PURE: the values that cross the interface of an engine.
 
+use crate::listed::Listed;
 use crate::record::JobRecord;
 use crate::spec::JobSpec;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Longest wait for an engine that is away.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +64,55 @@ pub(crate) struct Waiting {
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub record: JobRecord,
+    pub revision: u64,
+}
+
+/// A record as it is listed.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub record: Listed,
+    pub revision: u64,
+    /// By the engine's clock.
+    pub stored_at: SystemTime,
+}
+
+/// What operators set for the whole fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum SettingKind {
+    /// A queue whose jobs are not started.
+    Pause,
+    /// A worker that is to drain.
+    Drain,
+    /// A schedule of jobs.
+    Schedule,
+}
+
+impl SettingKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            SettingKind::Pause => "pause",
+            SettingKind::Drain => "drain",
+            SettingKind::Schedule => "schedule",
+        }
+    }
+
+    /// The setting of this kind for this queue, worker or schedule.
+    pub(crate) fn of(self, name: &str) -> Setting {
+        Setting { kind: self, name: name.to_owned() }
+    }
+}
+
+/// The name of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Setting {
+    pub kind: SettingKind,
+    pub name: String,
+}
+
+/// A setting as it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub payload: Bytes,
     pub revision: u64,
 }
 

@@ -291,10 +291,10 @@ impl Attempt {
                 JobEvent::Stopped { token: token.clone(), log, now: now() }
             }
             Some(Ok(value)) => self.done(run, token.clone(), value, log).await,
-            _ if is_drain => JobEvent::Drained { token: token.clone() },
+            _ if is_drain => JobEvent::Drained { token: token.clone(), now: now() },
             Some(Err(fault)) => self.failed(run, token.clone(), fault, log, None).await,
             // It was stopped for a standing that was taken back: nothing says so today.
-            None => JobEvent::Drained { token: token.clone() },
+            None => JobEvent::Drained { token: token.clone(), now: now() },
         };
         let may_need_burial = !matches!(event, JobEvent::Done { .. } | JobEvent::Drained { .. });
         if may_need_burial {

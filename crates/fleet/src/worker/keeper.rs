@@ -44,7 +44,7 @@ impl Keeper {
                     self.beat().await;
                     if let Some(slot) = &mut self.slot {
                         // A place that is lost limits one job less; it fences nothing.
-                        self.engine.renew_lease(slot, Bytes::from(self.id.to_string())).await;
+                        let _ = self.engine.hold_place(slot, Bytes::from(self.id.to_string())).await;
                     }
                 }
                 heard = hear(&mut record) => {

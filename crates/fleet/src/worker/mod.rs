@@ -10,11 +10,13 @@ mod attempt;
 mod book;
 mod checkout;
 mod gate;
+mod instructions;
 mod job_run;
 mod keeper;
 mod log_writer;
 mod options;
 mod owner;
+mod pulling;
 mod session;
 mod turn;
 
@@ -50,7 +52,8 @@ impl Worker {
         super::name::check_name("name", &name)?;
         let (orders, received) = mpsc::channel(4);
         let (closing, closed) = watch::channel(false);
-        let owner = owner::Owner::new(engine, name.clone(), options, gate, received).await?;
+        let orders_of_owner = (orders.downgrade(), received);
+        let owner = owner::Owner::new(engine, name.clone(), options, gate, orders_of_owner).await?;
         tokio::spawn(async move {
             owner.run().await;
             closing.send_replace(true);

@@ -5,10 +5,10 @@ use super::state::{Message, State};
 use crate::engine::interface::Queue;
 use crate::engine::lane::{Delivery, Holder, Lane};
 use crate::engine::value::{RetryFor, Waiting};
-use crate::record::JobRecord;
 use crate::spec::JobSpec;
 use async_trait::async_trait;
 use ground::error::Error;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -94,31 +94,41 @@ impl Queue for Memory {
         Ok(self.read(|state| state.dead.get(id).cloned()))
     }
 
-    async fn begun_records(&self) -> Result<Vec<JobRecord>, Error> {
+    async fn jobs_from(
+        &self,
+        queue: Option<&str>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
         Ok(self.read(|state| {
-            state.waiting().into_iter().map(|message| JobRecord::queued(&message.spec)).collect()
-        }))
-    }
-
-    async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<Waiting>, Error> {
-        Ok(self.read(|state| {
-            let of_queue = state.waiting().into_iter().filter(|message| message.spec.queue == queue);
-            let waiting = of_queue.map(|message| Waiting {
+            let is_meant = |message: &&Message| {
+                message.sequence >= from && queue.is_none_or(|queue| message.spec.queue == queue)
+            };
+            let mut meant = state.waiting().into_iter().filter(is_meant);
+            let found = meant.by_ref().take(most).map(|message| Waiting {
                 sequence: message.sequence,
                 spec: message.spec.clone(),
                 problem: None,
             });
-            waiting.take(most).collect()
+            let found: Vec<Waiting> = found.collect();
+            (found, meant.next().map(|message| message.sequence))
         }))
     }
 
-    async fn unfinished(&self) -> Result<Vec<(String, String)>, Error> {
+    async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error> {
         Ok(self.read(|state| {
-            state
-                .waiting()
-                .into_iter()
-                .map(|message| (message.spec.queue.clone(), message.spec.id.clone()))
-                .collect()
+            let waiting = ids.iter().filter(|id| state.jobs.contains_key(**id));
+            waiting.map(|id| (*id).to_owned()).collect()
+        }))
+    }
+
+    async fn counts(&self) -> Result<BTreeMap<String, u64>, Error> {
+        Ok(self.read(|state| {
+            let mut counts = BTreeMap::new();
+            for message in state.jobs.values() {
+                *counts.entry(message.spec.queue.clone()).or_default() += 1;
+            }
+            counts
         }))
     }
 

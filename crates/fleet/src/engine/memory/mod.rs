@@ -6,6 +6,7 @@
 mod handle;
 mod lane;
 mod log;
+mod setting;
 mod state;
 mod store;
 
@@ -66,6 +67,10 @@ impl Engine for Memory {
             records: STORE.to_owned(),
             leases: STORE.to_owned(),
         })
+    }
+
+    async fn last_changes(&self) -> Result<(u64, u64), Error> {
+        Ok(self.read(|state| (state.last, state.last)))
     }
 
     async fn check_room(&self) -> Result<(), Error> {

@@ -1,13 +1,16 @@
 //! Everything that a fleet in memory holds.
 
-use crate::engine::value::{Announcement, Kept, LeaseSlot, LogBatch};
+use crate::engine::value::{self, Announcement, Kept, LeaseSlot, LogBatch, Setting};
 use crate::spec::JobSpec;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::{Instant, SystemTime};
 
 /// Time from which a job may be given out, its sequence, its id.
 type LaneOrder = BTreeSet<(Instant, u64, String)>;
+
+/// Changes of settings that a slow reader can catch up with.
+const MOST_CHANGES: usize = 1000;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -22,6 +25,20 @@ pub(super) struct State {
     pub logs: HashMap<String, Vec<LogBatch>>,
     pub leases: HashMap<Announcement, Lease>,
     pub objects: BTreeMap<String, (Bytes, SystemTime)>,
+    pub settings: BTreeMap<Setting, SettingEntry>,
+    /// The last changes of settings, by their numbers.
+    pub setting_changes: VecDeque<(u64, Setting)>,
+}
+
+pub(super) struct SettingEntry {
+    pub stored: value::Stored,
+    pub until: Option<Instant>,
+}
+
+impl SettingEntry {
+    pub(super) fn is_live(&self, now: Instant) -> bool {
+        self.until.is_none_or(|until| until > now)
+    }
 }
 
 /// A job's message.
@@ -57,6 +74,18 @@ impl State {
             + logs.clone().map(|batch| batch.lines.len()).sum::<usize>();
         let messages = self.jobs.len() + self.records.len() + self.objects.len() + logs.count();
         (messages as u64, bytes as u64)
+    }
+
+    pub(super) fn setting(&self, what: &Setting) -> Option<&SettingEntry> {
+        self.settings.get(what).filter(|entry| entry.is_live(Instant::now()))
+    }
+
+    pub(super) fn tell_setting(&mut self, what: &Setting) {
+        if self.setting_changes.len() >= MOST_CHANGES {
+            self.setting_changes.pop_front();
+        }
+        let number = self.next();
+        self.setting_changes.push_back((number, what.clone()));
     }
 
     pub(super) fn lease(&self, what: &Announcement) -> Option<&Lease> {

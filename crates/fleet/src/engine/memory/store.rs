@@ -3,8 +3,9 @@
 use super::handle::Memory;
 use super::state::{Lease, Stored};
 use crate::engine::interface::{Leases, Objects, RecordWatch, Records};
-use crate::engine::value::{Announcement, Kept, LeaseSlot, Refused, RetryFor};
-use crate::record::{JobRecord, Listed};
+use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Refused, RetryFor};
+use crate::listed::Listed;
+use crate::record::JobRecord;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -52,25 +53,24 @@ impl Records for Memory {
         }))
     }
 
-    fn records(&self) -> BoxStream<'static, Result<Listed, Error>> {
-        self.stored_records().map(|found| found.map(|(kept, _)| Listed::Known(Box::new(kept.record)))).boxed()
-    }
-
-    fn stored_records(&self) -> BoxStream<'static, Result<(Kept, SystemTime), Error>> {
+    fn records_from(&self, revision: u64) -> BoxStream<'static, Result<Found, Error>> {
         let engine = self.clone();
+        let mut order: Vec<(u64, String)> = self.read(|state| {
+            let meant = state.records.iter().filter(|(_, stored)| stored.kept.revision >= revision);
+            meant.map(|(id, stored)| (stored.kept.revision, id.clone())).collect()
+        });
+        order.sort_unstable();
         // One at a time: a copy of all of them would hold each record twice.
-        let next = move |after: Option<String>| {
-            let found = engine.read(|state| {
-                let from = match &after {
-                    Some(id) => std::ops::Bound::Excluded(id.as_str()),
-                    None => std::ops::Bound::Unbounded,
-                };
-                let mut rest = state.records.range::<str, _>((from, std::ops::Bound::Unbounded));
-                rest.next().map(|(id, stored)| (id.clone(), stored.kept.clone(), stored.at))
-            });
-            std::future::ready(found.map(|(id, kept, at)| (Ok((kept, at)), Some(id))))
-        };
-        stream::unfold(None, next).boxed()
+        stream::iter(order)
+            .filter_map(move |(revision, id)| {
+                let found = engine.read(|state| {
+                    let stored = state.records.get(&id).filter(|stored| stored.kept.revision == revision)?;
+                    let record = Listed::Known(Box::new(stored.kept.record.clone()));
+                    Some(Ok(Found { record, revision, stored_at: stored.at }))
+                });
+                std::future::ready(found)
+            })
+            .boxed()
     }
 
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {
@@ -114,19 +114,8 @@ impl RecordWatch for Watch {
 
 #[async_trait]
 impl Leases for Memory {
-    async fn take_lease(
-        &self,
-        place: Announcement,
-        payload: Bytes,
-        holder: &str,
-        length: Duration,
-    ) -> Result<Option<LeaseSlot>, Error> {
-        let mut slot = LeaseSlot { place, holder: holder.to_owned(), revision: 0, length };
-        Ok(self.change(|state| state.hold(&mut slot, payload)).then_some(slot))
-    }
-
-    async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
-        self.change(|state| state.hold(slot, payload))
+    async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error> {
+        Ok(self.change(|state| state.hold(slot, payload)))
     }
 
     async fn drop_lease(&self, slot: &LeaseSlot) {

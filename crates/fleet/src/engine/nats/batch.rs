@@ -49,14 +49,15 @@ impl Nats {
         self.gather(stream, &asked).await
     }
 
-    /// All that the filter names in the stream, page by page. What goes meanwhile is missing, and nobody waits for it.
+    /// All that the filter names in the stream, from a sequence on, page by page. What goes meanwhile is missing, and nobody waits for it.
     pub(super) fn all_of(
         &self,
         stream: String,
         filter: String,
+        from: u64,
     ) -> impl Stream<Item = Result<StreamMessage, Error>> + use<> {
         let engine = self.clone();
-        let pages = stream::try_unfold(Some(1), move |from| {
+        let pages = stream::try_unfold(Some(from), move |from| {
             let (engine, stream, filter) = (engine.clone(), stream.clone(), filter.clone());
             async move {
                 let Some(from) = from else { return Ok::<_, Error>(None) };

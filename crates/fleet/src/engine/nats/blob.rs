@@ -150,7 +150,7 @@ impl Objects for Nats {
         is_trial: bool,
     ) -> Result<(u64, u64), Error> {
         let stream = self.names().blob_stream();
-        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects()));
+        let mut found = std::pin::pin!(self.all_of(stream.clone(), self.names().all_objects(), 1));
         let (mut count, mut bytes) = (0, 0);
         while let Some(message) = found.next().await {
             let message = message?;

@@ -28,26 +28,44 @@ enum Place {
 
 #[async_trait]
 impl Leases for Nats {
-    /// Takes a place that is free; `None` when somebody has it.
-    async fn take_lease(
-        &self,
-        place: Announcement,
-        payload: Bytes,
-        holder: &str,
-        length: Duration,
-    ) -> Result<Option<LeaseSlot>, Error> {
-        let mut slot = LeaseSlot { place, holder: holder.to_owned(), revision: 0, length };
-        Ok(self.hold_place(&mut slot, payload).await?.then_some(slot))
-    }
-
-    /// False when it is another's by now.
-    async fn renew_lease(&self, slot: &mut LeaseSlot, payload: Bytes) -> bool {
-        self.hold_place(slot, payload).await.unwrap_or(false)
+    /// Writes over the revision that the slot has, or over what is there when that is ours or nobody's.
+    async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error> {
+        for _ in 0..TRIES {
+            let over = Some(slot.revision);
+            let holder = Some(slot.holder.as_str());
+            match self
+                .write_lease(
+                    &self.names().announcement(&slot.place),
+                    payload.clone(),
+                    slot.length,
+                    over,
+                    holder,
+                )
+                .await
+            {
+                Ok(revision) => {
+                    slot.revision = revision;
+                    return Ok(true);
+                }
+                Err(Refused::Conflict) => {}
+                Err(refused) => return Err(refused.into_error()),
+            }
+            match self.place(slot).await? {
+                // It was written, and the answer was lost.
+                Place::Ours(revision) if revision > slot.revision => {
+                    slot.revision = revision;
+                    return Ok(true);
+                }
+                Place::Ours(revision) | Place::Free(revision) => slot.revision = revision,
+                Place::Taken => return Ok(false),
+            }
+        }
+        Ok(false)
     }
 
     /// Numbers of the key's places that are taken. A moment old, maybe.
     async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
-        self.all_of(self.names().lease_stream(), self.names().slots(key))
+        self.all_of(self.names().lease_stream(), self.names().slots(key), 1)
             .try_filter(|message| std::future::ready(!message.payload.is_empty()))
             .map_ok(|message| message.subject.rsplit('.').next().and_then(|slot| slot.parse::<u32>().ok()))
             .try_filter_map(|slot| std::future::ready(Ok(slot)))
@@ -106,41 +124,6 @@ impl Leases for Nats {
 }
 
 impl Nats {
-    /// Writes over the revision that the slot has, or over what is there when that is ours or nobody's.
-    async fn hold_place(&self, slot: &mut LeaseSlot, payload: Bytes) -> Result<bool, Error> {
-        for _ in 0..TRIES {
-            let over = Some(slot.revision);
-            let holder = Some(slot.holder.as_str());
-            match self
-                .write_lease(
-                    &self.names().announcement(&slot.place),
-                    payload.clone(),
-                    slot.length,
-                    over,
-                    holder,
-                )
-                .await
-            {
-                Ok(revision) => {
-                    slot.revision = revision;
-                    return Ok(true);
-                }
-                Err(Refused::Conflict) => {}
-                Err(refused) => return Err(refused.into_error()),
-            }
-            match self.place(slot).await? {
-                // It was written, and the answer was lost.
-                Place::Ours(revision) if revision > slot.revision => {
-                    slot.revision = revision;
-                    return Ok(true);
-                }
-                Place::Ours(revision) | Place::Free(revision) => slot.revision = revision,
-                Place::Taken => return Ok(false),
-            }
-        }
-        Ok(false)
-    }
-
     async fn place(&self, slot: &LeaseSlot) -> Result<Place, Error> {
         let found = self
             .last_message(
@@ -160,7 +143,7 @@ impl Nats {
     }
 
     async fn all_announced(&self, filter: String) -> Result<Vec<Bytes>, Error> {
-        self.all_of(self.names().lease_stream(), filter)
+        self.all_of(self.names().lease_stream(), filter, 1)
             .map_ok(|message| message.payload)
             .try_filter(|payload| std::future::ready(!payload.is_empty()))
             .try_collect()
@@ -224,15 +207,15 @@ mod tests {
         road.hold_until(road.seen() + 2);
         let mut slot = engine.take_lease(subject.clone(), mine.clone(), "me", length).await.unwrap().unwrap();
         road.hold_until(road.seen() + 2);
-        assert!(engine.renew_lease(&mut slot, mine.clone()).await);
+        assert!(engine.hold_place(&mut slot, mine.clone()).await.unwrap());
         assert!(road.seen() >= 4, "answers were lost");
         let taken = other.take_lease(subject.clone(), mine.clone(), "another", length).await.unwrap();
         assert!(taken.is_none(), "two of a key at once");
-        assert!(engine.renew_lease(&mut slot, mine.clone()).await);
+        assert!(engine.hold_place(&mut slot, mine.clone()).await.unwrap());
         engine.drop_lease(&slot).await;
         let taken = other.take_lease(subject, mine.clone(), "another", length).await.unwrap();
         assert!(taken.is_some(), "free at once");
-        assert!(!engine.renew_lease(&mut slot, mine).await, "it is another's by now");
+        assert!(!engine.hold_place(&mut slot, mine).await.unwrap(), "it is another's by now");
         engine.drop_lease(&slot).await;
         assert_eq!(other.places_taken("k").await.unwrap(), HashSet::from([0]));
         let holders = other.key_holders("k").await.unwrap();

@@ -4,6 +4,7 @@
 mod batch;
 mod blob;
 mod connection;
+mod count;
 mod leases;
 mod local;
 mod log;
@@ -11,6 +12,7 @@ mod put_batch;
 mod queue;
 mod records;
 mod room;
+mod setting;
 mod store;
 mod streams;
 mod subject;
@@ -67,6 +69,11 @@ impl Engine for Nats {
             records: self.names().run_stream(),
             leases: self.names().lease_stream(),
         })
+    }
+
+    async fn last_changes(&self) -> Result<(u64, u64), Error> {
+        let (runs, jobs) = (self.names().run_stream(), self.names().jobs_stream());
+        futures_util::future::try_join(self.last_sequence(&runs), self.last_sequence(&jobs)).await
     }
 
     async fn check_room(&self) -> Result<(), Error> {

@@ -2,23 +2,22 @@
 
 use super::batch::{LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
-use super::store::{Asked, Stored, consumer_refused, headers};
+use super::store::{Stored, consumer_refused, headers};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
 use crate::engine::lane::{Delivery, Holder, Lane};
 use crate::engine::value::{Refused, RetryFor, Waiting};
 use crate::name::{escape, spec_object};
-use crate::record::JobRecord;
 use crate::spec::JobSpec;
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::message::{Acker, Message, StreamMessage};
-use async_nats::jetstream::stream::RawMessageErrorKind;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use ground::error::{Error, ErrorCode};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +82,7 @@ impl Queue for Nats {
 
     /// The job's message, wherever it waits.
     async fn find_job(&self, id: &str) -> Result<Option<Waiting>, Error> {
-        match self.waiting(&self.names().anywhere(id)).await? {
+        match self.waiting(id).await? {
             Some(message) => {
                 let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
                 waiting_of(&message, spec).map(Some)
@@ -94,7 +93,7 @@ impl Queue for Nats {
 
     /// Sequence of the job's message.
     async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
-        Ok(self.waiting(&self.names().anywhere(id)).await?.map(|message| message.sequence))
+        Ok(self.waiting(id).await?.map(|message| message.sequence))
     }
 
     /// Takes the job's messages up to this one off the queue, given out or not. A later one is of a later retry.
@@ -127,42 +126,36 @@ impl Queue for Nats {
         }
     }
 
-    /// Initial records of all jobs that are not over.
-    async fn begun_records(&self) -> Result<Vec<JobRecord>, Error> {
+    async fn jobs_from(
+        &self,
+        queue: Option<&str>,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
         // Not by a consumer: a work queue's messages are its workers' alone.
-        let (filter, mut found, mut from) = (self.names().all_jobs(), Vec::new(), 1);
-        loop {
-            let (jobs, next) = self.jobs_from(&filter, from, LISTED).await?;
-            found.extend(jobs.iter().map(|waiting| JobRecord::queued(&waiting.spec)));
-            match next {
-                Some(next) => from = next,
-                None => return Ok(found),
-            }
+        let filter = queue.map_or_else(|| self.names().all_jobs(), |queue| self.names().queue(queue));
+        let stream = self.names().jobs_stream();
+        let most = Most { messages: most.min(LISTED.messages), ..LISTED };
+        let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, &filter, from, most)).await?;
+        let mut jobs = Vec::with_capacity(batch.messages.len());
+        for message in &batch.messages {
+            let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
+            jobs.extend(waiting_of(message, spec).ok());
         }
+        let last = batch.messages.last().filter(|_| batch.left > 0);
+        Ok((jobs, last.map(|last| last.sequence + 1)))
     }
 
-    /// The oldest jobs of a queue that are not over.
-    async fn oldest_of(&self, queue: &str, most: usize) -> Result<Vec<Waiting>, Error> {
-        let most = Most { messages: most, ..LISTED };
-        Ok(self.jobs_from(&self.names().queue(queue), 1, most).await?.0)
+    async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error> {
+        let stream = self.names().jobs_stream();
+        let subjects: Vec<String> = ids.iter().map(|id| self.names().anywhere(id)).collect();
+        let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
+        let found = batch.messages.iter().filter_map(|message| Names::job_of(&message.subject));
+        Ok(found.map(|(_, _, id)| id).collect())
     }
 
-    /// The queue and the id of every job that is not over.
-    async fn unfinished(&self) -> Result<Vec<(String, String)>, Error> {
-        self.ask(RetryFor::ASKED, || async {
-            let away = |error: String| Asked::Away(error);
-            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
-            let stream = stream.map_err(|error| away(error.to_string()))?;
-            let subjects = stream.info_with_subjects(self.names().all_jobs()).await;
-            let mut subjects = subjects.map_err(|error| away(error.to_string()))?;
-            let mut found = Vec::new();
-            while let Some(next) = subjects.next().await {
-                let (subject, _) = next.map_err(|error| away(error.to_string()))?;
-                found.extend(Names::job_of(&subject).map(|(queue, _, id)| (queue, id)));
-            }
-            Ok(found)
-        })
-        .await
+    async fn counts(&self) -> Result<BTreeMap<String, u64>, Error> {
+        self.counted().await
     }
 
     /// A lane to pull from; made when it is not there.
@@ -212,39 +205,9 @@ impl Nats {
         }
     }
 
-    /// Jobs that the filter names, and where to read on when there are more.
-    async fn jobs_from(
-        &self,
-        filter: &str,
-        from: u64,
-        most: Most,
-    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
-        let stream = self.names().jobs_stream();
-        let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, filter, from, most)).await?;
-        let mut jobs = Vec::with_capacity(batch.messages.len());
-        for message in &batch.messages {
-            let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
-            jobs.extend(waiting_of(message, spec).ok());
-        }
-        let last = batch.messages.last().filter(|_| batch.left > 0);
-        Ok((jobs, last.map(|last| last.sequence + 1)))
-    }
-
-    /// The first message of the queue that the filter names, read at the stream's leader.
-    async fn waiting(&self, filter: &str) -> Result<Option<StreamMessage>, Error> {
-        let api = self.api(&format!("STREAM.MSG.GET.{}", self.names().jobs_stream()));
-        self.ask(RetryFor::ASKED, || async {
-            let stream = self.0.context.get_stream_no_info(self.names().jobs_stream()).await;
-            let stream = stream.map_err(|error| Asked::Away(error.to_string()))?;
-            match stream.raw_message_builder().sequence(0).next_by_subject(filter).send().await {
-                Ok(message) => Ok(Some(message)),
-                Err(error) => match error.kind() {
-                    RawMessageErrorKind::NoMessageFound => Ok(None),
-                    _ => Err(self.unanswered(&api, &error)),
-                },
-            }
-        })
-        .await
+    /// The job's message, read at the stream's leader.
+    async fn waiting(&self, id: &str) -> Result<Option<StreamMessage>, Error> {
+        self.next_message(&self.names().jobs_stream(), &self.names().anywhere(id), 0).await
     }
 
     /// The spec in a job's message. Its subject says which job that is; a spec that says another is nobody's.

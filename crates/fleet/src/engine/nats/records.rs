@@ -5,8 +5,9 @@ use super::store::{Asked, headers};
 use super::streams::KEPT;
 use super::subject::Names;
 use crate::engine::interface::{RecordWatch, Records};
-use crate::engine::value::{Kept, Refused, RetryFor};
-use crate::record::{JobRecord, Listed};
+use crate::engine::value::{Found, Kept, Refused, RetryFor};
+use crate::listed::Listed;
+use crate::record::JobRecord;
 use async_nats::Subscriber;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
@@ -76,24 +77,16 @@ impl Records for Nats {
         Ok(records.map(|record| (record.id().to_owned(), record)).collect())
     }
 
-    /// Every record there is, one by one; one that is written meanwhile may come again as it is by then.
-    fn records(&self) -> BoxStream<'static, Result<Listed, Error>> {
-        let stream = self.names().run_stream();
-        self.all_of(stream, self.names().all_records())
-            .filter_map(async |message| message.map(|message| listed(&message)).transpose())
-            .boxed()
-    }
-
-    /// Every record there is, with its revision and when it was stored. One that can't be read is left out.
-    fn stored_records(&self) -> BoxStream<'static, Result<(Kept, SystemTime), Error>> {
-        self.all_of(self.names().run_stream(), self.names().all_records())
+    /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
+    fn records_from(&self, revision: u64) -> BoxStream<'static, Result<Found, Error>> {
+        self.all_of(self.names().run_stream(), self.names().each_record(), revision)
             .filter_map(async |message| {
                 let message = match message {
                     Ok(message) => message,
                     Err(error) => return Some(Err(error)),
                 };
-                let record = parse(&message.payload).ok()?;
-                Some(Ok((Kept { record, revision: message.sequence }, stored_at(&message))))
+                let record = listed(&message)?;
+                Some(Ok(Found { record, revision: message.sequence, stored_at: stored_at(&message) }))
             })
             .boxed()
     }

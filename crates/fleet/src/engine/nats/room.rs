@@ -54,6 +54,16 @@ impl Nats {
         Ok(Room { bytes: state.bytes, max_bytes, messages: state.messages, is_full })
     }
 
+    /// Sequence of the last message that the stream ever had.
+    pub(super) async fn last_sequence(&self, stream: &str) -> Result<u64, Error> {
+        self.ask(RetryFor::ASKED, || async {
+            let found = self.0.context.get_stream(stream).await;
+            let found = found.map_err(|error| Asked::Away(error.to_string()))?;
+            Ok(found.cached_info().state.last_sequence)
+        })
+        .await
+    }
+
     /// Whether the records have no room for jobs that have none yet. A moment old.
     pub(crate) async fn is_full_of_records(&self) -> bool {
         let known = *lock(&self.0.records_room);

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `sd.job.<queue>.<class>.<id>` | `SD_JOBS` | a job that waits or runs: its spec, or the name of the object with a long spec |
 //! | `$KV.SD_RUN.<id>` | `KV_SD_RUN` | the job's record; every change is published on `sd.record.<id>` |
+//! | `$KV.SD_RUN.<kind>.<name>` | `KV_SD_RUN` | a setting: a paused queue, a schedule; published on `sd.record.<kind>.<name>` |
 //! | `sd.log.<id>.<attempt>` | `SD_LOG` | events, one batch per message, one JSON object per line |
 //! | `sd.dead.<queue>.<id>` | `SD_DEAD` | the spec of a job that did not get done |
 //! | `$KV.SD_LEASE.<kind>.<name>` | `KV_SD_LEASE` | entries that expire: workers, slots of keys, holds |
@@ -11,7 +12,7 @@
 //!
 //! Ids and queues may have any characters: one that a subject can't hold is written as `=` and two hexadecimal digits.
 
-use crate::engine::value::Announcement;
+use crate::engine::value::{Announcement, Setting, SettingKind};
 use crate::name::{digest, escape, unescape};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
@@ -167,6 +168,25 @@ impl Names {
 
     pub(crate) fn all_records(&self) -> String {
         format!("$KV.{}.>", self.run_bucket())
+    }
+
+    /// Subject filter for the records alone.
+    pub(crate) fn each_record(&self) -> String {
+        format!("$KV.{}.*", self.run_bucket())
+    }
+
+    /// Settings are stored beside the records, so that their changes are published as well. A job's id has no dot here.
+    pub(crate) fn setting(&self, what: &Setting) -> String {
+        format!("$KV.{}.{}.{}", self.run_bucket(), what.kind.as_str(), escape(&what.name))
+    }
+
+    pub(crate) fn settings(&self, kind: SettingKind) -> String {
+        format!("$KV.{}.{}.*", self.run_bucket(), kind.as_str())
+    }
+
+    /// Subject on which the server publishes the changes of settings of this kind.
+    pub(crate) fn settings_told(&self, kind: SettingKind) -> String {
+        format!("{}.record.{}.*", self.prefix, kind.as_str())
     }
 
     pub(crate) fn record(&self, id: &str) -> String {

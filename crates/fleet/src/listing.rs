@@ -1,0 +1,300 @@
+//! Lists jobs, one page after another: first those that are over, in the order of their ends; then the others, in the order of
+//! their submission. Pages are read as they are asked for, so that a long list takes no memory.
+
+use super::engine::{Found, RetryFor, Shared, Waiting};
+use super::listed::Listed;
+use super::record::{JobRecord, JobState};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
+use ground::error::{Error, ErrorCode};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex};
+
+/// Jobs of the queue that are read at once.
+const PAGE: usize = 1000;
+/// Records that are checked at once for jobs without a message.
+const CHECKED: usize = 256;
+/// Records in one answer to a reader.
+const MOST_TOGETHER: usize = 256;
+
+/// The jobs that are meant.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Empty: any state.
+    pub states: Vec<JobState>,
+    pub queue: Option<String>,
+    pub tag: Option<String>,
+    /// Part of the title, in any case.
+    pub title: Option<String>,
+}
+
+impl Filter {
+    fn takes(&self, state: JobState) -> bool {
+        self.states.is_empty() || self.states.contains(&state)
+    }
+
+    fn takes_any(&self, is_over: bool) -> bool {
+        const ALL: [JobState; 6] = [
+            JobState::Queued,
+            JobState::Running,
+            JobState::Done,
+            JobState::Failed,
+            JobState::Cancelled,
+            JobState::Dead,
+        ];
+        ALL.into_iter().any(|state| state.is_over() == is_over && self.takes(state))
+    }
+
+    pub(super) fn matches(&self, record: &JobRecord) -> bool {
+        let has_title = |part: &String| {
+            let title = record.title.as_deref().unwrap_or_default();
+            title.to_lowercase().contains(&part.to_lowercase())
+        };
+        self.takes(record.state)
+            && self.queue.as_ref().is_none_or(|queue| *queue == record.queue)
+            && self.tag.as_ref().is_none_or(|tag| record.tags.contains(tag))
+            && self.title.as_ref().is_none_or(has_title)
+    }
+
+    /// A record that can't be read is shown to who asks for everything.
+    pub(super) fn matches_listed(&self, record: &Listed) -> bool {
+        match record {
+            Listed::Known(record) => self.matches(record),
+            Listed::Unknown(_) => {
+                self.states.is_empty() && self.queue.is_none() && self.tag.is_none() && self.title.is_none()
+            }
+        }
+    }
+}
+
+/// A list that is being read.
+pub struct JobList {
+    jobs: BoxStream<'static, Result<Listed, Error>>,
+    left: usize,
+}
+
+impl JobList {
+    /// `after`: the list begins behind the job of this id. `limit`: most jobs that are listed.
+    pub(crate) async fn open(
+        engine: &Shared,
+        filter: Filter,
+        after: Option<&str>,
+        limit: Option<usize>,
+    ) -> Result<JobList, Error> {
+        let begin = match after {
+            Some(id) => begin_behind(engine, id).await?,
+            None => Begin::default(),
+        };
+        let jobs = all(engine.clone(), Arc::new(filter), begin).boxed();
+        Ok(JobList { jobs, left: limit.unwrap_or(usize::MAX) })
+    }
+
+    /// Some jobs; empty when all were told.
+    pub async fn next(&mut self) -> Result<Vec<Listed>, Error> {
+        let mut page = Vec::new();
+        while page.len() < MOST_TOGETHER.min(self.left) {
+            // More than one only if they are there: the first ones are not held back.
+            let next = if page.is_empty() {
+                self.jobs.next().await
+            } else {
+                match self.jobs.next().now_or_never() {
+                    Some(next) => next,
+                    None => break,
+                }
+            };
+            match next {
+                Some(record) => page.push(record?),
+                None => break,
+            }
+        }
+        self.left -= page.len();
+        Ok(page)
+    }
+}
+
+/// Where a list begins: a revision of the records, a message of the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Begin {
+    revision: u64,
+    message: u64,
+}
+
+async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
+    if let Some(kept) = engine.read_record(id, RetryFor::ASKED).await?
+        && kept.record.state.is_over()
+    {
+        return Ok(Begin { revision: kept.revision + 1, message: 0 });
+    }
+    match engine.message_of(id).await? {
+        // Behind all that is over.
+        Some(message) => Ok(Begin { revision: u64::MAX, message: message + 1 }),
+        None => Err(Error::new(
+            ErrorCode::JobNotFound,
+            format!("the fleet has no job {id} that a list could begin after; it may have been removed"),
+        )),
+    }
+}
+
+/// What the parts of a list know of each other.
+struct Told {
+    /// The last record that was read.
+    revision: u64,
+    /// Hashes of the ids of jobs that were listed before they were over.
+    ids: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl Told {
+    fn add(&mut self, id: &str) {
+        self.ids.insert(self.hasher.hash_one(id));
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.ids.contains(&self.hasher.hash_one(id))
+    }
+}
+
+fn all(
+    engine: Shared,
+    filter: Arc<Filter>,
+    begin: Begin,
+) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
+    let told =
+        Told { revision: begin.revision.saturating_sub(1), ids: HashSet::new(), hasher: RandomState::new() };
+    let told = Arc::new(Mutex::new(told));
+    let (wants_over, wants_others) = (filter.takes_any(true), filter.takes_any(false));
+    let over = begin.revision < u64::MAX && (wants_over || wants_others);
+    let first = over.then(|| records(engine.clone(), filter.clone(), begin.revision, told.clone()));
+    let second = wants_others.then(|| waiting(engine.clone(), filter.clone(), begin.message, told.clone()));
+    // Those that ended while the second part was read.
+    let third = (over && wants_over && wants_others).then(|| {
+        stream::once(async move {
+            let from = ground::lock::lock(&told).revision + 1;
+            let seen = told.clone();
+            records(engine, filter, from, told)
+                .try_filter(move |record| std::future::ready(!ground::lock::lock(&seen).has(record.id())))
+        })
+        .flatten()
+    });
+    let parts = [first.map(StreamExt::boxed), second.map(StreamExt::boxed), third.map(StreamExt::boxed)];
+    stream::iter(parts.into_iter().flatten()).flatten()
+}
+
+/// Jobs that are over, from a revision on; and those that are not, if they have no message.
+fn records(
+    engine: Shared,
+    filter: Arc<Filter>,
+    from: u64,
+    told: Arc<Mutex<Told>>,
+) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
+    let meant = engine.records_from(from).try_filter_map(move |Found { record, revision, .. }| {
+        ground::lock::lock(&told).revision = revision;
+        std::future::ready(Ok(filter.matches_listed(&record).then_some(record)))
+    });
+    meant.ready_chunks(CHECKED).then(move |page| without_waiting(engine.clone(), page)).flatten()
+}
+
+/// Leaves out the jobs that have a message: they come with the queue.
+async fn without_waiting(
+    engine: Shared,
+    page: Vec<Result<Listed, Error>>,
+) -> impl Stream<Item = Result<Listed, Error>> {
+    let is_open = |record: &Listed| matches!(record, Listed::Known(record) if !record.state.is_over());
+    let open = page.iter().filter_map(|record| record.as_ref().ok().filter(|record| is_open(record)));
+    let open: Vec<&str> = open.map(Listed::id).collect();
+    let mut others: HashSet<String> = HashSet::new();
+    let mut problem = None;
+    if !open.is_empty() {
+        match lost(&engine, &open).await {
+            Ok(lost) => others = lost,
+            Err(error) => problem = Some(error),
+        }
+    }
+    let kept = page.into_iter().filter(move |record| match record {
+        Ok(record) => !is_open(record) || others.contains(record.id()),
+        Err(_) => true,
+    });
+    stream::iter(problem.map(Err).into_iter().chain(kept))
+}
+
+/// The jobs that have no message, though they go on.
+async fn lost(engine: &Shared, ids: &[&str]) -> Result<HashSet<String>, Error> {
+    let waiting = engine.jobs_with_message(ids).await?;
+    let rest: Vec<&str> = ids.iter().copied().filter(|id| !waiting.contains(*id)).collect();
+    if rest.is_empty() {
+        return Ok(HashSet::new());
+    }
+    // Those that ended a moment ago have another record by now, which comes later.
+    let records = engine.records_of(&rest).await?;
+    let open = records.into_values().filter_map(|record| match record {
+        Listed::Known(record) if !record.state.is_over() => Some(record.id),
+        _ => None,
+    });
+    Ok(open.collect())
+}
+
+/// Jobs that are not over, from a message on.
+fn waiting(
+    engine: Shared,
+    filter: Arc<Filter>,
+    from: u64,
+    told: Arc<Mutex<Told>>,
+) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
+    let pages = stream::try_unfold(Some(from), move |from| {
+        let (engine, filter, told) = (engine.clone(), filter.clone(), told.clone());
+        async move {
+            let Some(from) = from else { return Ok::<_, Error>(None) };
+            let (page, next) = engine.jobs_from(filter.queue.as_deref(), from, PAGE).await?;
+            let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
+            let mut records =
+                if ids.is_empty() { Default::default() } else { engine.records_of(&ids).await? };
+            let mut found = Vec::with_capacity(page.len());
+            for Waiting { spec, .. } in page {
+                let record = match records.remove(&spec.id) {
+                    Some(Listed::Known(record)) if !record.state.is_over() => *record,
+                    // It is over, or can't be read: it is among the records.
+                    Some(_) => continue,
+                    None => JobRecord::queued(&spec),
+                };
+                if filter.matches(&record) {
+                    ground::lock::lock(&told).add(&record.id);
+                    found.push(Ok(Listed::Known(Box::new(record))));
+                }
+            }
+            Ok(Some((stream::iter(found), next)))
+        }
+    });
+    pages.try_flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::JobSpec;
+
+    #[test]
+    fn a_filter_takes_what_it_names() {
+        let spec = JobSpec {
+            id: "a".into(),
+            handler: Some("h".into()),
+            title: Some("Fix the Build".into()),
+            tags: vec!["ci".into()],
+            ..JobSpec::new()
+        };
+        let record = JobRecord::queued(&spec.with_defaults());
+        let matches = |change: fn(&mut Filter)| {
+            let mut filter = Filter::default();
+            change(&mut filter);
+            filter.matches(&record)
+        };
+        assert!(matches(|_| {}));
+        assert!(matches(|filter| filter.title = Some("fix the".into())));
+        assert!(!matches(|filter| filter.title = Some("test".into())));
+        assert!(matches(|filter| filter.tag = Some("ci".into())));
+        assert!(!matches(|filter| filter.tag = Some("c".into())));
+        assert!(matches(|filter| filter.states = vec![JobState::Queued, JobState::Done]));
+        assert!(!matches(|filter| filter.states = vec![JobState::Done]));
+        assert!(!matches(|filter| filter.queue = Some("other".into())));
+    }
+}

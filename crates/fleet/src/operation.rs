@@ -1,0 +1,146 @@
+//! What operators do with a whole fleet: pause queues, drain workers, try many jobs again.
+
+use super::engine::{Engine, Refused, SettingKind, Shared};
+use super::listing::{Filter, JobList};
+use super::name::check_name;
+use super::record::JobState;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use ground::error::{Error, ErrorCode};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Workers hear of a pause at once. One that says nothing for so long is not waited for.
+const HEARD_WITHIN: Duration = Duration::from_secs(3);
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const LAST_LOOK: Duration = Duration::from_millis(250);
+/// Jobs that are tried again at once.
+const AT_ONCE: usize = 16;
+
+impl dyn Engine {
+    /// Resolves when no worker starts a job of the queue any more.
+    pub(crate) async fn pause(&self, queue: &str) -> Result<(), Error> {
+        check_name("queue", queue)?;
+        self.set_setting(SettingKind::Pause, queue, Bytes::from_static(b"{}"), None).await?;
+        let has_heard = |worker: &Value| !has(&worker["queues"], queue) || has(&worker["paused"], queue);
+        self.until_workers(HEARD_WITHIN, |workers| workers.iter().all(has_heard)).await.map(drop)
+    }
+
+    /// True when it was paused.
+    pub(crate) async fn resume(&self, queue: &str) -> Result<bool, Error> {
+        check_name("queue", queue)?;
+        self.unset(&SettingKind::Pause.of(queue)).await
+    }
+
+    /// Resolves when the worker starts no more jobs; when it runs none, once it is gone.
+    pub(crate) async fn drain(&self, name: &str) -> Result<(), Error> {
+        check_name("worker", name)?;
+        let workers = self.workers().await?;
+        let Some(worker) = workers.iter().find(|worker| worker["name"] == name) else {
+            return Err(Error::invalid_option("worker", format!("the fleet has no worker {name:?}")));
+        };
+        let Some(instance) = worker["instance"].as_str().map(str::to_owned) else {
+            let problem = format!("the worker {name:?} is of a version that can't be drained from here");
+            return Err(Error::invalid_option("worker", problem));
+        };
+        // A worker that is silent for a lease is gone.
+        let within = self.lease() + HEARD_WITHIN;
+        let order = Bytes::from(instance.clone());
+        self.set_setting(SettingKind::Drain, name, order, Some(within * 2)).await?;
+        let has_heard = |workers: &[Value]| {
+            let same = workers.iter().find(|worker| worker["instance"] == instance.as_str());
+            same.is_none_or(|worker| {
+                worker["closing"] == true && worker["running"].as_array().is_some_and(|jobs| !jobs.is_empty())
+            })
+        };
+        if self.until_workers(within, has_heard).await? {
+            return Ok(());
+        }
+        let message = format!("the worker {name} does not answer: it is given up when its lease is over");
+        Err(Error::new(ErrorCode::FleetUnreachable, message))
+    }
+
+    /// Whether the workers became so in time.
+    async fn until_workers(
+        &self,
+        within: Duration,
+        are_so: impl Fn(&[Value]) -> bool,
+    ) -> Result<bool, Error> {
+        let (late, mut look) = (Instant::now() + within, FIRST_LOOK);
+        loop {
+            if are_so(&self.workers().await?) {
+                return Ok(true);
+            }
+            if Instant::now() >= late {
+                return Ok(false);
+            }
+            tokio::time::sleep(look).await;
+            look = (look * 2).min(LAST_LOOK);
+        }
+    }
+
+    /// The presence messages of the workers.
+    pub(crate) async fn workers(&self) -> Result<Vec<Value>, Error> {
+        let said = self.announced_workers().await?;
+        Ok(said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect())
+    }
+
+    async fn set_setting(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        payload: Bytes,
+        length: Option<Duration>,
+    ) -> Result<(), Error> {
+        self.set(&kind.of(name), payload, None, length).await.map_err(Refused::into_error)
+    }
+}
+
+/// Tries jobs again. Returns their number.
+pub(crate) async fn retry_many(engine: &Shared, mut filter: Filter) -> Result<u64, Error> {
+    let may_be_tried = [JobState::Failed, JobState::Dead, JobState::Cancelled];
+    if filter.states.is_empty() {
+        filter.states = may_be_tried.to_vec();
+    }
+    if let Some(other) = filter.states.iter().find(|state| !may_be_tried.contains(state)) {
+        let problem = format!(
+            "expected failed, dead or cancelled, got {}: other jobs are not tried again",
+            other.as_str()
+        );
+        return Err(Error::invalid_option("states", problem));
+    }
+    // Listed first: a job that fails again at once is not tried again for ever.
+    let mut list = JobList::open(engine, filter, None, None).await?;
+    let mut ids = Vec::new();
+    loop {
+        let page = list.next().await?;
+        if page.is_empty() {
+            break;
+        }
+        ids.extend(page.iter().map(|record| record.id().to_owned()));
+    }
+    let tried = ids.into_iter().map(|id| {
+        let engine = engine.clone();
+        async move {
+            match engine.retry(&id).await {
+                Ok(()) => Ok(1),
+                // It was removed, or somebody else has tried it again and it is done.
+                Err(error) if matches!(error.code(), ErrorCode::JobNotFound | ErrorCode::InvalidOption) => {
+                    Ok(0)
+                }
+                Err(error) => Err(error),
+            }
+        }
+    });
+    let mut tried = stream::iter(tried).buffer_unordered(AT_ONCE);
+    let mut count = 0;
+    while let Some(one) = tried.next().await {
+        count += one?;
+    }
+    Ok(count)
+}
+
+fn has(list: &Value, wanted: &str) -> bool {
+    list.as_array().is_some_and(|list| list.iter().any(|one| one == wanted))
+}

@@ -1,0 +1,98 @@
+//! What operators want of a worker: queues that are paused, and whether it is to drain. Changes are heard; what was missed while
+//! the engine was away is read again.
+
+use super::owner::Order;
+use crate::engine::{RetryFor, SettingKind, SettingWatch, Shared};
+use futures_util::future::try_join_all;
+use ground::error::Error;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// Everything is read again by itself this often: a watch keeps nothing.
+const REREAD_EVERY: Duration = Duration::from_secs(60);
+/// Pause after a failure.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) struct Instructions {
+    pub engine: Shared,
+    pub worker: Arc<str>,
+    /// This worker among all that ever had its name.
+    pub instance: Arc<str>,
+    pub queues: Vec<String>,
+    pub paused: watch::Sender<BTreeSet<String>>,
+    pub orders: mpsc::WeakSender<Order>,
+}
+
+/// The paused ones of these queues.
+pub(super) async fn read_paused(engine: &Shared, queues: &[String]) -> Result<BTreeSet<String>, Error> {
+    let asked = queues.iter().map(async |queue| {
+        let found = engine.setting(&SettingKind::Pause.of(queue), RetryFor::WORK).await?;
+        Ok::<_, Error>(found.map(|_| queue.clone()))
+    });
+    Ok(try_join_all(asked).await?.into_iter().flatten().collect())
+}
+
+impl Instructions {
+    /// Runs until it is dropped, or the worker is gone.
+    pub(super) async fn follow(self) {
+        while !self.paused.is_closed() {
+            let _ = self.follow_once().await;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn follow_once(&self) -> Result<(), Error> {
+        let mut pauses = self.engine.watch_settings(SettingKind::Pause).await?;
+        let mut drains = self.engine.watch_settings(SettingKind::Drain).await?;
+        let mut connections = self.engine.connections();
+        connections.mark_unchanged();
+        let mut is_first = true;
+        while !self.paused.is_closed() {
+            if !is_first {
+                self.hear(&mut pauses, &mut drains, &mut connections).await?;
+            }
+            is_first = false;
+            let paused = read_paused(&self.engine, &self.queues).await?;
+            self.paused.send_if_modified(|known| {
+                let is_news = *known != paused;
+                *known = paused;
+                is_news
+            });
+            let drain = self.engine.setting(&SettingKind::Drain.of(&self.worker), RetryFor::ASKED).await?;
+            if drain.is_some_and(|drain| drain.payload == self.instance.as_bytes()) {
+                let Some(orders) = self.orders.upgrade() else { return Ok(()) };
+                let _ = orders.send(Order::Close).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Resolves when something is to be read again.
+    async fn hear(
+        &self,
+        pauses: &mut Box<dyn SettingWatch>,
+        drains: &mut Box<dyn SettingWatch>,
+        connections: &mut watch::Receiver<u64>,
+    ) -> Result<(), Error> {
+        let late = tokio::time::Instant::now() + REREAD_EVERY;
+        loop {
+            tokio::select! {
+                queue = pauses.next() => {
+                    if self.queues.contains(&queue?) {
+                        return Ok(());
+                    }
+                }
+                worker = drains.next() => {
+                    if *worker? == *self.worker {
+                        return Ok(());
+                    }
+                }
+                _ = connections.changed() => return Ok(()),
+                () = self.paused.closed() => return Ok(()),
+                () = tokio::time::sleep_until(late) => return Ok(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! How a worker gets jobs: while slots are free it asks all lanes for messages that are there now (a probe). It then waits on each
+//! empty lane for a message, and does not probe that lane meanwhile. A probe is never cut off: its messages would be idle for a
+//! whole lease.
+
+use crate::engine::{Delivery, Lane, RetryFor, Shared, classes};
+use ground::error::Error;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+/// Duration of one wait on a lane.
+const WAIT: Duration = Duration::from_secs(20);
+/// Pause after a failed pull, when the server is away.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The result of a pull from the lanes.
+pub(super) enum Pulled {
+    Probe {
+        found: Vec<Delivery>,
+        empty: Vec<usize>,
+    },
+    Wait {
+        lane: usize,
+        delivery: Option<Box<Delivery>>,
+    },
+    /// The lane gave no answer. `is_probe`: it was asked in a probe.
+    Trouble {
+        lane: usize,
+        is_probe: bool,
+    },
+    /// A lane whose consumer was made anew, if that worked.
+    Renewed {
+        index: usize,
+        lane: Option<Arc<dyn Lane>>,
+    },
+}
+
+pub(super) struct Pulling {
+    queues: Vec<String>,
+    /// Class by class, in each all queues.
+    lanes: Arc<Vec<Arc<dyn Lane>>>,
+    waits: Vec<Option<AbortHandle>>,
+    is_probing: bool,
+    /// Whether the lanes may have something that no wait will bring.
+    is_probe_due: bool,
+    tasks: JoinSet<Pulled>,
+    pub paused_until: Option<Instant>,
+}
+
+impl Pulling {
+    pub(super) async fn open(engine: &Shared, queues: &[String]) -> Result<Pulling, Error> {
+        // All at once: a slow link costs one round trip, not one for each lane.
+        let asked = classes()
+            .flat_map(|class| queues.iter().map(move |queue| engine.lane(queue, class, RetryFor::WORK)));
+        let lanes = futures_util::future::try_join_all(asked).await?;
+        Ok(Pulling {
+            queues: queues.to_vec(),
+            waits: vec![const { None }; lanes.len()],
+            lanes: Arc::new(lanes),
+            is_probing: false,
+            is_probe_due: true,
+            tasks: JoinSet::new(),
+            paused_until: None,
+        })
+    }
+
+    /// Resolves with the result of a pull; `None` when none is under way.
+    pub(super) async fn next(&mut self) -> Option<Pulled> {
+        loop {
+            if let Ok(pulled) = self.tasks.join_next().await? {
+                return Some(pulled);
+            }
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// The lanes may have something that no wait will bring.
+    pub(super) fn probe_again(&mut self) {
+        self.is_probe_due = true;
+    }
+
+    /// Takes the waits back: the server gives nothing to those who are gone. A job that is given out at this very moment comes
+    /// back with its lease.
+    pub(super) fn abandon_waits(&mut self) {
+        for wait in self.waits.iter_mut().filter_map(Option::take) {
+            wait.abort();
+        }
+    }
+
+    /// As many jobs as there is room for are asked for, from queues that are not paused.
+    pub(super) fn pull(&mut self, room: usize, paused: &BTreeSet<String>) {
+        if self.is_probing || self.paused_until.is_some() || room == 0 {
+            return;
+        }
+        let is_asked = |lane: &usize| self.waits[*lane].is_none() && !paused.contains(self.queue_of(*lane));
+        let asked: Vec<usize> = (0..self.lanes.len()).filter(is_asked).collect();
+        if self.is_probe_due && !asked.is_empty() {
+            self.is_probing = true;
+            self.is_probe_due = false;
+            self.tasks.spawn(probe(self.lanes.clone(), asked, room));
+            return;
+        }
+        self.is_probe_due = false;
+        for lane in asked {
+            self.wait(lane);
+        }
+    }
+
+    /// The deliveries of a pull. `goes_on`: more is wanted, and the engine can be reached.
+    pub(super) fn on_pulled(
+        &mut self,
+        pulled: Pulled,
+        goes_on: bool,
+        paused: &BTreeSet<String>,
+    ) -> Vec<Delivery> {
+        match pulled {
+            Pulled::Probe { found, empty } => {
+                self.is_probing = false;
+                // Not asked again before a wait says that there is something, so that a long lane's probes are one question each.
+                for lane in empty {
+                    if goes_on && !paused.contains(self.queue_of(lane)) {
+                        self.wait(lane);
+                    }
+                }
+                // A probe that found messages is repeated, because there may be more.
+                self.is_probe_due |= !found.is_empty();
+                found
+            }
+            Pulled::Wait { lane, delivery } => {
+                self.waits[lane] = None;
+                self.is_probe_due |= delivery.is_some();
+                delivery.map(|delivery| *delivery).into_iter().collect()
+            }
+            Pulled::Trouble { lane, is_probe } => {
+                if is_probe {
+                    self.is_probing = false;
+                } else {
+                    self.waits[lane] = None;
+                }
+                self.is_probe_due = true;
+                self.paused_until = Some(Instant::now() + PAUSE);
+                if goes_on {
+                    self.renew(lane);
+                }
+                Vec::new()
+            }
+            Pulled::Renewed { index, lane } => {
+                if let Some(lane) = lane {
+                    Arc::make_mut(&mut self.lanes)[index] = lane;
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn queue_of(&self, lane: usize) -> &str {
+        &self.queues[lane % self.queues.len()]
+    }
+
+    /// Has the server tell when there is something in the lane.
+    fn wait(&mut self, lane: usize) {
+        if self.waits[lane].is_some() {
+            return;
+        }
+        let lanes = self.lanes.clone();
+        let wait = self.tasks.spawn(async move {
+            match lanes[lane].pull_one(WAIT).await {
+                Ok(delivery) => Pulled::Wait { lane, delivery: delivery.map(Box::new) },
+                Err(_) => Pulled::Trouble { lane, is_probe: false },
+            }
+        });
+        self.waits[lane] = Some(wait);
+    }
+
+    /// Makes the lane's consumer anew.
+    fn renew(&mut self, index: usize) {
+        let lane = self.lanes[index].clone();
+        self.tasks.spawn(async move { Pulled::Renewed { index, lane: lane.anew().await.ok() } });
+    }
+}
+
+/// Asks these lanes one after the other for as much as there is room for.
+async fn probe(lanes: Arc<Vec<Arc<dyn Lane>>>, asked: Vec<usize>, room: usize) -> Pulled {
+    let (mut found, mut empty) = (Vec::new(), Vec::new());
+    for lane in asked {
+        match lanes[lane].pull(room - found.len()).await {
+            Ok(some) if some.is_empty() => empty.push(lane),
+            Ok(some) => found.extend(some),
+            Err(_) if found.is_empty() => return Pulled::Trouble { lane, is_probe: true },
+            Err(_) => break,
+        }
+        if found.len() >= room {
+            break;
+        }
+    }
+    Pulled::Probe { found, empty }
+}

@@ -1,0 +1,192 @@
+// What operators do with a whole fleet: which jobs are meant, schedules, and what is removed.
+import type { FilterSpec } from '../../native/native'
+import { invalidOption } from '../error'
+import { check, checkOptions } from '../option'
+import type { JobState } from './record'
+import { jobSpec, type JobOptions } from './submission'
+
+/** Jobs that are meant: those that fit all of these. */
+export interface JobFilter {
+  /**
+   * Jobs in this state, or in one of these.
+   *
+   * @default every state
+   */
+  state?: JobState | JobState[]
+  /**
+   * Jobs of this queue.
+   *
+   * @default all queues
+   */
+  queue?: string
+  /**
+   * Jobs that have this tag.
+   *
+   * @default with or without tags
+   */
+  tag?: string
+  /**
+   * Jobs whose title contains this text, in upper or lower case.
+   *
+   * @default any title
+   */
+  title?: string
+}
+
+/** Jobs that `fleet.jobs()` lists. */
+export interface JobListOptions extends JobFilter {
+  /**
+   * Number of jobs after which the list ends.
+   *
+   * @default no limit
+   */
+  limit?: number
+  /**
+   * Id of a job; the list begins after it. Pass the last id of a page to get the next page. A job whose
+   * state changes between two pages may be on both.
+   *
+   * @throws JOB_NOT_FOUND
+   * @default the first job
+   */
+  after?: string
+}
+
+/** Jobs that `fleet.prune()` removes. */
+export interface PruneOptions {
+  /** Jobs that ended at least this many milliseconds ago. */
+  olderThanMs: number
+  /**
+   * Only jobs in these states.
+   *
+   * @default every state in which a job is over
+   */
+  states?: JobState[]
+  /**
+   * Only jobs of this queue.
+   *
+   * @default all queues
+   */
+  queue?: string
+  /**
+   * Count what would be removed, and remove nothing.
+   *
+   * @default false
+   */
+  dryRun?: boolean
+}
+
+/** Numbers of what `fleet.prune()` removed. */
+export interface Pruned {
+  /** Number of jobs. */
+  jobs: number
+  /** Number of results, artifacts, sessions and long specs. */
+  objects: number
+  /** Size of the objects in bytes. */
+  bytes: number
+}
+
+/** Times of a schedule. */
+export interface ScheduleOptions {
+  /**
+   * Cron expression: minute, hour, day of the month, month, day of the week. A sixth field in front is
+   * the second. `@daily` and its like are known.
+   */
+  cron: string
+  /**
+   * Time zone of the expression, such as `"Europe/Berlin"`.
+   *
+   * @default "UTC"
+   */
+  timeZone?: string
+  /**
+   * What happens to runs that are more than a minute late, because no member of the fleet was there:
+   * `"skip"` drops them, `"once"` starts the last one of them.
+   *
+   * @default "skip"
+   */
+  catchUp?: 'skip' | 'once'
+}
+
+/** A schedule of jobs. Times are milliseconds since 1970. */
+export interface FleetSchedule extends Required<ScheduleOptions> {
+  /** Id of the schedule. */
+  id: string
+  /** The job that each run submits. */
+  job: Record<string, unknown>
+  /** Time at which the schedule was set. */
+  createdAt: number
+  /** Time of the last run that was started or skipped. */
+  lastAt?: number
+  /** Time of the next run. */
+  nextAt?: number
+}
+
+const states: JobState[] = ['queued', 'running', 'done', 'failed', 'cancelled', 'dead']
+const overStates: JobState[] = ['done', 'failed', 'cancelled', 'dead']
+
+function oneOrMore(one: (path: string, value: unknown) => void) {
+  return check.anyOf('a state, or an array of states', one, (path, value) => {
+    check.strings(path, value)
+    for (const state of value as string[]) one(path, state)
+  })
+}
+
+const filterChecks = {
+  queue: check.name,
+  state: oneOrMore(check.oneOf(...states)),
+  tag: check.name,
+  title: check.name,
+}
+const listChecks = { ...filterChecks, limit: check.count, after: check.name }
+const pruneChecks = {
+  olderThanMs: check.duration,
+  states(path: string, value: unknown) {
+    check.strings(path, value)
+    for (const state of value as string[]) check.oneOf(...overStates)(path, state)
+  },
+  queue: check.name,
+  dryRun: check.boolean,
+}
+const scheduleChecks = {
+  cron: check.name,
+  timeZone: check.name,
+  catchUp: check.oneOf('skip', 'once'),
+}
+
+/** @internal */
+export function checkList(options: JobListOptions): void {
+  checkOptions(options, listChecks, 'filter')
+}
+
+/** @internal */
+export function checkFilter(filter: JobFilter): void {
+  checkOptions(filter, filterChecks, 'filter')
+}
+
+/** @internal */
+export function filterSpec({ state = [], queue, tag, title }: JobFilter): FilterSpec {
+  return { states: typeof state === 'string' ? [state] : state, queue, tag, title }
+}
+
+/** @internal */
+export function checkPrune(options: PruneOptions): void {
+  checkOptions(options, pruneChecks)
+  if (options?.olderThanMs === undefined)
+    throw invalidOption('olderThanMs', 'expected a number of milliseconds, got undefined')
+}
+
+/** @internal The schedule as the core takes it, checked. */
+export function scheduleSpec(id: string, options: ScheduleOptions, job: JobOptions): string {
+  check.name('id', id)
+  check.object('options', options)
+  checkOptions(options, scheduleChecks)
+  if (options.cron === undefined) throw invalidOption('cron', 'expected a cron expression, got undefined')
+  const { cron, timeZone, catchUp } = options
+  return JSON.stringify({ id, cron, timeZone, catchUp, job: jobSpec(job) })
+}
+
+/** @internal A job as its submitter wrote it. */
+export function shownSchedule(schedule: FleetSchedule): FleetSchedule {
+  const { options, id: _, submittedAt: __, ...job } = schedule.job
+  return { ...schedule, job: { ...(options as object), ...job } }
+}
