@@ -444,8 +444,10 @@ async fn a_paused_queue_starts_nothing_until_it_is_resumed(engine: Shared) {
         settled(&engine, &format!("paused-{n}")).await;
     }
     assert!(!engine.resume("default").await.unwrap());
+    let begun = Instant::now();
     worker.close().await;
     second.close().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "closing takes {:?}", begun.elapsed());
 }
 
 async fn a_worker_is_drained_from_anywhere(engine: Shared) {

@@ -43,7 +43,9 @@ async fn follow(engine: &Shared) -> Result<(), Error> {
         let ids: Vec<String> = known.keys().cloned().collect();
         for id in ids {
             let plan = start_due(engine, &mut known, &id).await?;
-            if let Some(next) = plan.next {
+            if plan.due.is_some() {
+                sleep = Duration::ZERO;
+            } else if let Some(next) = plan.next {
                 sleep = sleep.min(Duration::from_millis(next.saturating_sub(now())));
             }
         }
@@ -67,9 +69,10 @@ async fn follow(engine: &Shared) -> Result<(), Error> {
 /// Starts the schedule's due run, if there is one.
 async fn start_due(engine: &Shared, known: &mut Known, id: &str) -> Result<Plan, Error> {
     let plan = |known: &Known| known.get(id).and_then(|(schedule, _)| schedule.plan(now()).ok());
-    let Some(first) = plan(known).filter(|plan| plan.due.is_some()) else {
-        return Ok(plan(known).unwrap_or_default());
-    };
+    let first = plan(known).unwrap_or_default();
+    if first.due.is_none() {
+        return Ok(first);
+    }
     if first.is_start {
         tokio::time::sleep(SPREAD.mul_f64(random::fraction())).await;
         reread_one(engine, known, id).await?;

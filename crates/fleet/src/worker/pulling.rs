@@ -35,6 +35,8 @@ pub(super) enum Pulled {
         index: usize,
         lane: Option<Arc<dyn Lane>>,
     },
+    /// The pull was abandoned.
+    Abandoned,
 }
 
 pub(super) struct Pulling {
@@ -68,11 +70,7 @@ impl Pulling {
 
     /// Resolves with the result of a pull; `None` when none is under way.
     pub(super) async fn next(&mut self) -> Option<Pulled> {
-        loop {
-            if let Ok(pulled) = self.tasks.join_next().await? {
-                return Some(pulled);
-            }
-        }
+        Some(self.tasks.join_next().await?.unwrap_or(Pulled::Abandoned))
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -149,6 +147,7 @@ impl Pulling {
                 }
                 Vec::new()
             }
+            Pulled::Abandoned => Vec::new(),
             Pulled::Renewed { index, lane } => {
                 if let Some(lane) = lane {
                     Arc::make_mut(&mut self.lanes)[index] = lane;
