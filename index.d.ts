@@ -7416,8 +7416,8 @@ interface ScheduleOptions {
    */
   timeZone?: string | undefined
   /**
-   * What happens to runs that are more than a minute late, because no member of the fleet was there:
-   * `"skip"` drops them, `"once"` starts the last one of them.
+   * Policy for runs that are more than a minute late, because no member of the fleet was there: `"skip"`
+   * drops them, `"once"` starts the last one of them.
    *
    * @default "skip"
    */

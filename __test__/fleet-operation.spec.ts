@@ -1,4 +1,4 @@
-// What operators do with a fleet: titles and tags, lists, pauses, drains, schedules, many jobs at once.
+// The calls for operators of a fleet: titles and tags, lists, pauses, drains, schedules, many jobs at once.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// What operators do with a whole fleet: which jobs are meant, schedules, and what is removed.
+// Options of the calls for operators: filters of jobs, prunes, schedules.
 import type { FilterSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { check, checkOptions } from '../option'
@@ -99,8 +99,8 @@ export interface ScheduleOptions {
    */
   timeZone?: string
   /**
-   * What happens to runs that are more than a minute late, because no member of the fleet was there:
-   * `"skip"` drops them, `"once"` starts the last one of them.
+   * Policy for runs that are more than a minute late, because no member of the fleet was there: `"skip"`
+   * drops them, `"once"` starts the last one of them.
    *
    * @default "skip"
    */

@@ -1,4 +1,4 @@
-//! What operators do with a fleet: lists, prunes, retries of many jobs, pauses, drains, schedules. Names and order match
+//! The calls for operators of a fleet: lists, prunes, retries of many jobs, pauses, drains, schedules. Names and order match
 //! lib/fleet.ts.
 
 use super::fleet::{NativeFleet, to_spec};

@@ -113,7 +113,7 @@ impl JobList {
     }
 }
 
-/// Where a list begins: a revision of the records, a message of the queue.
+/// The beginning of a list: a revision of the records, a message of the queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Begin {
     revision: u64,
@@ -136,7 +136,7 @@ async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
     }
 }
 
-/// What the parts of a list know of each other.
+/// Facts that the parts of a list share.
 struct Told {
     /// The last record that was read.
     revision: u64,

@@ -1,4 +1,4 @@
-//! What operators do with a whole fleet: pause queues, drain workers, try many jobs again.
+//! The calls for operators of a whole fleet: pause queues, drain workers, try many jobs again.
 
 use super::engine::{Engine, Refused, SettingKind, Shared};
 use super::listing::{Filter, JobList};

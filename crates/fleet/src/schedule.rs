@@ -19,7 +19,7 @@ pub const MISSED_AFTER: Duration = Duration::from_secs(60);
 const MAX_ID_BYTES: usize = 150;
 const DEFAULT_ZONE: &str = "UTC";
 
-/// What becomes of runs that were missed.
+/// The policy for runs that were missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatchUp {
@@ -47,7 +47,7 @@ pub struct Schedule {
     pub last_at: Option<u64>,
 }
 
-/// What is to do now.
+/// The state of a schedule at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Time of a run that is over or due, and not dealt with.

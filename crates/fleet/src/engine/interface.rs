@@ -139,7 +139,7 @@ pub(crate) trait RecordWatch: Send {
     async fn next(&mut self) -> Result<Option<Kept>, Error>;
 }
 
-/// What operators set for the whole fleet. Everybody reads it, and hears of its changes.
+/// Facts that operators set for the whole fleet. Everybody reads them, and hears of their changes.
 #[async_trait]
 pub(crate) trait Settings: Send + Sync + 'static {
     async fn setting(&self, what: &Setting, retry_for: RetryFor) -> Result<Option<Stored>, Error>;

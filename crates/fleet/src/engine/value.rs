@@ -76,7 +76,7 @@ pub(crate) struct Found {
     pub stored_at: SystemTime,
 }
 
-/// What operators set for the whole fleet.
+/// A kind of fact that operators set for the whole fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum SettingKind {
     /// A queue whose jobs are not started.

@@ -1,5 +1,5 @@
-//! What operators want of a worker: queues that are paused, and whether it is to drain. Changes are heard; what was missed while
-//! the engine was away is read again.
+//! Follows the settings that concern a worker: queues that are paused, and whether it is to drain. Settings are read again after
+//! each change, and when the engine was away.
 
 use super::owner::Order;
 use crate::engine::{RetryFor, SettingKind, SettingWatch, Shared};

@@ -242,7 +242,7 @@ impl Owner {
     }
 }
 
-/// What does not change in the presence message of a worker.
+/// The facts in the presence message of a worker that stay the same.
 struct Presence<'a> {
     name: &'a str,
     instance: &'a str,
