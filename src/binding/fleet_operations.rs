@@ -64,9 +64,12 @@ fn to_schedule(text: &str) -> Result<Schedule, Error> {
 impl NativeFleet {
     /// Opens a list of jobs.
     #[napi]
-    pub fn list(&self, spec: FilterSpec,
+    pub fn list(
+        &self,
+        spec: FilterSpec,
         after: Option<String>,
-        limit: Option<f64>) -> Promised<NativeJobList> {
+        limit: Option<f64>,
+    ) -> Promised<NativeJobList> {
         let fleet = self.fleet.clone();
         settle(async move {
             let list = match to_filter(spec) {

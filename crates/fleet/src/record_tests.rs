@@ -292,7 +292,7 @@ fn a_record_lists_its_attempts_with_their_ends_and_their_usage() {
         ])
     );
     assert_eq!((&shown["maxAttempts"], &shown["usage"]["inputTokens"]), (&json!(5), &json!(170)));
-    // What older versions stored has no list.
+    // Records of older versions have no list.
     let mut stored = json!(last);
     stored.as_object_mut().unwrap().remove("runs");
     let old: JobRecord = serde_json::from_value(stored).unwrap();

@@ -30,7 +30,7 @@ pub struct JobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
     pub prompt: String,
-    /// What people call the job.
+    /// Name of the job for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
