@@ -163,7 +163,7 @@ describe.each(engines)('a fleet %s', (_, options) => {
       [{ cron: '@daily', catchUp: 'all' }, job, 'catchUp'],
       [{ cron: '@daily' }, { ...job, id: 'x' }, 'job.id'],
       [{ cron: '@daily' }, {}, 'provider'],
-    ] as never[])
+    ] as [never, never, string][])
       await expect(fleet.schedule('s', times, spec)).rejects.toMatchObject({
         code: 'INVALID_OPTION',
         message: expect.stringContaining(path),

@@ -1,7 +1,7 @@
 //! Follows the settings that concern a worker: queues that are paused, and whether it is to drain. Settings are read again after
 //! each change, and when the engine was away.
 
-use super::owner::Order;
+use super::order::Order;
 use crate::engine::{RetryFor, SettingKind, SettingWatch, Shared};
 use futures_util::future::try_join_all;
 use ground::error::Error;

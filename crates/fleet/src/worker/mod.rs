@@ -15,6 +15,7 @@ mod job_run;
 mod keeper;
 mod log_writer;
 mod options;
+mod order;
 mod owner;
 mod pulling;
 mod session;
@@ -36,7 +37,7 @@ use tokio::sync::{mpsc, watch};
 #[derive(Clone)]
 pub struct Worker {
     name: Arc<str>,
-    orders: mpsc::Sender<owner::Order>,
+    orders: mpsc::Sender<order::Order>,
     closed: watch::Receiver<bool>,
 }
 
@@ -67,13 +68,13 @@ impl Worker {
 
     /// Drains, then ends; resolves when nothing of it runs any more. Again is the same.
     pub async fn close(&self) {
-        let _ = self.orders.send(owner::Order::Close).await;
+        let _ = self.orders.send(order::Order::Close).await;
         self.closed().await;
     }
 
     /// Stops what runs and gives it to others; resolves when nothing runs any more.
     pub async fn stop(&self) {
-        let _ = self.orders.send(owner::Order::Stop).await;
+        let _ = self.orders.send(order::Order::Stop).await;
         self.closed().await;
     }
 

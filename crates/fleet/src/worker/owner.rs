@@ -5,6 +5,7 @@ use super::attempt::{ALONE_DELAY, Attempt};
 use super::gate::Gate;
 use super::instructions::{Instructions, read_paused};
 use super::options::WorkerOptions;
+use super::order::Order;
 use super::pulling::{Pulled, Pulling};
 use crate::engine::{Announcement, Delivery, Shared};
 use bytes::Bytes;
@@ -16,12 +17,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
-
-/// A word to the owner.
-pub(super) enum Order {
-    Close,
-    Stop,
-}
 
 /// Delay of a message until an earlier attempt at the same job, which is at its end, has left this worker.
 const EARLY_DELAY: Duration = Duration::from_millis(100);

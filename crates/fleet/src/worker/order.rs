@@ -1,0 +1,6 @@
+//! The orders to a worker's owner.
+
+pub(super) enum Order {
+    Close,
+    Stop,
+}
