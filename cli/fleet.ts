@@ -9,7 +9,7 @@ import { showBytes, showCount } from './figure'
 import { onInterrupt } from './interrupt'
 import { json as toJson, print, tell } from './screen'
 
-export const summary = 'keep a fleet of this machine up, look at it, pause, drain, prune, schedule'
+export const summary = 'keep a fleet up, look at it, pause, drain, prune, schedule'
 
 export const forms = [
   'up | status [--json] | down',
@@ -81,7 +81,7 @@ export const options = {
 export const examples = [
   'sheepdog fleet up',
   'sheepdog fleet status --json',
-  `sheepdog fleet schedule nightly --cron "0 2 * * *" --job '{"handler": "report"}'`,
+  `sheepdog fleet schedule n --cron "0 2 * * *" --job '{"handler": "report"}'`,
 ]
 
 export async function run(args: string[]): Promise<Ending> {
