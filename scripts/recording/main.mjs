@@ -1,10 +1,12 @@
-// `npm run recording`: docs/recording.svg, made of two real runs on a real terminal: a coding agent (pi) at work with a scripted model,
-// and a program that falls silent and leaves a process behind. Only the typing is played.
+// `npm run recording`: docs/recording.svg, made of real runs on a real terminal: the README's commands, with Claude Code and a scripted
+// model, and a program that falls silent and leaves a process behind. Only the typing is played.
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { agents, pointAt } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
+import { install } from '../agents/install.mjs'
 import { fail, root } from '../step.mjs'
 import { renderPicture } from './picture.mjs'
 import { Screen } from './screen.mjs'
@@ -14,10 +16,14 @@ const typedMs = 45
 /** Two pictures within so long are one. */
 const blinkMs = 120
 
+const [folder, server] = [mkdtempSync(join(tmpdir(), 'sheepdog-recording-')), await startModelServer()]
+const [bin, home, work] = ['bin', 'home', 'work'].map((name) => join(folder, name))
+
+const read = (name) => ({ name: 'Read', input: { file_path: join(work, name) } })
 const script = [
-  { calls: [{ name: 'ls', input: { path: '.' } }], delayMs: 700 },
-  { calls: [{ name: 'read', input: { path: 'flock.txt' } }], delayMs: 900 },
-  { text: 'Three sheep: Ada eats, Bo sleeps, and Cy looks at the gate.\n', everyMs: 60 },
+  { calls: [read('package.json')], delayMs: 900 },
+  { calls: [read('sheep.test.mjs')], delayMs: 900 },
+  { text: 'It counts sheep, and its one test checks that a sleeping sheep counts too.\n', delayMs: 700 },
 ]
 const stalling = `#!/bin/sh
 echo "reading the data"
@@ -26,15 +32,11 @@ echo "epoch 1 of 10"
 setsid sleep 600 > /dev/null 2>&1 &
 sleep 600
 `
-const scenes = [
-  'sheepdog agent pi "Count the sheep, please." --plan --model scripted/scripted-model',
-  'sheepdog run --idle 4s -- ./train',
-]
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const scenes = [...readme.match(/^npx sheepdog (run|agent) .*$/gm), 'npx sheepdog run --idle 4s -- ./train']
 
-const folder = mkdtempSync(join(tmpdir(), 'sheepdog-recording-'))
-const server = await startModelServer()
 try {
-  const env = prepare(folder, `${server.urlFor(script, 'recording')}/v1`)
+  const env = prepare(server.urlFor(script, 'recording'))
   const frames = []
   const screen = new Screen(columns)
   let atMs = 0
@@ -54,7 +56,7 @@ try {
   }
   show('\u001b[32m$\u001b[0m ')
   const title =
-    'A coding agent under watch, and a program that falls silent: it is killed with all that it started'
+    'A test run, a coding agent at work, and a program that falls silent: it is killed with all that it started'
   const picture = renderPicture(frames, { columns, title })
   writeFileSync(join(root, 'docs', 'recording.svg'), picture)
   console.log(`docs/recording.svg: ${frames.length} pictures, ${(picture.length / 1000).toFixed(1)} kB`)
@@ -63,27 +65,39 @@ try {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 }
 
-/** The folder that it is all done in: the command and the agent on PATH, the agent's model, the silent program. */
-function prepare(folder, baseUrl) {
-  const [bin, home, work] = ['bin', 'home', 'work'].map((name) => join(folder, name))
-  for (const path of [bin, work, join(home, '.pi', 'agent')]) mkdirSync(path, { recursive: true })
-  symlinkSync(join(root, 'cli', 'sheepdog.js'), join(bin, 'sheepdog'))
+/** The folder that it is all done in: a project with its package, the agent on PATH, the silent program. */
+function prepare(url) {
+  const local = join(work, 'node_modules', '.bin')
+  for (const path of [bin, local, home]) mkdirSync(path, { recursive: true })
+  symlinkSync(join(root, 'cli', 'sheepdog.js'), join(local, 'sheepdog'))
   chmodSync(join(root, 'cli', 'sheepdog.js'), 0o755)
-  symlinkSync(join(root, 'node_modules', '.bin', 'pi'), join(bin, 'pi'))
-  const models = [{ id: 'scripted-model', contextWindow: 200_000, maxTokens: 8000 }]
-  const scripted = { baseUrl, api: 'openai-completions', apiKey: 'none', models }
-  writeFileSync(join(home, '.pi', 'agent', 'models.json'), JSON.stringify({ providers: { scripted } }))
-  writeFileSync(join(work, 'flock.txt'), 'Ada eats\nBo sleeps\nCy looks at the gate\n')
+  const { package: packageName, version, program } = agents['claude-code']
+  const claude = install('claude-code', packageName, version)
+  if (claude.problem) fail(`${packageName}@${version} could not be installed: ${claude.problem}`)
+  symlinkSync(join(claude.bin, program), join(bin, program))
+  const project = {
+    name: 'flock',
+    private: true,
+    type: 'module',
+    scripts: { test: 'node --test --test-reporter=spec' },
+  }
+  writeFileSync(join(work, 'package.json'), `${JSON.stringify(project, null, 2)}\n`)
+  writeFileSync(
+    join(work, 'sheep.test.mjs'),
+    "import test from 'node:test'\n\ntest('a sleeping sheep counts', () => {})\n",
+  )
   writeFileSync(join(work, 'train'), stalling, { mode: 0o755 })
   const PATH = [bin, dirname(process.execPath), '/usr/local/bin', '/usr/bin', '/bin'].join(delimiter)
   return {
+    ...pointAt('claude-code', url, { home, cwd: work }).env,
     PATH,
     HOME: home,
     TMPDIR: folder,
     PWD: work,
     TERM: 'xterm-256color',
-    PI_OFFLINE: '1',
     LANG: 'C.UTF-8',
+    npm_config_update_notifier: 'false',
+    npm_config_progress: 'false',
   }
 }
 
