@@ -225,6 +225,14 @@ describe('sheepdog replay', () => {
   })
 })
 
+it('replay says how a folder is replayed', () => {
+  const { status, stderr } = sheepdog(['replay', 'codex', '.'])
+  expect([status, stderr]).toEqual([
+    1,
+    'sheepdog replay: the folder of a run names its agent: sheepdog replay ., without codex\n',
+  ])
+})
+
 describe('sheepdog doctor', () => {
   it('tells what is there and how to install the rest', () => {
     const bin = codexOf([])

@@ -63,6 +63,8 @@ export async function run(args: string[]): Promise<Ending> {
   }
   if (values.exit !== undefined && values.signal !== undefined)
     throw new UsageError('--exit and --signal exclude each other')
+  if (isFolder(file))
+    throw new UsageError(`the folder of a run names its agent: sheepdog replay ${file}, without ${provider}`)
   // A name that is wrong is told before a file that is missing.
   checkHarnessOptions({ provider })
   const input = (name: string) => (name === '-' ? '/dev/stdin' : name)
