@@ -1,10 +1,13 @@
 //! Random numbers, and the names and keys made of them. All random values come from this module.
 //!
-//! | function | use | when the system has no random numbers |
+//! | function | use | source |
 //! |---|---|---|
-//! | [`key`], [`secret`] | values that must not be guessed | return `None` |
-//! | [`name`], [`uuid`] | unique names | use the seeds of the standard library's maps |
-//! | [`fraction`] | scattering waits | does not ask the system, to save a system call |
+//! | [`key`], [`secret`] | values that must not be guessed | the system; `None` when it has no random numbers |
+//! | [`name`], [`uuid`] | unique names | the seeds of the standard library's maps |
+//! | [`fraction`] | scattering waits | the same |
+//!
+//! The standard library asks the system once for each thread, for a key of 128 bits. Each new map counts it up and hashes with
+//! it. So a name costs no system call.
 
 use crate::hex::hex;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -40,13 +43,11 @@ pub fn fraction() -> f64 {
 }
 
 fn unique<const N: usize>() -> [u8; N] {
-    secret().unwrap_or_else(|| {
-        let mut bytes = [0; N];
-        for few in bytes.chunks_mut(8) {
-            few.copy_from_slice(&seed().to_ne_bytes()[..few.len()]);
-        }
-        bytes
-    })
+    let mut bytes = [0; N];
+    for few in bytes.chunks_mut(8) {
+        few.copy_from_slice(&seed().to_ne_bytes()[..few.len()]);
+    }
+    bytes
 }
 
 fn seed() -> u64 {

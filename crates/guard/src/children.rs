@@ -23,6 +23,9 @@ pub(crate) struct Children {
     pub rounds: u32,
     /// Number of children that were alive when killing was given up.
     pub left: u32,
+    /// The report of the leader's end, as long as it has not been sent. It goes together with the report of the tree's end when
+    /// the leader leaves no process behind, because each message wakes the host.
+    exit: Option<Frame>,
     list: List,
 }
 
@@ -44,16 +47,20 @@ pub(crate) enum Reaped {
 impl Children {
     /// `list`: the result of [`List::open`] in this process.
     pub(crate) fn new(leader: isize, reports: bool, list: List) -> Children {
-        Children { leader, reports, killed: 0, rounds: 0, left: 0, list }
+        Children { leader, reports, killed: 0, rounds: 0, left: 0, exit: None, list }
     }
 
-    /// Reaps all children that have ended. `each` gets the pid and the wait status of each.
+    /// Reaps all children that have ended. `each` gets the pid and the wait status of each. The end of the leader is reported
+    /// here if children are left, otherwise by [`Children::say_the_end`].
     pub(crate) fn reap(&mut self, mut each: impl FnMut(isize, i32)) -> Reaped {
         loop {
             let mut status = 0;
             let mut usage = [0; 18];
             let pid = syscall::reap(&mut status, &mut usage);
             if pid == 0 {
+                if let Some(exit) = self.exit.take() {
+                    say(&exit);
+                }
                 return Reaped::Alive;
             }
             if pid == syscall::EINTR {
@@ -69,11 +76,12 @@ impl Children {
                 self.leader = 0;
                 if self.reports {
                     let [user_s, user_us, system_s, system_us, peak_kib, ..] = usage;
-                    say(&Frame::new(FRAME_EXITED, ORIGIN_INNER)
+                    let exit = Frame::new(FRAME_EXITED, ORIGIN_INNER)
                         .u32(status as u32)
                         .u64(user_s.wrapping_mul(1_000_000).wrapping_add(user_us))
                         .u64(system_s.wrapping_mul(1_000_000).wrapping_add(system_us))
-                        .u64(peak_kib.wrapping_mul(1024)));
+                        .u64(peak_kib.wrapping_mul(1024));
+                    self.exit = Some(exit);
                 }
             } else {
                 each(pid, status);
@@ -144,6 +152,15 @@ impl Children {
                 say(&Frame::new(FRAME_DYING, ORIGIN_INNER));
             }
             syscall::wait_for_child_signal(NAP_US);
+        }
+    }
+
+    /// Reports the end of the tree, after that of the leader.
+    pub(crate) fn say_the_end(&mut self, kind: u8, origin: u8) {
+        let end = Frame::new(kind, origin).u32(self.killed).u32(self.rounds).u32(self.left);
+        match self.exit.take() {
+            Some(exit) => say(&exit.then(&end)),
+            None => say(&end),
         }
     }
 

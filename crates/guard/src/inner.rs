@@ -97,7 +97,7 @@ fn supervise(
     }
     children.kill_all(in_namespace, &started.cgroup);
     let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
-    say(&Frame::new(kind, ORIGIN_INNER).u32(children.killed).u32(children.rounds).u32(children.left));
+    children.say_the_end(kind, ORIGIN_INNER);
     program::remove_cgroup(&started.cgroup);
     syscall::exit(outer::INNER_DONE)
 }

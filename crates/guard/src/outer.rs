@@ -3,13 +3,12 @@
 use crate::children::{Children, List, Reaped, drain};
 use crate::program::{self, Cgroup};
 use crate::protocol::{
-    FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
+    FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
     STAGE_REQUEST, STAGE_SUPERVISE,
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall,
-    wake_when_the_parent_dies,
+    LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, syscall, wake_when_the_parent_dies,
 };
 
 /// The inner guard's exit codes. Any other end means that it was lost.
@@ -183,7 +182,7 @@ fn take_over(mut children: Children, cgroup: *const Cgroup) -> ! {
     // the kernel, so the compiler assumes that each system call may have changed what is there.
     let cgroup = unsafe { &*cgroup };
     children.kill_all(false, cgroup);
-    say(&Frame::new(FRAME_LOST, ORIGIN_OUTER).u32(children.killed).u32(children.rounds).u32(children.left));
+    children.say_the_end(FRAME_LOST, ORIGIN_OUTER);
     program::remove_cgroup(cgroup);
     syscall::exit(2)
 }

@@ -146,15 +146,18 @@ impl<'a> Iterator for Strings<'a> {
     }
 }
 
-/// A frame being written: kind, origin and numbers.
+/// Room for the longest message: two frames.
+const MESSAGE_BYTES: usize = 2 * (FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES);
+
+/// A frame being written: kind, origin and numbers. Another frame may follow in the same message.
 pub struct Frame {
-    bytes: [u8; FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES],
+    bytes: [u8; MESSAGE_BYTES],
     length: usize,
 }
 
 impl Frame {
     pub fn new(kind: u8, origin: u8) -> Frame {
-        let mut bytes = [0; FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES];
+        let mut bytes = [0; MESSAGE_BYTES];
         put(&mut bytes, 0, &[kind, origin]);
         Frame { bytes, length: FRAME_HEADER_BYTES }
     }
@@ -172,6 +175,13 @@ impl Frame {
         self.length += value.len();
         let payload = (self.length - FRAME_HEADER_BYTES) as u16;
         put(&mut self.bytes, 2, &payload.to_le_bytes());
+        self
+    }
+
+    /// Adds a whole frame to the message. No number may be added after that.
+    pub fn then(mut self, next: &Frame) -> Frame {
+        put(&mut self.bytes, self.length, next.bytes());
+        self.length += next.length;
         self
     }
 

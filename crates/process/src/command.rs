@@ -136,7 +136,6 @@ fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
 /// The error for a spawn that the system refused.
 pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) -> Error {
     let name = command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let reason = io::Error::from_raw_os_error(errno);
     match errno {
         nix::libc::ENOENT if syscall == "chdir" => {
             cwd_missing(command.cwd.as_deref().unwrap_or(Path::new("")))
@@ -162,21 +161,27 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
             )
             .with("bytes", bytes)
         }
-        _ => Error::new(
-            ErrorCode::ProcessSpawnFailed,
-            format!("{name} could not be started: {syscall}: {reason}{}", remedy(errno)),
-        )
-        .with("errno", errno)
-        .with("syscall", syscall)
-        .with("command", name),
+        _ => start_refused(&name, errno, syscall),
     }
+}
+
+/// The error for a start that the system refused, whatever the program.
+pub(crate) fn start_refused(name: &str, errno: i32, syscall: &str) -> Error {
+    let reason = io::Error::from_raw_os_error(errno);
+    Error::new(
+        ErrorCode::ProcessSpawnFailed,
+        format!("{name} could not be started: {syscall}: {reason}{}", remedy(errno)),
+    )
+    .with("errno", errno)
+    .with("syscall", syscall)
+    .with("command", name)
 }
 
 /// Advice for a lack of descriptors, processes or memory; empty for other errors.
 fn remedy(errno: i32) -> &'static str {
     match errno {
         nix::libc::EMFILE | nix::libc::ENFILE => {
-            ": run fewer at once, or raise the limit of open files (`ulimit -n`); a run takes four descriptors"
+            ": run fewer at once, or raise the limit of open files (`ulimit -n`); a run takes three descriptors"
         }
         nix::libc::EAGAIN => {
             ": run fewer at once, or raise the limit of processes (`ulimit -u`); a run takes three processes at least"

@@ -9,7 +9,7 @@ use super::sink::{ChunkReader, Sink, chunk_channel};
 use super::spec::{Input, Outcome, ProcessSpec, StopReason};
 use super::start::Admission;
 use super::stdin::StdinWriter;
-use ground::error::{Error, ErrorCode, Result};
+use ground::error::Result;
 use ground::lock::lock;
 use ground::os::{TerminalSize, TreeUsage};
 use ground::trace;
@@ -56,9 +56,7 @@ pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
 impl Process {
     /// The pid, once the program runs.
     pub async fn started(&self) -> Result<u32> {
-        let mut started = self.published.started.clone();
-        let value = started.wait_for(Option::is_some).await.map(|value| value.clone());
-        value.ok().flatten().unwrap_or_else(|| Err(shut_down()))
+        self.published.started.wait().await
     }
 
     pub(super) fn contained(&self) -> Arc<[PathBuf]> {
@@ -72,9 +70,17 @@ impl Process {
 
     /// The end of the run; resolves when the tree is gone. May be awaited many times.
     pub async fn outcome(&self) -> Arc<Outcome> {
-        let mut outcome = self.published.outcome.clone();
-        let value = outcome.wait_for(Option::is_some).await.map(|value| value.clone());
-        value.ok().flatten().unwrap_or_else(|| Arc::new(Outcome { result: None, error: Some(shut_down()) }))
+        self.published.outcome.wait().await
+    }
+
+    /// Calls the listener with what [`Process::started`] gives. No task waits for it.
+    pub fn on_started(&self, listener: impl FnOnce(Result<u32>) + Send + 'static) {
+        self.published.started.listen(listener);
+    }
+
+    /// Calls the listener with what [`Process::outcome`] gives. No task waits for it.
+    pub fn on_outcome(&self, listener: impl FnOnce(Arc<Outcome>) + Send + 'static) {
+        self.published.outcome.listen(listener);
     }
 
     /// Ends the run: SIGTERM to the group, `kill_grace`, SIGKILL to the tree for `Aborted`, `Killed` and `TimedOut`; SIGKILL at
@@ -111,8 +117,8 @@ impl Process {
             return;
         };
         // The owner is gone; it published the outcome first.
-        match self.published.outcome.borrow().as_ref() {
-            Some(outcome) => replay(outcome, sink.as_mut()),
+        match self.published.outcome.get() {
+            Some(outcome) => replay(&outcome, sink.as_mut()),
             None => sink.finish(),
         }
     }
@@ -163,8 +169,4 @@ impl WeakProcess {
     pub fn is_over(&self) -> bool {
         self.orders.upgrade().is_none_or(|orders| orders.is_closed())
     }
-}
-
-fn shut_down() -> Error {
-    Error::new(ErrorCode::ProcessKilled, "the addon was shut down before the run ended")
 }

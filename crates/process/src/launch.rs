@@ -8,6 +8,7 @@ mod direct;
 #[cfg(target_os = "linux")]
 mod guarded;
 mod launched;
+mod preparation;
 mod refusal;
 mod session;
 mod tree_event;
@@ -16,11 +17,9 @@ mod turn;
 mod ways;
 
 pub(super) use launched::{NotLaunched, Pipes, Ways};
-pub(super) use refusal::no_thread;
+pub(super) use preparation::Preparation;
 pub(super) use tree_event::{ExitStatus, TreeEvent};
-pub(super) use turn::with_turn;
 
-use super::command::ResolvedCommand;
 #[cfg(target_os = "linux")]
 use super::fence::can_decide;
 #[cfg(target_os = "linux")]
@@ -32,6 +31,7 @@ use ground::os::{ProcessTable, TreeUsage, blocking};
 use nix::sys::signal::Signal;
 use refusal::{no_limits, no_sandbox};
 use tokio::sync::{Notify, SemaphorePermit};
+use turn::Turn;
 
 /// A started program and its tree.
 pub(crate) type Launched = launched::Launched<Tree>;
@@ -99,23 +99,24 @@ impl Tree {
     }
 }
 
-/// Starts the program when it has its `turn`, off the JavaScript thread: the host is never forked, and its JavaScript never waits.
-/// `cut_short`: what was begun is ended at once, and what became of it is told.
+/// Starts the prepared program when it has its `turn`, off the JavaScript thread: the host is never forked, and its JavaScript
+/// never waits. `cut_short`: what was begun is ended at once, and what became of it is told.
 pub(crate) async fn launch(
-    command: ResolvedCommand,
+    preparation: Preparation,
     spec: &ProcessSpec,
     turn: Option<SemaphorePermit<'static>>,
     cut_short: &Notify,
 ) -> std::result::Result<Launched, NotLaunched> {
+    let turn = &Turn::new(turn);
     #[cfg(target_os = "linux")]
-    let (command, turn) = match spec.containment {
-        Containment::Group => (command, turn),
+    let preparation = match spec.containment {
+        Containment::Group => preparation,
         Containment::Auto | Containment::Strict => {
-            match guarded::launch(command, spec, turn, cut_short).await? {
+            match guarded::launch(preparation, spec, turn, cut_short).await? {
                 guarded::Attempt::Launched(launched) => {
                     return Ok(launched.with_tree(Tree::Guarded));
                 }
-                guarded::Attempt::Unavailable(command) => (command, None),
+                guarded::Attempt::Unavailable(command) => Box::new(|| Ok(command)) as Preparation,
             }
         }
     };
@@ -136,7 +137,7 @@ pub(crate) async fn launch(
     if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
         return Err(no_limits(None).into());
     }
-    let launched = direct::launch(command, spec, turn, cut_short).await?;
+    let launched = direct::launch(preparation, spec, turn, cut_short).await?;
     Ok(launched.with_tree(Tree::Direct))
 }
 
@@ -150,8 +151,7 @@ pub fn sandbox_support() -> SandboxSupport {
 
 /// The sandbox features that were in force for a run that was started.
 pub(crate) fn sandbox_report(spec: &ProcessSpec) -> Option<SandboxReport> {
-    let landlock = sandbox_support().landlock;
-    spec.sandbox.as_ref().map(|sandbox| SandboxReport::new(sandbox, landlock))
+    spec.sandbox.as_ref().map(|sandbox| SandboxReport::new(sandbox, sandbox_support().landlock))
 }
 
 /// Usage so far of the tree below `root`; reads the process table.

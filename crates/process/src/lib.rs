@@ -31,6 +31,7 @@ mod life;
 mod local_bins;
 mod newcomer;
 mod on_record;
+mod once;
 mod order;
 mod outlet;
 mod output;
@@ -52,6 +53,7 @@ mod stdin;
 mod stop;
 mod stream;
 mod sweep;
+mod threshold;
 mod watchdog;
 mod wiring;
 

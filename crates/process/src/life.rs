@@ -11,7 +11,7 @@ use super::spec::{Outcome, ProcessSpec};
 use super::start::{Admission, Begun, Opened, start};
 use super::stdin::Chunk;
 use futures_util::FutureExt;
-use ground::os::blocking;
+use ground::os::{MemoryUser, blocking};
 pub(crate) use ground::trace::{RUN, debug};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -26,10 +26,11 @@ pub(super) async fn run(
     publisher: Publisher,
     mut orders: UnboundedReceiver<Order>,
 ) {
+    let _uses_memory = MemoryUser::new();
     let mut early = Vec::new();
     let mut opened = Opened::default();
     // `_held` keeps the run's slot until the run has ended.
-    let (begun, _held) = start(&spec, admission, &mut orders, &mut early, &mut opened).await;
+    let (begun, _held) = start(&mut spec, admission, &mut orders, &mut early, &mut opened).await;
     let launched = match begun {
         Begun::Launched(launched) => *launched,
         Begun::Not(error) => {

@@ -3,26 +3,30 @@
 //! | when a stop comes | what is true |
 //! |---|---|
 //! | while it waits to be admitted | nothing was started, and nothing will be; the stop is reported at once |
-//! | before the launch | nothing was started, and nothing will be; the stop is reported at once |
-//! | during the launch | the program may run by now: the launch is awaited, cut short if it takes long, and reported |
+//! | before the threshold | nothing was started, and nothing will be; the stop is reported at once |
+//! | after the threshold | the program may run by now: the launch is awaited, cut short if it takes long, and reported |
+//!
+//! Resolution and launch are one piece of work on one thread, because each hand-over between threads costs two wake-ups. The
+//! [`Threshold`] lies between the two.
 //!
 //! A start that hangs (on a dead network folder) holds nothing up: it gives its turn back after a moment, and the time limits and
 //! orders of the handles are honoured at every step.
 
 use super::command::resolve;
-use super::launch::{Launched, NotLaunched, launch, no_thread, with_turn};
+use super::launch::{Launched, NotLaunched, Preparation, launch};
 use super::on_record;
 use super::order::{Order, WantedEnd};
 use super::protected::Protected;
 use super::roster::tree_id;
 use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
+use super::threshold::Threshold;
 use ground::error::Error;
-use ground::os::{Host, blocking, sleep_until};
+use ground::os::{Host, sleep_until};
 use ground::random;
 use ground::record::Record;
 use std::pin::Pin;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
@@ -121,7 +125,7 @@ impl Opened {
 /// Starts the run. Orders that arrive before the program runs are kept in `early`.
 /// The returned [`Held`] is the run's slot, to be held until its tree is gone.
 pub(super) async fn start(
-    spec: &ProcessSpec,
+    spec: &mut ProcessSpec,
     admission: Admission,
     orders: &mut UnboundedReceiver<Order>,
     early: &mut Vec<Order>,
@@ -139,45 +143,48 @@ pub(super) async fn start(
     (begin(spec, early_orders, opened).await, Some(held))
 }
 
-async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &mut Opened) -> Begun {
-    let not = |reason| Begun::Not(stopped_before_start(reason, spec));
-    let resolving = async {
-        let (owned, mark) = (spec.clone(), new_mark());
-        let turn = start_turn().await;
-        let opening = blocking(move || {
-            let command = resolve(&owned, mark)?;
-            let record = on_record::open(&owned, &command)?;
-            Ok((command, record, Protected::before(&owned)?))
-        });
-        with_turn(opening, turn).await
-    };
+async fn begin(spec: &mut ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &mut Opened) -> Begun {
     if let Some(reason) = early_orders.stop_now() {
-        return not(reason);
+        return Begun::Not(stopped_before_start(reason, spec));
     }
-    let (resolved, turn) = tokio::select! {
-        resolved = resolving => resolved,
-        stop = early_orders.stop() => return not(stop.reason),
+    let turn = tokio::select! {
+        turn = start_turn() => turn,
+        stop = early_orders.stop() => return Begun::Not(stopped_before_start(stop.reason, spec)),
     };
-    let command = match resolved.map_err(no_thread) {
-        Ok(Ok((command, record, protected))) => {
-            *opened = Opened { mark: command.mark.clone(), record, protected };
-            command
-        }
-        Ok(Err(error)) | Err(error) => return Begun::Not(error),
-    };
-    let turn = match turn {
-        Some(turn) => Some(turn),
-        None => tokio::select! {
-            turn = start_turn() => turn,
-            stop = early_orders.stop() => return not(stop.reason),
-        },
-    };
-    if let Some(reason) = early_orders.stop_now() {
-        return not(reason);
-    }
+    let threshold = Arc::new(Threshold::new());
+    let preparation = prepare(spec, threshold.clone());
+    let begun = begin_prepared(spec, preparation, &threshold, turn, early_orders).await;
+    *opened = threshold.take().unwrap_or_default();
+    begun
+}
 
+/// The part of the start before the threshold. It runs on the thread that then asks the system for the program. The environment is
+/// moved out of the spec: nothing after the start needs it.
+fn prepare(spec: &mut ProcessSpec, threshold: Arc<Threshold<Opened>>) -> Preparation {
+    let environment = std::mem::take(&mut spec.environment);
+    let owned = ProcessSpec { environment, ..spec.clone() };
+    Box::new(move || {
+        let command = resolve(&owned, new_mark())?;
+        let record = on_record::open(&owned, &command)?;
+        let protected = Protected::before(&owned)?;
+        if threshold.cross(Opened { mark: command.mark.clone(), record, protected }) {
+            Ok(command)
+        } else {
+            // The stop has been reported by now; nobody reads this.
+            Err(stopped_before_start(StopReason::Killed, &owned))
+        }
+    })
+}
+
+async fn begin_prepared(
+    spec: &ProcessSpec,
+    preparation: Preparation,
+    threshold: &Threshold<Opened>,
+    turn: Option<SemaphorePermit<'static>>,
+    mut early_orders: EarlyOrders<'_>,
+) -> Begun {
     let cut_short = Notify::new();
-    let mut launching = std::pin::pin!(launch(command, spec, turn, &cut_short));
+    let mut launching = std::pin::pin!(launch(preparation, spec, turn, &cut_short));
     let stop = tokio::select! {
         launched = &mut launching => return match launched {
             Ok(launched) => Begun::Launched(Box::new(launched)),
@@ -186,6 +193,9 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
         },
         stop = early_orders.stop() => stop,
     };
+    if threshold.stop() {
+        return Begun::Not(stopped_before_start(stop.reason, spec));
+    }
     let launched = match timeout(STOPPED_LAUNCH, &mut launching).await {
         Ok(launched) => launched,
         Err(_) => {
@@ -198,7 +208,7 @@ async fn begin(spec: &ProcessSpec, mut early_orders: EarlyOrders<'_>, opened: &m
             early_orders.early.insert(0, Order::Stop(stop));
             Begun::Launched(Box::new(launched))
         }
-        Err(NotLaunched::Failed(_)) => not(stop.reason),
+        Err(NotLaunched::Failed(_)) => Begun::Not(stopped_before_start(stop.reason, spec)),
         Err(NotLaunched::Unknown) => Begun::Unknown(stop.reason),
     }
 }

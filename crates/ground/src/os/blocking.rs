@@ -26,7 +26,40 @@ static POOL: Pool = Pool::new(start_thread, STARVED_AFTER);
 /// # Errors
 /// The system's error when it refused a thread; `TimedOut` when all threads hang; `Other` when `work` panicked.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    POOL.run(work).await
+    hand_over(work)?.result().await
+}
+
+/// Like [`blocking`], for work whose end is noticed in another way: nothing is woken by it until the result is awaited.
+///
+/// # Errors
+/// The system's error when it refused a thread.
+pub fn hand_over<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<HandedOver<T>> {
+    POOL.hand_over(work)
+}
+
+/// Work that was handed over. When this is dropped before a thread took the work, the work does not run.
+pub struct HandedOver<T> {
+    job: TakenBackOnDrop,
+    done: oneshot::Receiver<T>,
+    starved_after: Duration,
+}
+
+impl<T> HandedOver<T> {
+    /// The result of the work.
+    ///
+    /// # Errors
+    /// `TimedOut` when all threads hang; `Other` when the work panicked.
+    pub async fn result(mut self) -> io::Result<T> {
+        let panicked = |_| io::Error::other("the work on a thread of the addon panicked");
+        match tokio::time::timeout(self.starved_after, &mut self.done).await {
+            Ok(done) => done.map_err(panicked),
+            Err(_) if self.job.0.take().is_some() => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "all threads for blocking work are stuck (on a dead network folder?) and the system refuses new ones",
+            )),
+            Err(_) => self.done.await.map_err(panicked),
+        }
+    }
 }
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -77,11 +110,11 @@ impl Pool {
         lock(&self.state)
     }
 
-    async fn run<T: Send + 'static>(
+    fn hand_over<T: Send + 'static>(
         &'static self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> io::Result<T> {
-        let (reply, mut done) = oneshot::channel();
+    ) -> io::Result<HandedOver<T>> {
+        let (reply, done) = oneshot::channel();
         let runtime = tokio::runtime::Handle::try_current();
         let work = move || {
             let _within = runtime.as_ref().map(tokio::runtime::Handle::enter);
@@ -90,15 +123,7 @@ impl Pool {
         };
         let job = TakenBackOnDrop(Arc::new(Job(Mutex::new(Some(Box::new(work))))));
         self.begin(&job.0)?;
-        let panicked = |_| io::Error::other("the work on a thread of the addon panicked");
-        match tokio::time::timeout(self.starved_after, &mut done).await {
-            Ok(done) => done.map_err(panicked),
-            Err(_) if job.0.take().is_some() => Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "all threads for blocking work are stuck (on a dead network folder?) and the system refuses new ones",
-            )),
-            Err(_) => done.await.map_err(panicked),
-        }
+        Ok(HandedOver { job, done, starved_after: self.starved_after })
     }
 
     fn begin(&'static self, job: &Arc<Job>) -> io::Result<()> {
@@ -154,6 +179,15 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
+
+    impl Pool {
+        async fn run<T: Send + 'static>(
+            &'static self,
+            work: impl FnOnce() -> T + Send + 'static,
+        ) -> io::Result<T> {
+            self.hand_over(work)?.result().await
+        }
+    }
 
     fn pool(start_thread: StartThread) -> &'static Pool {
         Box::leak(Box::new(Pool::new(start_thread, Duration::from_millis(50))))

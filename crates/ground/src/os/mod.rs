@@ -11,6 +11,7 @@
 //! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | default size |
 //! | [`Claim`] | a socket's name in the abstract namespace | no other holder of a name is known |
 //! | [`Terminal`] | posix_openpt(3) | the same |
+//! | [`MemoryUser`] | malloc_trim(3) of glibc | nothing is given back |
 //!
 //! The module also wraps what any system may refuse. [`blocking`] runs all work that blocks; a thread that the system refuses is
 //! an error, never a panic. [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and similar functions read and
@@ -29,6 +30,7 @@ mod exit;
 mod group;
 mod held_folder;
 mod host;
+mod memory;
 #[cfg(target_os = "linux")]
 pub mod pidfd;
 mod pipe;
@@ -40,7 +42,7 @@ mod terminal;
 pub use address::{addresses_of, connect_to};
 pub(crate) use at_exit::at_exit;
 pub use awake::Awake;
-pub use blocking::blocking;
+pub use blocking::{HandedOver, blocking, hand_over};
 pub use claim::Claim;
 pub use deadline::sleep_until;
 pub use disk::{on_disk, read_piece, write_piece};
@@ -51,6 +53,7 @@ pub use held_folder::{
     ContainedFolders, EntryKind, FileIdentity, open_input, open_output, place_below, place_of_folder,
 };
 pub use host::{Host, HostState};
+pub use memory::MemoryUser;
 pub use pipe::{Pipe, PipeWriter, widen};
 pub use process_table::TreeUsage;
 pub use process_table::{

@@ -15,7 +15,7 @@ pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
 }
 
 /// True when the signal was sent.
-pub(crate) fn send_signal(descriptor: &OwnedFd, signal: Signal) -> bool {
+pub fn send_signal(descriptor: &OwnedFd, signal: Signal) -> bool {
     let no_info = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: the descriptor lives for the call; a null siginfo means the same as kill().
     unsafe {

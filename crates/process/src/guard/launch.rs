@@ -5,7 +5,7 @@ use super::execute::execute;
 use super::failure::{GuardFailure, GuardStage};
 use super::image::{image, is_scarcity};
 use super::leash::{Leash, reap_unattended};
-use super::lifeline::Launch;
+use super::lifeline::{Launch, Line};
 use super::wire::{Request, Unencodable};
 use crate::sandbox::Plan;
 use crate::spec::Containment;
@@ -14,7 +14,6 @@ use nix::errno::Errno;
 use nix::libc;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// A program to run under guard.
@@ -43,14 +42,15 @@ fn failed_io(error: io::Error) -> GuardFailure {
 }
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
-pub(crate) fn launch(spawn: &GuardedSpawn<'_>, wiring: Wiring) -> Result<Launch, GuardFailure> {
-    launch_by(spawn, wiring, false)
+pub(crate) fn launch(spawn: &GuardedSpawn<'_>, wiring: Wiring, line: Line) -> Result<Launch, GuardFailure> {
+    launch_by(spawn, wiring, line, false)
 }
 
 /// `scan_proc`: as where the kernel keeps no list of children.
 pub(super) fn launch_by(
     spawn: &GuardedSpawn<'_>,
     wiring: Wiring,
+    line: Line,
     scan_proc: bool,
 ) -> Result<Launch, GuardFailure> {
     reap_unattended();
@@ -78,10 +78,8 @@ pub(super) fn launch_by(
         Unencodable::TooLong => GuardFailure { stage: GuardStage::Exec, errno: libc::E2BIG },
     })?;
 
-    let (mut lifeline, guards_end) = UnixStream::pair().map_err(failed_io)?;
-    lifeline.set_nonblocking(true).map_err(failed_io)?;
     // Before the guard is there: it finds its orders at once.
-    let sent = match lifeline.write(&unsent) {
+    let sent = match line.host.as_ref().write(&unsent) {
         Ok(sent) => sent,
         Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
         Err(error) => return Err(failed_io(error)),
@@ -89,12 +87,12 @@ pub(super) fn launch_by(
     unsent.drain(..sent);
 
     let [stdin, stdout, stderr] = wiring.program;
-    let pid = execute(image.path(), spawn.mark, [stdin, stdout, stderr, guards_end.into()])
+    let pid = execute(image.path(), spawn.mark, [stdin, stdout, stderr, line.guard.into()])
         .map_err(failed(GuardStage::Spawn))?;
     // Our copies of the guard's descriptors are closed by now.
-    let guard = Leash::new(pid).map_err(failed(GuardStage::Spawn))?;
+    let guard = Leash::new(pid);
     let containment = spawn.containment;
-    Ok(Launch { lifeline, guard, unsent, containment, cgroup, ends: wiring.ends })
+    Ok(Launch { guard, unsent, containment, cgroup, ends: wiring.ends })
 }
 
 /// The version of Landlock that the kernel speaks; 0: none, or it may not be used.

@@ -1,14 +1,16 @@
-//! The outer guard as the host's child: a pidfd to wait with, the guarantee that no zombie stays, and a way to wake a guard
-//! that was stopped.
+//! The outer guard as the host's child: its end, the guarantee that no zombie stays, and a way to wake a guard that was stopped.
+//!
+//! No descriptor is held for it while its program runs. Its pid is its own until it has been waited for, which happens here alone.
+//! A pidfd is opened to signal it or to wait for its end, and is checked to be that of a child of this process: another part of
+//! the host may have waited for all children, and then the number may belong to any process.
 
 use ground::lock::lock;
 use ground::os::pidfd;
 use nix::errno::Errno;
-use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,22 +28,31 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 struct Guard {
     pid: i32,
-    pidfd: OwnedFd,
     /// The inner guard's pid; 0 as long as it is not known.
     inner: AtomicI32,
 }
 
 impl Guard {
-    fn signal(&self, signal: i32) {
-        // SAFETY: the system call reads its numbers and no memory (no siginfo is passed).
-        unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                self.pidfd.as_raw_fd(),
-                signal,
-                std::ptr::null::<u8>(),
-                0,
-            );
+    /// `None`: it is gone, or no descriptor is free.
+    fn open(&self) -> Option<OwnedFd> {
+        let pidfd = pidfd::open(self.pid).ok()?;
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        // ECHILD: a process of somebody else. EINVAL: before Linux 5.4, which can't tell.
+        (waitid(Id::PIDFd(pidfd.as_fd()), flags) != Err(Errno::ECHILD)).then_some(pidfd)
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pidfd) = self.open() {
+            pidfd::send_signal(&pidfd, signal);
+        }
+    }
+
+    /// Ends a guard whose work is done. Another child of the host, which could have its number by now, is spared.
+    fn kill(&self) {
+        if let Some(pidfd) = self.open()
+            && is_guard(self.pid)
+        {
+            pidfd::send_signal(&pidfd, Signal::SIGKILL);
         }
     }
 
@@ -56,12 +67,8 @@ impl Guard {
 
     fn ask(&self, what: WaitPidFlag) -> Result<WaitStatus, Errno> {
         loop {
-            match waitid(Id::PIDFd(self.pidfd.as_fd()), what | WaitPidFlag::WNOHANG) {
+            match waitid(Id::Pid(Pid::from_raw(self.pid)), what | WaitPidFlag::WNOHANG) {
                 Err(Errno::EINTR) => {}
-                // Before Linux 5.4. The pid can't be another's: it is this guard's until it has been waited for, here alone.
-                Err(Errno::EINVAL) => {
-                    return waitid(Id::Pid(Pid::from_raw(self.pid)), what | WaitPidFlag::WNOHANG);
-                }
                 asked => return asked,
             }
         }
@@ -71,7 +78,7 @@ impl Guard {
     /// lives.
     fn wake_if_stopped(&self) {
         match self.ask(WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
-            Ok(WaitStatus::Stopped(..)) => self.signal(libc::SIGCONT),
+            Ok(WaitStatus::Stopped(..)) => self.signal(Signal::SIGCONT),
             Ok(WaitStatus::StillAlive) => {}
             _ => self.wake_inner(),
         }
@@ -80,14 +87,17 @@ impl Guard {
     fn wake_inner(&self) {
         let inner = self.inner.load(Ordering::Acquire);
         // The inner guard is not our child, so its pid may have been reused by a process that must not be signalled.
-        let name = std::fs::read(format!("/proc/{inner}/comm")).unwrap_or_default();
-        if inner > 0 && name == b"sheepdog-guard\n" {
+        if inner > 0 && is_guard(inner) {
             let _ = kill(Pid::from_raw(inner), Signal::SIGCONT);
         }
     }
 }
 
-/// A child of the host, waited for by pidfd and by nobody else.
+fn is_guard(pid: i32) -> bool {
+    std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"sheepdog-guard\n")
+}
+
+/// A child of the host, waited for by nobody else.
 #[derive(Debug)]
 pub(super) struct Leash {
     pid: i32,
@@ -97,9 +107,8 @@ pub(super) struct Leash {
 
 impl Leash {
     /// Takes over a child that has not been waited for.
-    pub(super) fn new(pid: i32) -> Result<Leash, Errno> {
-        let guard = Arc::new(Guard { pid, pidfd: pidfd::open(pid)?, inner: AtomicI32::new(0) });
-        Ok(Leash { pid, guard: Some(guard) })
+    pub(super) fn new(pid: i32) -> Leash {
+        Leash { pid, guard: Some(Arc::new(Guard { pid, inner: AtomicI32::new(0) })) }
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -114,7 +123,7 @@ impl Leash {
 
     /// Wakes both guards: somebody may have stopped them.
     pub(super) fn wake(&self) {
-        self.signal(libc::SIGCONT);
+        self.wake_outer();
         if let Some(guard) = &self.guard {
             guard.wake_inner();
         }
@@ -127,35 +136,52 @@ impl Leash {
         }
     }
 
-    /// Sends the signal to the guard itself, not to its tree. A guard that is gone is no error.
-    pub(super) fn signal(&self, signal: i32) {
+    /// Wakes the outer guard. A guard that is gone is no error.
+    pub(super) fn wake_outer(&self) {
         if let Some(guard) = &self.guard {
-            guard.signal(signal);
+            guard.signal(Signal::SIGCONT);
         }
+    }
+
+    /// Ends the guard itself, not its tree.
+    pub(super) fn kill(&self) {
+        if let Some(guard) = &self.guard {
+            guard.kill();
+        }
+    }
+
+    /// True: the guard has ended, and is no zombie any more.
+    pub(super) fn has_ended(&mut self) -> bool {
+        if self.guard.as_ref().is_some_and(|guard| guard.reap()) {
+            self.guard = None;
+        }
+        self.guard.is_none()
     }
 
     /// Waits for the guard's end. The future may be dropped and the call repeated.
     pub(super) async fn ended(&mut self) {
         let mut pause = FIRST_PAUSE;
-        while let Some(guard) = &self.guard {
-            if guard.reap() {
-                self.guard = None;
-                return;
-            }
-            let Ok(pidfd) = guard.pidfd.as_fd().try_clone_to_owned() else { return };
-            // Registered for one wait only: the guard lives in its own descriptor, and the run in its lifeline.
-            // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
-            let Ok(watched) = (unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }) else {
-                return;
+        while !self.has_ended() {
+            let Some(guard) = &self.guard else { return };
+            // Without a descriptor, and after a false end, the guard is asked ever more seldom.
+            let is_over = match guard.open() {
+                Some(pidfd) => readable(pidfd).await && guard.reap(),
+                None => false,
             };
-            if watched.readable().await.is_err() {
-                return;
-            }
-            if !guard.reap() {
+            if !is_over {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
+    }
+}
+
+/// False: it could not be watched.
+async fn readable(pidfd: OwnedFd) -> bool {
+    // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
+    match unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) } {
+        Ok(watched) => watched.readable().await.is_ok(),
+        Err(_) => false,
     }
 }
 

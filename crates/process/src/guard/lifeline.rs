@@ -6,7 +6,6 @@ use super::leash::Leash;
 use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, StrayCount};
 use crate::spec::{Containment, ContainmentLevel};
 use crate::wiring::Ends;
-use nix::libc;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use std::io::{self, ErrorKind, IoSliceMut, Write};
@@ -14,7 +13,9 @@ use std::net::Shutdown;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep, timeout};
@@ -39,10 +40,40 @@ pub(crate) struct GuardedProcess {
     pub listener: Option<OwnedFd>,
 }
 
+/// The host's end of a lifeline, made before its guard. Whatever comes of the start is noticed here: the guard reports, or its end
+/// is closed.
+#[derive(Debug)]
+pub(crate) struct HostEnd(AsyncFd<Arc<UnixStream>>);
+
+/// What a start does with a lifeline, on its own thread.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(super) host: Arc<UnixStream>,
+    pub(super) guard: UnixStream,
+}
+
+impl HostEnd {
+    /// Needs tokio.
+    pub(crate) fn new() -> io::Result<(HostEnd, Line)> {
+        let (host, guard) = UnixStream::pair()?;
+        host.set_nonblocking(true)?;
+        let host = Arc::new(host);
+        // Only for reading: each time the guard reads, the socket becomes writable, which would wake this thread.
+        // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
+        let end = unsafe { AsyncFd::register_with_interest(host.clone(), Interest::READABLE) }?;
+        Ok((HostEnd(end), Line { host, guard }))
+    }
+
+    /// Waits for the first report, or for the end of the start without one.
+    pub(crate) async fn heard(&self) {
+        // The readiness stays until the report is read.
+        let _ = self.0.readable().await;
+    }
+}
+
 /// A guard that has been started and is starting the program. Dropping it ends both.
 #[derive(Debug)]
 pub(crate) struct Launch {
-    pub(super) lifeline: UnixStream,
     pub(super) guard: Leash,
     /// The part of the request that the socket did not take at once.
     pub(super) unsent: Vec<u8>,
@@ -52,9 +83,18 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
+    /// Whether the guard waits for the rest of a long request.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Waits until the program has been executed, or says why not. Needs tokio. `cut_short`: as in [`Lifeline::start`].
-    pub(crate) async fn started(self, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
-        Lifeline::start(self, cut_short).await
+    pub(crate) async fn started(
+        self,
+        end: HostEnd,
+        cut_short: &Notify,
+    ) -> Result<GuardedProcess, GuardFailure> {
+        Lifeline::start(self, end, cut_short).await
     }
 }
 
@@ -75,7 +115,7 @@ pub(crate) enum GuardEvent {
 /// The conversation with a run's guards.
 #[derive(Debug)]
 pub(crate) struct Lifeline {
-    socket: AsyncFd<UnixStream>,
+    socket: AsyncFd<Arc<UnixStream>>,
     guard: Leash,
     /// Declared after `guard`, so that the cgroup is removed after the guard was dropped and left to end by itself.
     cgroup: Option<Cgroup>,
@@ -95,16 +135,10 @@ pub(crate) struct Lifeline {
 impl Lifeline {
     /// `cut_short`: the start is given up, and what became of it is told: a failure when the program did not run, else a process that
     /// is being killed. Its pid is 0 when the guards could not say whether it ran; then its end is a loss.
-    pub(super) async fn start(launch: Launch, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
-        let Launch { lifeline, guard, unsent, containment, cgroup, ends } = launch;
-        let broken = |error: io::Error| GuardFailure {
-            stage: GuardStage::Spawn,
-            errno: error.raw_os_error().unwrap_or(libc::EIO),
-        };
-        // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
-        let socket = unsafe { AsyncFd::register(lifeline) }.map_err(|error| broken(error.into()))?;
+    async fn start(launch: Launch, end: HostEnd, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
+        let Launch { guard, unsent, containment, cgroup, ends } = launch;
         let mut lifeline = Lifeline {
-            socket,
+            socket: end.0,
             guard,
             cgroup,
             reports: Reports::default(),
@@ -185,11 +219,21 @@ impl Lifeline {
 
     /// After `Exited`: what the program left behind lives on.
     pub(crate) fn release(&mut self) {
-        self.send(COMMAND_RELEASE);
+        if !self.is_over() {
+            self.send(COMMAND_RELEASE);
+        }
+    }
+
+    /// Whether the guards have reported the end already: a program that leaves nothing behind ends together with its tree.
+    fn is_over(&self) -> bool {
+        self.end.is_some() || self.reports.tell_the_end()
     }
 
     /// SIGKILL to the whole tree; after `Exited`, to what the program left behind.
     pub(crate) fn kill(&mut self) {
+        if self.is_over() {
+            return;
+        }
         self.send(COMMAND_KILL);
         // Somebody may have stopped them.
         self.guard.wake();
@@ -246,9 +290,12 @@ impl Lifeline {
 
     /// Waits for the outer guard. A guard that does not end in time is killed, because its work is done.
     async fn reap(&mut self) {
-        self.guard.signal(libc::SIGCONT);
+        if self.guard.has_ended() {
+            return;
+        }
+        self.guard.wake_outer();
         if timeout(EXIT_WITHIN, self.guard.ended()).await.is_err() {
-            self.guard.signal(libc::SIGKILL);
+            self.guard.kill();
             // Bounded as well: a process in a system call that does not end is left to the leash's drop.
             let _ = timeout(EXIT_WITHIN, self.guard.ended()).await;
         }
@@ -256,13 +303,22 @@ impl Lifeline {
 
     fn send(&mut self, command: u8) {
         // One byte into a socket that the guards empty at once. If they are gone, `next` says so.
-        let _ = self.socket.get_ref().write(&[command]);
+        let mut socket = self.socket.get_ref().as_ref();
+        let _ = socket.write(&[command]);
     }
 
     /// The rest of a long request. An end of the conversation is noticed by whoever reads.
     async fn send_all(&self, mut bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let Ok(copy) = self.socket.get_ref().try_clone() else { return };
+        // SAFETY: the descriptor is owned by what is registered, and stays the same for its lifetime.
+        let Ok(socket) = (unsafe { AsyncFd::register_with_interest(copy, Interest::WRITABLE) }) else {
+            return;
+        };
         while !bytes.is_empty() {
-            let Ok(mut ready) = self.socket.writable().await else { return };
+            let Ok(mut ready) = socket.writable().await else { return };
             match ready.try_io(|socket| socket.get_ref().write(bytes)) {
                 Ok(Ok(sent)) => bytes = &bytes[sent..],
                 Ok(Err(error)) if error.kind() == ErrorKind::Interrupted => {}

@@ -23,7 +23,7 @@ mod wire;
 pub(crate) use cgroup::ResourceLimits;
 pub(crate) use failure::{GuardFailure, GuardStage};
 pub(crate) use launch::{GuardedSpawn, landlock_abi, launch};
-pub(crate) use lifeline::{GuardEvent, Launch, Lifeline};
+pub(crate) use lifeline::{GuardEvent, HostEnd, Launch, Lifeline, Line};
 pub use wire::fuzz as fuzz_lifeline;
 
 #[cfg(test)]

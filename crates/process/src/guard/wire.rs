@@ -180,6 +180,16 @@ impl Reports {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Whether the next whole report is the last one of a tree.
+    pub(super) fn tell_the_end(&self) -> bool {
+        let Some((&[kind, _origin, low, high], rest)) = self.bytes.split_first_chunk::<FRAME_HEADER_BYTES>()
+        else {
+            return false;
+        };
+        let is_whole = rest.len() >= usize::from(u16::from_le_bytes([low, high]));
+        is_whole && matches!(kind, protocol::FRAME_GONE | protocol::FRAME_LOST)
+    }
+
     /// The next whole report.
     pub(super) fn next(&mut self) -> Result<Option<Report>, Garbled> {
         let Some((&[kind, _origin, low, high], rest)) = self.bytes.split_first_chunk::<FRAME_HEADER_BYTES>()

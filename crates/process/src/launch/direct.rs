@@ -9,10 +9,11 @@ use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::{Wires, Wiring};
 use super::launched::{Launched, NotLaunched, Ways, watch_pipes};
+use super::preparation::Preparation;
 use super::refusal::no_thread;
 use super::session;
 use super::tree_event::{ExitStatus, TreeEvent};
-use super::turn::with_turn;
+use super::turn::{Turn, with_turn};
 use ground::error::Result;
 use ground::os::{
     ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
@@ -27,20 +28,20 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
-use tokio::sync::{Notify, SemaphorePermit};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 pub(super) async fn launch(
-    command: ResolvedCommand,
+    preparation: Preparation,
     spec: &ProcessSpec,
-    turn: Option<SemaphorePermit<'static>>,
+    turn: &Turn,
     cut_short: &Notify,
 ) -> std::result::Result<Launched<DirectTree>, NotLaunched> {
     let wires = Wires::of(spec);
-    let spawning = blocking(move || spawn(command, &wires));
+    let spawning = blocking(move || spawn(preparation()?, &wires));
     let spawning = std::pin::pin!(spawning);
     tokio::select! {
-        (spawned, _) = with_turn(spawning, turn) => Ok(spawned.map_err(no_thread)??),
+        spawned = with_turn(spawning, turn) => Ok(spawned.map_err(no_thread)??),
         // The thread may still start the program; the result is dropped there, which kills it.
         () = cut_short.notified() => Err(NotLaunched::Unknown),
     }

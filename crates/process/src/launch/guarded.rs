@@ -1,28 +1,30 @@
 //! The launcher under guard (Linux): see `process/guard`.
 
-use super::super::command::{ResolvedCommand, spawn_error};
+use super::super::command::{ResolvedCommand, spawn_error, start_refused};
 use super::super::guard::{
-    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, Lifeline, ResourceLimits, landlock_abi,
-    launch as start,
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, Lifeline, Line, ResourceLimits,
+    landlock_abi, launch as start,
 };
 use super::super::sandbox::{Links, OWN_TERMINAL, Plan, Sandbox};
 use super::super::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
 use super::super::sweep::{SweepRequest, Swept, sweep};
 use super::super::wiring::Wires;
-use super::launched::{Launched, NotLaunched, watch_pipes};
+use super::launched::{Launched, NotLaunched, Ways, watch_pipes};
+use super::preparation::Preparation;
 use super::refusal::{no_limits, no_sandbox, no_thread};
 use super::tree_event::{ExitStatus, TreeEvent};
-use super::turn::with_turn;
+use super::turn::{TURN, Turn};
 use super::ways;
 use crate::fence::{Rules, can_decide};
 use ground::error::{Error, ErrorCode, Result};
-use ground::os::{ContainedFolders, blocking, group_exists, place_below, place_of_folder, ticks_now};
+use ground::os::{ContainedFolders, group_exists, hand_over, place_below, place_of_folder, ticks_now};
 use nix::libc::{EACCES, EIO, ELOOP};
 use nix::sys::signal::Signal;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::{Notify, SemaphorePermit};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// The result of a launch under guard.
@@ -33,40 +35,22 @@ pub(super) enum Attempt {
 }
 
 pub(super) async fn launch(
-    mut command: ResolvedCommand,
+    preparation: Preparation,
     spec: &ProcessSpec,
-    turn: Option<SemaphorePermit<'static>>,
+    turn: &Turn,
     cut_short: &Notify,
 ) -> std::result::Result<Attempt, NotLaunched> {
     let containment = spec.containment;
-    let limits =
-        ResourceLimits { memory_max_bytes: spec.memory_max_bytes, max_processes: spec.max_processes };
-    let since = ticks_now();
-    let mut ways = ways::open(spec, &mut command)?;
-    let wanted = spec.sandbox.clone().map(|sandbox| SandboxSpec {
-        sandbox,
-        gate: ways.gate.as_ref().map(|gate| gate.port()),
-        cwd: spec.cwd.clone(),
-        has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
-    });
-    let wires = Wires::of(spec);
-    let spawning = blocking(move || {
-        let spawned = Instant::now();
-        let started = wanted.as_ref().map(plan_of).transpose().map(|sandbox| {
-            let plan = sandbox.as_ref().map(|(plan, _)| plan);
-            let started = start_guard(&command, containment, limits, plan, &wires);
-            (sandbox, started)
-        });
-        (command, spawned, started)
-    });
-    // The guard does the rest by itself, however long the program's file takes to come: it needs no turn for that.
-    let (command, spawned, launched) = tokio::select! {
-        (done, _) = with_turn(spawning, turn) => done.map_err(no_thread)?,
+    let (end, line) = HostEnd::new()
+        .map_err(|error| start_refused(&spec.command, error.raw_os_error().unwrap_or(EIO), "socketpair"))?;
+    let spawning = spawn_in(Terms::of(spec), preparation, line, &end, turn);
+    let spawned = tokio::select! {
+        spawned = spawning => spawned?,
         () = cut_short.notified() => return Err(NotLaunched::Unknown),
     };
-    let (sandbox, launched) = launched?;
+    let Spawned { command, mut ways, since, at, sandbox, launched } = spawned;
     let started = match launched {
-        Ok(launch) => launch.started(cut_short).await,
+        Ok(launch) => launch.started(end, cut_short).await,
         Err(failure) => Err(failure),
     };
     let process = match started {
@@ -94,12 +78,97 @@ pub(super) async fn launch(
     };
     Ok(Attempt::Launched(Launched {
         pid: process.pid,
-        spawned,
+        spawned: at,
         level: process.level,
         pipes,
         tree: Box::new(tree),
         ways,
     }))
+}
+
+/// Prepares the command and starts its guard, on a thread that may block. The end of that is not waited for: it would wake this
+/// thread once more than the report that follows it. Only a start that takes long is awaited itself.
+async fn spawn_in(
+    terms: Terms,
+    preparation: Preparation,
+    line: Line,
+    end: &HostEnd,
+    turn: &Turn,
+) -> Result<Spawned> {
+    let unfinished = Arc::new(Notify::new());
+    let spawning = hand_over({
+        let (turn, unfinished) = (turn.clone(), unfinished.clone());
+        move || {
+            let spawned = terms.spawn(preparation()?, line)?;
+            // The guard does the rest by itself, however long the program's file takes to come: it needs no turn for that.
+            turn.give_back();
+            if spawned.launched.as_ref().is_ok_and(Launch::is_unfinished) {
+                unfinished.notify_one();
+            }
+            Ok(spawned)
+        }
+    });
+    let spawning = spawning.map_err(no_thread)?;
+    tokio::select! {
+        () = end.heard() => {}
+        () = unfinished.notified() => {}
+        () = tokio::time::sleep(TURN) => {}
+    }
+    turn.give_back();
+    spawning.result().await.map_err(no_thread)?
+}
+
+/// The parts of a run's spec that its guard is started by.
+struct Terms {
+    containment: Containment,
+    limits: ResourceLimits,
+    sandbox: Option<Sandbox>,
+    cwd: Option<PathBuf>,
+    has_terminal: bool,
+    wires: Wires,
+}
+
+/// A guard that was started, or why it was not.
+struct Spawned {
+    command: ResolvedCommand,
+    ways: Ways,
+    since: u64,
+    at: Instant,
+    sandbox: Option<(Plan, Rules)>,
+    launched: std::result::Result<Launch, GuardFailure>,
+}
+
+impl Terms {
+    fn of(spec: &ProcessSpec) -> Terms {
+        Terms {
+            containment: spec.containment,
+            limits: ResourceLimits {
+                memory_max_bytes: spec.memory_max_bytes,
+                max_processes: spec.max_processes,
+            },
+            sandbox: spec.sandbox.clone(),
+            cwd: spec.cwd.clone(),
+            has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
+            wires: Wires::of(spec),
+        }
+    }
+
+    /// Blocks. Needs tokio, for the gate.
+    fn spawn(self, mut command: ResolvedCommand, line: Line) -> Result<Spawned> {
+        let since = ticks_now();
+        let ways = ways::open(self.sandbox.as_ref(), &mut command)?;
+        let at = Instant::now();
+        let wanted = self.sandbox.map(|sandbox| SandboxSpec {
+            sandbox,
+            gate: ways.gate.as_ref().map(|gate| gate.port()),
+            cwd: self.cwd,
+            has_terminal: self.has_terminal,
+        });
+        let sandbox = wanted.as_ref().map(plan_of).transpose()?;
+        let plan = sandbox.as_ref().map(|(plan, _)| plan);
+        let launched = start_guard(&command, self.containment, self.limits, plan, &self.wires, line);
+        Ok(Spawned { command, ways, since, at, sandbox, launched })
+    }
 }
 
 fn start_guard(
@@ -108,6 +177,7 @@ fn start_guard(
     limits: ResourceLimits,
     sandbox: Option<&Plan>,
     wires: &Wires,
+    line: Line,
 ) -> std::result::Result<Launch, GuardFailure> {
     // Opened by us: the guard that can't be had leaves it to the next launcher.
     let wiring = wires.lay(command.input.as_ref()).map_err(|error| GuardFailure {
@@ -127,7 +197,7 @@ fn start_guard(
         limits,
         sandbox,
     };
-    start(&spawn, wiring)
+    start(&spawn, wiring, line)
 }
 
 /// The inputs of a sandbox plan.

@@ -5,7 +5,6 @@ use super::refusal::no_sandbox;
 use crate::command::ResolvedCommand;
 use crate::fence::{Fence, Rules, Tcp};
 use crate::sandbox::{Grant, Links, Network, Plan, Sandbox};
-use crate::spec::ProcessSpec;
 use ground::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -17,9 +16,9 @@ const DOMAIN: u16 = 53;
 const BY_TCP: (&str, &str) = ("RES_OPTIONS", "use-vc");
 
 /// Opens the gate, if the sandbox has one, and adds to the environment what the program needs to use it.
-pub(super) fn open(spec: &ProcessSpec, command: &mut ResolvedCommand) -> Result<Ways> {
+pub(super) fn open(sandbox: Option<&Sandbox>, command: &mut ResolvedCommand) -> Result<Ways> {
     let mut ways = Ways::default();
-    match spec.sandbox.as_ref().map(|sandbox| &sandbox.network) {
+    match sandbox.map(|sandbox| &sandbox.network) {
         Some(Network::Hosts(hosts)) => {
             let gate = hosts.egress().open(ways.refusals.clone())?;
             for (name, value) in gate.environment() {

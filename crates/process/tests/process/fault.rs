@@ -57,7 +57,7 @@ fn a_run_whose_threads_are_shut_down_settles_for_those_who_wait_elsewhere() {
     second.block_on(async {
         let outcome = tokio::time::timeout(Duration::from_secs(5), process.outcome()).await.expect("an end");
         assert_eq!(outcome.error.as_ref().map(|error| error.code().as_str()), Some("PROCESS_LOST"));
-        assert!(process.started().await.is_err());
+        assert!(process.started().await.is_ok(), "it was started, whatever became of it");
     });
     let begun = Instant::now();
     while pids.iter().any(|pid| is_alive(*pid)) {

@@ -1,8 +1,9 @@
 //! The guard, with real processes.
 
+use super::launch::launch_by;
 use super::lifeline::GuardedProcess;
 use super::wire::{Exit, StrayCount};
-use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, Launch, ResourceLimits, launch};
+use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, ResourceLimits};
 use crate::Containment;
 use crate::wiring::{Source, Wiring};
 use std::ffi::OsStr;
@@ -35,7 +36,24 @@ fn piped(stdin: Source) -> Wiring {
     Wiring::piped(stdin, None).unwrap()
 }
 
+/// A guard that is starting its program.
+type Starting = (Launch, HostEnd);
+
+fn launch(spawn: &GuardedSpawn<'_>, wiring: Wiring) -> Result<Starting, GuardFailure> {
+    launch_scanning(spawn, wiring, false)
+}
+
+/// `scan_proc`: as where the kernel keeps no list of children.
+fn launch_scanning(
+    spawn: &GuardedSpawn<'_>,
+    wiring: Wiring,
+    scan_proc: bool,
+) -> Result<Starting, GuardFailure> {
+    let (end, line) = HostEnd::new().unwrap();
+    Ok((launch_by(spawn, wiring, line, scan_proc)?, end))
+}
+
 /// Waits until the program runs, or says why not.
-async fn started(launch: Launch) -> Result<GuardedProcess, GuardFailure> {
-    launch.started(&tokio::sync::Notify::new()).await
+async fn started((launch, end): Starting) -> Result<GuardedProcess, GuardFailure> {
+    launch.started(end, &tokio::sync::Notify::new()).await
 }

@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
-fn sh(script: &str) -> Result<Launch, GuardFailure> {
+fn sh(script: &str) -> Result<Starting, GuardFailure> {
     let arguments = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new(script)];
     let environment = [(OsStr::new("PATH"), OsStr::new("/usr/bin:/bin"))];
     let spawn = GuardedSpawn {

@@ -1,6 +1,5 @@
 //! No process survives: trees that are hard to kill, against every way in which a run or its supervisors can end.
 
-use super::super::launch::launch_by;
 use super::*;
 use crate::Containment;
 use nix::sys::signal::{Signal, kill};
@@ -130,7 +129,7 @@ async fn grow_by(behaviour: &str, containment: Containment, scan_proc: bool) -> 
     let token = token(behaviour);
     let arguments = [OsStr::new("survivors"), OsStr::new(behaviour), OsStr::new(&token)];
     let spawn = GuardedSpawn { containment, ..spawn_of(behaviour_program(), &arguments) };
-    let process = started(launch_by(&spawn, piped(Source::Null), scan_proc).unwrap()).await.unwrap();
+    let process = started(launch_scanning(&spawn, piped(Source::Null), scan_proc).unwrap()).await.unwrap();
     let outer = process.lifeline.guard_pid() as i32;
     let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
     let inner = children.trim().parse().unwrap();
