@@ -22,6 +22,7 @@ pub mod fleet_job;
 pub mod fleet_operations;
 pub mod harness;
 pub mod limit;
+mod mailbox;
 pub mod mcp_server;
 pub mod model;
 pub mod option;

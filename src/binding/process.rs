@@ -3,7 +3,7 @@
 use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, Skipped, create_text};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis, StopReason, Strays};
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, Settled, reply, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
 use ground::record::{Place, RecordSpec};
@@ -126,21 +126,32 @@ impl NativeProcess {
     #[napi]
     pub fn started(&self) -> Promised<u32> {
         let process = self.process.clone();
-        settle(async move { process.started().await.into() })
+        reply(move |reply| {
+            // Whoever waits holds the run.
+            let held = process.clone();
+            process.on_started(move |started| {
+                drop(held);
+                reply.send(started);
+            });
+        })
     }
 
     #[napi(ts_return_type = "Promised<import('../lib/process').RunResult>")]
     pub fn outcome(&self) -> Promised<ResultOf> {
         let (process, encoding) = (self.process.clone(), self.encoding);
-        settle(async move {
-            let outcome = process.outcome().await;
-            let result = outcome.result.is_some().then(|| ResultOf(outcome.clone(), encoding));
-            match (&outcome.error, result) {
-                (None, Some(result)) => Settled::Value(result),
-                (error, partial) => {
-                    Settled::Failed { error: error.clone().unwrap_or_else(Outcome::nothing_started), partial }
-                }
-            }
+        reply(move |reply| {
+            let held = process.clone();
+            process.on_outcome(move |outcome| {
+                drop(held);
+                let result = outcome.result.is_some().then(|| ResultOf(outcome.clone(), encoding));
+                reply.send(match (&outcome.error, result) {
+                    (None, Some(result)) => Settled::Value(result),
+                    (error, partial) => {
+                        let error = error.clone().unwrap_or_else(Outcome::nothing_started);
+                        Settled::Failed { error, partial }
+                    }
+                });
+            });
         })
     }
 

@@ -1,13 +1,13 @@
-//! Converts futures to promises. No other module does this.
+//! Converts futures, and values that the core calls back with, to promises. No other module does this.
 //!
 //! The promise never rejects for an error of the core: it resolves with a [`Settled`]. `settle()` of lib/error.ts then either
 //! returns the value or throws a JavaScript error with code, fields and the partial result.
 
 use super::error::Fault;
+use super::mailbox::{Settler, promise};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use ground::error::Error;
-use napi::bindgen_prelude::{JsValue, Object, ToNapiValue};
+use napi::bindgen_prelude::{Object, ToNapiValue, spawn};
 use napi::{Env, sys};
 use std::future::Future;
 use std::marker::PhantomData;
@@ -46,51 +46,48 @@ impl<T: ToNapiValue> ToNapiValue for Settled<T> {
     }
 }
 
-/// Converts an outcome to a JavaScript value. It runs on JavaScript's thread.
-type Conversion = Box<dyn FnOnce(sys::napi_env) -> napi::Result<sys::napi_value> + Send>;
-
-/// A value that has already been converted to JavaScript.
-struct Converted(sys::napi_value);
-
-impl ToNapiValue for Converted {
-    unsafe fn to_napi_value(_: sys::napi_env, converted: Self) -> napi::Result<sys::napi_value> {
-        Ok(converted.0)
-    }
-}
-
-/// A promise that a function of the edge returns. Its future begins to run when JavaScript gets the promise.
+/// A promise that a function of the edge returns. What settles it begins when JavaScript gets the promise.
 pub struct Promised<T> {
-    conversion: BoxFuture<'static, Conversion>,
+    begin: Box<dyn FnOnce(Settler)>,
     value: PhantomData<fn() -> T>,
 }
 
-/// Runs the future on the addon's threads. This costs about 15 us (each promise has a threadsafe function), so use it once per
-/// run, never once per line. A panic in the future (a bug, or tokio's when it is refused a thread) becomes an error with a code
-/// like every other.
+/// Settles one promise, from any thread.
+pub struct Reply<T> {
+    settler: Settler,
+    value: PhantomData<fn(T)>,
+}
+
+impl<T: ToNapiValue + Send + 'static> Reply<T> {
+    pub fn send(self, settled: impl Into<Settled<T>>) {
+        let settled = settled.into();
+        // SAFETY: called once, with the environment of the promise, on its thread.
+        self.settler.settle(Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }));
+    }
+}
+
+/// Runs the future on the addon's threads, in a task of its own. A panic in the future (a bug, or tokio's when it is refused a
+/// thread) becomes an error with a code like every other.
 pub fn settle<T, F>(future: F) -> Promised<T>
 where
     T: ToNapiValue + Send + 'static,
     F: Future<Output = Settled<T>> + Send + 'static,
 {
-    let conversion = async move {
-        let settled = whatever_happens(future).await;
-        // SAFETY: called once, with the environment of the promise, on its thread.
-        Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }) as Conversion
-    };
-    Promised { conversion: conversion.boxed(), value: PhantomData }
+    reply(|reply| drop(spawn(async move { reply.send(whatever_happens(future).await) })))
+}
+
+/// The same without a task, where the core calls back: `begin` is given what settles the promise.
+pub fn reply<T>(begin: impl FnOnce(Reply<T>) + 'static) -> Promised<T> {
+    let begin = |settler| begin(Reply { settler, value: PhantomData });
+    Promised { begin: Box::new(begin), value: PhantomData }
 }
 
 impl<T> ToNapiValue for Promised<T> {
     unsafe fn to_napi_value(raw_env: sys::napi_env, promised: Self) -> napi::Result<sys::napi_value> {
-        promise_of(&Env::from_raw(raw_env), promised.conversion)
+        let (promise, settler) = promise(&Env::from_raw(raw_env))?;
+        (promised.begin)(settler);
+        Ok(promise)
     }
-}
-
-/// All promises have the same type for napi and tokio. The code that they generate for each type added up to half a megabyte.
-fn promise_of(env: &Env, conversion: BoxFuture<'static, Conversion>) -> napi::Result<sys::napi_value> {
-    let promise =
-        env.spawn_future_with_callback(conversion.map(Ok), |env, convert| convert(env.raw()).map(Converted))?;
-    Ok(promise.raw())
 }
 
 /// Settles the promise after a panic too. tokio and the resolver of names panic where the system refuses them a thread, and a
