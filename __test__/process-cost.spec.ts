@@ -1,0 +1,50 @@
+// What a start costs, in counts that a busy machine does not raise.
+import { execFileSync } from 'node:child_process'
+import { join, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = resolve(__dirname, '..')
+
+/** Runs a script in a host of its own, so that nothing else uses the addon's threads, and gives the JSON that it prints. */
+function measured(script: string): Record<string, number> {
+  const whole = `
+    import { readFileSync, readdirSync } from 'node:fs'
+    import { run, spawn } from ${JSON.stringify(join(root, 'index.js'))}
+    /** Times that the threads of this name went to sleep. */
+    const sleeps = (name) => readdirSync('/proc/self/task').reduce((sum, id) => {
+      const status = readFileSync('/proc/self/task/' + id + '/status', 'utf8')
+      return status.startsWith('Name:\\t' + name + '\\n') ? sum + Number(/\\nvoluntary_ctxt_switches:\\s*(\\d+)/.exec(status)[1]) : sum
+    }, 0)
+    ${script}`
+  return JSON.parse(execFileSync(process.execPath, ['--input-type=module', '-e', whole]).toString())
+}
+
+describe.skipIf(process.platform !== 'linux')('the cost of a start', () => {
+  it('one hand-over to a blocking thread, and few wake-ups of the thread that watches', () => {
+    const { work, watch } = measured(`
+      for (let i = 0; i < 5; i++) await run('true')
+      const before = { work: sleeps('sheepdog-work'), watch: sleeps('sheepdog') }
+      for (let i = 0; i < 100; i++) await run('true')
+      const cost = (name, at) => (sleeps(name) - at) / 100
+      console.log(JSON.stringify({ work: cost('sheepdog-work', before.work), watch: cost('sheepdog', before.watch) }))`)
+    // It waits for its next work, and for the guard to be executed.
+    expect(work).toBeLessThanOrEqual(2.3)
+    // The call, the report of the start, the end of the pipes, the report of the end, the guard's end; and a clock now and then.
+    expect(watch).toBeLessThanOrEqual(6)
+  })
+
+  it('three descriptors for each program that runs', () => {
+    const { descriptors, after } = measured(`
+      await run('true')
+      const open = () => readdirSync('/proc/self/fd').length
+      const before = open()
+      const sleeping = Array.from({ length: 20 }, () => spawn('sleep', ['60']))
+      await Promise.all(sleeping.map(({ started }) => started))
+      const descriptors = (open() - before) / 20
+      await Promise.allSettled(sleeping.map((one) => one.kill('SIGKILL')))
+      console.log(JSON.stringify({ descriptors, after: open() - before }))`)
+    // The lifeline, stdout and stderr.
+    expect(descriptors).toBe(3)
+    expect(after).toBe(0)
+  })
+})
