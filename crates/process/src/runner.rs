@@ -43,8 +43,8 @@ pub(super) struct Runner {
     level: ContainmentLevel,
     watchdog: Watchdog,
     awake: Awake,
-    /// The first and the last value of `awake`: the time for which this process was stopped.
-    lost: [Duration; 2],
+    /// The last value of `awake`: known time for which this process was stopped since the start of the run.
+    lost: Duration,
     outputs: Outputs,
     outlet: Outlet,
     feed: Option<Feed>,
@@ -67,7 +67,7 @@ impl Runner {
         launched: Launched,
         opened: Opened,
     ) -> Self {
-        let Opened { mark, mut record, .. } = opened;
+        let Opened { mark, mut record, awake, .. } = opened;
         if let Some(record) = &mut record {
             record.begin(launched.spawned);
             record.push(Channel::Note, format!("pid {}", launched.pid).as_bytes());
@@ -85,12 +85,10 @@ impl Runner {
             Input::Null | Input::Pipe | Input::File(_) | Input::Inherit => Bytes::new(),
         };
         let Pipes { stdin, stdout, stderr, terminal } = launched.pipes;
-        let awake = Awake::new();
-        let lost = awake.lost();
         Runner {
             number,
-            awake,
-            lost: [lost, lost],
+            awake: awake.unwrap_or_else(Awake::new),
+            lost: Duration::ZERO,
             pid: launched.pid,
             level: launched.level,
             watchdog: Watchdog::new(limits, launched.spawned),
@@ -112,8 +110,7 @@ impl Runner {
     pub(super) async fn run(&mut self, orders: &mut UnboundedReceiver<Order>) -> Outcome {
         let mut has_handles = true;
         while self.end.is_none() || self.outputs.are_open() {
-            let deadline =
-                self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.stopped_for()));
+            let deadline = self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.lost));
             let may_read = Stream::BOTH.map(|stream| !self.outlet.holds(stream));
             let is_paused = self.outlet.is_paused;
             tokio::select! {
@@ -168,20 +165,15 @@ impl Runner {
         (self.outlet.take_record(), self.outlet.take_echo())
     }
 
-    /// Known time for which this process was stopped since the start of the run.
-    fn stopped_for(&self) -> Duration {
-        self.lost[1] - self.lost[0]
-    }
-
     /// Now, on the clock that rests while this process is stopped.
     fn now(&mut self) -> Instant {
         let now = Instant::now();
         let lost = self.awake.lost();
-        let before = std::mem::replace(&mut self.lost[1], lost);
+        let before = std::mem::replace(&mut self.lost, lost);
         if lost > before {
             self.watchdog.on_stopped(lost - before);
         }
-        now.checked_sub(self.stopped_for()).unwrap_or(now)
+        now.checked_sub(self.lost).unwrap_or(now)
     }
 
     pub(super) fn on_order(&mut self, order: Option<Order>) {

@@ -22,7 +22,7 @@ use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use super::threshold::Threshold;
 use ground::error::Error;
-use ground::os::{Host, sleep_until};
+use ground::os::{Awake, Host, sleep_until};
 use ground::random;
 use ground::record::Record;
 use std::pin::Pin;
@@ -113,6 +113,8 @@ pub(super) struct Opened {
     pub mark: String,
     pub record: Option<Record>,
     pub protected: Option<Protected>,
+    /// Since before the program was started: a stop of this process during the start is no silence of the program.
+    pub awake: Option<Awake>,
 }
 
 impl Opened {
@@ -167,7 +169,8 @@ fn prepare(spec: &mut ProcessSpec, threshold: Arc<Threshold<Opened>>) -> Prepara
         let command = resolve(&owned, new_mark())?;
         let record = on_record::open(&owned, &command)?;
         let protected = Protected::before(&owned)?;
-        if threshold.cross(Opened { mark: command.mark.clone(), record, protected }) {
+        let opened = Opened { mark: command.mark.clone(), record, protected, awake: Some(Awake::new()) };
+        if threshold.cross(opened) {
             Ok(command)
         } else {
             // The stop has been reported by now; nobody reads this.

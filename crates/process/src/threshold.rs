@@ -42,7 +42,7 @@ impl<T> Threshold<T> {
         matches!(*side, Side::Stopped)
     }
 
-    /// What the start carried over the threshold; once.
+    /// Takes out the things that the start carried over the threshold; once.
     pub(super) fn take(&self) -> Option<T> {
         match &mut *lock(&self.0) {
             Side::Crossed(carried) => carried.take(),

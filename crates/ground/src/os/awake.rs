@@ -48,19 +48,22 @@ impl Rest {
 
 /// A handle for code that measures silence. The heartbeat task runs as long as one exists.
 #[derive(Debug)]
-pub struct Awake(());
+pub struct Awake {
+    /// Time lost before this handle existed.
+    before: Duration,
+}
 
 impl Awake {
     /// Starts the heartbeat task if it does not run. Must be called within a tokio runtime.
     #[expect(clippy::new_without_default, reason = "it starts a task")]
     pub fn new() -> Awake {
         LISTENERS.fetch_add(1, Ordering::AcqRel);
-        let awake = Awake(());
-        awake.lost();
+        let mut awake = Awake { before: Duration::ZERO };
+        awake.before = awake.lost();
         awake
     }
 
-    /// How long this process was stopped in total. Only differences between two calls are meaningful.
+    /// How long this process was stopped since this handle exists.
     pub fn lost(&self) -> Duration {
         let mut heart = lock(&HEART);
         if heart.task.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -69,7 +72,7 @@ impl Awake {
             heart.task = tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.spawn(beat()));
         }
         heart.rest.beat(ORIGIN.elapsed());
-        heart.rest.lost
+        heart.rest.lost.saturating_sub(self.before)
     }
 }
 

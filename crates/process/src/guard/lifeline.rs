@@ -45,7 +45,7 @@ pub(crate) struct GuardedProcess {
 #[derive(Debug)]
 pub(crate) struct HostEnd(AsyncFd<Arc<UnixStream>>);
 
-/// What a start does with a lifeline, on its own thread.
+/// The parts of a lifeline that a start uses on its own thread.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(super) host: Arc<UnixStream>,
