@@ -61,25 +61,36 @@ pub struct Follow {
     id: String,
     logs: Box<dyn LogReader>,
     watch: Box<dyn RecordWatch>,
-    after: Cursor,
-    places: Places,
-    /// Attempt and lines of the batch that was told last.
-    told: (u32, usize),
     live: bool,
-    /// Whether the job is over, by the last record that was seen.
-    is_over: bool,
-    has_record: bool,
-    /// The record existed and was removed.
-    is_removed: bool,
-    /// The attempt and the end of its log, for the job's last attempt, from the record.
-    end: Option<(u32, LogEnd)>,
+    told: Told,
+    seen: Seen,
     /// The last message to hand out, once it is known.
     last: Option<u64>,
     look: Duration,
     /// A batch that was read, and is handed out after the report of a gap before it.
     held: Option<FollowedBatch>,
-    /// Whether the gap was reported to the reader.
-    told_of_gap: bool,
+}
+
+/// Progress of the reader.
+#[derive(Debug, Default)]
+struct Told {
+    after: Cursor,
+    places: Places,
+    /// Attempt and lines of the batch that was told last.
+    batch: (u32, usize),
+    /// Whether a gap was reported.
+    of_gap: bool,
+}
+
+/// The job by the last record that was seen.
+#[derive(Debug, Default)]
+struct Seen {
+    is_over: bool,
+    has_record: bool,
+    /// The record existed and was removed.
+    is_removed: bool,
+    /// The attempt and the end of its log, for the job's last attempt.
+    end: Option<(u32, LogEnd)>,
 }
 
 /// The last batches that were told, of each attempt: an attempt whose batches do not follow each other has lost some. Those of
@@ -119,18 +130,17 @@ impl Follow {
             id: id.to_owned(),
             logs: engine.read_logs(id, after.sequence),
             watch: engine.watch_record(id).await?,
-            after,
-            places: Places { is_partial: from.is_some(), ..Places::default() },
-            told: (attempt, 0),
             live,
-            is_over: false,
-            has_record: false,
-            is_removed: false,
-            end: None,
+            told: Told {
+                after,
+                places: Places { is_partial: from.is_some(), ..Places::default() },
+                batch: (attempt, 0),
+                of_gap: false,
+            },
+            seen: Seen::default(),
             last: None,
             look: FIRST_LOOK,
             held: None,
-            told_of_gap: false,
         };
         // Read first: the log of a job that is over needs no consumer.
         let kept = follow.watch.next().await?;
@@ -147,16 +157,16 @@ impl Follow {
             if let Some(batch) = self.held.take() {
                 return Ok(Some(batch));
             }
-            if self.is_removed {
+            if self.seen.is_removed {
                 let message = format!("job {} was removed while its events were read", self.id);
                 return Err(Error::new(ErrorCode::JobNotFound, message));
             }
             // All that its attempts wrote is there before the record says that it is over. Asked here, and not where that is heard:
             // the record tells it once, and who gives up meanwhile asks again.
-            if self.is_over && self.last.is_none() {
+            if self.seen.is_over && self.last.is_none() {
                 self.last = Some(self.engine.last_of_logs(&self.id).await?);
             }
-            if self.last.is_some_and(|last| self.after.is_past(last)) {
+            if self.last.is_some_and(|last| self.told.after.is_past(last)) {
                 self.logs.close();
                 return Ok(self.missing_end());
             }
@@ -164,11 +174,11 @@ impl Follow {
                 batch = self.logs.next(self.last.is_none()) => {
                     let batch = batch?;
                     self.look = FIRST_LOOK;
-                    let skipped = if batch.sequence == self.after.sequence { self.after.lines } else { 0 };
+                    let skipped = if batch.sequence == self.told.after.sequence { self.told.after.lines } else { 0 };
                     let lines = behind(&batch.lines, skipped);
-                    let gap = self.places.miss(batch.attempt, batch.number).then(|| self.gap(batch.attempt));
-                    self.after = Cursor { sequence: batch.sequence, lines: usize::MAX };
-                    self.told = (batch.attempt, batch.lines.iter().filter(|byte| **byte == b'\n').count() + 1);
+                    let gap = self.told.places.miss(batch.attempt, batch.number).then(|| self.gap(batch.attempt));
+                    self.told.after = Cursor { sequence: batch.sequence, lines: usize::MAX };
+                    self.told.batch = (batch.attempt, batch.lines.iter().filter(|byte| **byte == b'\n').count() + 1);
                     if !lines.is_empty() {
                         self.held = Some(FollowedBatch {
                             attempt: batch.attempt,
@@ -206,23 +216,23 @@ impl Follow {
     }
 
     fn on_record(&mut self, kept: Option<Kept>) {
-        self.is_removed = self.has_record && kept.is_none();
-        self.has_record |= kept.is_some();
-        self.is_over = kept.as_ref().is_some_and(|kept| kept.record.state.is_over());
-        self.end = kept.and_then(|kept| kept.record.log.map(|log| (kept.record.attempt, log)));
+        self.seen.is_removed = self.seen.has_record && kept.is_none();
+        self.seen.has_record |= kept.is_some();
+        self.seen.is_over = kept.as_ref().is_some_and(|kept| kept.record.state.is_over());
+        self.seen.end = kept.and_then(|kept| kept.record.log.map(|log| (kept.record.attempt, log)));
     }
 
     /// A warning in the place of events that are not kept any more.
     fn gap(&mut self, attempt: u32) -> FollowedBatch {
-        self.told_of_gap = true;
+        self.told.of_gap = true;
         let message = format!(
             "events of attempt {attempt} are missing here: the log was cut by its age or size, or could not be written"
         );
         let event = serde_json::json!({ "type": "warning", "kind": "log_gap", "message": message });
         FollowedBatch {
             attempt,
-            cursor: format!("{}:{}.", self.told.0.max(1), self.after.sequence),
-            first_line: self.told.1,
+            cursor: format!("{}:{}.", self.told.batch.0.max(1), self.told.after.sequence),
+            first_line: self.told.batch.1,
             stored_at: now(),
             lines: event.to_string().into(),
         }
@@ -230,8 +240,8 @@ impl Follow {
 
     /// Reports a gap, once, if the log lacks the end that the record names.
     fn missing_end(&mut self) -> Option<FollowedBatch> {
-        let (attempt, end) = self.end.take().filter(|_| self.is_over)?;
-        let is_cut = end.sequence > self.after.sequence || (end.lost > 0 && !self.told_of_gap);
+        let (attempt, end) = self.seen.end.take().filter(|_| self.seen.is_over)?;
+        let is_cut = end.sequence > self.told.after.sequence || (end.lost > 0 && !self.told.of_gap);
         is_cut.then(|| self.gap(attempt))
     }
 }

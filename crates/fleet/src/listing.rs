@@ -11,8 +11,9 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 
-/// Jobs of the queue that are read at once.
+/// Jobs of the queue that are read at once; of the first page, so that the first job is there soon.
 const PAGE: usize = 1000;
+const FIRST_PAGE: usize = 50;
 /// Records that are checked at once for jobs without a message.
 const CHECKED: usize = 256;
 /// Records in one answer to a reader.
@@ -241,11 +242,11 @@ fn waiting(
     from: u64,
     told: Arc<Mutex<Told>>,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
-    let pages = stream::try_unfold(Some(from), move |from| {
+    let pages = stream::try_unfold(Some((from, FIRST_PAGE)), move |next| {
         let (engine, filter, told) = (engine.clone(), filter.clone(), told.clone());
         async move {
-            let Some(from) = from else { return Ok::<_, Error>(None) };
-            let (page, next) = engine.jobs_from(filter.queue.as_deref(), from, PAGE).await?;
+            let Some((from, most)) = next else { return Ok::<_, Error>(None) };
+            let (page, next) = engine.jobs_from(filter.queue.as_deref(), from, most).await?;
             let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
             let mut records =
                 if ids.is_empty() { Default::default() } else { engine.records_of(&ids).await? };
@@ -262,7 +263,7 @@ fn waiting(
                     found.push(Ok(Listed::Known(Box::new(record))));
                 }
             }
-            Ok(Some((stream::iter(found), next)))
+            Ok(Some((stream::iter(found), next.map(|next| (next, PAGE)))))
         }
     });
     pages.try_flatten()
