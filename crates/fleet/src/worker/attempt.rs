@@ -4,7 +4,7 @@ use super::artifacts;
 use super::book::Book;
 use super::checkout::{Checkout, GitPlace, Leaving};
 use super::gate::{Gate, Pass};
-use super::job_run::{JobFuture, JobHost, JobRun, StopSignal};
+use super::job_run::{Files, JobFuture, JobHost, JobRun, Past, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
 use crate::engine::{Announcement, Delivery, Kept, LeaseSlot, RetryFor, Shared, is_too_long};
@@ -19,7 +19,7 @@ use ground::error::{Error, ErrorCode};
 use ground::random;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -119,6 +119,15 @@ impl Attempt {
         let begun = Instant::now();
         let Some((kept, last_worker, _pass)) = self.claim(delivery, &spec).await else { return };
         let token = kept.record.token.clone().unwrap_or_default();
+        let past = Past {
+            resume: kept.record.session_to_resume().map(str::to_owned),
+            session_object: kept.record.session_object.clone(),
+            usage: kept.record.usage.unwrap_or_default(),
+            budgeted: kept.record.used(),
+            last_worker,
+        };
+        let attempt = kept.record.attempt;
+        let book = Arc::new(Book::new(self.engine.clone(), token.clone(), kept));
         let (tell, mut heard) = watch::channel(Standing::Held);
         let keeper = Keeper {
             engine: self.engine.clone(),
@@ -126,26 +135,21 @@ impl Attempt {
             token: token.clone(),
             delivery: self.delivery.clone(),
             slot,
+            book: book.clone(),
             tell,
         };
         let keeper = tokio::spawn(keeper.run(begun));
         let (stop, stopped) = watch::channel(false);
         let run = JobRun {
             id: spec.id.as_str().into(),
-            attempt: kept.record.attempt,
-            resume: kept.record.session_to_resume().map(str::to_owned),
-            session_object: kept.record.session_object.clone(),
-            usage: kept.record.usage.unwrap_or_default(),
-            budgeted: kept.record.used(),
-            last_worker,
+            attempt,
+            past: Arc::new(past),
             worker: self.worker.clone(),
             stop: StopSignal(stopped),
-            log: LogWriter::open(self.engine.clone(), &spec.id, kept.record.attempt),
+            log: LogWriter::open(self.engine.clone(), &spec.id, attempt),
             engine: self.engine.clone(),
-            book: Arc::new(Book { engine: self.engine.clone(), token: token.clone(), kept: kept.into() }),
-            artifacts: Arc::new(Mutex::new(Vec::new())),
-            folder: Arc::new(OnceLock::new()),
-            checkout: Arc::new(OnceLock::new()),
+            book,
+            files: Arc::new(Files::default()),
             spec: spec.clone(),
         };
         let mut work: JobFuture = Box::pin(work(self.host.clone(), self.git.clone(), run.clone()));
@@ -172,7 +176,7 @@ impl Attempt {
             Standing::Fenced => None,
             _ => self.commit(&run, &token, ended, standing).await,
         };
-        if let Some(checkout) = run.checkout.get() {
+        if let Some(checkout) = run.files.checkout.get() {
             checkout.leave(leaving(&spec, left.as_ref())).await;
         }
         if let Some(record) = &left {
@@ -226,6 +230,10 @@ impl Attempt {
                 let written = self.engine.write_record(&next, revision, RetryFor::ASKED).await;
                 delivery.give_back(if written.is_ok() { next.delay(now()) } else { CONFLICT_DELAY }).await;
                 None
+            }
+            // Its claim is written once it takes a while, or leaves something.
+            Claim::Run(record) if revision == 0 && is_quick(delivery, spec, must_be_alone) => {
+                Some((Kept { record: *record, revision: 0 }, None, pass))
             }
             Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
                 Ok(kept) => Some((kept, record.worker, pass)),
@@ -362,6 +370,8 @@ impl Attempt {
             return done(Some(value), None);
         }
         let length = text.len();
+        // Its object is named by the attempt. A job that is not ours any more is not committed.
+        run.book.claim().await;
         let name = artifact_object(&run.id, run.attempt, "/result");
         match self.engine.put_object(&name, text.into()).await {
             Ok(()) => done(None, Some(name)),
@@ -393,7 +403,7 @@ impl Attempt {
         }
         let mut fault = fault;
         let keeps = run.spec.git.as_ref().is_some_and(|git| git.keep_on_failure);
-        if let Some(checkout) = run.checkout.get().filter(|_| keeps) {
+        if let Some(checkout) = run.files.checkout.get().filter(|_| keeps) {
             fault.facts.insert("checkout".to_owned(), json!(checkout.path()));
         }
         // The user may need the artifacts of a failed attempt. If they can't be stored, the attempt's own failure is still
@@ -415,6 +425,12 @@ impl Attempt {
     }
 }
 
+/// Whether the job may begin before its claim is written: the first attempt of a handler's job. A worker that is lost before the
+/// claim used up no attempt, so that a job which may run once is always claimed, and so is one that was delivered before.
+fn is_quick(delivery: &Delivery, spec: &JobSpec, must_be_alone: bool) -> bool {
+    spec.handler.is_some() && spec.attempts > 1 && delivery.deliveries == 1 && !must_be_alone
+}
+
 /// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.
 fn is_full(error: &Error) -> bool {
     !is_too_long(error) && matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
@@ -423,10 +439,10 @@ fn is_full(error: &Error) -> bool {
 /// The job's files first, where it has some; then the job.
 async fn work(host: Arc<dyn JobHost>, place: GitPlace, run: JobRun) -> Result<Value, JobFault> {
     if let Some(source) = &run.spec.git {
-        let made = Checkout::make(&place, &run.id, source, run.resume.is_some()).await;
+        let made = Checkout::make(&place, &run.id, source, run.past.resume.is_some()).await;
         let checkout = made.map_err(|error| JobFault::from(&error))?;
         let event = json!({ "type": "checkout", "commit": checkout.commit(), "path": checkout.path() });
-        let _ = run.checkout.set(checkout);
+        let _ = run.files.checkout.set(checkout);
         run.emit(event.to_string()).await.map_err(|error| JobFault::from(&error))?;
     }
     host.run(run).await

@@ -11,7 +11,7 @@ use crate::record::Artifact;
 use crate::spec::JobSpec;
 use agents::harness::Usage;
 use bytes::Bytes;
-use ground::error::Error;
+use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use serde_json::Value;
 use std::future::Future;
@@ -63,39 +63,61 @@ pub struct JobRun {
     pub id: Arc<str>,
     pub attempt: u32,
     pub spec: Arc<JobSpec>,
-    /// The agent's session to resume: a tool ran in it before.
-    pub resume: Option<String>,
-    /// Name of the object with the session's files.
-    pub(super) session_object: Option<String>,
-    /// Usage of earlier attempts; `budgeted` is the part of it that counts for the job's budget.
-    pub(super) usage: Usage,
-    pub(super) budgeted: Usage,
-    /// The worker of the previous attempt.
-    pub(super) last_worker: Option<String>,
+    pub(super) past: Arc<Past>,
     pub(super) worker: Arc<str>,
     pub stop: StopSignal,
     pub(super) engine: Shared,
     pub(super) log: LogWriter,
     pub(super) book: Arc<Book>,
-    pub(super) artifacts: Arc<Mutex<Vec<Artifact>>>,
+    pub(super) files: Arc<Files>,
+}
+
+/// The attempts before this one.
+pub(super) struct Past {
+    /// The agent's session to resume: a tool ran in it before.
+    pub resume: Option<String>,
+    /// Name of the object with the session's files.
+    pub session_object: Option<String>,
+    /// Usage of earlier attempts; `budgeted` is the part of it that counts for the job's budget.
+    pub usage: Usage,
+    pub budgeted: Usage,
+    /// The worker of the previous attempt.
+    pub last_worker: Option<String>,
+}
+
+/// The files of an attempt.
+#[derive(Default)]
+pub(super) struct Files {
+    /// Artifacts that were kept so far.
+    artifacts: Mutex<Vec<Artifact>>,
     /// Working directory of a turn, if its worker has chosen a folder for it.
-    pub(super) folder: Arc<OnceLock<PathBuf>>,
+    pub folder: OnceLock<PathBuf>,
     /// The checkout of a job with a repository, once it is ready.
-    pub(super) checkout: Arc<OnceLock<Checkout>>,
+    pub checkout: OnceLock<Checkout>,
 }
 
 impl JobRun {
     /// Puts an event (one line of JSON) into the job's log; waits when the store is behind.
     pub async fn emit(&self, event: String) -> Result<(), Error> {
+        self.claim().await?;
         self.log.emit(event).await
+    }
+
+    /// Writes the claim, if it is not written yet. Logs and artifacts are named by the number of the attempt, which nobody else
+    /// has only once it is claimed.
+    pub(super) async fn claim(&self) -> Result<(), Error> {
+        if self.book.claim().await {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::JobLeaseLost, "the job is over, or another worker has it"))
     }
 
     /// The job's working directory; paths of artifacts are below it.
     pub fn cwd(&self) -> PathBuf {
-        if let Some(checkout) = self.checkout.get() {
+        if let Some(checkout) = self.files.checkout.get() {
             return checkout.path().to_owned();
         }
-        if let Some(folder) = self.folder.get() {
+        if let Some(folder) = self.files.folder.get() {
             return folder.clone();
         }
         let own = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
@@ -104,17 +126,18 @@ impl JobRun {
 
     /// Whether what an attempt before this one left in its working directory may be missing here.
     pub(super) fn lacks_files(&self) -> bool {
-        match self.checkout.get() {
+        match self.files.checkout.get() {
             Some(checkout) => !checkout.goes_on(),
-            None => self.last_worker.as_deref().is_some_and(|last| last != self.worker.as_ref()),
+            None => self.past.last_worker.as_deref().is_some_and(|last| last != self.worker.as_ref()),
         }
     }
 
     /// Keeps a file as the attempt left it.
     pub async fn artifact(&self, path: &str) -> Result<(), Error> {
         let relative = artifacts::relative(&self.cwd(), Path::new(path))?;
+        self.claim().await?;
         let kept = artifacts::keep(&self.engine, &self.id, self.attempt, &self.cwd(), &relative).await?;
-        let mut artifacts = lock(&self.artifacts);
+        let mut artifacts = lock(&self.files.artifacts);
         artifacts.retain(|artifact| artifact.path != kept.path);
         artifacts.push(kept);
         Ok(())
@@ -122,7 +145,7 @@ impl JobRun {
 
     /// Artifacts that were kept so far, by path.
     pub(super) fn kept_artifacts(&self) -> Vec<Artifact> {
-        let mut kept = lock(&self.artifacts).clone();
+        let mut kept = lock(&self.files.artifacts).clone();
         kept.sort_by(|left, right| left.path.cmp(&right.path));
         kept
     }
@@ -134,7 +157,7 @@ impl JobRun {
 
     /// Writes into the record what this attempt used so far.
     pub(super) async fn note_usage(&self, used: Usage) {
-        self.book.note(None, false, None, Some(self.usage.plus(used))).await;
+        self.book.note(None, false, None, Some(self.past.usage.plus(used))).await;
     }
 
     /// Stores what the agent wrote for its session, and has the record name it.

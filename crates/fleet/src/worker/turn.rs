@@ -38,15 +38,15 @@ pub async fn run_turn(
     changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
     request.has_listener = true;
     request.retry_after_tools = run.spec.after_tools;
-    if let Some(session) = &run.resume {
+    if let Some(session) = &run.past.resume {
         request.prompt = resumed_prompt(&request.prompt, run.lacks_files(), run.spec.git.is_some());
         request.agent.resume = Some(session.clone());
     }
     if let Some(cwd) = &request.agent.cwd {
         // Artifacts are looked for where the agent works.
-        let _ = run.folder.set(cwd.clone());
+        let _ = run.files.folder.set(cwd.clone());
     }
-    request.agent.deduct(&run.budgeted).map_err(|error| JobFault::from(&error))?;
+    request.agent.deduct(&run.past.budgeted).map_err(|error| JobFault::from(&error))?;
     bring_session(&run, &request).await?;
     let turn = start(request.clone(), limits);
     let mut events = turn.events();
@@ -145,7 +145,7 @@ fn resumed_prompt(task: &str, lacks_files: bool, is_checkout: bool) -> String {
 /// The files of the session that the turn resumes, where they are not here already.
 async fn bring_session(run: &JobRun, request: &TurnRequest) -> Result<(), JobFault> {
     let Some(session) = &request.agent.resume else { return Ok(()) };
-    let object = run.resume.as_ref().and(run.session_object.as_deref());
+    let object = run.past.resume.as_ref().and(run.past.session_object.as_deref());
     match session::bring(&run.engine, request, session, object).await {
         Ok(false) => Ok(()),
         Ok(true) => {
