@@ -7590,7 +7590,10 @@ interface WorkOptions {
    * @default a generated name
    */
   name?: string | undefined
-  /** Default options for the turns of agents. With `provider` they apply only to that agent. */
+  /**
+   * Default options for the turns of agents. With `provider` they apply only to that agent. The environment that agents
+   * inherit is that of this process when the worker starts.
+   */
   harness?: Partial<HarnessOptions> | undefined
   /**
    * Your own code for jobs with a `handler`, by name.

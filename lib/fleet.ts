@@ -1,5 +1,12 @@
 import { resolve } from 'node:path'
-import type { NativeFleet, NativeJobList, NativeJobWatch, NativeWorker } from '../native/native'
+import type {
+  FleetSpec,
+  NativeFleet,
+  NativeJob,
+  NativeJobList,
+  NativeJobWatch,
+  NativeWorker,
+} from '../native/native'
 import { onAbort, throwIfAborted } from './abort'
 import { type ErrorCode, invalidOption, settle, SheepdogError } from './error'
 import { fleetHost } from './fleet/host'
@@ -19,11 +26,12 @@ import {
   type ScheduleOptions,
 } from './fleet/operation'
 import type { JobRecord, StoredRecord } from './fleet/record'
-import { jobSpec, type JobOptions } from './fleet/submission'
+import { jobSpec, jobText, type JobOptions } from './fleet/submission'
 import { checkWorkOptions, take, Worker, workSpec, type WorkOptions } from './fleet/worker'
 import { nativeBudget } from './harness/budget'
+import { onTurn } from './harness/seen_turn'
 import { nativeLimit } from './limit'
-import { check, checkOptions, show } from './option'
+import { check, checkOptions, show, type Checks, type Crossing } from './option'
 
 export { Job, type JobEvent } from './fleet/job'
 export type {
@@ -185,7 +193,7 @@ const checks = {
   prefix: check.name,
   leaseMs: check.duration,
   replicas: check.count,
-}
+} satisfies Checks<FleetOptions>
 
 /**
  * A queue of jobs for many machines. No job is lost, and only one attempt at a job counts.
@@ -213,6 +221,7 @@ export class Fleet implements AsyncDisposable {
   static async connect(options: FleetOptions = {}): Promise<Fleet> {
     checkOptions(options, checks)
     const { servers = process.env.SHEEPDOG_NATS, dir = '.sheepdog/fleet', ...rest } = options
+    rest satisfies Crossing<typeof rest, FleetSpec>
     const spec = {
       ...rest,
       servers: addresses(servers),
@@ -233,7 +242,7 @@ export class Fleet implements AsyncDisposable {
   async submit(job: JobOptions): Promise<Job> {
     const spec = jobSpec(job)
     job.signal?.throwIfAborted()
-    return new Job(this.#fleet, await settle<string>(this.#fleet.submit(JSON.stringify(spec))))
+    return new Job(this.#fleet, await settle<string>(this.#fleet.submit(jobText(spec))))
   }
 
   /**
@@ -258,7 +267,7 @@ export class Fleet implements AsyncDisposable {
         return { id: job?.id ?? '', error: error as SheepdogError }
       }
     })
-    const text = await settle<string>(this.#fleet.submitMany(JSON.stringify(specs)))
+    const text = await settle<string>(this.#fleet.submitMany(jobText(specs)))
     for (const [at, { id, known, error }] of (JSON.parse(text) as SubmittedFacts[]).entries()) {
       const place = places[at]!
       if (error) {
@@ -341,7 +350,8 @@ export class Fleet implements AsyncDisposable {
     throwIfAborted(signal, 'FLEET_CLOSED', notStarted)
     const limits = harness?.limit ? [nativeLimit(harness.limit)] : []
     const budget = harness?.budget && nativeBudget(harness.budget)
-    const working = this.#fleet.work(workSpec(options), limits, budget, (job) => void take(job, options))
+    const onJob = (job: NativeJob) => void take(job, options)
+    const working = this.#fleet.work(workSpec(options), limits, budget, onJob, onTurn)
     const worker = new Worker((await settle(working)) as NativeWorker)
     if (signal?.aborted) await worker.close()
     throwIfAborted(signal, 'FLEET_CLOSED', notStarted)

@@ -2,7 +2,16 @@
 import { invalidOption } from './error'
 import { suggestion } from './hint'
 
-type Check = (path: string, value: unknown) => void
+export type Check = (path: string, value: unknown) => void
+
+/** A check for each option. `satisfies Checks<Options>` fails to compile when an option has none. */
+export type Checks<Options> = { [Name in keyof Required<Options>]: Check }
+
+/** Options whose names the other side knows too. `rest satisfies Crossing<typeof rest, Spec>` names those that would be dropped. */
+export type Crossing<Rest, Spec> = { [Name in keyof Rest]: Name extends keyof Spec ? Rest[Name] : never }
+
+/** No options at all. `rest satisfies NothingLeft<typeof rest>` names those that were not used. */
+export type NothingLeft<Rest> = { [Name in keyof Rest]: never }
 
 /** How a wrong value is shown in a message: short, and never the inside of an object. */
 export function show(value: unknown): string {

@@ -3,7 +3,7 @@ import type { FilterSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { check, checkOptions } from '../option'
 import type { JobState } from './record'
-import { jobSpec, type JobOptions } from './submission'
+import { jobSpec, jobText, type JobOptions } from './submission'
 
 /** Jobs that are meant: those that fit all of these. */
 export interface JobFilter {
@@ -182,7 +182,7 @@ export function scheduleSpec(id: string, options: ScheduleOptions, job: JobOptio
   checkOptions(options, scheduleChecks)
   if (options.cron === undefined) throw invalidOption('cron', 'expected a cron expression, got undefined')
   const { cron, timeZone, catchUp } = options
-  return JSON.stringify({ id, cron, timeZone, catchUp, job: jobSpec(job) })
+  return jobText({ id, cron, timeZone, catchUp, job: jobSpec(job) })
 }
 
 /** @internal A job as its submitter wrote it. */

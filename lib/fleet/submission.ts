@@ -3,7 +3,7 @@ import { invalidOption } from '../error'
 import type { HarnessOptions, TurnOptions } from '../harness'
 import { agentName } from '../harness/agent_program'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
 import { absolute } from '../process'
 
 /** A git repository in which a job works. */
@@ -134,7 +134,7 @@ const checks = {
     checkOptions(value as object, { url: check.name, ref: check.name, keepOnFailure: check.boolean }, path)
     if ((value as JobSource).url === undefined) throw invalidOption(`${path}.url`, 'expected an address')
   },
-}
+} satisfies Omit<Checks<JobPlace>, 'data'> & Record<'handler', Check>
 
 /** @internal The job as the core takes it, checked. */
 export function jobSpec(job: JobOptions): Record<string, unknown> {
@@ -159,15 +159,8 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     cwd,
     ...turn
   } = job
-  checkOptions(
-    { prompt, title, tags, queue, priority, id, key, keyLimit, at, attempts, artifacts, handler, git },
-    checks,
-  )
-  if (provider !== undefined) checkHarnessOptions({ provider })
-  checkTurnOptions({ ...turn, cwd, signal })
-  return {
-    provider: provider && agentName(provider),
-    handler,
+  turn satisfies Crossing<typeof turn, TurnOptions>
+  const own = {
     prompt,
     title,
     tags,
@@ -176,16 +169,33 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     id,
     key,
     keyLimit,
-    at: at && Math.max(0, at.getTime()),
+    at,
     attempts,
     artifacts,
+    handler,
+    git,
+  }
+  own satisfies Record<keyof typeof checks, unknown>
+  checkOptions(own, checks)
+  if (provider !== undefined) checkHarnessOptions({ provider })
+  checkTurnOptions({ ...turn, cwd, signal })
+  return {
+    ...own,
+    provider: provider && agentName(provider),
+    at: at && Math.max(0, at.getTime()),
     data: plain(data),
     // Left out it is the worker's own: the submitter's folder means nothing on another machine.
     cwd: cwd === undefined ? undefined : absolute(cwd),
-    git,
     afterTools: turn.retry?.afterTools,
     options: { ...turnOptions(turn), ...(typeof provider === 'object' && { agent: provider }) },
   }
+}
+
+/** @internal Jobs as they cross to the core. JSON has no Infinity: the largest number means the same to every clock. */
+export function jobText(specs: unknown): string {
+  return JSON.stringify(specs, (_, value: unknown) =>
+    value === Infinity || value === -Infinity ? Math.sign(value) * Number.MAX_VALUE : value,
+  )
 }
 
 /** A turn's options as they travel. */

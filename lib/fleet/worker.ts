@@ -1,12 +1,11 @@
-// Workers: what a job becomes here, a turn of an agent or a call of the user's own code.
+// Workers. The core runs the turns of agents; jobs with a handler are run here, by the user's own code.
 import { resolve } from 'node:path'
-import type { NativeJob, NativeWorker, WorkSpec } from '../../native/native'
+import type { NativeJob, NativeWorker, TurnSpec, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
-import { ConcurrencyLimit, type HarnessOptions, type TurnOptions } from '../harness'
-import { agentName, type AgentName } from '../harness/agent_program'
-import { checkHarnessOptions, merge, toSpec } from '../harness/request'
-import { SeenTurn } from '../harness/seen_turn'
-import { check, checkOptions, show } from '../option'
+import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
+import { checkHarnessOptions, toSpec } from '../harness/request'
+import { check, checkOptions, show, type Checks, type NothingLeft } from '../option'
+import { inheritance } from '../process'
 
 /** An attempt at a job, for its handler. */
 export interface JobContext {
@@ -55,7 +54,10 @@ export interface WorkOptions {
    * @default a generated name
    */
   name?: string
-  /** Default options for the turns of agents. With `provider` they apply only to that agent. */
+  /**
+   * Default options for the turns of agents. With `provider` they apply only to that agent. The environment that agents
+   * inherit is that of this process when the worker starts.
+   */
   harness?: Partial<HarnessOptions>
   /**
    * Your own code for jobs with a `handler`, by name.
@@ -106,7 +108,7 @@ const checks = {
     checkOptions(value as object, { dir: check.name, idleTimeoutMs: check.duration }, path)
   },
   signal: check.signal,
-}
+} satisfies Checks<WorkOptions>
 
 /** @internal */
 export function checkWorkOptions(options: WorkOptions): void {
@@ -129,89 +131,58 @@ export function workSpec({
   queues,
   concurrency,
   name,
+  harness = {},
   handlers,
   drainTimeoutMs,
   git,
+  signal: _,
+  ...forgotten
 }: WorkOptions): WorkSpec {
+  forgotten satisfies NothingLeft<typeof forgotten>
   return {
     queues,
     concurrency,
     name,
     handlers: Object.keys(handlers ?? {}),
-    runsAgents: true,
+    agent: agentSpecs(harness),
     drainTimeoutMs,
     gitDir: git?.dir === undefined ? undefined : resolve(git.dir),
     gitIdleTimeoutMs: git?.idleTimeoutMs,
   }
 }
 
-/** @internal What was submitted. */
+type WorkerAgent = NonNullable<WorkOptions['harness']>
+
+/** The defaults of all agents, or of the one that they name. The jobs' own options go over them, in the core. */
+function agentSpecs({ provider, inheritEnv = true, cwd, ...rest }: WorkerAgent): TurnSpec {
+  const spec = toSpec('', { ...rest, cwd, provider: provider ?? ('' as ProviderName) }, true)
+  const agent = {
+    ...spec.agent,
+    // Without one, an agent works where this process is when its job begins.
+    cwd: cwd && spec.agent.cwd,
+    // A job may inherit more than the default.
+    ...inheritance(true),
+    inheritOnly: inheritEnv === true ? undefined : inheritEnv || [],
+  }
+  return { ...spec, agent }
+}
+
+/** @internal What was submitted, for a handler. */
 export interface SubmittedSpec {
-  provider?: AgentName
   handler?: string
   prompt: string
-  cwd?: string
-  git?: object
   data?: unknown
-  /** Options of the turn; `agent` is what `provider` names, if it was submitted with its command. */
-  options?: Record<string, unknown>
 }
 
 /** @internal Answers a job, once; never throws. */
 export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
-    if (spec.provider)
-      runTurn(job, spec.git ? { ...spec, cwd: job.cwd } : spec, spec.provider, options.harness)
-    else job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
+    job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
   } catch (error) {
     const { code, message, facts } = faultOf(error)
     job.fail(code, message, facts)
   }
-}
-
-/** The core runs it; channels and spans are told of it as of any turn. */
-function runTurn(
-  job: NativeJob,
-  spec: SubmittedSpec,
-  provider: AgentName,
-  harness: Partial<HarnessOptions> | undefined,
-): void {
-  const options = turnOptions(spec, provider, harness)
-  const { model, cwd, resume } = options
-  const seen = SeenTurn.start({ provider, prompt: spec.prompt, model, cwd, resume })
-  if (seen) options.env = { ...seen.environment, ...options.env }
-  try {
-    const turn = job.runTurn(toSpec(spec.prompt, options, true), seen !== undefined)
-    if (turn) seen?.show(turn)
-  } catch (error) {
-    seen?.show(error as Error)
-    throw error
-  }
-}
-
-/** The turn that was submitted, over the worker's own defaults. */
-function turnOptions(
-  spec: SubmittedSpec,
-  provider: AgentName,
-  harness: Partial<HarnessOptions> = {},
-): HarnessOptions {
-  const { binary, limit: _, signal: __, maxConcurrent: ___, provider: own, ...defaults } = harness
-  const { agent, ...submitted } = spec.options ?? {}
-  const isMine = own !== undefined && agentName(own) === provider
-  // This worker's own command comes first: it knows where the program is on this machine.
-  const asked = isMine ? own : ((agent ?? provider) as HarnessOptions['provider'])
-  checkHarnessOptions({ provider: asked })
-  const mine: HarnessOptions =
-    own === undefined || isMine ? { ...defaults, binary, provider: asked } : { provider: asked }
-  const turn = { ...submitted, cwd: spec.cwd } as TurnOptions
-  if (turn.env) turn.env = fromJson(turn.env as Record<string, string | null>)
-  return merge(mine, turn)
-}
-
-/** JSON has no `undefined`: a name that is to be removed travels as null. */
-function fromJson(env: Record<string, string | null>): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
 }
 
 async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | undefined): Promise<unknown> {

@@ -2,7 +2,7 @@
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions, show, type Checks, type Crossing } from '../option'
 import { absolute, inheritance, processOptionChecks, recordFolder, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { checkServers, serverSpecs, type McpServer } from './mcp_server'
@@ -285,7 +285,7 @@ export const retryChecks = {
   waitForResetMs(path: string, value: unknown) {
     if (value !== Infinity) check.duration(path, value)
   },
-}
+} satisfies Checks<TurnOptions['retry']>
 
 const { cwd, inheritEnv, killGraceMs, containment, record, maxRecordBytes, name, signal } =
   processOptionChecks
@@ -311,7 +311,7 @@ export const agentChecks = {
   idleTimeoutMs: check.timeout,
   toolIdleTimeoutMs: check.timeout,
   timeoutMs: check.timeout,
-}
+} satisfies Partial<Checks<TurnOptions>>
 
 const turnChecks = {
   ...agentChecks,
@@ -337,9 +337,10 @@ const turnChecks = {
   record,
   maxRecordBytes,
   name,
-}
+} satisfies Checks<TurnOptions>
 
-const harnessChecks = {
+/** @internal The checks of a harness's options. */
+export const harnessChecks = {
   ...turnChecks,
   provider: checkProvider,
   binary(path: string, value: unknown) {
@@ -352,7 +353,7 @@ const harnessChecks = {
   },
   maxConcurrent: check.count,
   limit: check.object,
-}
+} satisfies Checks<HarnessOptions>
 
 export function checkTurnOptions(options: unknown): void {
   checkOptions(options, turnChecks)
@@ -411,6 +412,9 @@ export function environmentChanges(
   })
 }
 
+/** Options that stay in JavaScript, or cross beside the others. */
+type Beside = 'signal' | 'budget' | 'limit' | 'maxConcurrent'
+
 type AgentOptions = Omit<
   Pick<HarnessOptions, (keyof AgentSpec & keyof HarnessOptions) | 'inheritEnv'>,
   'permission'
@@ -420,6 +424,7 @@ type AgentOptions = Omit<
 /** The options that turns and sessions share, as they cross to the core. */
 export function agentSpec(options: AgentOptions): AgentSpec {
   const { provider, binary, cwd, env = {}, inheritEnv = true, sandbox, record, ...rest } = options
+  rest satisfies Crossing<typeof rest, AgentSpec>
   const own = typeof provider === 'string' ? {} : provider.env
   return {
     ...rest,
@@ -432,22 +437,20 @@ export function agentSpec(options: AgentOptions): AgentSpec {
   }
 }
 
-export function toSpec(prompt: string, options: HarnessOptions, hasListener: boolean): TurnSpec {
-  const { schema, tools, maxTurns, maxBudgetUsd, allow, background, retry, images, mcpServers, extraArgs } =
-    options
+/** The options of a turn, as they cross to the core. */
+export function toSpec(
+  prompt: string,
+  options: Omit<HarnessOptions, Beside>,
+  hasListener: boolean,
+): TurnSpec {
+  const { schema, mcpServers, inheritEnv: _, ...rest } = options
+  rest satisfies Crossing<typeof rest, AgentSpec & TurnSpec>
   return {
+    ...rest,
     agent: agentSpec(options),
     prompt,
-    tools,
-    maxTurns,
-    maxBudgetUsd,
-    allow,
-    background,
     schema: schema && schemaText(schema),
-    retry,
-    images,
     servers: mcpServers && serverSpecs(mcpServers),
-    extraArgs,
     hasListener,
   }
 }

@@ -1,28 +1,15 @@
-// A turn that the core runs by itself, as channels and spans are told of it.
-import type { NativeTurn } from '../../native/native'
-import { TurnWatch, type TurnFacts } from '../observability/turn_watch'
+// Turns that the core runs by itself, in a runtime or in a fleet's worker.
+import type { NativeSeenTurn } from '../../native/native'
+import { TurnWatch } from '../observability/turn_watch'
 import { Turn } from './turn'
 
-export class SeenTurn {
-  readonly #watch: TurnWatch
-
-  /** None where nobody looks. */
-  static start(facts: TurnFacts): SeenTurn | undefined {
-    const watch = TurnWatch.start(facts, false)
-    return watch && new SeenTurn(watch)
-  }
-
-  private constructor(watch: TurnWatch) {
-    this.#watch = watch
-  }
-
-  /** Variables that are added to the agent's environment. */
-  get environment(): Record<string, string> {
-    return this.#watch.environment
-  }
-
-  /** `turn`: a handle that can't end it; or why it was never started. */
-  show(turn: NativeTurn | Error): void {
-    void new Turn(turn, undefined, undefined, this.#watch)
-  }
+/** Reports a turn that begins to channels and spans. Returns variables for the agent's environment. */
+export function onTurn(seen: NativeSeenTurn): { name: string; value: string }[] {
+  const watch = TurnWatch.start(
+    JSON.parse(seen.facts, (_, value) => value ?? undefined),
+    false,
+  )
+  if (watch) void new Turn(seen.turn(), undefined, undefined, watch)
+  else seen.leave()
+  return Object.entries(watch?.environment ?? {}).map(([name, value]) => ({ name, value }))
 }

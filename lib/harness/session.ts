@@ -1,4 +1,4 @@
-import type { NativeSession } from '../../native/native'
+import type { NativeSession, PromptSpec } from '../../native/native'
 import { abortable, onAbort, orAborted, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { attach, delivery, detach, release, type Block, type Reader } from '../delivery'
@@ -14,7 +14,7 @@ import { native } from '../native'
 import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions, show, type Crossing } from '../option'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
 import { mergedOptions, openSpec } from './session/specification'
@@ -152,6 +152,7 @@ export class AgentSession implements AsyncDisposable {
       }
       watch = TurnWatch.start(facts, hasListener)
       const { schema, background, signal, ...clocks } = options ?? {}
+      clocks satisfies Crossing<typeof clocks, PromptSpec>
       if (signal?.aborted) {
         const message = 'the prompt was not sent: its abort signal was already aborted'
         throw new SheepdogError('AGENT_ABORTED', message, {}, signal.reason)

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { types } from 'node:util'
 import { invalidOption } from '../error'
 import { checkLimit, type ConcurrencyLimit } from '../limit'
-import { check, checkOptions, show } from '../option'
+import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
 import { checkSandbox, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { sourceOf, type Source } from './input'
@@ -326,7 +326,7 @@ export const processOptionChecks = {
   name: check.name,
   limit: checkLimit,
   signal: check.signal,
-}
+} satisfies Checks<RunOptions> & Record<'shell', Check>
 
 /** The parts of a call: the options may stand in the place of the arguments. */
 export interface Call {
@@ -397,10 +397,11 @@ export function toSpec(
     pty,
     echo,
     preferLocal,
-    limit,
-    signal,
+    limit: _,
+    signal: __,
     ...rest
   } = options
+  rest satisfies Crossing<typeof rest, RunSpec>
   const changes = Object.entries(env).map(([name, value]) => {
     const path = `env[${JSON.stringify(name)}]`
     if (name === '' || /[=\0]/.test(name)) {

@@ -1,5 +1,5 @@
 // serveRuntime(): a runtime in this process.
-import type { NativeInvocation, NativeSeenTurn } from '../../native/native'
+import type { NativeInvocation } from '../../native/native'
 import { onAbort, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError } from '../error'
@@ -10,7 +10,7 @@ import { checkProvider } from '../harness/agent_program'
 import { nativeBudget } from '../harness/budget'
 import { nativeLimit } from '../limit'
 import { toSpec } from '../harness/request'
-import { SeenTurn } from '../harness/seen_turn'
+import { onTurn } from '../harness/seen_turn'
 import { mergedOptions, openSpec } from '../harness/session/specification'
 import { invoke, type AgentHandler } from './handler'
 import { host } from './host'
@@ -157,14 +157,6 @@ function toAgent(options: HarnessOptions, keepSession: boolean) {
     if (code !== 'INVALID_OPTION' || message.startsWith('provider:')) throw error
     throw new SheepdogError(code, `harness.${message}`)
   }
-}
-
-/** A turn that the core runs, as channels and spans are told of it; what the agent's environment has besides. */
-function onTurn(seen: NativeSeenTurn): { name: string; value: string }[] {
-  const turn = SeenTurn.start(JSON.parse(seen.facts, (_, value) => value ?? undefined))
-  if (turn) turn.show(seen.turn())
-  else seen.leave()
-  return Object.entries(turn?.environment ?? {}).map(([name, value]) => ({ name, value }))
 }
 
 const abortedText = 'the server was not started: its abort signal was aborted'

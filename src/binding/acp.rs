@@ -308,21 +308,32 @@ fn closed() -> Error {
 }
 
 pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
-    let mut request = OpenRequest::of(to_agent(spec.agent)?);
+    let OpenSpec {
+        agent,
+        commands,
+        allow,
+        deny,
+        has_handler,
+        permission_timeout_ms,
+        servers,
+        settle_ms,
+        wait_for_reset_ms,
+    } = spec;
+    let mut request = OpenRequest::of(to_agent(agent)?);
     request.policy = Policy {
-        allow: spec.allow.into_iter().map(Into::into).collect(),
-        deny: spec.deny.into_iter().map(Into::into).collect(),
+        allow: allow.into_iter().map(Into::into).collect(),
+        deny: deny.into_iter().map(Into::into).collect(),
     };
-    request.allow_commands(spec.commands.unwrap_or_default())?;
-    request.has_handler = spec.has_handler;
-    if let Some(timeout) = spec.permission_timeout_ms {
+    request.allow_commands(commands.unwrap_or_default())?;
+    request.has_handler = has_handler;
+    if let Some(timeout) = permission_timeout_ms {
         request.permission_timeout = timeout.limit();
     }
-    request.servers = spec.servers.into_iter().map(to_server).collect();
-    if let Some(settle) = spec.settle_ms {
+    request.servers = servers.into_iter().map(to_server).collect();
+    if let Some(settle) = settle_ms {
         request.settle = settle.duration();
     }
-    if let Some(wait) = spec.wait_for_reset_ms {
+    if let Some(wait) = wait_for_reset_ms {
         request.wait_for_reset = wait.duration();
     }
     Ok(request)
@@ -330,17 +341,20 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
 
 impl From<RuleSpec> for Rule {
     fn from(rule: RuleSpec) -> Self {
-        Rule { kind: rule.kind, name: rule.name, command: rule.command, path: rule.path }
+        let RuleSpec { kind, name, command, path } = rule;
+        Rule { kind, name, command, path }
     }
 }
 
 fn to_prompt(spec: PromptSpec) -> Result<PromptRequest, Error> {
-    let mut request = PromptRequest::new(spec.text);
-    request.schema = spec.schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
-    request.idle = spec.idle_timeout_ms.map(Millis::limit);
-    request.tool_idle = spec.tool_idle_timeout_ms.map(Millis::limit);
-    request.total = spec.timeout_ms.map(Millis::limit);
-    request.waits = spec.waits;
-    request.has_listener = spec.has_listener;
+    let PromptSpec { text, schema, idle_timeout_ms, tool_idle_timeout_ms, timeout_ms, waits, has_listener } =
+        spec;
+    let mut request = PromptRequest::new(text);
+    request.schema = schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
+    request.idle = idle_timeout_ms.map(Millis::limit);
+    request.tool_idle = tool_idle_timeout_ms.map(Millis::limit);
+    request.total = timeout_ms.map(Millis::limit);
+    request.waits = waits;
+    request.has_listener = has_listener;
     Ok(request)
 }

@@ -3,8 +3,11 @@
 use agents::harness::Budget;
 use agents::harness::spending::{Caps, Prices};
 use napi_derive::napi;
+use serde::Deserialize;
 
 #[napi(object, object_to_js = false)]
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PricesSpec {
     pub input_per_million: f64,
     pub output_per_million: f64,
@@ -39,8 +42,9 @@ pub struct NativeBudget {
 impl NativeBudget {
     #[napi(constructor)]
     pub fn new(spec: BudgetSpec) -> Self {
-        let caps = to_caps(spec.max_tokens, spec.max_cost_usd);
-        NativeBudget { budget: Budget::new(caps, spec.prices.map(Into::into)) }
+        let BudgetSpec { max_tokens, max_cost_usd, prices } = spec;
+        let caps = to_caps(max_tokens, max_cost_usd);
+        NativeBudget { budget: Budget::new(caps, prices.map(Into::into)) }
     }
 
     #[napi(getter)]

@@ -3,10 +3,14 @@
 
 use super::budget::NativeBudget;
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
+use super::fleet_agent::FleetAgent;
 use super::fleet_job::{JsHost, NativeJob};
+use super::harness::TurnSpec;
 use super::limit::NativeConcurrencyLimit;
+use super::mcp_server::PairSpec;
 use super::option::Millis;
 use super::promise::{Promised, Settled, settle};
+use super::turn_observer::{NativeSeenTurn, showing};
 use fleet::{
     Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, ServerPlaces, Submitted,
     WeakFleet, Worker, WorkerOptions,
@@ -15,7 +19,8 @@ use ground::error::{Error, ErrorCode};
 use napi::Env;
 use napi::bindgen_prelude::{Function, within_runtime_if_available};
 use napi_derive::napi;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +53,8 @@ pub struct WorkSpec {
     pub name: Option<String>,
     /// The names of the handlers.
     pub handlers: Vec<String>,
-    /// Whether the worker runs turns of agents.
-    pub runs_agents: bool,
+    /// Options of the agents' turns, for all agents or for the one that they name.
+    pub agent: TurnSpec,
     pub drain_timeout_ms: Option<Millis>,
     pub git_dir: Option<String>,
     pub git_idle_timeout_ms: Option<Millis>,
@@ -108,22 +113,36 @@ impl EnvironmentObject for WeakFleet {
 }
 
 fn to_options(spec: FleetSpec) -> FleetOptions {
-    let mut options = FleetOptions::new(spec.dir);
-    options.memory = spec.memory.unwrap_or(false);
-    options.servers = spec.servers;
+    let FleetSpec {
+        memory,
+        servers,
+        dir,
+        server_program,
+        path,
+        server_package,
+        credentials,
+        ca,
+        token,
+        prefix,
+        lease_ms,
+        replicas,
+    } = spec;
+    let mut options = FleetOptions::new(dir);
+    options.memory = memory.unwrap_or(false);
+    options.servers = servers;
     options.places = ServerPlaces {
-        named: spec.server_program.map(PathBuf::from),
-        path: spec.path.unwrap_or_default(),
-        package: spec.server_package.map(PathBuf::from),
+        named: server_program.map(PathBuf::from),
+        path: path.unwrap_or_default(),
+        package: server_package.map(PathBuf::from),
     };
-    options.credentials = spec.credentials.map(PathBuf::from);
-    options.ca = spec.ca.map(PathBuf::from);
-    options.token = spec.token;
-    if let Some(prefix) = spec.prefix {
+    options.credentials = credentials.map(PathBuf::from);
+    options.ca = ca.map(PathBuf::from);
+    options.token = token;
+    if let Some(prefix) = prefix {
         options.prefix = prefix;
     }
-    options.lease = spec.lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
-    options.replicas = spec.replicas.map(|count| count as usize);
+    options.lease = lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
+    options.replicas = replicas.map(|count| count as usize);
     options
 }
 
@@ -133,15 +152,28 @@ pub struct NativeFleet {
     pub(super) fleet: Fleet,
 }
 
-/// A field that is left out has the default of a new job.
+/// A job as JavaScript gives it, and what no field of a job has taken.
+#[derive(Deserialize)]
+struct GivenJob {
+    #[serde(flatten)]
+    spec: JobSpec,
+    #[serde(flatten)]
+    unknown: Map<String, Value>,
+}
+
+/// A field that is left out has the default of a new job. A field that no job has is an error: it would be dropped in silence.
 pub(super) fn to_spec(given: Value) -> Result<JobSpec, Error> {
     let whole = serde_json::to_value(JobSpec::new()).and_then(|mut whole| {
         if let (Some(whole), Value::Object(given)) = (whole.as_object_mut(), given) {
             whole.extend(given);
         }
-        serde_json::from_value::<JobSpec>(whole)
+        serde_json::from_value::<GivenJob>(whole)
     });
-    whole.map_err(|error| Error::invalid_option("job", error))
+    let GivenJob { spec, unknown } = whole.map_err(|error| Error::invalid_option("job", error))?;
+    match unknown.keys().next() {
+        None => Ok(spec),
+        Some(name) => Err(Error::invalid_option(name, "no such field of a job")),
+    }
 }
 
 fn shown(record: Result<JobRecord, Error>) -> Settled<String> {
@@ -241,7 +273,8 @@ impl NativeFleet {
         settle(async move { fleet.download(&id, &path, to.as_ref()).await.into() })
     }
 
-    /// `onJob` is called for each job. It answers through the job's own methods.
+    /// `onJob` is called for each job with a handler. It answers through the job's own methods. `onTurn` is called for each turn of
+    /// an agent as it begins.
     #[napi]
     pub fn work(
         &self,
@@ -249,30 +282,38 @@ impl NativeFleet {
         limits: Vec<&NativeConcurrencyLimit>,
         budget: Option<&NativeBudget>,
         #[napi(ts_arg_type = "(job: NativeJob) => void")] on_job: Function<'static, NativeJob, ()>,
+        #[napi(ts_arg_type = "(turn: NativeSeenTurn) => { name: string; value: string }[]")]
+        on_turn: Function<'static, NativeSeenTurn, Vec<PairSpec>>,
     ) -> napi::Result<Promised<NativeWorker>> {
+        let WorkSpec {
+            queues,
+            concurrency,
+            name,
+            handlers,
+            agent,
+            drain_timeout_ms,
+            git_dir,
+            git_idle_timeout_ms,
+        } = spec;
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
-        let host = JsHost::new(
-            &on_job,
-            spec.handlers,
-            spec.runs_agents,
-            limits,
-            budget.map(|budget| budget.budget.clone()),
-        )?;
+        let budget = budget.map(|budget| budget.budget.clone());
+        let agent = FleetAgent::new(agent, limits, budget, showing(&on_turn)?);
+        let host = JsHost::new(&on_job, handlers, agent)?;
         let mut options = WorkerOptions::new(Arc::new(host));
-        if let Some(queues) = spec.queues {
+        if let Some(queues) = queues {
             options.queues = queues;
         }
-        if let Some(concurrency) = spec.concurrency {
+        if let Some(concurrency) = concurrency {
             options.concurrency = concurrency as usize;
         }
-        options.name = spec.name;
-        if let Some(millis) = spec.drain_timeout_ms {
+        options.name = name;
+        if let Some(millis) = drain_timeout_ms {
             options.drain_timeout = millis.limit();
         }
-        if let Some(folder) = spec.git_dir {
+        if let Some(folder) = git_dir {
             options.git.folder = PathBuf::from(folder);
         }
-        if let Some(millis) = spec.git_idle_timeout_ms {
+        if let Some(millis) = git_idle_timeout_ms {
             options.git.idle_timeout = millis.limit().unwrap_or(Duration::MAX);
         }
         let fleet = self.fleet.clone();
@@ -365,5 +406,21 @@ impl NativeWorker {
             worker.closed().await;
             Settled::Value(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_field_that_no_job_has_is_named_and_not_dropped() {
+        let job = json!({ "handler": "check", "priority": 7, "at": 12, "options": { "model": "m" } });
+        let spec = to_spec(job.clone()).unwrap();
+        assert_eq!((spec.handler.as_deref(), spec.priority, spec.attempts), (Some("check"), 7, 3));
+        let mut more = job;
+        more["probeMs"] = json!(1);
+        assert_eq!(to_spec(more).unwrap_err().message(), "probeMs: no such field of a job");
     }
 }

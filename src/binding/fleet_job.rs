@@ -1,9 +1,8 @@
-//! Passes a job to JavaScript, which turns it into a turn's request or runs a handler. Names and order match lib/fleet/worker.ts.
+//! Passes a job with a handler to JavaScript. Names and order match lib/fleet/worker.ts.
 
-use super::harness::{NativeTurn, TurnSpec, to_request};
+use super::fleet_agent::FleetAgent;
 use super::promise::{Promised, Settled, settle};
-use agents::harness::{Budget, ConcurrencyLimit, Mirror, TurnRequest};
-use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec, run_turn};
+use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec};
 use ground::error::Error;
 use ground::lock::lock;
 use napi::bindgen_prelude::Function;
@@ -16,14 +15,11 @@ use tokio::sync::{oneshot, watch};
 pub(super) struct JsHost {
     call: ThreadsafeFunction<NativeJob, (), NativeJob, napi::Status, false, true>,
     handlers: Vec<String>,
-    runs_agents: bool,
-    limits: Vec<ConcurrencyLimit>,
-    budget: Option<Budget>,
+    agent: FleetAgent,
 }
 
 /// JavaScript's answer to a job.
 enum JobAnswer {
-    Turn(Box<(TurnRequest, Option<Mirror>)>),
     Done(Value),
     Failed(JobFault),
 }
@@ -32,9 +28,7 @@ impl JsHost {
     pub(super) fn new(
         on_job: &Function<'static, NativeJob, ()>,
         handlers: Vec<String>,
-        runs_agents: bool,
-        limits: Vec<ConcurrencyLimit>,
-        budget: Option<Budget>,
+        agent: FleetAgent,
     ) -> napi::Result<Self> {
         let call = on_job
             .build_threadsafe_function::<NativeJob>()
@@ -42,7 +36,7 @@ impl JsHost {
             .weak::<true>()
             .callee_handled::<false>()
             .build()?;
-        Ok(JsHost { call, handlers, runs_agents, limits, budget })
+        Ok(JsHost { call, handlers, agent })
     }
 }
 
@@ -50,7 +44,7 @@ impl JobHost for JsHost {
     fn accepts(&self, spec: &JobSpec) -> bool {
         match &spec.handler {
             Some(handler) => self.handlers.contains(handler),
-            None => self.runs_agents,
+            None => true,
         }
     }
 
@@ -58,23 +52,16 @@ impl JobHost for JsHost {
         self.handlers.clone()
     }
 
-    fn runs_agents(&self) -> bool {
-        self.runs_agents
-    }
-
     fn run(&self, run: JobRun) -> JobFuture {
+        if run.spec.handler.is_none() {
+            return self.agent.run(run);
+        }
         let (answer, answered) = oneshot::channel();
         let (over, is_over) = watch::channel(false);
-        let job = NativeJob { run: run.clone(), answer: Mutex::new(Some(answer)), is_over };
+        let job = NativeJob { run, answer: Mutex::new(Some(answer)), is_over };
         self.call.call(job, ThreadsafeFunctionCallMode::NonBlocking);
-        let (limits, budget) = (self.limits.clone(), self.budget.clone());
         Box::pin(async move {
             let ended = match answered.await {
-                Ok(JobAnswer::Turn(turn)) => {
-                    let (mut request, mirror) = *turn;
-                    request.agent.budget = budget;
-                    run_turn(run, request, limits, mirror).await
-                }
                 Ok(JobAnswer::Done(value)) => Ok(value),
                 Ok(JobAnswer::Failed(fault)) => Err(fault),
                 Err(_) => {
@@ -143,18 +130,6 @@ impl NativeJob {
             };
             Settled::Value(is_stopped)
         })
-    }
-
-    /// Runs a turn as the job. The core handles its prompt, its events and its end. When the worker has an observer (`is_seen`),
-    /// returns a handle that can watch the turn but can't end it.
-    #[napi]
-    pub fn run_turn(&self, spec: TurnSpec, is_seen: bool) -> Option<NativeTurn> {
-        let (mirror, seen) = is_seen.then(Mirror::new).unzip();
-        self.settle(match to_request(spec) {
-            Ok(request) => JobAnswer::Turn(Box::new((request, mirror))),
-            Err(error) => JobAnswer::Failed(JobFault::from(&error)),
-        });
-        seen.map(|turn| NativeTurn::of(Ok(turn)))
     }
 
     /// Ends the job with a result. `value` is JSON.

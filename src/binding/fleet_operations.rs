@@ -110,16 +110,12 @@ impl NativeFleet {
     pub fn prune(&self, spec: PruneSpec) -> Promised<String> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let states = match to_states(spec.states) {
+            let PruneSpec { older_than_ms, states, queue, dry_run } = spec;
+            let states = match to_states(states) {
                 Ok(states) => states,
                 Err(error) => return Err(error).into(),
             };
-            let prune = Prune {
-                older_than: spec.older_than_ms.duration(),
-                states,
-                queue: spec.queue,
-                is_trial: spec.dry_run,
-            };
+            let prune = Prune { older_than: older_than_ms.duration(), states, queue, is_trial: dry_run };
             fleet.prune(&prune).await.map(|pruned| json!(pruned).to_string()).into()
         })
     }

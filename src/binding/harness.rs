@@ -1,6 +1,6 @@
 //! The types and functions that the harness passes to and from JavaScript. Names and order match lib/harness.ts.
 
-use super::agent::{AgentSpec, to_agent};
+use super::agent::{AgentSpec, give, to_agent};
 use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
@@ -22,14 +22,18 @@ use ground::error::Error;
 use napi::bindgen_prelude::{Either, Object, ToNapiValue, Uint8Array, within_runtime_if_available};
 use napi::{Env, sys};
 use napi_derive::napi;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Checked options of a turn. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct TurnSpec {
+    #[serde(skip)]
     pub agent: AgentSpec,
+    #[serde(skip)]
     pub prompt: String,
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
@@ -37,16 +41,21 @@ pub struct TurnSpec {
     pub allow: Option<Vec<String>>,
     pub background: Option<Background>,
     /// A JSON Schema as JSON text.
+    #[serde(deserialize_with = "text_of")]
     pub schema: Option<String>,
     pub retry: Option<TurnRetrySpec>,
     pub images: Option<Vec<String>>,
+    #[serde(rename = "mcpServers")]
     pub servers: Option<Vec<McpServerSpec>>,
     pub extra_args: Option<Vec<String>>,
     /// Whether the events may get a listener.
+    #[serde(skip)]
     pub has_listener: bool,
 }
 
 #[napi(object, object_to_js = false)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct TurnRetrySpec {
     pub attempts: Option<f64>,
     pub base_delay_ms: Option<Millis>,
@@ -246,7 +255,7 @@ pub fn replay_recording(
         Either::B(bytes) => bytes,
     };
     let ending = ending_of(exit_code, signal);
-    Ok(text_of(&shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending }))))
+    Ok(json_text(&shown(harness::replay(provider, &Recording { stdout, stderr: &stderr, ending }))))
 }
 
 fn ending_of(exit_code: Option<f64>, signal: Option<String>) -> Ending {
@@ -271,7 +280,7 @@ pub fn replay_files(
     let recorded = RecordedFiles { stdout: stdout.into(), stderr, ending };
     settle(async move {
         let replayed = async { harness::replay_files(Provider::parse(&provider)?, recorded).await };
-        replayed.await.map(|replay| text_of(&shown(replay))).into()
+        replayed.await.map(|replay| json_text(&shown(replay))).into()
     })
 }
 
@@ -311,7 +320,7 @@ struct ShownRecord {
 }
 
 /// Serialises directly, because there may be many events. The values can't fail to serialise.
-fn text_of(shown: &impl Serialize) -> String {
+fn json_text(shown: &impl Serialize) -> String {
     serde_json::to_string(shown).unwrap_or_default()
 }
 
@@ -325,7 +334,7 @@ pub fn replay_folder(folder: String) -> Promised<String> {
             .map(|read| {
                 let unfinished = read.unfinished.map(|why| why.as_str());
                 let turn = read.turn.map(shown);
-                text_of(&ShownRecord { start: read.start, end: read.end, unfinished, turn })
+                json_text(&ShownRecord { start: read.start, end: read.end, unfinished, turn })
             })
             .into()
     })
@@ -368,34 +377,54 @@ pub(super) fn compile(schema: &str) -> Result<Schema, Error> {
     Schema::compile(source, "schema")
 }
 
-pub(super) fn to_request(spec: TurnSpec) -> Result<TurnRequest, Error> {
-    let mut request = TurnRequest::of(to_agent(spec.agent)?, spec.prompt);
-    request.tools = spec.tools;
-    request.max_turns = spec.max_turns.map(|turns| turns as u64);
-    request.max_budget_usd = spec.max_budget_usd;
-    request.allow = spec.allow.unwrap_or_default();
-    if let Some(background) = spec.background {
-        request.background = background.into();
-    }
-    request.schema = spec.schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
-    if let Some(retry) = spec.retry {
-        if let Some(attempts) = retry.attempts {
-            request.retry.attempts = attempts as u32;
-        }
-        if let Some(delay) = retry.base_delay_ms {
-            request.retry.base_delay = delay.duration();
-        }
-        if let Some(delay) = retry.max_delay_ms {
-            request.retry.max_delay = delay.duration();
-        }
-        if let Some(wait) = retry.wait_for_reset_ms {
-            request.wait_for_reset = wait.duration();
-        }
-        request.retry_after_tools = retry.after_tools.unwrap_or(request.retry_after_tools);
-    }
-    request.images = spec.images.unwrap_or_default().into_iter().map(Into::into).collect();
-    request.mcp_servers = spec.servers.unwrap_or_default().into_iter().map(to_server).collect();
-    request.extra_args = spec.extra_args.unwrap_or_default();
+pub(super) fn to_request(mut spec: TurnSpec) -> Result<TurnRequest, Error> {
+    let (agent, prompt) = (std::mem::take(&mut spec.agent), std::mem::take(&mut spec.prompt));
+    let mut request = TurnRequest::of(to_agent(agent)?, prompt);
     request.has_listener = spec.has_listener;
+    spec.apply(&mut request)?;
     Ok(request)
+}
+
+impl TurnSpec {
+    /// Sets what is given; everything else stays as it is. The agent, the prompt and the listener are the caller's.
+    pub(super) fn apply(self, request: &mut TurnRequest) -> Result<(), Error> {
+        let TurnSpec {
+            agent: _,
+            prompt: _,
+            tools,
+            max_turns,
+            max_budget_usd,
+            allow,
+            background,
+            schema,
+            retry,
+            images,
+            servers,
+            extra_args,
+            has_listener: _,
+        } = self;
+        give(&mut request.tools, tools.map(Some));
+        give(&mut request.max_turns, max_turns.map(|turns| Some(turns as u64)));
+        give(&mut request.max_budget_usd, max_budget_usd.map(Some));
+        give(&mut request.allow, allow);
+        give(&mut request.background, background.map(Into::into));
+        let schema = schema.map(|schema| compile(&schema)).transpose()?;
+        give(&mut request.schema, schema.map(|schema| Some(Arc::new(schema))));
+        let TurnRetrySpec { attempts, base_delay_ms, max_delay_ms, after_tools, wait_for_reset_ms } =
+            retry.unwrap_or_default();
+        give(&mut request.retry.attempts, attempts.map(|attempts| attempts as u32));
+        give(&mut request.retry.base_delay, base_delay_ms.map(Millis::duration));
+        give(&mut request.retry.max_delay, max_delay_ms.map(Millis::duration));
+        give(&mut request.retry_after_tools, after_tools);
+        give(&mut request.wait_for_reset, wait_for_reset_ms.map(Millis::duration));
+        give(&mut request.images, images.map(|images| images.into_iter().map(Into::into).collect()));
+        give(&mut request.mcp_servers, servers.map(|servers| servers.into_iter().map(to_server).collect()));
+        give(&mut request.extra_args, extra_args);
+        Ok(())
+    }
+}
+
+/// In JSON the schema is a value.
+fn text_of<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<Value>::deserialize(json)?.map(|schema| schema.to_string()))
 }

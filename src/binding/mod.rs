@@ -17,6 +17,8 @@ pub mod error;
 #[cfg(feature = "fleet")]
 pub mod fleet;
 #[cfg(feature = "fleet")]
+pub mod fleet_agent;
+#[cfg(feature = "fleet")]
 pub mod fleet_job;
 #[cfg(feature = "fleet")]
 pub mod fleet_operations;
@@ -35,3 +37,4 @@ pub mod runtime_host;
 pub mod sandbox;
 pub mod threads;
 pub mod tree;
+mod turn_observer;

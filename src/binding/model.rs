@@ -190,38 +190,56 @@ pub fn classify_error(layers: Vec<ErrorLayerSpec>) -> ErrorClass {
 }
 
 fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
-    let mut request = CompletionRequest::new(spec.base_url, spec.model, parse("messages", &spec.messages)?);
-    request.api_key = spec.api_key.map(Secret::from);
-    request.tools = spec.tools.map(|tools| parse("tools", &tools)).transpose()?;
-    request.tool_choice = spec.tool_choice.map(|choice| parse("toolChoice", &choice)).transpose()?;
-    request.temperature = spec.temperature;
-    request.max_tokens = spec.max_tokens.map(|tokens| tokens as u64);
-    request.seed = spec.seed.map(|seed| seed as i64);
-    if let Some(Value::Object(fields)) = spec.extra_body.map(|body| parse("extraBody", &body)).transpose()? {
+    let CompletionSpec {
+        base_url,
+        api_key,
+        model,
+        messages,
+        tools,
+        tool_choice,
+        temperature,
+        max_tokens,
+        seed,
+        extra_body,
+        schema,
+        timeout_ms,
+        idle_timeout_ms,
+        retry,
+        headers,
+        has_listener: _,
+    } = spec;
+    let mut request = CompletionRequest::new(base_url, model, parse("messages", &messages)?);
+    request.api_key = api_key.map(Secret::from);
+    request.tools = tools.map(|tools| parse("tools", &tools)).transpose()?;
+    request.tool_choice = tool_choice.map(|choice| parse("toolChoice", &choice)).transpose()?;
+    request.temperature = temperature;
+    request.max_tokens = max_tokens.map(|tokens| tokens as u64);
+    request.seed = seed.map(|seed| seed as i64);
+    if let Some(Value::Object(fields)) = extra_body.map(|body| parse("extraBody", &body)).transpose()? {
         request.extra_body = fields;
     }
-    request.schema =
-        spec.schema.map(|schema| Schema::compile(parse("schema", &schema)?, "schema")).transpose()?;
-    if let Some(timeout) = spec.timeout_ms {
+    request.schema = schema.map(|schema| Schema::compile(parse("schema", &schema)?, "schema")).transpose()?;
+    if let Some(timeout) = timeout_ms {
         request.timeout = timeout.limit();
     }
-    if let Some(timeout) = spec.idle_timeout_ms {
+    if let Some(timeout) = idle_timeout_ms {
         request.idle_timeout = timeout.limit();
     }
-    request.retry = to_policy(&spec.retry);
-    request.headers = spec.headers.into_iter().map(|header| (header.name, header.value)).collect();
+    request.retry = to_policy(&retry);
+    request.headers = headers.into_iter().map(|header| (header.name, header.value)).collect();
     Ok(request)
 }
 
 fn to_policy(spec: &RetrySpec) -> RetryPolicy {
-    let mut policy = model::retry_policy(spec.own_retries.as_deref(), spec.inherited_retries.as_deref());
-    if let Some(attempts) = spec.attempts {
-        policy.attempts = attempts as u32;
+    let RetrySpec { attempts, base_delay_ms, max_delay_ms, own_retries, inherited_retries } = spec;
+    let mut policy = model::retry_policy(own_retries.as_deref(), inherited_retries.as_deref());
+    if let Some(attempts) = attempts {
+        policy.attempts = *attempts as u32;
     }
-    if let Some(delay) = spec.base_delay_ms {
+    if let Some(delay) = base_delay_ms {
         policy.base_delay = delay.duration();
     }
-    if let Some(delay) = spec.max_delay_ms {
+    if let Some(delay) = max_delay_ms {
         policy.max_delay = delay.duration();
     }
     policy

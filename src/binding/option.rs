@@ -7,11 +7,12 @@ use agents::harness::{self, request};
 use copilot::resume;
 use napi_derive::napi;
 use process;
+use serde::Deserialize;
 use std::time::Duration;
 
 /// A number of milliseconds from JavaScript.
 #[napi(transparent, object_to_js = false)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Millis(f64);
 
 impl Millis {
@@ -50,8 +51,8 @@ macro_rules! twin {
     ($(#[$doc:meta])* $module:ident::$name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
         $(#[$doc])*
         #[napi(string_enum)]
-        #[derive(Clone, Copy)]
-        pub enum $name { $(#[napi(value = $text)] $variant,)* }
+        #[derive(Clone, Copy, Deserialize)]
+        pub enum $name { $(#[napi(value = $text)] #[serde(rename = $text)] $variant,)* }
 
         impl From<$name> for $module::$name {
             fn from(name: $name) -> Self {
@@ -96,6 +97,12 @@ twin!(resume::ResumeVerdict {
     Transient = "transient",
     Failed = "failed",
 });
+
+impl Level {
+    pub(super) fn is_edit(self) -> bool {
+        matches!(self, Level::Edit)
+    }
+}
 
 /// The streams that are also written to the host's own.
 #[napi(string_enum)]

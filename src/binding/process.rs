@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// A variable to set, or to remove when it has no value.
 #[napi(object, object_to_js = false)]
+#[derive(Clone)]
 pub struct VariableChange {
     pub name: String,
     pub value: Option<String>,
@@ -83,11 +84,9 @@ pub struct TerminalSpec {
 
 impl From<TerminalSpec> for TerminalSize {
     fn from(spec: TerminalSpec) -> Self {
+        let TerminalSpec { columns, rows } = spec;
         let default = TerminalSize::default();
-        TerminalSize {
-            columns: spec.columns.unwrap_or(default.columns),
-            rows: spec.rows.unwrap_or(default.rows),
-        }
+        TerminalSize { columns: columns.unwrap_or(default.columns), rows: rows.unwrap_or(default.rows) }
     }
 }
 
@@ -266,7 +265,16 @@ pub fn environment(
     inherited: Option<Vec<VariableChange>>,
     inherit_only: Option<&[String]>,
 ) -> Environment {
-    let base = match inherited {
+    let base = environment_base(inherited, inherit_only);
+    Environment { base, changes: changes.into_iter().map(|change| (change.name, change.value)).collect() }
+}
+
+/// Variables that JavaScript passes, or those of the process.
+pub(super) fn environment_base(
+    inherited: Option<Vec<VariableChange>>,
+    inherit_only: Option<&[String]>,
+) -> EnvironmentBase {
+    match inherited {
         Some(variables) => EnvironmentBase::Variables(
             variables
                 .into_iter()
@@ -274,15 +282,46 @@ pub fn environment(
                 .collect(),
         ),
         None => EnvironmentBase::snapshot(inherit_only),
-    };
-    Environment { base, changes: changes.into_iter().map(|change| (change.name, change.value)).collect() }
+    }
 }
 
 fn to_spec(options: RunSpec) -> ProcessSpec {
-    let mut spec = ProcessSpec::new(options.command, options.args);
-    spec.cwd = options.cwd.map(Into::into);
-    spec.environment = environment(options.env, options.inherited, options.inherit_only.as_deref());
-    spec.input = match (options.input, options.input_file, options.stdin) {
+    let RunSpec {
+        command,
+        args,
+        cwd,
+        env,
+        inherit_only,
+        inherited,
+        input,
+        input_file,
+        stdin,
+        inherit_stdio,
+        terminal,
+        encoding,
+        trim,
+        echo,
+        reject,
+        prefer_local,
+        idle_timeout_ms,
+        timeout_ms,
+        kill_grace_ms,
+        drain_ms,
+        max_output_bytes,
+        max_line_bytes,
+        strays,
+        containment,
+        memory_max_bytes,
+        max_processes,
+        sandbox,
+        record,
+        max_record_bytes,
+        name,
+    } = options;
+    let mut spec = ProcessSpec::new(command, args);
+    spec.cwd = cwd.map(Into::into);
+    spec.environment = environment(env, inherited, inherit_only.as_deref());
+    spec.input = match (input, input_file, stdin) {
         (Some(Either::A(text)), ..) => Input::Bytes(text.into()),
         (Some(Either::B(bytes)), ..) => Input::Bytes(bytes.to_vec().into()),
         (None, Some(path), _) => Input::File(path.into()),
@@ -290,51 +329,51 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
         (None, None, Some(StdinSource::Inherit)) => Input::Inherit,
         (None, None, None) => Input::Null,
     };
-    spec.stdio = match options.terminal {
+    spec.stdio = match terminal {
         Some(size) => Stdio::Terminal(size.into()),
-        None if options.inherit_stdio == Some(true) => Stdio::Inherit,
+        None if inherit_stdio == Some(true) => Stdio::Inherit,
         None => Stdio::Piped,
     };
-    if let Some(encoding) = options.encoding {
+    if let Some(encoding) = encoding {
         spec.encoding = encoding.into();
     }
-    spec.trim = options.trim.unwrap_or(spec.trim);
-    spec.reject = options.reject.unwrap_or(spec.reject);
-    spec.echo = options.echo.map(EchoStreams::echo);
-    spec.prefer_local = options.prefer_local.map(Into::into);
-    if let Some(timeout) = options.idle_timeout_ms {
+    spec.trim = trim.unwrap_or(spec.trim);
+    spec.reject = reject.unwrap_or(spec.reject);
+    spec.echo = echo.map(EchoStreams::echo);
+    spec.prefer_local = prefer_local.map(Into::into);
+    if let Some(timeout) = idle_timeout_ms {
         spec.idle_timeout = timeout.limit();
     }
-    if let Some(timeout) = options.timeout_ms {
+    if let Some(timeout) = timeout_ms {
         spec.timeout = timeout.limit();
     }
-    if let Some(kill_grace) = options.kill_grace_ms {
+    if let Some(kill_grace) = kill_grace_ms {
         spec.kill_grace = kill_grace.duration();
     }
-    if let Some(drain) = options.drain_ms {
+    if let Some(drain) = drain_ms {
         spec.drain = drain.duration();
     }
-    if let Some(bytes) = options.max_output_bytes {
+    if let Some(bytes) = max_output_bytes {
         spec.max_output_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
     }
-    if let Some(bytes) = options.max_line_bytes {
+    if let Some(bytes) = max_line_bytes {
         spec.max_line_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
     }
-    if let Some(strays) = options.strays {
+    if let Some(strays) = strays {
         spec.strays = strays.into();
     }
-    if let Some(containment) = options.containment {
+    if let Some(containment) = containment {
         spec.containment = containment.into();
     }
-    spec.memory_max_bytes = options.memory_max_bytes.map(|bytes| bytes as u64);
-    spec.max_processes = options.max_processes.map(|count| count as u64);
-    spec.sandbox = options.sandbox.map(Into::into);
-    spec.record = options.record.map(|folder| {
+    spec.memory_max_bytes = memory_max_bytes.map(|bytes| bytes as u64);
+    spec.max_processes = max_processes.map(|count| count as u64);
+    spec.sandbox = sandbox.map(Into::into);
+    spec.record = record.map(|folder| {
         let mut record = RecordSpec::new(Place::Below(folder.into()));
-        record.max_bytes = options.max_record_bytes.map_or(record.max_bytes, |bytes| bytes as u64);
+        record.max_bytes = max_record_bytes.map_or(record.max_bytes, |bytes| bytes as u64);
         record
     });
-    spec.name = options.name;
+    spec.name = name;
     spec
 }
 

@@ -3,13 +3,13 @@
 
 use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
-use super::harness::{NativeTurn, TurnSpec, to_request};
+use super::harness::{TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::PairSpec;
 use super::option::Millis;
 use super::promise::{Promised, Settled, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
-use agents::harness::Turn;
+use super::turn_observer::{NativeSeenTurn, showing};
 use ground::error::Error;
 use ground::lock::lock;
 use napi::bindgen_prelude::Function;
@@ -22,7 +22,6 @@ use runtime::handler::{
 };
 use runtime::kept_agent::KeptAgent;
 use runtime::server::{self, RuntimeServer, ServerOptions};
-use runtime::turn_observer::OnTurn;
 use runtime::wire::json;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex};
@@ -103,52 +102,6 @@ impl NativeAgent {
     }
 }
 
-/// The array that JavaScript's callback returns has variables for the turn's agent.
-fn showing(on_turn: &Function<'static, NativeSeenTurn, Vec<PairSpec>>) -> napi::Result<OnTurn> {
-    let call = on_turn
-        .build_threadsafe_function::<NativeSeenTurn>()
-        // Weak: the callback does not keep the host alive.
-        .weak::<true>()
-        .callee_handled::<false>()
-        .build()?;
-    let call = Arc::new(call);
-    Ok(Arc::new(move |facts: Value, turn: Turn| {
-        let (call, seen) = (Arc::clone(&call), NativeSeenTurn { facts: facts.to_string(), turn });
-        Box::pin(async move {
-            let answered = call.call_async(seen).await.unwrap_or_default();
-            answered.into_iter().map(|pair| (pair.name, pair.value)).collect()
-        })
-    }))
-}
-
-/// A turn of the agent, for its observer.
-#[napi]
-pub struct NativeSeenTurn {
-    facts: String,
-    turn: Turn,
-}
-
-#[napi]
-impl NativeSeenTurn {
-    /// The facts about the turn that began: `provider`, `prompt`, `model`, `cwd`, `resume`, as JSON.
-    #[napi(getter)]
-    pub fn facts(&self) -> String {
-        self.facts.clone()
-    }
-
-    /// A handle that can't end the turn.
-    #[napi]
-    pub fn turn(&self) -> NativeTurn {
-        NativeTurn::of(Ok(self.turn.clone()))
-    }
-
-    /// Releases the turn when it has no observer.
-    #[napi]
-    pub fn leave(&self) {
-        self.turn.leave();
-    }
-}
-
 /// Starts a server. `onInvocation` is called for each prompt and answers through the invocation's own methods; with an agent, the
 /// agent answers. Without both, the server runs commands only.
 #[napi]
@@ -186,22 +139,31 @@ pub fn serve_runtime(
 }
 
 fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions {
+    let ServeSpec {
+        host,
+        port,
+        token,
+        allowed_origins,
+        heartbeat_interval_ms,
+        drain_timeout_ms,
+        max_sessions,
+    } = spec;
     let mut options = ServerOptions::new(handler);
-    if let Some(host) = spec.host {
+    if let Some(host) = host {
         options.host = host;
     }
-    if let Some(port) = spec.port {
+    if let Some(port) = port {
         options.port = port;
     }
-    options.token = spec.token;
-    options.allowed_origins = spec.allowed_origins.unwrap_or_default();
-    if let Some(interval) = spec.heartbeat_interval_ms {
+    options.token = token;
+    options.allowed_origins = allowed_origins.unwrap_or_default();
+    if let Some(interval) = heartbeat_interval_ms {
         options.heartbeat_interval = interval.interval();
     }
-    if let Some(timeout) = spec.drain_timeout_ms {
+    if let Some(timeout) = drain_timeout_ms {
         options.drain_timeout = timeout.limit().unwrap_or(Duration::MAX);
     }
-    if let Some(count) = spec.max_sessions {
+    if let Some(count) = max_sessions {
         options.max_sessions = count as usize;
     }
     options

@@ -6,21 +6,30 @@ use agents::harness::AgentSandbox;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 use process::{self, Hosts, Network, Protect, Sandbox};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// The limits of a program and everything it starts. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SandboxSpec {
     pub write: Option<Vec<String>>,
     pub read: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "name_or_object")]
     pub network: Option<Either<NetworkName, NetworkSpec>>,
     pub sockets: Option<Vec<String>>,
     pub require: Option<RequireSpec>,
     /// The treatment of protected files, or the treatment and the names of the files.
+    #[serde(default, deserialize_with = "name_or_object")]
     pub protect: Option<Either<ProtectHow, ProtectSpec>>,
 }
 
 /// Files that programs outside of the sandbox run later.
 #[napi(object, object_to_js = false)]
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProtectSpec {
     pub names: Vec<String>,
     pub how: ProtectHow,
@@ -28,7 +37,8 @@ pub struct ProtectSpec {
 
 /// The treatment of changed files that programs outside of the sandbox run later.
 #[napi(string_enum)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ProtectHow {
     #[napi(value = "report")]
     Report,
@@ -47,6 +57,8 @@ impl ProtectHow {
 
 /// Lowest versions of the kernel's features that are required.
 #[napi(object, object_to_js = false)]
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequireSpec {
     pub landlock: Option<u32>,
 }
@@ -59,8 +71,37 @@ pub fn sandbox_support() -> String {
 
 /// The sandbox of an agent: `custom`, or its workspace when `custom` is missing.
 #[napi(object, object_to_js = false)]
+#[derive(Clone)]
 pub struct AgentSandboxSpec {
     pub custom: Option<SandboxSpec>,
+}
+
+/// In JSON it is `"workspace"`, or the object.
+impl<'de> Deserialize<'de> for AgentSandboxSpec {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(json)?;
+        if value == "workspace" {
+            return Ok(AgentSandboxSpec { custom: None });
+        }
+        SandboxSpec::deserialize(value)
+            .map(|custom| AgentSandboxSpec { custom: Some(custom) })
+            .map_err(D::Error::custom)
+    }
+}
+
+/// The JSON of an option that is a name or an object.
+fn name_or_object<'de, D, Name, Object>(json: D) -> Result<Option<Either<Name, Object>>, D::Error>
+where
+    D: Deserializer<'de>,
+    Name: DeserializeOwned,
+    Object: DeserializeOwned,
+{
+    let either = match Option::<Value>::deserialize(json)? {
+        None => return Ok(None),
+        Some(name @ Value::String(_)) => Name::deserialize(name).map(Either::A),
+        Some(object) => Object::deserialize(object).map(Either::B),
+    };
+    either.map(Some).map_err(D::Error::custom)
 }
 
 impl From<AgentSandboxSpec> for AgentSandbox {
@@ -71,7 +112,8 @@ impl From<AgentSandboxSpec> for AgentSandbox {
 
 /// Whether there is a network.
 #[napi(string_enum)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum NetworkName {
     #[napi(value = "all")]
     All,
@@ -81,6 +123,8 @@ pub enum NetworkName {
 
 /// The hosts that the program may reach, or else the TCP ports that it may connect to.
 #[napi(object, object_to_js = false)]
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NetworkSpec {
     pub ports: Option<Vec<u16>>,
     pub hosts: Option<Vec<String>>,
@@ -88,30 +132,32 @@ pub struct NetworkSpec {
 
 impl From<NetworkSpec> for Network {
     fn from(spec: NetworkSpec) -> Network {
-        match spec.ports {
+        let NetworkSpec { ports, hosts } = spec;
+        match ports {
             Some(ports) => Network::Ports(ports),
-            None => Network::Hosts(Hosts::by(ListedHosts::new(&spec.hosts.unwrap_or_default()))),
+            None => Network::Hosts(Hosts::by(ListedHosts::new(&hosts.unwrap_or_default()))),
         }
     }
 }
 
 impl From<SandboxSpec> for Sandbox {
     fn from(spec: SandboxSpec) -> Sandbox {
+        let SandboxSpec { write, read, network, sockets, require, protect } = spec;
         let paths = |paths: Vec<String>| paths.into_iter().map(Into::into).collect();
         Sandbox {
-            write: spec.write.map(paths).unwrap_or_default(),
-            read: spec.read.map(paths),
-            network: match spec.network {
+            write: write.map(paths).unwrap_or_default(),
+            read: read.map(paths),
+            network: match network {
                 None | Some(Either::A(NetworkName::All)) => Network::All,
                 Some(Either::A(NetworkName::None)) => Network::None,
                 Some(Either::B(spec)) => spec.into(),
             },
-            sockets: spec.sockets.map(paths),
-            protect: spec.protect.map(|protect| match protect {
+            sockets: sockets.map(paths),
+            protect: protect.map(|protect| match protect {
                 Either::A(how) => how.of(Protect::names()),
                 Either::B(ProtectSpec { names, how }) => how.of(names),
             }),
-            require_landlock: spec.require.and_then(|require| require.landlock),
+            require_landlock: require.and_then(|require| require.landlock),
         }
     }
 }

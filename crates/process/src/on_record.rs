@@ -22,30 +22,62 @@ pub(super) fn open(spec: &ProcessSpec, command: &ResolvedCommand) -> Result<Opti
 }
 
 fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
+    // An option that is added has to be recorded, or left out here on purpose.
+    let ProcessSpec {
+        command,
+        args,
+        cwd,
+        environment,
+        idle_timeout,
+        timeout,
+        strays,
+        containment,
+        name,
+        // Input is nobody's business, or is not known at the start.
+        input: _,
+        stdio: _,
+        // They change what the caller gets, not the run.
+        encoding: _,
+        trim: _,
+        echo: _,
+        reject: _,
+        // The folder in which the program was looked for.
+        prefer_local: _,
+        kill_grace: _,
+        drain: _,
+        max_output_bytes: _,
+        max_line_bytes: _,
+        memory_max_bytes: _,
+        max_processes: _,
+        // The end tells what the sandbox held.
+        sandbox: _,
+        record: _,
+        stdout_pipe_bytes: _,
+    } = spec;
     let now = epoch_ms(SystemTime::now());
     let limit = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64() * 1e3);
-    let environment: Vec<&String> = spec.environment.changes.iter().map(|(name, _)| name).collect();
+    let environment: Vec<&String> = environment.changes.iter().map(|(name, _)| name).collect();
     let fields = json!({
         "version": 1,
         "kind": "run",
-        "name": spec.name,
-        "command": spec.command,
-        "args": spec.args,
-        "cwd": spec.cwd,
+        "name": name,
+        "command": command,
+        "args": args,
+        "cwd": cwd,
         // Names alone: values are nobody's business.
         "env": environment,
         "startedAt": utc(now),
         "startedAtMs": now,
         "host": { "pid": std::process::id(), "id": Host::own().to_string() },
         "mark": mark,
-        "idleTimeoutMs": limit(spec.idle_timeout),
-        "timeoutMs": limit(spec.timeout),
-        "containment": match spec.containment {
+        "idleTimeoutMs": limit(*idle_timeout),
+        "timeoutMs": limit(*timeout),
+        "containment": match containment {
             Containment::Auto => "auto",
             Containment::Group => "group",
             Containment::Strict => "strict",
         },
-        "strays": match spec.strays {
+        "strays": match strays {
             Strays::Kill => "kill",
             Strays::Keep => "keep",
         },

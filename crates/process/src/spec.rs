@@ -178,6 +178,19 @@ impl EnvironmentBase {
             |name: &OsString| names.is_none_or(|names| names.iter().any(|wanted| name == wanted.as_str()));
         EnvironmentBase::Variables(std::env::vars_os().filter(|(name, _)| wanted(name)).collect())
     }
+
+    /// The same without all but these names; everything when there are none.
+    pub fn only(&self, names: Option<&[String]>) -> Self {
+        match (self, names) {
+            (EnvironmentBase::Variables(variables), Some(names)) => {
+                let is_wanted = |name: &OsString| names.iter().any(|wanted| name == wanted.as_str());
+                let variables = variables.iter().filter(|(name, _)| is_wanted(name));
+                EnvironmentBase::Variables(variables.cloned().collect())
+            }
+            (EnvironmentBase::Inherit, Some(_)) => Self::snapshot(names),
+            (whole, _) => whole.clone(),
+        }
+    }
 }
 
 /// The treatment of descendants that outlive the command.

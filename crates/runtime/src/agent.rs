@@ -9,7 +9,7 @@ use super::handler::{
 };
 use super::secrets::own_environment;
 use super::speech::Speech;
-use super::turn_observer::{OnTurn, Shown, show};
+use agents::harness::observer::{OnTurn, show_request};
 use agents::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest};
 use agents::model::Schema;
 use agents::start;
@@ -90,19 +90,8 @@ impl AgentHandler for HarnessAgent {
             let mut request = request.map_err(|error| fault_of(&error))?;
             let mut mirror = None;
             if let Some(on_turn) = on_turn {
-                let agent = &request.agent;
-                let shown = Shown {
-                    provider: agent.provider.as_str(),
-                    prompt: &request.prompt,
-                    model: agent.model.as_deref(),
-                    cwd: agent.cwd.as_ref(),
-                    resume: agent.resume.as_deref(),
-                };
-                let (seen, variables) = show(&on_turn, shown, &agent.redact).await;
-                mirror = Some(seen);
-                // The observer's variables come first, so that any other change to the same variable overrides them.
-                let variables = variables.into_iter().map(|(name, value)| (name, Some(value)));
-                request.agent.environment.changes.splice(0..0, variables);
+                let secrets = request.agent.redact.clone();
+                mirror = Some(show_request(&on_turn, &mut request, &secrets).await);
             }
             let turn = start(request, limits);
             let ended = Ended { cancel: &mut invocation.cancel, stopped: &mut stopped };

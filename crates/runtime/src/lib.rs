@@ -46,7 +46,6 @@ pub mod service;
 pub mod session;
 pub mod speech;
 pub mod text_stream;
-pub mod turn_observer;
 pub mod unzip;
 pub mod upgrade;
 pub mod upload;

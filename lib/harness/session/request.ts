@@ -6,7 +6,7 @@ import { budgetChecks, checkBudget } from '../budget'
 import { checkServers, type McpServer } from '../mcp_server'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, retryChecks, schemaText } from '../request'
-import { check, checkOptions, show } from '../../option'
+import { check, checkOptions, show, type Checks } from '../../option'
 import { processOptionChecks } from '../../process'
 import type { Answer, PermissionRequest, Policy } from './permission'
 
@@ -137,7 +137,7 @@ function rules(path: string, value: unknown): void {
 
 const { record, maxRecordBytes, name } = processOptionChecks
 
-/** @internal */
+/** @internal The checks of a session's options. */
 export const openChecks = {
   ...agentChecks,
   record,
@@ -173,7 +173,7 @@ export const openChecks = {
     if (!(value as string[])[0])
       throw invalidOption(path, 'expected a program and its leading arguments, got an empty array')
   },
-}
+} satisfies Checks<OpenOptions>
 
 const { idleTimeoutMs, toolIdleTimeoutMs, timeoutMs, signal } = agentChecks
 
@@ -187,7 +187,7 @@ const promptChecks = {
     schemaText(value as object)
   },
   background: check.oneOf('wait', 'leave'),
-}
+} satisfies Checks<PromptOptions>
 
 export function checkOpenOptions(options: unknown): void {
   checkOptions(options, openChecks)

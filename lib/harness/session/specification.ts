@@ -1,17 +1,20 @@
 // Options of a session, in the form that the core takes.
+import type { AgentSpec, OpenSpec } from '../../../native/native'
+import type { Crossing, NothingLeft } from '../../option'
 import { serverSpecs } from '../mcp_server'
-import { agentSpec, type HarnessOptions } from '../request'
-import type { OpenOptions } from './request'
+import { agentSpec, harnessChecks, type HarnessOptions } from '../request'
+import { openChecks, type OpenOptions } from './request'
 import type { ToolServer } from './tool_server'
 
-/** Options that a harness's turns and its sessions have in common. */
-const sharedNames = [
-  ...(['binary', 'cwd', 'env', 'inheritEnv', 'killGraceMs', 'containment', 'signal'] as const),
-  ...(['model', 'systemPrompt', 'redact', 'record', 'maxRecordBytes', 'name'] as const),
-  ...(['startTimeoutMs', 'idleTimeoutMs', 'toolIdleTimeoutMs', 'timeoutMs'] as const),
-  ...(['maxTokens', 'maxCostUsd', 'prices', 'budget', 'permission', 'allow', 'sandbox'] as const),
-  ...(['retry', 'mcpServers'] as const),
-] satisfies (keyof HarnessOptions & keyof OpenOptions)[]
+/** Options that a session does not take from its harness: `tools` means something else, and `resume` names another conversation. */
+const ownNames = ['tools', 'resume'] as const
+
+type SharedName = Exclude<keyof HarnessOptions & keyof OpenOptions, (typeof ownNames)[number]>
+
+/** Every other option that turns and sessions both have is the harness's, unless the session sets it. */
+const sharedNames = Object.keys(openChecks).filter(
+  (name) => Object.hasOwn(harnessChecks, name) && !(ownNames as readonly string[]).includes(name),
+) as SharedName[]
 
 /** The options of a session: its own, and for the rest those of its harness. */
 export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | undefined): OpenOptions {
@@ -25,7 +28,11 @@ export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | u
 }
 
 function openDefaults(options: HarnessOptions): OpenOptions {
-  return given(Object.fromEntries(sharedNames.map((name) => [name, options[name]])))
+  // An option that means something else in a session does not compile here: it belongs into `ownNames`.
+  const shared = (): Pick<HarnessOptions, SharedName> => options
+  return given(
+    Object.fromEntries(sharedNames.map((name) => [name, shared()[name]])) as ReturnType<typeof shared>,
+  )
 }
 
 function given<T extends object>(options: T | undefined): T {
@@ -36,25 +43,40 @@ function given<T extends object>(options: T | undefined): T {
 export function openSpec(
   provider: HarnessOptions['provider'],
   options: OpenOptions,
-  tools: ToolServer | undefined,
-) {
-  const { policy, allow, mcpServers = [], onPermission, permissionTimeoutMs, settleMs, retry } = options
+  toolServer: ToolServer | undefined,
+): OpenSpec {
+  const {
+    policy,
+    allow,
+    mcpServers = [],
+    onPermission,
+    permissionTimeoutMs,
+    settleMs,
+    retry = {},
+    tools: _,
+    signal: __,
+    budget: ___,
+    ...agent
+  } = options
+  agent satisfies Crossing<typeof agent, AgentSpec & { inheritEnv: unknown }>
+  const { waitForResetMs, ...forgotten } = retry
+  forgotten satisfies NothingLeft<typeof forgotten>
   const servers = serverSpecs(mcpServers)
   const asks = onPermission !== undefined || policy !== undefined
   return {
     agent: agentSpec({
-      ...options,
+      ...agent,
       provider,
-      permission: options.permission ?? (asks ? 'ask' : undefined),
-      redact: tools ? [...(options.redact ?? []), tools.token] : options.redact,
+      permission: agent.permission ?? (asks ? 'ask' : undefined),
+      redact: toolServer ? [...(agent.redact ?? []), toolServer.token] : agent.redact,
     }),
     commands: allow,
     allow: policy?.allow ?? [],
     deny: policy?.deny ?? [],
     hasHandler: onPermission !== undefined,
     permissionTimeoutMs,
-    servers: tools ? [tools.server, ...servers] : servers,
+    servers: toolServer ? [toolServer.server, ...servers] : servers,
     settleMs,
-    waitForResetMs: retry?.waitForResetMs,
+    waitForResetMs,
   }
 }

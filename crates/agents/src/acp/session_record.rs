@@ -1,7 +1,7 @@
 //! The record of a session: like a turn's (`harness::turn::record`), with all events of the session, and its prompts.
 
 use super::request::OpenRequest;
-use crate::harness::turn::record::{TurnRecord, common_start};
+use crate::harness::turn::record::{TurnRecord, agent_facts, common_start};
 use ground::error::Error;
 use serde_json::json;
 use std::path::Path;
@@ -18,12 +18,7 @@ pub(super) fn label(request: &OpenRequest) -> String {
 pub(super) async fn open(request: &OpenRequest, cwd: &Path) -> Result<Option<TurnRecord>, Error> {
     let Some(spec) = request.agent.record_spec() else { return Ok(None) };
     let mut start = common_start("session", &label(request));
-    let facts = [
-        ("provider", json!(request.agent.provider.as_str())),
-        ("model", json!(request.agent.model)),
-        ("cwd", json!(cwd)),
-        ("resume", json!(request.agent.resume)),
-    ];
-    start.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+    start.extend(agent_facts(&request.agent));
+    start.insert("cwd".to_owned(), json!(cwd));
     TurnRecord::create(spec, start).await.map(Some)
 }

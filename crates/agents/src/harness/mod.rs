@@ -46,6 +46,7 @@ pub use replay::record::{RecordReplay, replay_folder, unfinished_by};
 pub use replay::{Recording, Replay, replay};
 pub use travel::place::SessionPlace;
 pub use turn::mirror::Mirror;
+pub use turn::observer;
 pub use turn::owner::start;
 pub use turn::request::{self, TurnRequest};
 pub use turn::{Turn, TurnOutcome, WeakTurn};

@@ -4,7 +4,8 @@
 use super::job_run::JobRun;
 use super::session;
 use crate::fault::JobFault;
-use agents::harness::{AgentEvent, ConcurrencyLimit, Mirror, TurnOutcome, TurnRequest, Usage};
+use agents::harness::observer::{OnTurn, show_request};
+use agents::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, Usage};
 use agents::start;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -25,14 +26,18 @@ struct Progress {
     steps: u64,
 }
 
-/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone. `mirror`: for
-/// who looks.
+/// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone. It is
+/// shown to `on_turn`.
 pub async fn run_turn(
     run: JobRun,
     mut request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
-    mut mirror: Option<Mirror>,
+    on_turn: Option<&OnTurn>,
 ) -> Result<Value, JobFault> {
+    let mut mirror = None;
+    if let Some(on_turn) = on_turn {
+        mirror = Some(show_request(on_turn, &mut request, &[]).await);
+    }
     let changes = &mut request.agent.environment.changes;
     changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
     changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));

@@ -6,6 +6,7 @@ pub mod clock;
 mod log;
 pub(crate) mod mirror;
 mod next;
+pub mod observer;
 mod output;
 pub(crate) mod owner;
 mod preparation;

@@ -2,6 +2,7 @@
 //! attempt's process keeps its record in a folder of its own below (`attempts/1`). docs/record.md has the files.
 
 use super::request::TurnRequest;
+use crate::harness::agent_request::AgentRequest;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::evidence::verdict::Stop;
 use crate::harness::json::object::put;
@@ -178,16 +179,61 @@ pub(crate) fn common_start(kind: &str, name: &str) -> Map<String, Value> {
 
 fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
     let mut start = common_start("turn", label);
-    let fields = json!({
-        "provider": request.agent.provider.as_str(),
-        "prompt": request.prompt,
-        "model": request.agent.model,
-        "cwd": request.agent.cwd,
-        "schema": request.schema.as_deref().map(crate::model::Schema::source),
-        "resume": request.agent.resume,
-    });
-    if let Value::Object(fields) = fields {
-        start.extend(fields);
-    }
+    // An option that is added has to be recorded, or left out here on purpose.
+    let TurnRequest {
+        agent,
+        prompt,
+        schema,
+        tools: _,
+        max_turns: _,
+        max_budget_usd: _,
+        allow: _,
+        background: _,
+        retry: _,
+        retry_after_tools: _,
+        wait_for_reset: _,
+        images: _,
+        mcp_servers: _,
+        extra_args: _,
+        has_listener: _,
+    } = request;
+    start.extend(agent_facts(agent));
+    start.insert("prompt".to_owned(), json!(prompt));
+    start.insert("schema".to_owned(), json!(schema.as_deref().map(crate::model::Schema::source)));
     start
+}
+
+/// The options of an agent that the start of its turn or session holds.
+pub(crate) fn agent_facts(agent: &AgentRequest) -> Map<String, Value> {
+    let AgentRequest {
+        provider,
+        model,
+        cwd,
+        resume,
+        // The attempt's own record names the program and its environment.
+        binary: _,
+        environment: _,
+        kill_grace: _,
+        containment: _,
+        // May hold what is nobody's business.
+        system_prompt: _,
+        redact: _,
+        level: _,
+        sandbox: _,
+        limits: _,
+        record: _,
+        max_record_bytes: _,
+        // The label, which is recorded, comes from it.
+        name: _,
+        caps: _,
+        prices: _,
+        budget: _,
+    } = agent;
+    let facts = [
+        ("provider", json!(provider.as_str())),
+        ("model", json!(model)),
+        ("cwd", json!(cwd)),
+        ("resume", json!(resume)),
+    ];
+    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

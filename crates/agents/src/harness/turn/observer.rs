@@ -1,6 +1,9 @@
-//! Shows an observer the turns that an agent runs behind a runtime. The observer may add variables to an agent's environment.
+//! Shows an observer the turns that run behind a runtime or in a fleet's worker. The observer may add variables to an agent's
+//! environment.
 
-use agents::harness::{Mirror, Turn};
+use super::Turn;
+use super::mirror::Mirror;
+use super::request::TurnRequest;
 use ground::redaction::{Redactor, Secret};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -18,7 +21,7 @@ pub type OnTurn = Arc<dyn Fn(Value, Turn) -> Pin<Box<dyn Future<Output = Variabl
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The description of a turn for the observer, with the client's secrets redacted.
-pub(super) struct Shown<'a> {
+pub struct Shown<'a> {
     pub provider: &'static str,
     pub prompt: &'a str,
     pub model: Option<&'a str>,
@@ -26,8 +29,25 @@ pub(super) struct Shown<'a> {
     pub resume: Option<&'a str>,
 }
 
+/// Shows a turn that is about to begin, and gives its agent the observer's variables. They come first, so that any other change to
+/// the same variable overrides them.
+pub async fn show_request(on_turn: &OnTurn, request: &mut TurnRequest, secrets: &[String]) -> Mirror {
+    let agent = &request.agent;
+    let shown = Shown {
+        provider: agent.provider.as_str(),
+        prompt: &request.prompt,
+        model: agent.model.as_deref(),
+        cwd: agent.cwd.as_ref(),
+        resume: agent.resume.as_deref(),
+    };
+    let (mirror, variables) = show(on_turn, shown, secrets).await;
+    let variables = variables.into_iter().map(|(name, value)| (name, Some(value)));
+    request.agent.environment.changes.splice(0..0, variables);
+    mirror
+}
+
 /// Shows a turn that is about to begin. `secrets` are redacted in everything that the observer gets.
-pub(super) async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &[String]) -> (Mirror, Variables) {
+pub async fn show(on_turn: &OnTurn, shown: Shown<'_>, secrets: &[String]) -> (Mirror, Variables) {
     let (mirror, seen) = Mirror::hiding(secrets);
     let redactor = Redactor::new(secrets.iter().map(|secret| Secret::new(secret.as_str())));
     let facts = json!({

@@ -1,0 +1,142 @@
+// Adds an option to each kind of call, and forgets one step after the other: the compiler names the option each time.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from '@typescript/typescript6'
+import { describe, expect, it } from 'vitest'
+
+const root = join(__dirname, '..')
+const native = 'native/native.d.ts'
+const run = 'lib/process/request.ts'
+const turn = 'lib/harness/request.ts'
+const open = 'lib/harness/session/request.ts'
+const submission = 'lib/fleet/submission.ts'
+const work = 'lib/fleet/worker.ts'
+
+interface Step {
+  file: string
+  /** Its first match gets the lines of the option behind it. */
+  after: RegExp
+  lines: string
+}
+
+const declared = 'probeMs?: number;'
+const checked = 'probeMs: check.timeout,'
+
+/** The steps of an option, in order. With all of them the compiler is content. */
+const kinds: Record<string, Step[]> = {
+  'of run() and spawn()': [
+    { file: run, after: /export interface RunOptions \{/, lines: declared },
+    { file: run, after: /export const processOptionChecks = \{/, lines: checked },
+    { file: native, after: /export interface RunSpec \{/, lines: declared },
+  ],
+  'of a turn': [
+    { file: turn, after: /export interface TurnOptions extends [^{]*\{/, lines: declared },
+    { file: turn, after: /const turnChecks = \{/, lines: checked },
+    { file: native, after: /export interface TurnSpec \{/, lines: declared },
+  ],
+  'of a session': [
+    { file: open, after: /export interface OpenOptions extends [^{]*\{/, lines: declared },
+    { file: open, after: /export const openChecks = \{/, lines: checked },
+    { file: native, after: /export interface AgentSpec \{/, lines: declared },
+  ],
+  'of a prompt': [
+    { file: open, after: /export interface PromptOptions extends [^{]*\{/, lines: declared },
+    { file: open, after: /const promptChecks = \{/, lines: checked },
+    { file: native, after: /export interface PromptSpec \{/, lines: declared },
+  ],
+  'of a job': [
+    { file: submission, after: /interface JobPlace \{/, lines: declared },
+    { file: submission, after: /const checks = \{/, lines: checked },
+    { file: submission, after: /const \{\s*provider,/, lines: 'probeMs,' },
+    { file: submission, after: /const own = \{/, lines: 'probeMs,' },
+  ],
+  'of a worker': [
+    { file: work, after: /export interface WorkOptions \{/, lines: declared },
+    { file: work, after: /const checks = \{/, lines: checked },
+    { file: work, after: /export function workSpec\(\{/, lines: 'probeMs,' },
+  ],
+}
+
+const config = ts.getParsedCommandLineOfConfigFile(
+  join(root, 'tsconfig.json'),
+  { noEmit: true, incremental: false, tsBuildInfoFile: undefined },
+  { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} },
+)!
+let before: ts.Program | undefined
+
+/** What the compiler says of these files when some steps were made. */
+function problems(steps: Step[], files: string[]): string[] {
+  const texts = new Map<string, string>()
+  for (const { file, after, lines } of steps) {
+    const path = join(root, file)
+    const text = texts.get(path) ?? readFileSync(path, 'utf8')
+    expect(text).toMatch(after)
+    texts.set(
+      path,
+      text.replace(after, (found) => `${found}\n${lines}\n`),
+    )
+  }
+  const host = ts.createCompilerHost(config.options)
+  const read = host.getSourceFile.bind(host)
+  host.getSourceFile = (path, ...rest) => {
+    const text = texts.get(path)
+    // Unchanged files are parsed once.
+    if (text === undefined) return before?.getSourceFile(path) ?? read(path, ...rest)
+    return ts.createSourceFile(path, text, ts.ScriptTarget.ES2023)
+  }
+  const roots = files.map((file) => join(root, file))
+  const program = ts.createProgram(roots, config.options, host)
+  before ??= ts.createProgram(roots, config.options)
+  return roots
+    .flatMap((path) => program.getSemanticDiagnostics(program.getSourceFile(path)))
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+}
+
+describe('an option', () => {
+  it.each(Object.entries(kinds))(
+    '%s that a step forgets does not compile, and is named',
+    (_, steps) => {
+      const files = [
+        run,
+        turn,
+        open,
+        submission,
+        work,
+        'lib/harness/session.ts',
+        'lib/harness/session/specification.ts',
+      ]
+      expect(problems(steps, files)).toEqual([])
+      for (const forgotten of steps.slice(1)) {
+        const found = problems(
+          steps.filter((step) => step !== forgotten),
+          files,
+        )
+        expect(found.join('\n'), `without ${forgotten.after}`).toContain('probeMs')
+      }
+    },
+    120_000,
+  )
+
+  it('of turns and sessions is taken from the harness, unless it means something else', async () => {
+    const { mergedOptions } = await import('../dist/lib/harness/session/specification.js')
+    const { openChecks } = await import('../dist/lib/harness/session/request.js')
+    const { harnessChecks } = await import('../dist/lib/harness/request.js')
+    const both = Object.keys(openChecks).filter((name) => Object.hasOwn(harnessChecks, name))
+    expect(both.length).toBeGreaterThan(20)
+    const defaults = Object.fromEntries(both.map((name) => [name, { of: name }]))
+    const shared = both.filter((name) => name !== 'tools' && name !== 'resume')
+    expect(Object.keys(mergedOptions(defaults as never, undefined)).sort()).toEqual(shared.sort())
+  })
+
+  it('of a job crosses although JSON has no Infinity', async () => {
+    const { jobSpec, jobText } = await import('../dist/lib/fleet/submission.js')
+    const clocks = { timeoutMs: Infinity, idleTimeoutMs: -Infinity, retry: { waitForResetMs: Infinity } }
+    const { options } = JSON.parse(jobText(jobSpec({ provider: 'codex', prompt: 'hi', ...clocks })))
+    const most = Number.MAX_VALUE
+    expect(options).toEqual({
+      timeoutMs: most,
+      idleTimeoutMs: -most,
+      retry: { waitForResetMs: most },
+    })
+  })
+})
