@@ -40,21 +40,33 @@ struct SessionState {
     /// Turns whose end the runtime itself reports.
     runtime_waits: RuntimeWaits,
     waiting: Vec<Arc<TurnHandle>>,
-    sends: VecDeque<Send>,
+    outgoing: Outgoing,
+    last_event: LastEvent,
+    closed: Option<Error>,
+    /// A message was sent, by any client, since the last idle.
+    active: bool,
+    was_busy: bool,
+}
+
+/// Messages to the runtime, which are sent one after the other.
+#[derive(Default)]
+struct Outgoing {
+    queue: VecDeque<Send>,
     /// A send waits until it is known that the runtime took it: its reply, or while it is unknown whether the runtime has
     /// `session.sendAndWait`, the first `user.message`.
-    sending: bool,
-    last_event: String,
-    /// Time of the last event since `began`; zero before the first event.
-    last_event_at: Duration,
-    closed: Option<Error>,
+    is_sending: bool,
     /// Number of messages that the server accepted.
     sent: u64,
     /// The client for the sends that wait until it is known whether the runtime has `session.sendAndWait`.
     held_by: Option<Client>,
-    /// A message was sent, by any client, since the last idle.
-    active: bool,
-    was_busy: bool,
+}
+
+/// The last event of the session; empty before the first one.
+#[derive(Default)]
+struct LastEvent {
+    kind: String,
+    /// Time since `began`.
+    at: Duration,
 }
 
 impl SessionState {
@@ -96,10 +108,10 @@ impl SessionState {
 
     fn is_busy(&self) -> bool {
         self.active
-            || self.sending
+            || self.outgoing.is_sending
             || !self.turns.is_empty()
             || !self.runtime_waits.is_empty()
-            || !self.sends.is_empty()
+            || !self.outgoing.queue.is_empty()
     }
 }
 
@@ -184,15 +196,15 @@ impl Session {
 
     /// Number of messages that the server accepted from this object.
     pub fn sent(&self) -> u64 {
-        lock(&self.state).sent
+        lock(&self.state).outgoing.sent
     }
 
     fn on_event(self: &Arc<Self>, event: &EventHead<'_>, outbox: &Outbox) {
         let now = self.now();
         let mut state = lock(&self.state);
-        state.last_event_at = now;
-        state.last_event.clear();
-        state.last_event.push_str(&event.kind);
+        state.last_event.at = now;
+        state.last_event.kind.clear();
+        state.last_event.kind.push_str(&event.kind);
         let kind = state.intern(&event.kind);
         let mut wakes = false;
         let mut released = None;
@@ -207,8 +219,8 @@ impl Session {
                 TurnEvent::UserMessage { continuation, .. } => {
                     state.active = true;
                     if !continuation && state.runtime_waits.on_user_message() {
-                        state.sent += 1;
-                        released = state.held_by.take();
+                        state.outgoing.sent += 1;
+                        released = state.outgoing.held_by.take();
                     }
                 }
                 TurnEvent::Shutdown { reason } => state.runtime_waits.fail_all(&shut_down(reason.as_deref())),
@@ -232,7 +244,7 @@ impl Session {
             state.tell_ends(now);
         }
         if let Some(client) = released {
-            state.sending = false;
+            state.outgoing.is_sending = false;
             drop(state);
             self.pump(&client);
         }
@@ -256,7 +268,7 @@ impl Session {
             return complete.settle(Err(error));
         }
         state.waiting.extend(turn.clone());
-        state.sends.push_back(Send { params, timeout, turn, complete });
+        state.outgoing.queue.push_back(Send { params, timeout, turn, complete });
         drop(state);
         self.pump(client);
     }
@@ -264,10 +276,10 @@ impl Session {
     /// Writes the next send, when none is on its way.
     fn pump(self: &Arc<Self>, client: &Client) {
         let mut state = lock(&self.state);
-        if state.sending {
+        if state.outgoing.is_sending {
             return;
         }
-        let Some(send) = state.sends.pop_front() else { return };
+        let Some(send) = state.outgoing.queue.pop_front() else { return };
         let turn = send.turn.clone();
         match (turn, state.runtime_waits.support()) {
             (Some(turn), Support::Unknown | Support::Present) if turn.kind != TurnKind::Retry => {
@@ -289,8 +301,8 @@ impl Session {
         let is_known = state.runtime_waits.support() == Support::Present;
         let was_active = std::mem::replace(&mut state.active, true);
         if !is_known {
-            state.sending = true;
-            state.held_by = Some(client.clone());
+            state.outgoing.is_sending = true;
+            state.outgoing.held_by = Some(client.clone());
         }
         state.runtime_waits.open(&turn);
         drop(state);
@@ -318,8 +330,8 @@ impl Session {
         let mut state = lock(&self.state);
         let replied = state.runtime_waits.on_reply(turn, result, now);
         // While sends are held, no other request of this kind is open.
-        if state.held_by.take().is_some() {
-            state.sending = false;
+        if state.outgoing.held_by.take().is_some() {
+            state.outgoing.is_sending = false;
         }
         match replied {
             Replied::Unknown => {
@@ -328,7 +340,7 @@ impl Session {
                 state.active = was_active;
                 return self.write_send(client, send, state);
             }
-            Replied::Taken { is_new } => state.sent += u64::from(is_new),
+            Replied::Taken { is_new } => state.outgoing.sent += u64::from(is_new),
             Replied::Nothing => {}
         }
         state.tell_ends(now);
@@ -340,7 +352,7 @@ impl Session {
     /// Writes `session.send`, or for a turn without a message `session.sendMessages`.
     fn write_send(self: &Arc<Self>, client: &Client, send: Send, mut state: MutexGuard<'_, SessionState>) {
         let Send { params, timeout, turn, complete } = send;
-        state.sending = true;
+        state.outgoing.is_sending = true;
         let was_active = std::mem::replace(&mut state.active, true);
         if let Some(turn) = &turn {
             let id = state.turns.open(turn.kind == TurnKind::Steering, !was_active);
@@ -368,7 +380,7 @@ impl Session {
     fn on_sent(&self, turn: Option<&TurnHandle>, result: &Result<&str, Error>) {
         let now = self.now();
         let mut state = lock(&self.state);
-        state.sending = false;
+        state.outgoing.is_sending = false;
         match result {
             Ok(result) => {
                 #[derive(serde::Deserialize)]
@@ -378,7 +390,7 @@ impl Session {
                 }
                 let message_id = serde_json::from_str::<Sent>(result).ok().map(|sent| sent.message_id);
                 let is_message = turn.is_none_or(|turn| turn.kind != TurnKind::Retry);
-                state.sent += u64::from(is_message);
+                state.outgoing.sent += u64::from(is_message);
                 match turn.and_then(|turn| turn.lock().id) {
                     Some(id) => {
                         match is_message {
@@ -418,12 +430,12 @@ impl Session {
                 return TurnLook::Ended(end);
             }
             let deadline = state.runtime_waits.deadline(turn);
-            return TurnLook::Open { deadline, last_event_at: state.last_event_at };
+            return TurnLook::Open { deadline, last_event_at: state.last_event.at };
         };
         if let Some(end) = state.turns.take_end(id, now) {
             return TurnLook::Ended(end);
         }
-        TurnLook::Open { deadline: state.turns.deadline(id), last_event_at: state.last_event_at }
+        TurnLook::Open { deadline: state.turns.deadline(id), last_event_at: state.last_event.at }
     }
 
     /// Abandons the turn, whatever its work does.
@@ -432,10 +444,11 @@ impl Session {
         let mut state = lock(&self.state);
         state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, turn));
         let queued = state
-            .sends
+            .outgoing
+            .queue
             .iter()
             .position(|send| send.turn.as_ref().is_some_and(|held| Arc::ptr_eq(held, turn)));
-        let unsent = queued.and_then(|index| state.sends.remove(index));
+        let unsent = queued.and_then(|index| state.outgoing.queue.remove(index));
         let handle = turn.lock();
         let (id, call) = (handle.id, handle.call);
         drop(handle);
@@ -443,7 +456,8 @@ impl Session {
             state.turns.give_up(id, now);
         }
         let is_runtime_wait = state.runtime_waits.leave(turn);
-        let is_alone = state.turns.is_empty() && state.runtime_waits.is_empty() && state.sends.is_empty();
+        let is_alone =
+            state.turns.is_empty() && state.runtime_waits.is_empty() && state.outgoing.queue.is_empty();
         drop(state);
         if let Some(send) = unsent {
             send.complete.settle(Err(error.clone()));
@@ -473,12 +487,12 @@ impl Session {
         let now = self.now();
         let state = lock(&self.state);
         let mut facts = Vec::new();
-        match state.last_event.is_empty() {
+        match state.last_event.kind.is_empty() {
             true => facts.push("no event came".to_owned()),
             false => facts.push(format!(
                 "last event: {} {} ms ago",
-                state.last_event,
-                now.saturating_sub(state.last_event_at).as_millis()
+                state.last_event.kind,
+                now.saturating_sub(state.last_event.at).as_millis()
             )),
         }
         let id = turn.lock().id;
@@ -499,7 +513,7 @@ impl Session {
 
     pub fn last_event(&self) -> Option<String> {
         let state = lock(&self.state);
-        (!state.last_event.is_empty()).then(|| state.last_event.clone())
+        (!state.last_event.kind.is_empty()).then(|| state.last_event.kind.clone())
     }
 
     /// The time when the session began. Times of its events count from it.
@@ -524,8 +538,8 @@ impl Session {
         }
         state.turns.fail_all(error);
         state.runtime_waits.fail_all(error);
-        state.held_by = None;
-        let sends = std::mem::take(&mut state.sends);
+        state.outgoing.held_by = None;
+        let sends = std::mem::take(&mut state.outgoing.queue);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         for send in sends {

@@ -26,48 +26,51 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct TrackedTurn {
     pub id: TurnId,
-    pub message_id: Option<String>,
+    pub message: TurnMessage,
+    pub phase: Phase,
+    pub signs: EndSigns,
+    pub answer: Option<String>,
+    pub background: Background,
+    pub end: Option<TurnEnd>,
+}
+
+/// The message that began the turn, among others.
+#[derive(Debug)]
+pub(crate) struct TurnMessage {
+    pub id: Option<String>,
     /// The message was sent into a running turn, so no message has it as its origin.
     pub steering: bool,
-    pub phase: Phase,
     /// No other sent message is being worked on. An error before the turn's own `user.message` can then only concern this turn.
     pub is_alone: bool,
+    /// Ids of messages that other clients sent meanwhile.
+    pub foreign: Vec<String>,
+}
+
+/// Reports that decide how the turn ends, and when.
+#[derive(Debug, Default)]
+pub(crate) struct EndSigns {
     /// An error reported before the turn's `user.message`, as when the user is not signed in; and after an idle, the time when
     /// the turn fails for it.
     pub early_error: Option<(ReportedError, Option<Duration>)>,
+    pub error: Option<(ReportedError, Duration)>,
     /// It was queued when the session's work was aborted, which empties the queue.
     pub was_dropped: bool,
-    pub answer: Option<String>,
-    pub error: Option<(ReportedError, Duration)>,
-    /// The turn ends at this time, unless the agent continues.
-    pub provisional_end: Option<Duration>,
     pub aborted: bool,
     pub autopilot_ended: bool,
     /// The main agent has done something since the turn began.
     pub has_worked: bool,
-    /// Ids of messages that other clients sent meanwhile.
-    pub foreign: Vec<String>,
-    pub background: Background,
-    pub end: Option<TurnEnd>,
+    /// The turn ends at this time, unless the agent continues.
+    pub provisional_end: Option<Duration>,
 }
 
 impl TrackedTurn {
     pub(crate) fn new(id: TurnId, steering: bool, is_alone: bool) -> Self {
         TrackedTurn {
             id,
-            steering,
-            is_alone,
+            message: TurnMessage { id: None, steering, is_alone, foreign: Vec::new() },
             phase: Phase::Sending { early: VecDeque::new() },
-            message_id: None,
-            early_error: None,
-            was_dropped: false,
+            signs: EndSigns::default(),
             answer: None,
-            error: None,
-            provisional_end: None,
-            aborted: false,
-            autopilot_ended: false,
-            has_worked: false,
-            foreign: Vec::new(),
             background: Background::default(),
             end: None,
         }
@@ -77,20 +80,20 @@ impl TrackedTurn {
     pub(crate) fn begin(&mut self) {
         if matches!(self.phase, Phase::Queued) {
             self.phase = Phase::Running;
-            self.early_error = None;
-            self.provisional_end = None;
-            self.aborted = false;
+            self.signs.early_error = None;
+            self.signs.provisional_end = None;
+            self.signs.aborted = false;
         }
     }
 
     /// The session came to rest before the turn's own `user.message`, which may still come.
     pub(crate) fn on_early_idle(&mut self, now: Duration) {
-        if let Some((_, end @ None)) = &mut self.early_error {
+        if let Some((_, end @ None)) = &mut self.signs.early_error {
             *end = Some(now + QUIET);
         }
-        if self.was_dropped {
-            self.aborted = true;
-            self.provisional_end = Some(now + QUIET);
+        if self.signs.was_dropped {
+            self.signs.aborted = true;
+            self.signs.provisional_end = Some(now + QUIET);
         }
     }
 
@@ -104,15 +107,15 @@ impl TrackedTurn {
     }
 
     pub(crate) fn on_work(&mut self) {
-        self.has_worked = true;
-        self.error = None;
-        if !self.aborted {
-            self.provisional_end = None;
+        self.signs.has_worked = true;
+        self.signs.error = None;
+        if !self.signs.aborted {
+            self.signs.provisional_end = None;
         }
     }
 
     pub(crate) fn finish(&mut self) {
-        let end = match self.aborted {
+        let end = match self.signs.aborted {
             true => Err(Error::new(ErrorCode::SessionAborted, "The turn was aborted")),
             false => Ok(self.answer.take()),
         };
@@ -121,8 +124,10 @@ impl TrackedTurn {
 
     /// Ends with the error that was reported, if there is one.
     pub(crate) fn fail(&mut self) -> bool {
-        let early = self.early_error.take().map(|(reported, _)| reported);
-        let Some(reported) = self.error.take().map(|(reported, _)| reported).or(early) else { return false };
+        let early = self.signs.early_error.take().map(|(reported, _)| reported);
+        let Some(reported) = self.signs.error.take().map(|(reported, _)| reported).or(early) else {
+            return false;
+        };
         self.end(Err(reported.into_error()));
         true
     }

@@ -80,7 +80,7 @@ impl Turns {
             self.remember(message_id.clone());
         }
         let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) else { return };
-        turn.message_id = message_id;
+        turn.message.id = message_id;
         let Phase::Sending { early } = std::mem::replace(&mut turn.phase, Phase::Queued) else { return };
         for event in early {
             self.apply(&event, now, Some(id));
@@ -136,8 +136,8 @@ impl Turns {
         for turn in
             self.turns.iter_mut().filter(|turn| matches!(turn.phase, Phase::Running) && turn.is_open())
         {
-            turn.aborted = true;
-            turn.provisional_end = Some(now + QUIET);
+            turn.signs.aborted = true;
+            turn.signs.provisional_end = Some(now + QUIET);
         }
     }
 
@@ -169,9 +169,9 @@ impl Turns {
     /// The time of the next check of this turn's clocks.
     pub fn deadline(&self, id: TurnId) -> Option<Duration> {
         let turn = self.turns.iter().find(|turn| turn.id == id)?;
-        let error = turn.error.as_ref().filter(|_| self.open.is_empty()).map(|(_, at)| *at + QUIET);
-        let early = turn.early_error.as_ref().and_then(|(_, end)| *end);
-        [error, early, turn.provisional_end].into_iter().flatten().min()
+        let error = turn.signs.error.as_ref().filter(|_| self.open.is_empty()).map(|(_, at)| *at + QUIET);
+        let early = turn.signs.early_error.as_ref().and_then(|(_, end)| *end);
+        [error, early, turn.signs.provisional_end].into_iter().flatten().min()
     }
 
     pub fn is_running(&self, id: TurnId) -> bool {
@@ -192,8 +192,11 @@ impl Turns {
             Phase::Running => {}
         }
         facts.extend(self.describe_open());
-        let error =
-            turn.error.as_ref().map(|(error, _)| error).or(turn.early_error.as_ref().map(|(error, _)| error));
+        let error = turn.signs.error.as_ref().map(|(error, _)| error).or(turn
+            .signs
+            .early_error
+            .as_ref()
+            .map(|(error, _)| error));
         if let Some(error) = error {
             facts.push(format!("reported error: {}", error.message));
         }
@@ -226,31 +229,31 @@ impl Turns {
             TurnEvent::Error(error) if error.error_type != "notification" => {
                 let latest = self.latest;
                 for turn in self.affected(only).filter(|turn| Some(turn.id) == latest) {
-                    turn.error.get_or_insert_with(|| ((**error).clone(), now));
+                    turn.signs.error.get_or_insert_with(|| ((**error).clone(), now));
                 }
-                for turn in self.queued(only).filter(|turn| turn.is_alone) {
-                    turn.early_error.get_or_insert_with(|| ((**error).clone(), None));
+                for turn in self.queued(only).filter(|turn| turn.message.is_alone) {
+                    turn.signs.early_error.get_or_insert_with(|| ((**error).clone(), None));
                 }
             }
             TurnEvent::Abort => {
-                self.affected(only).for_each(|turn| turn.aborted = true);
+                self.affected(only).for_each(|turn| turn.signs.aborted = true);
                 self.on_queue_dropped(only);
             }
             TurnEvent::AutopilotStopped { request, reason } => {
                 self.on_autopilot_stopped(request, reason, only);
             }
             TurnEvent::PromptBlocked { origin } => {
-                let blocked = self.queued(only).find(|turn| turn.message_id.as_ref() == Some(origin));
+                let blocked = self.queued(only).find(|turn| turn.message.id.as_ref() == Some(origin));
                 if let Some(turn) = blocked {
                     turn.begin();
                     self.latest = Some(turn.id);
                 }
             }
-            TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.autopilot_ended = true),
+            TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.signs.autopilot_ended = true),
             TurnEvent::AssistantIdle { aborted } => {
                 let mut failed = false;
                 for turn in self.affected(only) {
-                    turn.aborted |= *aborted;
+                    turn.signs.aborted |= *aborted;
                     failed |= turn.fail();
                 }
                 self.queued(only).for_each(|turn| turn.on_early_idle(now));
@@ -268,7 +271,7 @@ impl Turns {
             }
             TurnEvent::Work | TurnEvent::Opened { .. } => {
                 self.affected(only).for_each(TrackedTurn::on_work);
-                self.queued(only).for_each(|turn| turn.early_error = None);
+                self.queued(only).for_each(|turn| turn.signs.early_error = None);
             }
             TurnEvent::Closed { .. } | TurnEvent::Other | TurnEvent::Error(_) => {}
         }
@@ -278,7 +281,7 @@ impl Turns {
     /// that name gives no information.
     fn names_message(&self, error: &ReportedError) -> bool {
         let is_known =
-            |turn: &TrackedTurn| turn.message_id.is_some() || matches!(turn.phase, Phase::Sending { .. });
+            |turn: &TrackedTurn| turn.message.id.is_some() || matches!(turn.phase, Phase::Sending { .. });
         error.origin.is_some() && self.turns.iter().all(is_known)
     }
 
@@ -300,7 +303,7 @@ impl Turns {
                 turn.end(Err(Error::new(ErrorCode::SessionError, message).with("errorType", "autopilot")));
             }
             "aborted" => {
-                turn.aborted = true;
+                turn.signs.aborted = true;
                 turn.finish();
             }
             _ => turn.finish(),
@@ -311,7 +314,7 @@ impl Turns {
     fn of_message(&mut self, message_id: Option<&str>, only: Option<TurnId>) -> Option<&mut TrackedTurn> {
         self.turns.iter_mut().find(|turn| {
             turn.is_open()
-                && turn.message_id.as_deref() == message_id
+                && turn.message.id.as_deref() == message_id
                 && only.is_none_or(|only| only == turn.id)
                 && !matches!(turn.phase, Phase::Sending { .. })
         })
@@ -334,7 +337,7 @@ impl Turns {
     /// An abort also removes the messages that were queued by then. A message whose reply comes later was sent later.
     fn on_queue_dropped(&mut self, only: Option<TurnId>) {
         if only.is_none() {
-            self.queued(None).for_each(|turn| turn.was_dropped = true);
+            self.queued(None).for_each(|turn| turn.signs.was_dropped = true);
         }
     }
 
@@ -346,13 +349,13 @@ impl Turns {
         only: Option<TurnId>,
     ) {
         let by_id = message_id.and_then(|message_id| {
-            self.turns.iter().position(|turn| turn.message_id.as_deref() == Some(message_id))
+            self.turns.iter().position(|turn| turn.message.id.as_deref() == Some(message_id))
         });
         // A message without an id belongs to the first turn that waits for one. A turn without an id takes the first message.
         let by_order = || {
             let waits = |turn: &TrackedTurn| match turn.phase {
                 Phase::Sending { .. } => message_id.is_none(),
-                Phase::Queued => message_id.is_none() || turn.message_id.is_none(),
+                Phase::Queued => message_id.is_none() || turn.message.id.is_none(),
                 Phase::Running => false,
             };
             (!continuation).then(|| self.turns.iter().position(waits)).flatten()
@@ -364,17 +367,17 @@ impl Turns {
         }
         let begun = begun.map(|index| self.turns[index].id);
         for turn in self.queued(only) {
-            turn.is_alone = false;
-            turn.early_error = None;
+            turn.message.is_alone = false;
+            turn.signs.early_error = None;
         }
         // The next turn began: an earlier error ended the turn before it.
         let mut failed = false;
         for turn in self.affected(only).filter(|turn| Some(turn.id) != begun) {
             failed |= turn.fail();
             if let (Some(message_id), None) = (message_id, begun)
-                && turn.foreign.len() < MAX_PAST
+                && turn.message.foreign.len() < MAX_PAST
             {
-                turn.foreign.push(message_id.to_owned());
+                turn.message.foreign.push(message_id.to_owned());
             }
         }
         if failed {
@@ -393,7 +396,7 @@ impl Turns {
 
     fn on_assistant_message(&mut self, origin: Option<&str>, answer: Option<&String>, only: Option<TurnId>) {
         let latest = self.latest;
-        let known = |turn: &TrackedTurn, origin: &str| turn.message_id.as_deref() == Some(origin);
+        let known = |turn: &TrackedTurn, origin: &str| turn.message.id.as_deref() == Some(origin);
         let owner =
             origin.and_then(|origin| self.turns.iter().find(|turn| known(turn, origin)).map(|turn| turn.id));
         let is_past = origin.is_some_and(|origin| self.past.iter().any(|past| past == origin));
@@ -409,11 +412,11 @@ impl Turns {
                 continue;
             }
             let belongs = match owner {
-                Some(owner) => owner == turn.id || turn.steering,
-                None if is_past => turn.steering,
+                Some(owner) => owner == turn.id || turn.message.steering,
+                None if is_past => turn.message.steering,
                 None => {
                     Some(turn.id) == latest
-                        && !origin.is_some_and(|origin| turn.foreign.iter().any(|id| id == origin))
+                        && !origin.is_some_and(|origin| turn.message.foreign.iter().any(|id| id == origin))
                 }
             };
             if belongs {
@@ -437,11 +440,11 @@ impl Turns {
         if background.is_empty() {
             for turn in self.queued(only) {
                 turn.on_early_idle(now);
-                turn.is_alone = true;
+                turn.message.is_alone = true;
             }
         }
         for turn in self.affected(only) {
-            turn.aborted |= aborted;
+            turn.signs.aborted |= aborted;
             if turn.fail() {
                 continue;
             }
@@ -449,10 +452,10 @@ impl Turns {
             if !background.is_empty() {
                 continue;
             }
-            if is_owed && !turn.has_worked && !turn.aborted {
-                turn.provisional_end = Some(now + QUIET);
-            } else if autopilot && !turn.autopilot_ended && !turn.aborted {
-                turn.provisional_end = Some(now + SETTLE);
+            if is_owed && !turn.signs.has_worked && !turn.signs.aborted {
+                turn.signs.provisional_end = Some(now + QUIET);
+            } else if autopilot && !turn.signs.autopilot_ended && !turn.signs.aborted {
+                turn.signs.provisional_end = Some(now + SETTLE);
             } else {
                 turn.finish();
             }
@@ -463,14 +466,15 @@ impl Turns {
         let nothing_open = self.open.is_empty();
         let mut failed = false;
         for turn in self.turns.iter_mut().filter(|turn| turn.is_open()) {
-            let is_quiet = nothing_open && turn.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now);
-            let early = turn.early_error.as_ref().and_then(|(_, end)| *end);
+            let is_quiet =
+                nothing_open && turn.signs.error.as_ref().is_some_and(|(_, at)| *at + QUIET <= now);
+            let early = turn.signs.early_error.as_ref().and_then(|(_, end)| *end);
             if early.is_some_and(|end| end <= now) {
                 // The turn's idle came before.
                 turn.fail();
             } else if is_quiet {
                 failed |= turn.fail();
-            } else if turn.provisional_end.is_some_and(|end| end <= now) {
+            } else if turn.signs.provisional_end.is_some_and(|end| end <= now) {
                 turn.finish();
             }
         }

@@ -43,6 +43,7 @@ mod replay;
 mod report;
 mod roster;
 mod roster_queue;
+mod run_clock;
 mod runner;
 mod sandbox;
 mod save;

@@ -14,15 +14,16 @@ use super::output::Ask;
 use super::outputs::{Outputs, Read};
 use super::report::Report;
 use super::roster::{Enrolled, Entry};
+use super::run_clock::RunClock;
 use super::sink::Sink;
 use super::spec::{ContainmentLevel, Input, Outcome, ProcessSpec, Stdio, StopReason, Strays};
 use super::start::Opened;
 use super::stdin::{Chunk, Fed, Feed, feed};
 use super::stream::Stream;
-use super::watchdog::{RunLimits, Step, Watchdog};
+use super::watchdog::{RunLimits, Step};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
-use ground::os::{Awake, Terminal, sleep_until};
+use ground::os::{Terminal, sleep_until};
 use ground::record::{Channel, Record};
 pub(crate) use ground::trace::{RUN, debug, trace};
 use std::sync::Arc;
@@ -39,20 +40,27 @@ const KILLED_AFTER_FAULT_WITHIN: Duration = Duration::from_secs(12);
 pub(super) struct Runner {
     number: u64,
     spec: ProcessSpec,
-    pid: u32,
-    level: ContainmentLevel,
-    watchdog: Watchdog,
-    awake: Awake,
-    /// The last value of `awake`: known time for which this process was stopped since the start of the run.
-    lost: Duration,
+    clock: RunClock,
     outputs: Outputs,
     outlet: Outlet,
     feed: Option<Feed>,
-    /// Held to the end: dropping it would hang up the program's terminal.
-    terminal: Option<Arc<Terminal>>,
+    held: Held,
+    enrolled: Enrolled,
+    lifespan: Lifespan,
+}
+
+/// The running program, and what holds it.
+struct Held {
+    pid: u32,
+    level: ContainmentLevel,
     tree: Tree,
     ways: Ways,
-    enrolled: Enrolled,
+    /// Held to the end: dropping it would hang up the program's terminal.
+    terminal: Option<Arc<Terminal>>,
+}
+
+/// When the program started and exited, and how its tree ended.
+struct Lifespan {
     started: Instant,
     exited: Option<Instant>,
     pipes_held_open: bool,
@@ -87,30 +95,27 @@ impl Runner {
         let Pipes { stdin, stdout, stderr, terminal } = launched.pipes;
         Runner {
             number,
-            awake: awake.unwrap_or_else(Awake::new),
-            lost: Duration::ZERO,
-            pid: launched.pid,
-            level: launched.level,
-            watchdog: Watchdog::new(limits, launched.spawned),
+            clock: RunClock::new(limits, launched.spawned, awake),
             outputs: Outputs::new(stdout, stderr, spec.max_output_bytes),
             outlet: Outlet::new(record, spec.echo.take().map(Echoing::begin)),
             feed: stdin.map(|stdin| Feed::new(stdin, first, written, terminal.clone())),
-            terminal,
-            tree: launched.tree,
-            ways: launched.ways,
+            held: Held {
+                pid: launched.pid,
+                level: launched.level,
+                tree: launched.tree,
+                ways: launched.ways,
+                terminal,
+            },
             enrolled,
-            started: launched.spawned,
-            exited: None,
-            pipes_held_open: false,
-            end: None,
+            lifespan: Lifespan { started: launched.spawned, exited: None, pipes_held_open: false, end: None },
             spec,
         }
     }
 
     pub(super) async fn run(&mut self, orders: &mut UnboundedReceiver<Order>) -> Outcome {
         let mut has_handles = true;
-        while self.end.is_none() || self.outputs.are_open() {
-            let deadline = self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.lost));
+        while self.lifespan.end.is_none() || self.outputs.are_open() {
+            let deadline = self.clock.deadline();
             let may_read = Stream::BOTH.map(|stream| !self.outlet.holds(stream));
             let is_paused = self.outlet.is_paused;
             tokio::select! {
@@ -119,7 +124,7 @@ impl Runner {
                     has_handles = order.is_some();
                     self.on_order(order);
                 }
-                event = self.tree.next() => self.on_tree(event),
+                event = self.held.tree.next() => self.on_tree(event),
                 () = sleep_until(deadline) => self.on_time(),
                 () = self.outlet.room(), if is_paused => self.on_room(),
                 fed = feed(&mut self.feed) => self.on_fed(fed),
@@ -137,14 +142,14 @@ impl Runner {
     /// Something in here, or a reader's sink, panicked: the tree is killed, and what is known is told.
     pub(super) async fn after_panic(&mut self) -> Outcome {
         self.outlet.abandon();
-        self.watchdog.on_lost();
-        self.tree.kill();
+        self.clock.watchdog.on_lost();
+        self.held.tree.kill();
         let gone = async {
-            while self.end.is_none() {
-                match stage_of(self.tree.next().await, true) {
-                    EndStage::Exited => self.tree.finish(Strays::Kill),
+            while self.lifespan.end.is_none() {
+                match stage_of(self.held.tree.next().await, true) {
+                    EndStage::Exited => self.held.tree.finish(Strays::Kill),
                     EndStage::Dying => {}
-                    EndStage::Over { end, .. } => self.end = Some(end),
+                    EndStage::Over { end, .. } => self.lifespan.end = Some(end),
                 }
             }
         };
@@ -165,30 +170,19 @@ impl Runner {
         (self.outlet.take_record(), self.outlet.take_echo())
     }
 
-    /// Now, on the clock that rests while this process is stopped.
-    fn now(&mut self) -> Instant {
-        let now = Instant::now();
-        let lost = self.awake.lost();
-        let before = std::mem::replace(&mut self.lost, lost);
-        if lost > before {
-            self.watchdog.on_stopped(lost - before);
-        }
-        now.checked_sub(self.lost).unwrap_or(now)
-    }
-
     pub(super) fn on_order(&mut self, order: Option<Order>) {
         match order {
             Some(Order::Stop(WantedEnd { reason, signal })) => {
                 debug!(target: RUN, id = self.number, ?reason, ?signal, "is to be stopped");
-                let now = self.now();
+                let now = self.clock.now();
                 let step = match signal {
-                    None => self.watchdog.on_stop(reason, now),
-                    Some(signal) => self.watchdog.on_signal(reason, signal, now),
+                    None => self.clock.watchdog.on_stop(reason, now),
+                    Some(signal) => self.clock.watchdog.on_signal(reason, signal, now),
                 };
                 self.take(step);
             }
             Some(Order::Resize(size)) => {
-                if let Some(terminal) = &self.terminal {
+                if let Some(terminal) = &self.held.terminal {
                     // Resizing fails on a terminal that was hung up, which does not matter.
                     let _ = terminal.resize(size);
                 }
@@ -199,13 +193,13 @@ impl Runner {
                 self.on_room();
             }
             Some(Order::TreeUsage(reply)) => {
-                let root = self.tree.root();
+                let root = self.held.tree.root();
                 tokio::spawn(async move {
                     let _ = reply.send(tree_usage(root).await);
                 });
             }
             Some(Order::Newcomers { since, until, reply }) => {
-                let root = self.tree.root();
+                let root = self.held.tree.root();
                 tokio::spawn(async move {
                     let _ = reply.send(newcomers(root, since, until).await);
                 });
@@ -228,23 +222,23 @@ impl Runner {
     }
 
     fn on_tree(&mut self, event: TreeEvent) {
-        match stage_of(event, self.exited.is_some()) {
+        match stage_of(event, self.lifespan.exited.is_some()) {
             EndStage::Exited => self.on_exit(),
             EndStage::Dying => {
-                let now = self.now();
-                self.watchdog.on_dying(now);
+                let now = self.clock.now();
+                self.clock.watchdog.on_dying(now);
             }
             EndStage::Over { end, is_lost, gives_up } => {
                 let End { strays_killed, strays_left, .. } = end;
                 if is_lost {
                     debug!(target: RUN, id = self.number, strays_killed, strays_left, "lost its guard");
-                    self.watchdog.on_lost();
+                    self.clock.watchdog.on_lost();
                 } else {
                     let (code, signal) =
                         end.status.map_or((None, None), |status| (status.code, status.signal));
                     debug!(target: RUN, id = self.number, code, ?signal, strays_killed, strays_left, "heard that its tree is gone");
                 }
-                self.end = Some(end);
+                self.lifespan.end = Some(end);
                 if gives_up {
                     self.give_up();
                 }
@@ -253,10 +247,10 @@ impl Runner {
     }
 
     fn on_exit(&mut self) {
-        self.exited = Some(Instant::now());
+        self.lifespan.exited = Some(Instant::now());
         debug!(target: RUN, id = self.number, "heard that its command exited");
-        let now = self.now();
-        let step = self.watchdog.on_exit(now);
+        let now = self.clock.now();
+        let step = self.clock.watchdog.on_exit(now);
         self.feed = None;
         // All output of the program itself is in the pipes by now. It is read regardless of the reader's pace, so that nothing
         // is lost and the end does not wait for a reader that never comes.
@@ -268,7 +262,7 @@ impl Runner {
 
     /// Stops waiting for anything else.
     fn give_up(&mut self) {
-        self.exited.get_or_insert_with(Instant::now);
+        self.lifespan.exited.get_or_insert_with(Instant::now);
         self.take_what_is_there();
         self.close_pipes();
     }
@@ -286,16 +280,16 @@ impl Runner {
     fn on_time(&mut self) {
         // Bytes that arrived while this task could not run are activity. tokio may not know of them yet: the pipes are asked.
         self.pump(1, Ask::Pipe);
-        let now = self.now();
-        let step = self.watchdog.on_time(now);
+        let now = self.clock.now();
+        let step = self.clock.watchdog.on_time(now);
         self.take(step);
     }
 
     fn on_fed(&mut self, fed: Fed) {
         match fed {
             Fed::Wrote => {
-                let now = self.now();
-                self.watchdog.on_activity(now);
+                let now = self.clock.now();
+                self.clock.watchdog.on_activity(now);
             }
             Fed::Reminded => {}
             Fed::Closed => self.feed = None,
@@ -316,11 +310,11 @@ impl Runner {
 
     /// One read; false when there is nothing to read now, or never again.
     fn read(&mut self, stream: Stream, ask: Ask) -> bool {
-        let awake_now = self.now();
-        let Runner { number, outputs, outlet, enrolled, watchdog, .. } = self;
+        let awake_now = self.clock.now();
+        let Runner { number, outputs, outlet, enrolled, clock, .. } = self;
         let is_first = outputs.first.is_none();
         let read = outputs.read(stream, ask, |bytes, now| {
-            watchdog.on_activity(awake_now);
+            clock.watchdog.on_activity(awake_now);
             trace!(target: RUN, id = *number, ?stream, bytes = bytes.len(), "read");
             if is_first {
                 debug!(target: RUN, id = *number, ?stream, "heard the first of its output");
@@ -353,7 +347,7 @@ impl Runner {
 
     fn check_pipes(&mut self) {
         if !self.outputs.are_open() {
-            let step = self.watchdog.on_pipes_ended();
+            let step = self.clock.watchdog.on_pipes_ended();
             self.take(step);
         }
     }
@@ -362,8 +356,8 @@ impl Runner {
         if self.outlet.is_full() && !self.outlet.is_paused {
             debug!(target: RUN, id = self.number, "is not read: who takes its output is behind");
             self.outlet.is_paused = true;
-            let now = self.now();
-            self.watchdog.on_pause(now);
+            let now = self.clock.now();
+            self.clock.watchdog.on_pause(now);
         }
     }
 
@@ -371,13 +365,13 @@ impl Runner {
         if std::mem::take(&mut self.outlet.is_paused) {
             debug!(target: RUN, id = self.number, "is read again");
         }
-        let now = self.now();
-        self.watchdog.on_resume(now);
+        let now = self.clock.now();
+        self.clock.watchdog.on_resume(now);
     }
 
     fn stop(&mut self, reason: StopReason) {
-        let now = self.now();
-        let step = self.watchdog.on_stop(reason, now);
+        let now = self.clock.now();
+        let step = self.clock.watchdog.on_stop(reason, now);
         self.take(step);
     }
 
@@ -385,44 +379,45 @@ impl Runner {
         self.tell_step(step);
         match step {
             Step::Nothing => {}
-            Step::Signal(signal) => self.tree.signal(signal),
+            Step::Signal(signal) => self.held.tree.signal(signal),
             Step::Kill => {
                 if let Some(feed) = &mut self.feed {
                     feed.hold();
                 }
-                self.tree.kill();
+                self.held.tree.kill();
             }
             Step::LookAtGroup => {
-                let (alive, now) = (self.tree.has_group(), self.now());
-                let step = self.watchdog.on_group(alive, now);
+                let (alive, now) = (self.held.tree.has_group(), self.clock.now());
+                let step = self.clock.watchdog.on_group(alive, now);
                 self.take(step);
             }
             Step::LookAtPipes => {
-                let step = self.watchdog.on_held(self.outputs.wait());
+                let step = self.clock.watchdog.on_held(self.outputs.wait());
                 self.take(step);
             }
             Step::Sweep => self.sweep(),
             Step::EndDrain => {
                 self.take_what_is_there();
-                self.pipes_held_open = self.outputs.are_open();
+                self.lifespan.pipes_held_open = self.outputs.are_open();
                 self.close_pipes();
                 self.sweep();
             }
             Step::GiveUp => {
-                self.end.get_or_insert(End::UNKNOWN);
+                self.lifespan.end.get_or_insert(End::UNKNOWN);
                 self.give_up();
             }
         }
     }
 
     fn tell_step(&self, step: Step) {
-        let (id, reason) = (self.number, self.watchdog.reason());
+        let (id, reason) = (self.number, self.clock.watchdog.reason());
         match step {
             Step::Nothing => {}
             // This step repeats until the group is gone, so it is logged at trace level.
             Step::LookAtGroup => trace!(target: RUN, id, ?step, ?reason, "decided"),
             _ => {
-                let silent_ms = self.outputs.last.unwrap_or(self.started).elapsed().as_secs_f64() * 1e3;
+                let silent_ms =
+                    self.outputs.last.unwrap_or(self.lifespan.started).elapsed().as_secs_f64() * 1e3;
                 debug!(target: RUN, id, ?step, ?reason, silent_ms, "decided");
             }
         }
@@ -430,23 +425,23 @@ impl Runner {
 
     fn sweep(&mut self) {
         // A run that was stopped leaves nothing behind, whatever is wanted of one that ended by itself.
-        let strays = if self.watchdog.kills_strays() { Strays::Kill } else { self.spec.strays };
-        self.tree.finish(strays);
+        let strays = if self.clock.watchdog.kills_strays() { Strays::Kill } else { self.spec.strays };
+        self.held.tree.finish(strays);
     }
 
     async fn outcome(&mut self) -> Outcome {
         let report = Report {
-            pid: self.pid,
-            level: self.level,
-            started: self.started,
-            exited: self.exited.unwrap_or_else(Instant::now),
+            pid: self.held.pid,
+            level: self.held.level,
+            started: self.lifespan.started,
+            exited: self.lifespan.exited.unwrap_or_else(Instant::now),
             first_output: self.outputs.first,
             last_output: self.outputs.last,
             kept: self.outputs.take_kept(),
-            pipes_held_open: self.pipes_held_open,
-            end: self.end.take().unwrap_or_default(),
-            reason: self.watchdog.reason(),
-            refused: self.ways.refusals.list(),
+            pipes_held_open: self.lifespan.pipes_held_open,
+            end: self.lifespan.end.take().unwrap_or_default(),
+            reason: self.clock.watchdog.reason(),
+            refused: self.held.ways.refusals.list(),
             spec: &mut self.spec,
         };
         report.outcome().await

@@ -1,0 +1,39 @@
+//! The clock of a run: the decisions of its [`Watchdog`], by a time that rests while this process is stopped.
+
+use super::watchdog::{RunLimits, Watchdog};
+use ground::os::Awake;
+use std::time::{Duration, Instant};
+
+pub(super) struct RunClock {
+    pub watchdog: Watchdog,
+    awake: Awake,
+    /// The last value of `awake`: known time for which this process was stopped since the start of the run.
+    lost: Duration,
+}
+
+impl RunClock {
+    /// `awake`: begun before the start of the program.
+    pub(super) fn new(limits: RunLimits, spawned: Instant, awake: Option<Awake>) -> Self {
+        RunClock {
+            watchdog: Watchdog::new(limits, spawned),
+            awake: awake.unwrap_or_else(Awake::new),
+            lost: Duration::ZERO,
+        }
+    }
+
+    /// The time of the watchdog's next decision, on the clock of this process.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.lost))
+    }
+
+    /// Now, on the clock that rests while this process is stopped.
+    pub(super) fn now(&mut self) -> Instant {
+        let now = Instant::now();
+        let lost = self.awake.lost();
+        let before = std::mem::replace(&mut self.lost, lost);
+        if lost > before {
+            self.watchdog.on_stopped(lost - before);
+        }
+        now.checked_sub(self.lost).unwrap_or(now)
+    }
+}
