@@ -127,7 +127,7 @@ impl Attempt {
             last_worker,
         };
         let attempt = kept.record.attempt;
-        let book = Arc::new(Book::new(self.engine.clone(), token.clone(), kept));
+        let book = Arc::new(Book { engine: self.engine.clone(), token: token.clone(), kept: kept.into() });
         let (tell, mut heard) = watch::channel(Standing::Held);
         let keeper = Keeper {
             engine: self.engine.clone(),
@@ -135,7 +135,6 @@ impl Attempt {
             token: token.clone(),
             delivery: self.delivery.clone(),
             slot,
-            book: book.clone(),
             tell,
         };
         let keeper = tokio::spawn(keeper.run(begun));
@@ -230,10 +229,6 @@ impl Attempt {
                 let written = self.engine.write_record(&next, revision, RetryFor::ASKED).await;
                 delivery.give_back(if written.is_ok() { next.delay(now()) } else { CONFLICT_DELAY }).await;
                 None
-            }
-            // Its claim is written once it takes a while, or leaves something.
-            Claim::Run(record) if revision == 0 && is_quick(delivery, spec, must_be_alone) => {
-                Some((Kept { record: *record, revision: 0 }, None, pass))
             }
             Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
                 Ok(kept) => Some((kept, record.worker, pass)),
@@ -370,8 +365,6 @@ impl Attempt {
             return done(Some(value), None);
         }
         let length = text.len();
-        // Its object is named by the attempt. A job that is not ours any more is not committed.
-        run.book.claim().await;
         let name = artifact_object(&run.id, run.attempt, "/result");
         match self.engine.put_object(&name, text.into()).await {
             Ok(()) => done(None, Some(name)),
@@ -423,12 +416,6 @@ impl Attempt {
         }
         Ok(run.kept_artifacts())
     }
-}
-
-/// Whether the job may begin before its claim is written: the first attempt of a handler's job. A worker that is lost before the
-/// claim used up no attempt, so that a job which may run once is always claimed, and so is one that was delivered before.
-fn is_quick(delivery: &Delivery, spec: &JobSpec, must_be_alone: bool) -> bool {
-    spec.handler.is_some() && spec.attempts > 1 && delivery.deliveries == 1 && !must_be_alone
 }
 
 /// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.

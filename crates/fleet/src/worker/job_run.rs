@@ -11,7 +11,7 @@ use crate::record::Artifact;
 use crate::spec::JobSpec;
 use agents::harness::Usage;
 use bytes::Bytes;
-use ground::error::{Error, ErrorCode};
+use ground::error::Error;
 use ground::lock::lock;
 use serde_json::Value;
 use std::future::Future;
@@ -99,17 +99,7 @@ pub(super) struct Files {
 impl JobRun {
     /// Puts an event (one line of JSON) into the job's log; waits when the store is behind.
     pub async fn emit(&self, event: String) -> Result<(), Error> {
-        self.claim().await?;
         self.log.emit(event).await
-    }
-
-    /// Writes the claim, if it is not written yet. Logs and artifacts are named by the number of the attempt, which nobody else
-    /// has only once it is claimed.
-    pub(super) async fn claim(&self) -> Result<(), Error> {
-        if self.book.claim().await {
-            return Ok(());
-        }
-        Err(Error::new(ErrorCode::JobLeaseLost, "the job is over, or another worker has it"))
     }
 
     /// The job's working directory; paths of artifacts are below it.
@@ -135,7 +125,6 @@ impl JobRun {
     /// Keeps a file as the attempt left it.
     pub async fn artifact(&self, path: &str) -> Result<(), Error> {
         let relative = artifacts::relative(&self.cwd(), Path::new(path))?;
-        self.claim().await?;
         let kept = artifacts::keep(&self.engine, &self.id, self.attempt, &self.cwd(), &relative).await?;
         let mut artifacts = lock(&self.files.artifacts);
         artifacts.retain(|artifact| artifact.path != kept.path);

@@ -1,17 +1,13 @@
 //! Holds a job for its attempt: renews the lease and the key's place, and watches the record. It is a task of its own, so that
 //! a wait in the work or in the commit does not delay a renewal.
 
-use super::book::Book;
 use crate::engine::{Delivery, LeaseSlot, RecordWatch, RetryFor, Shared};
 use crate::lease::{Beat, Lease};
 use crate::record::{JobRecord, JobState};
 use bytes::Bytes;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::watch;
-
-/// A job that is over sooner needs no claim.
-const CLAIM_AFTER: Duration = Duration::from_millis(25);
 
 /// The worker's relation to the job; a later variant outranks an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,20 +25,12 @@ pub(super) struct Keeper {
     /// The delivery that holds the job; the server may have redelivered it to this worker.
     pub delivery: watch::Receiver<Arc<Delivery>>,
     pub slot: Option<LeaseSlot>,
-    pub book: Arc<Book>,
     pub tell: watch::Sender<Standing>,
 }
 
 impl Keeper {
     /// Runs until it is dropped, or the job is another's.
     pub(super) async fn run(mut self, begun: Instant) {
-        if !self.book.is_claimed() {
-            tokio::time::sleep(CLAIM_AFTER).await;
-            if !self.book.claim().await {
-                self.tell(Standing::Fenced);
-                return;
-            }
-        }
         let mut lease = Lease::new(self.engine.lease(), begun);
         let mut record = self.engine.watch_record(&self.id).await.ok();
         loop {
