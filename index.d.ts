@@ -796,7 +796,7 @@ interface SandboxOptions {
   read?: string[] | undefined
   /**
    * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
-   * ports only (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
+   * ports, and to port 53 for names (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
    * Sheepdog starts for the program. With all but `"all"` there is no UDP, and Unix sockets are limited
    * to `sockets`.
    *
@@ -815,8 +815,21 @@ interface SandboxOptions {
          * `"api.example.com:8443"`, `"localhost:5432"`. A private address is reached only if it is listed itself.
          * Programs find the proxy by `HTTPS_PROXY` and similar variables; whatever goes past it is refused. Servers of the
          * program's own on this machine are reached directly. docs/egress.md has the limits.
+         *
+         * For an agent, `"provider"` stands for the hosts that its CLI needs, as `doctor()` lists them: alone, or as
+         * an entry of the list.
+         *
+         * @default [] (no host, except those of `secrets`)
          */
-        hosts: string[]
+        hosts?: 'provider' | string[] | undefined
+        /**
+         * Secrets that the program uses and never holds, by the names of their environment variables. Each variable
+         * holds a placeholder. The proxy puts the secret in its place, in the headers of requests to the secret's own
+         * hosts. A placeholder that is seen on the way to another host is refused and reported.
+         *
+         * @default {}
+         */
+        secrets?: Record<string, SecretOptions> | undefined
       }
     | undefined
   /**
@@ -863,6 +876,19 @@ interface SandboxOptions {
         how: 'report' | 'restore'
       }
     | undefined
+}
+/** A secret that a program uses and never holds. */
+interface SecretOptions {
+  /** The secret: at least 8 characters of ASCII without spaces. */
+  value: string
+  /** Hosts that it is sent to, in the form of `hosts`. They may be reached without being in that list. */
+  hosts: string[]
+  /**
+   * The text that the program has instead.
+   *
+   * @default a random text of the same length, with the same beginning (`sk-...`)
+   */
+  placeholder?: string | undefined
 }
 /** Limits that the kernel enforced during a run. */
 interface SandboxReport {
@@ -1594,6 +1620,22 @@ type AgentErrorKind =
 interface AgentUsage extends TokenUsage {
   /** Cost in US dollars; absent when the CLI does not report it. */
   costUsd?: number
+  /**
+   * Tokens as Sheepdog saw them; those from a cache are part of `inputTokens`. Only where the sandbox looks into the
+   * traffic: hosts with a secret, and with a budget also the hosts of the agent's models.
+   */
+  metered?: MeteredUsage
+}
+/** Tokens as Sheepdog saw them in the answers of models, on their way to the agent. */
+interface MeteredUsage extends TokenUsage {
+  /** Number of answers, those to sub-agents included. */
+  requests: number
+  /** Those among them that did not say their tokens. Sheepdog estimates them by the length of the text. */
+  estimated: number
+  /** Answers that could not be read. They count for nothing. */
+  unread: number
+  /** Names of the models, as they came with the answers. */
+  models: string[]
 }
 /** Result of a turn. As `result` of an error it holds what was there before the failure. */
 interface TurnResult<Structured = unknown> {
@@ -1633,6 +1675,11 @@ interface TurnResult<Structured = unknown> {
   warnings: string[]
   /** The process of the last attempt. */
   process?: RunResult
+  /**
+   * Hosts and Unix sockets that the agent's sandbox refused. A turn sums up all its attempts; a prompt of a session
+   * lists everything since the session was opened. Only with the option `sandbox`.
+   */
+  sandbox?: Pick<SandboxReport, 'refused'>
   /** The record of this turn. Only with the option `record`. */
   record?: RecordFacts
 }
@@ -1849,6 +1896,12 @@ type AgentEvent =
   | {
       type: 'warning'
       message: string
+    }
+  /** The sandbox refused a host or a Unix socket. Once for each target; `result.sandbox.refused` has the counts. */
+  | {
+      type: 'refused'
+      kind: 'host' | 'socket'
+      what: string
     }
   /** An error that the agent reports. The turn may go on. */
   | {
@@ -3481,6 +3534,8 @@ interface Finding {
   problem?: string
   /** Command that installs the CLI; empty for an agent by its command. */
   install: string
+  /** Hosts that the CLI needs for its model and its sign-in, in the form of `sandbox.network.hosts`. */
+  hosts: string[]
   /**
    * State of the program that `Harness.open` starts for this agent, which speaks the Agent Client
    * Protocol.
@@ -7886,6 +7941,11 @@ declare class Fleet implements AsyncDisposable {
   schedules(): Promise<FleetSchedule[]>
   /** Removes a schedule. Jobs that it submitted stay. Resolves with whether there was one. */
   unschedule(id: string): Promise<boolean>
+  /**
+   * Submits the jobs of schedules when they are due, until the fleet is closed. Every worker does this.
+   * Call it in a process without workers, such as the owner of the server.
+   */
+  keepSchedules(): Promise<void>
   /** Reads queues, workers, the fill level of the streams, and jobs that make no progress. */
   status(): Promise<FleetStatus>
   /**

@@ -51,7 +51,6 @@ export const {
   doctor,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
-  keepsSchedules,
   listTrees,
   reapTrees,
   replay,

@@ -1,15 +1,18 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createSocket, type AddressInfo, type Server as Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { run } from '../index.js'
+import { startModelServer } from '../fixtures/model-server.mjs'
+import { doctor, Harness, run, type AgentEvent } from '../index.js'
 import { sheepdog } from './cli-command'
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'sheepdog-egress-')))
 const inside = join(folder, 'inside')
 const socket = join(folder, 'outside.sock')
+/** Keys that arrived. */
+const seen: unknown[] = []
 let listed: Server
 let other: Server
 let outside: Socket
@@ -20,8 +23,10 @@ const listening = (server: Socket, ...where: [number, string] | [string]) =>
 
 beforeAll(async () => {
   mkdirSync(inside)
-  const answer: Parameters<typeof createServer>[1] = ({ url, headers }, response) =>
+  const answer: Parameters<typeof createServer>[1] = ({ url, headers }, response) => {
+    if (headers['x-api-key']) seen.push(headers['x-api-key'])
     response.end(JSON.stringify({ url, headers }))
+  }
   listed = createServer(answer)
   other = createServer(answer)
   outside = createSocket((client) => client.on('error', () => {}).end('hello'))
@@ -107,11 +112,123 @@ const server = require('net').createServer((client) => client.end('own')).listen
     [{ hosts: ['ok.example', 'http://a.example'] }, 'sandbox.network.hosts[1]'],
     [{ hosts: 'a.example' }, 'sandbox.network.hosts'],
     [{ hosts: [], ports: [443] }, 'sandbox.network.ports'],
-    [{ hosts: [], secrets: {} }, 'sandbox.network.secrets'],
+    [{ hosts: [], secrets: { 'A B': {} } }, 'sandbox.network.secrets'],
+    [{ secrets: { KEY: { value: 1, hosts: ['a.example'] } } }, 'sandbox.network.secrets.KEY.value'],
+    [{ secrets: { KEY: { value: 'short', hosts: ['a.example'] } } }, 'sandbox.network.secrets.KEY.value'],
+    [{ secrets: { KEY: { value: 'long enough', hosts: [] } } }, 'sandbox.network.secrets.KEY.hosts'],
+    [{ secrets: { KEY: { value: 'longenough', hosts: ['*.com'] } } }, 'sandbox.network.secrets.KEY.hosts[0]'],
+    [{ hosts: 'provider' }, 'sandbox.network.hosts'],
+    [{ hosts: ['provider'] }, 'sandbox.network.hosts'],
   ])('%j is a wrong option', async (network, path) => {
     const error = await node('', [], { network }).catch((error) => error)
     expect(error.code).toBe('INVALID_OPTION')
     expect(error.message).toMatch(new RegExp(`^${path.replaceAll(/[[\]]/g, '\\$&')}: `))
+  })
+})
+
+describe('network: { secrets }', () => {
+  const key = 'sk-test-REAL0123456789REAL0123456789'
+  const place = () => `localhost:${portOf(listed)}`
+  const secrets = () => ({ MODEL_KEY: { value: key, hosts: [place()] } })
+
+  it('exchanges a key in headers on the way to its host, and hides it in the answer', async () => {
+    const script = `
+require('http').get('http://${place()}/path', { headers: { 'x-api-key': process.env.MODEL_KEY } }, (answer) => answer.pipe(process.stdout))`
+    const before = seen.length
+    const { stdout, sandbox } = await node(script, [], { network: { secrets: secrets() } })
+    expect(seen.slice(before)).toEqual([key])
+    const told = JSON.parse(stdout).headers['x-api-key']
+    expect(told).toMatch(/^sk-test-[0-9a-f]{28}$/)
+    expect(told).toHaveLength(key.length)
+    expect(sandbox!.refused).toEqual([])
+  })
+
+  it('refuses a placeholder on the way to another host, and reports it', async () => {
+    const hosts = [`localhost:${portOf(other)}`]
+    const script = `${byProxy.replace("'proxy-authorization': authorization", "'proxy-authorization': authorization, 'x-api-key': process.env.MODEL_KEY")}`
+    const url = `http://localhost:${portOf(other)}/`
+    const { stdout, sandbox } = await node(script, [url], { network: { hosts, secrets: secrets() } })
+    expect(stdout).toMatch(/^403 sheepdog: the placeholder of MODEL_KEY must not go to /)
+    expect(sandbox!.refused).toEqual([
+      { kind: 'host', what: `${hosts[0]}: the placeholder of MODEL_KEY was sent to it`, count: 1 },
+    ])
+  })
+
+  it('holds a key in no variable, argument, file and memory of its tree', async () => {
+    // The key itself must not be in the program that looks for it, so it looks for the halves of it next to each other.
+    const look = `
+import os, subprocess, sys
+first, second = sys.argv[1].encode(), sys.argv[2].encode()
+child = subprocess.Popen(['sleep', '60'])
+found, looked = [], 0
+def scan(name, data):
+    at = data.find(first)
+    while at >= 0:
+        if data[at + len(first):at + len(first) + len(second)] == second: found.append(name); return
+        at = data.find(first, at + 1)
+for pid in {os.getpid(), child.pid, os.getppid()}:
+    for file in ('environ', 'cmdline'):
+        try: scan(f'{pid} {file}', open(f'/proc/{pid}/{file}', 'rb').read()); looked += 1
+        except OSError: pass
+    try:
+        memory = open(f'/proc/{pid}/mem', 'rb')
+        for line in open(f'/proc/{pid}/maps'):
+            begin, end = (int(part, 16) for part in line.split()[0].split('-'))
+            try: memory.seek(begin); scan(f'{pid} memory', memory.read(end - begin)); looked += 1
+            except (OSError, ValueError, OverflowError): pass
+    except OSError: pass
+for folder in (os.environ['TMPDIR'], os.path.dirname(os.environ['SSL_CERT_FILE'])):
+    for where, _, files in os.walk(folder):
+        for file in files: scan(file, open(os.path.join(where, file), 'rb').read()); looked += 1
+child.kill()
+print(looked > 20, found, os.environ['ALIAS'] == os.environ['MODEL_KEY'], sys.argv[3] == os.environ['MODEL_KEY'])`
+    const scratch = mkdtempSync(join(folder, 'scratch-'))
+    const args = ['-c', look, key.slice(0, 20), key.slice(20), key]
+    const options = { cwd: folder, env: { MODEL_KEY: key, ALIAS: key, TMPDIR: scratch } }
+    const record = join(folder, 'key-record')
+    const control = await run('python3', args, {
+      ...options,
+      env: { ...options.env, SSL_CERT_FILE: join(scratch, 'none') },
+    })
+    expect(control.stdout).toMatch(/^True \['\d+ .*\] True True\n$/)
+    const { stdout } = await run('python3', args, {
+      ...options,
+      record,
+      sandbox: { write: [scratch], network: { secrets: secrets() } },
+    })
+    expect(stdout).toBe('True [] True True\n')
+    for (const name of readdirSync(record, { recursive: true, encoding: 'utf8' })) {
+      const path = join(record, name)
+      if (statSync(path).isFile()) expect(readFileSync(path, 'utf8')).not.toContain(key)
+    }
+  })
+
+  it('speaks TLS in the place of the host, and trusts what the host process trusts', async () => {
+    const certificate = join(__dirname, '..', 'fixtures', 'certificate')
+    const script = `
+const { createServer } = require('https')
+const { readFileSync } = require('fs')
+const { run } = require(${JSON.stringify(join(__dirname, '..'))})
+const server = createServer(
+  { key: readFileSync(${JSON.stringify(join(certificate, 'loopback.key.pem'))}), cert: readFileSync(${JSON.stringify(join(certificate, 'loopback.cert.pem'))}) },
+  ({ headers }, response) => response.end(headers.authorization),
+).listen(0, '127.0.0.1', async () => {
+  const place = 'localhost:' + server.address().port
+  const network = { secrets: { MODEL_KEY: { value: ${JSON.stringify(key)}, hosts: [place] } } }
+  const commands = {
+    node: [process.execPath, '-e', 'require("https").get("https://' + place + '", { headers: { authorization: "Bearer " + process.env.MODEL_KEY } }, (a) => a.pipe(process.stdout))'],
+    curl: ['sh', '-c', 'curl -s -H "Authorization: Bearer $MODEL_KEY" https://' + place],
+    python: ['python3', '-c', 'import os, urllib.request as r; print(r.urlopen(r.Request("https://' + place + '", headers={"Authorization": "Bearer " + os.environ["MODEL_KEY"]})).read().decode(), end="")'],
+  }
+  for (const [name, [command, ...args]] of Object.entries(commands)) {
+    const { stdout, stderr } = await run(command, args, { sandbox: { network } })
+    console.log(name, stdout.startsWith('Bearer sk-test-') && stdout.length === 7 + ${key.length} && !stdout.includes('REAL'), stderr.trim())
+  }
+  server.close()
+})`
+    const env = { NODE_EXTRA_CA_CERTS: join(certificate, 'loopback.cert.pem') }
+    const { stdout, stderr } = await run(process.execPath, ['-e', script], { env })
+    expect(stdout + stderr).toBe('node true \ncurl true \npython true \n')
   })
 })
 
@@ -129,7 +246,216 @@ describe('sockets', () => {
   })
 })
 
+describe('agents', () => {
+  const lines = (...events: object[]) => events.map((event) => `echo '${JSON.stringify(event)}'`).join('\n')
+  const message = { id: 'm', type: 'agent_message', text: 'Hello.' }
+  const usage = { input_tokens: 1, cached_input_tokens: 0, output_tokens: 1 }
+  /** Codex as a script that connects to these targets first. */
+  const codex = (...targets: (string | number)[]) => {
+    const tries = targets.map((target) => `'${process.execPath}' -e "$TRY" '${target}' >&2`).join('\n')
+    const answer = lines(
+      { type: 'thread.started', thread_id: 't-1' },
+      { type: 'item.completed', item: message },
+      { type: 'turn.completed', usage },
+    )
+    return ['sh', '-c', `${tries}\n${answer}`, 'codex']
+  }
+  const options = (sandbox: object) => ({
+    cwd: inside,
+    env: { HOME: folder, CODEX_HOME: undefined, TRY: connect },
+    permission: 'auto' as const,
+    sandbox: { write: ['.'], ...sandbox },
+  })
+
+  it('tells of each target that a turn was refused, once, and counts them', async () => {
+    const refused = portOf(other)
+    const turn = new Harness({
+      provider: 'codex',
+      binary: codex(refused, portOf(listed), socket, refused),
+      ...options({ network: { hosts: hosts() } }),
+    }).start('hi', { record: join(folder, 'record') })
+    const events: AgentEvent[] = []
+    for await (const event of turn) if (event.type === 'refused') events.push(event)
+    const host = `127.0.0.1:${refused}`
+    expect(events).toEqual([
+      { type: 'refused', kind: 'host', what: host },
+      { type: 'refused', kind: 'socket', what: socket },
+    ])
+    const result = await turn.result
+    expect(result.warnings).toContain(`the sandbox refused connections to ${host}, ${socket}`)
+    expect(result.sandbox!.refused).toMatchObject([
+      { kind: 'host', what: host, count: 2 },
+      { kind: 'socket', what: socket, count: 1 },
+    ])
+    const [recorded] = readdirSync(join(folder, 'record'), { recursive: true, encoding: 'utf8' }).filter(
+      (name) => name.endsWith('events.jsonl'),
+    )
+    expect(readFileSync(join(folder, 'record', recorded!), 'utf8')).toContain(
+      `"event":{"type":"refused","kind":"socket","what":${JSON.stringify(socket)}}`,
+    )
+  })
+
+  it('has an empty list for a sandbox that refused nothing, and none without one', async () => {
+    const run = (sandbox: object | undefined) =>
+      new Harness({ provider: 'codex', binary: codex(portOf(listed)), ...options({}), ...sandbox }).run('hi')
+    expect((await run({})).sandbox).toEqual({ refused: [] })
+    expect(await run({ sandbox: undefined })).not.toHaveProperty('sandbox')
+  })
+
+  it('stands for the hosts of an agent by the word provider', async () => {
+    const environment = `${process.execPath} -e "$TRY" ${portOf(listed)} >&2`
+    const harness = new Harness({
+      provider: 'claude-code',
+      binary: ['sh', '-c', environment, 'claude'],
+      ...options({ network: { hosts: 'provider' } }),
+      retry: { attempts: 1 },
+      env: { ...options({}).env, ANTHROPIC_BASE_URL: `http://127.0.0.1:${portOf(listed)}` },
+    })
+    const error = await harness.run('hi').catch((error) => error)
+    expect(error.stderr).toContain('connected')
+    expect(error.result.sandbox.refused).toEqual([])
+    const [claude] = (await doctor({ inheritEnv: false })).filter(
+      ({ provider }) => provider === 'claude-code',
+    )
+    expect(claude!.hosts).toEqual(['api.anthropic.com', 'platform.claude.com'])
+  })
+
+  describe('with a meter', () => {
+    let server: Awaited<ReturnType<typeof startModelServer>>
+    beforeAll(async () => {
+      server = await startModelServer()
+    })
+    afterAll(() => server.close())
+
+    /** An agent as a script of Node, which calls the model so often, and reports no usage. */
+    const kimi = (
+      api: string,
+      calls: number,
+      sandbox: object,
+      limits: object = {},
+      script = 'every;;text=done',
+    ) => {
+      const bodies: Record<string, object> = {
+        'v1/chat/completions': {
+          model: 'm',
+          stream: true,
+          stream_options: { include_usage: true },
+          messages: [],
+        },
+        'v1/responses': { model: 'm', stream: true, input: [] },
+        'v1/messages': { model: 'm', stream: true, max_tokens: 10, messages: [] },
+        'v1beta/models/m:streamGenerateContent?alt=sse': { contents: [] },
+      }
+      const program = `
+const main = async () => {
+  for (let call = 0; call < ${calls}; call++) {
+    const answer = await fetch(process.env.MODEL + '/${api}', { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer ' + process.env.MODEL_KEY }, body: ${JSON.stringify(JSON.stringify(bodies[api]))} })
+    console.error(answer.status, (await answer.text().catch((error) => error.message)).length)
+  }
+  console.log(JSON.stringify({ role: 'assistant', content: 'Hello.' }))
+  console.log(JSON.stringify({ role: 'meta', type: 'session.resume_hint', session_id: 'session_1' }))
+}
+main()`
+      return new Harness({
+        provider: 'kimi',
+        binary: [process.execPath, '-e', program, '--'],
+        cwd: inside,
+        env: { HOME: folder, MODEL: server.urlFor(script) },
+        permission: 'auto',
+        sandbox: { write: ['.'], network: { hosts: [`127.0.0.1:${server.port}`], ...sandbox } },
+        retry: { attempts: 1 },
+        ...limits,
+      })
+    }
+    const secrets = () => ({
+      MODEL_KEY: { value: 'sk-real-0123456789', hosts: [`127.0.0.1:${server.port}`] },
+    })
+
+    it.each([
+      'v1/chat/completions',
+      'v1/responses',
+      'v1/messages',
+      'v1beta/models/m:streamGenerateContent?alt=sse',
+    ])('meters what the model server counts: %s', async (api) => {
+      const usage = { input: 1234, cached: 200, output: 56 }
+      const script = JSON.stringify([{ every: true }, { text: 'done', usage }])
+      const { usage: told } = await kimi(api, 3, { secrets: secrets() }, {}, script).run('hi')
+      expect(told).toMatchObject({ inputTokens: 3702, outputTokens: 168, cachedInputTokens: 600 })
+      expect(told!.metered).toMatchObject({
+        inputTokens: 3702,
+        outputTokens: 168,
+        cachedInputTokens: 600,
+        requests: 3,
+        estimated: 0,
+        unread: 0,
+      })
+      const [last] = server.requests.slice(-1)
+      expect(last!.headers.authorization).toBe('Bearer sk-real-0123456789')
+    })
+
+    it('holds an agent that reports no usage to its budget, in the middle of a stream', async () => {
+      const script = JSON.stringify([{ every: true }, { drip: 100_000, everyMs: 5 }])
+      const harness = kimi('v1/chat/completions', 3, {}, { maxTokens: 100 }, script)
+      const before = server.requests.length
+      const error = await harness.run('hi').catch((error) => error)
+      expect(error.code).toBe('AGENT_BUDGET')
+      expect(error.usedTokens).toBeGreaterThan(100)
+      expect(error.usedTokens).toBeLessThan(2000)
+      const [request, ...others] = server.requests.slice(before)
+      expect(others).toEqual([])
+      expect(await request!.closed).toBe('hung up')
+      expect(error.result.usage.metered).toMatchObject({ requests: 1, estimated: 1 })
+    })
+
+    it('refuses a budget for an agent without usage where nothing is metered', async () => {
+      const harness = kimi('v1/chat/completions', 1, {}, { maxTokens: 100, sandbox: 'workspace' })
+      const error = await harness.run('hi').catch((error) => error)
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toContain('hosts')
+    })
+  })
+
+  it('tells of what a session was refused', async () => {
+    const agent = join(__dirname, '..', 'fixtures', 'acp', 'agent.mjs')
+    const port = portOf(other)
+    const script = `'${process.execPath}' -e "$TRY" ${port} >&2; exec '${process.execPath}' '${agent}'`
+    const harness = new Harness({
+      provider: 'codex',
+      binary: ['sh', '-c', script, 'codex-acp'],
+      ...options({ network: { hosts: [] } }),
+    })
+    const opened = await harness.open({})
+    try {
+      const result = await opened.prompt('hi')
+      const what = `127.0.0.1:${port}`
+      expect(result.warnings).toContain(`the sandbox refused connections to ${what}`)
+      expect(result.sandbox!.refused).toMatchObject([{ kind: 'host', what, count: 1 }])
+    } finally {
+      await opened.close()
+    }
+  })
+})
+
 describe('sheepdog run', () => {
+  it('takes --secret, whose value is in the environment', async () => {
+    const place = `localhost:${portOf(listed)}`
+    const script = `
+require('http').get('http://${place}/', { headers: { 'x-api-key': process.env.MODEL_KEY } }, (answer) => { answer.resume(); console.log(answer.statusCode, process.env.MODEL_KEY) })`
+    const command = ['--', process.execPath, '-e', script]
+    const env = { ...process.env, MODEL_KEY: 'sk-real-REAL0123456789' }
+    const before = seen.length
+    const { stdout } = await sheepdog(['run', '--secret', `MODEL_KEY@${place}`, ...command], env)
+    expect(stdout).toMatch(/^200 sk-real-[0-9a-f]{16}\n$/)
+    expect(seen.slice(before)).toEqual(['sk-real-REAL0123456789'])
+    for (const [text, problem] of [
+      ['NO_SUCH_KEY@a.example', 'the variable NO_SUCH_KEY is not set'],
+      ['MODEL_KEY', 'expected NAME@HOST'],
+    ]) {
+      const wrong = await sheepdog(['run', '--secret', text!, '--', 'true'], env)
+      expect(wrong.stderr).toContain(problem)
+    }
+  })
+
   it('takes --host and --socket, and sums up what was refused', async () => {
     const args = ['run', '--host', hosts()[0]!, '--socket', socket, '--', process.execPath, '-e', connect]
     const refused = await sheepdog([...args, String(portOf(other))])

@@ -92,7 +92,8 @@ export async function run(args: string[]): Promise<Ending> {
   })
   if (values.json) print(json(all, 2))
   else {
-    for (const { testedVersion, signIn, provider, version, path, problem, install, found, session } of all) {
+    for (const one of all) {
+      const { testedVersion, signIn, provider, version, path, problem, install, found, session, hosts } = one
       const words = version
         ? `${version.padEnd(12)} ${path}${version === testedVersion ? '' : ` (tested with ${testedVersion})`}`
         : `${found ? problem : 'not installed'}; ${found ? 'install it again' : 'install it'}: ${install}`
@@ -100,7 +101,10 @@ export async function run(args: string[]): Promise<Ending> {
       if (version !== undefined || session.found) {
         print(`${' '.repeat(17)}sessions: ${describeSession(session)}`)
       }
-      if (version !== undefined) print(`${' '.repeat(17)}sign-in: ${describeSignIn(signIn)}`)
+      if (version !== undefined) {
+        print(`${' '.repeat(17)}sign-in: ${describeSignIn(signIn)}`)
+        print(`${' '.repeat(17)}hosts: ${hosts.join(', ')}`)
+      }
     }
   }
   return findings.some(({ version }) => version !== undefined) ? 0 : 1

@@ -22,6 +22,8 @@ export function describeEvent(event: AgentEvent): string | undefined {
       return `retry: ${oneLine(event.message)}`
     case 'warning':
       return `warning: ${oneLine(event.message)}`
+    case 'refused':
+      return `refused: ${oneLine(event.what)}`
     case 'error':
       return `error (${event.kind}): ${oneLine(event.message)}`
     case 'noise':

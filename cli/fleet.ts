@@ -1,7 +1,7 @@
 // sheepdog fleet: the fleet's own server, and how the fleet is.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { Fleet, keepsSchedules, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
+import { Fleet, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
@@ -183,7 +183,7 @@ const keeperFile = 'keeper.json'
 
 async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Promise<number> {
   const fleet = await Fleet.connect({ ...fleetOptions(values), dir })
-  await fleet[keepsSchedules]()
+  await fleet.keepSchedules()
   const file = join(dir, keeperFile)
   writeFileSync(file, JSON.stringify({ pid: process.pid }), { mode: 0o600 })
   const { server, leaseMs } = await fleet.status()

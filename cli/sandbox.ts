@@ -1,5 +1,5 @@
 // The options of a sandbox on a command line.
-import type { SandboxOptions } from '../lib/sandbox'
+import type { SandboxOptions, SecretOptions } from '../lib/sandbox'
 import { UsageError } from './arguments'
 import type { OptionTable } from './command'
 
@@ -30,13 +30,19 @@ export const sandboxOptions = {
   },
 } as const satisfies OptionTable
 
-/** Not of `serve`, whose `--host` is its own address. */
+/** `serve` has `--agent-host` instead, because its `--host` is its own address. */
 export const hostOptions = {
   host: {
     type: 'string',
     multiple: true,
     value: 'NAME',
     help: 'a host that it may reach, such as api.example.com or *.example.com, and no other; may be repeated; implies --sandbox',
+  },
+  secret: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME@HOST',
+    help: 'keep the value of the variable NAME from it: it is put into requests to HOST on their way; may be repeated; implies --sandbox',
   },
 } as const satisfies OptionTable
 
@@ -46,12 +52,13 @@ export function toAgentSandbox(values: {
   write?: string[]
   network?: string
   socket?: string[]
-  host?: string | string[]
+  host?: string[]
+  secret?: string[]
 }): 'workspace' | SandboxOptions | undefined {
   const sandbox = toSandbox(values)
   if (!sandbox) return undefined
-  const { write, network, socket, host } = values
-  if (!write && network === undefined && !socket && !Array.isArray(host)) return 'workspace'
+  const { write, network, socket, host, secret } = values
+  if (!write && network === undefined && !socket && !host && !secret) return 'workspace'
   return { ...sandbox, write: ['.', ...(sandbox.write ?? [])] }
 }
 
@@ -90,15 +97,32 @@ export function toSandbox(values: {
   write?: string[]
   network?: string
   socket?: string[]
-  host?: string | string[]
+  host?: string[]
+  secret?: string[]
 }): SandboxOptions | undefined {
-  const { write, network, socket } = values
-  // `serve` has another option of this name.
-  const host = Array.isArray(values.host) ? values.host : undefined
-  if (!values.sandbox && !write && network === undefined && !socket && !host) return undefined
-  if (host && network !== undefined)
-    throw new UsageError('--network: cannot be combined with --host, which allows these hosts only')
-  return { write: write ?? [], network: host ? { hosts: host } : toNetwork(network), sockets: socket }
+  const { write, network, socket, host, secret } = values
+  if (!values.sandbox && !write && network === undefined && !socket && !host && !secret) return undefined
+  if ((host || secret) && network !== undefined)
+    throw new UsageError(
+      `--network: cannot be combined with ${host ? '--host' : '--secret'}, which allows these hosts only`,
+    )
+  const hosts = host || secret ? { hosts: host ?? [], secrets: toSecrets(secret) } : undefined
+  return { write: write ?? [], network: hosts ?? toNetwork(network), sockets: socket }
+}
+
+/** NAME@HOST, where a name with several hosts is repeated. */
+function toSecrets(list: string[] = []): Record<string, SecretOptions> {
+  const secrets: Record<string, SecretOptions> = {}
+  for (const text of list) {
+    const at = text.indexOf('@')
+    const [name, host] = [text.slice(0, at), text.slice(at + 1)]
+    if (at < 1 || host === '')
+      throw new UsageError(`--secret: expected NAME@HOST, such as OPENAI_API_KEY@api.openai.com`)
+    const value = process.env[name]
+    if (!value) throw new UsageError(`--secret: the variable ${name} is not set`)
+    secrets[name] = { value, hosts: [...(secrets[name]?.hosts ?? []), host] }
+  }
+  return secrets
 }
 
 function toNetwork(text = 'all'): SandboxOptions['network'] {

@@ -13,7 +13,7 @@ import { notReadable } from './file'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
 import { print, tell } from './screen'
-import { levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'serve an agent and commands over WebSocket'
 
@@ -41,6 +41,13 @@ export const options = {
     help: 'keep one agent process for all prompts of a client',
   },
   ...levelOptions,
+  'agent-host': {
+    type: 'string',
+    multiple: true,
+    value: 'NAME',
+    help: 'a host that the agent may reach, such as api.example.com, and no other; may be repeated; implies --sandbox',
+  },
+  secret: hostOptions.secret,
   ...recordOptions,
   port: { type: 'string', value: 'N', help: 'port; 0 picks a free one (default 8080)' },
   host: {
@@ -76,13 +83,22 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
-  const ofAgent = ['permission', 'allow', 'sandbox', 'write', 'network', 'socket'] as const
+  const ofAgent = [
+    'permission',
+    'allow',
+    'sandbox',
+    'write',
+    'network',
+    'socket',
+    'agent-host',
+    'secret',
+  ] as const
   const idle = provider === undefined && ofAgent.find((name) => values[name] !== undefined)
   if (idle)
     throw new UsageError(
       `--${idle}: limits an agent, and needs --agent: the commands of clients and a handler run without limits`,
     )
-  if (values.token !== undefined && toAgentSandbox(values))
+  if (values.token !== undefined && sandboxOf(values))
     throw new UsageError(
       '--token: an agent in a sandbox can read the command lines of other processes: set the variable SHEEPDOG_RUNTIME_TOKEN instead',
     )
@@ -125,9 +141,18 @@ export async function run(args: string[]): Promise<Ending> {
   return 0
 }
 
-function toHarness(values: Parameters<typeof toAgentSandbox>[0] & { permission?: string; allow?: string[] }) {
+type AgentValues = Omit<NonNullable<Parameters<typeof toAgentSandbox>[0]>, 'host'> & {
+  'agent-host'?: string[]
+}
+
+/** `--host` is the server's own address here. */
+function sandboxOf(values: AgentValues) {
+  return toAgentSandbox({ ...values, host: values['agent-host'] })
+}
+
+function toHarness(values: AgentValues & { permission?: string; allow?: string[] }) {
   const permission = values.permission as HarnessOptions['permission']
-  return { permission, allow: values.allow, sandbox: toAgentSandbox(values) }
+  return { permission, allow: values.allow, sandbox: sandboxOf(values) }
 }
 
 /** The agent's name here; some know it by a shorter one. */

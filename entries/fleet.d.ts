@@ -25,6 +25,5 @@ export {
   type FleetOptions,
   type SubmittedJob,
   type FleetStatus,
-  keepsSchedules,
   Fleet,
 } from '../index.js'

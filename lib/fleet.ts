@@ -180,9 +180,6 @@ export interface FleetStatus {
   }[]
 }
 
-/** @internal For `sheepdog fleet up`, which runs no jobs. */
-export const keepsSchedules = Symbol('keepsSchedules')
-
 const checks = {
   servers: check.anyOf('an address or an array of addresses', check.name, check.strings),
   memory: check.boolean,
@@ -430,8 +427,11 @@ export class Fleet implements AsyncDisposable {
     return settle<boolean>(this.#fleet.unschedule(id))
   }
 
-  /** @internal Starts due runs of schedules, as a worker does. */
-  async [keepsSchedules](): Promise<void> {
+  /**
+   * Submits the jobs of schedules when they are due, until the fleet is closed. Every worker does this.
+   * Call it in a process without workers, such as the owner of the server.
+   */
+  async keepSchedules(): Promise<void> {
     await settle<void>(this.#fleet.keepSchedules())
   }
 

@@ -31,7 +31,7 @@ export interface SandboxOptions {
   read?: string[]
   /**
    * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
-   * ports only (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
+   * ports, and to port 53 for names (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
    * Sheepdog starts for the program. With all but `"all"` there is no UDP, and Unix sockets are limited
    * to `sockets`.
    *
@@ -50,8 +50,21 @@ export interface SandboxOptions {
          * `"api.example.com:8443"`, `"localhost:5432"`. A private address is reached only if it is listed itself.
          * Programs find the proxy by `HTTPS_PROXY` and similar variables; whatever goes past it is refused. Servers of the
          * program's own on this machine are reached directly. docs/egress.md has the limits.
+         *
+         * For an agent, `"provider"` stands for the hosts that its CLI needs, as `doctor()` lists them: alone, or as
+         * an entry of the list.
+         *
+         * @default [] (no host, except those of `secrets`)
          */
-        hosts: string[]
+        hosts?: 'provider' | string[]
+        /**
+         * Secrets that the program uses and never holds, by the names of their environment variables. Each variable
+         * holds a placeholder. The proxy puts the secret in its place, in the headers of requests to the secret's own
+         * hosts. A placeholder that is seen on the way to another host is refused and reported.
+         *
+         * @default {}
+         */
+        secrets?: Record<string, SecretOptions>
       }
   /**
    * Unix sockets that the program may connect to: paths of sockets, or of folders with everything below. They
@@ -94,6 +107,20 @@ export interface SandboxOptions {
         /** `"report"`: list the changes. `"restore"`: undo them as well. */
         how: 'report' | 'restore'
       }
+}
+
+/** A secret that a program uses and never holds. */
+export interface SecretOptions {
+  /** The secret: at least 8 characters of ASCII without spaces. */
+  value: string
+  /** Hosts that it is sent to, in the form of `hosts`. They may be reached without being in that list. */
+  hosts: string[]
+  /**
+   * The text that the program has instead.
+   *
+   * @default a random text of the same length, with the same beginning (`sk-...`)
+   */
+  placeholder?: string
 }
 
 /** Limits that the kernel enforced during a run. */
@@ -157,12 +184,39 @@ const expectedNetwork = '"all", "none", { ports: [...] } or { hosts: [...] }'
 
 const network: (path: string, value: unknown) => void = (path, value) => {
   if (value === 'all' || value === 'none') return
-  if (typeof value !== 'object' || value === null || !('ports' in value || 'hosts' in value))
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    !('ports' in value || 'hosts' in value || 'secrets' in value)
+  )
     throw invalidOption(path, `expected ${expectedNetwork}, got ${show(value)}`)
-  checkOptions(value, 'hosts' in value ? { hosts } : { ports }, path)
+  const isOfHosts = 'hosts' in value || 'secrets' in value
+  checkOptions(value, isOfHosts ? { hosts, secrets } : { ports }, path)
+}
+
+const secrets: (path: string, value: unknown) => void = (path, value) => {
+  check.object(path, value)
+  for (const [name, secret] of Object.entries(value as object)) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+      throw invalidOption(path, `expected names of environment variables, got ${show(name)}`)
+    const place = `${path}.${name}`
+    check.object(place, secret)
+    const { value: text, hosts: own } = secret as Partial<SecretOptions>
+    // The value itself is in no message.
+    if (typeof text !== 'string')
+      throw invalidOption(`${place}.value`, `expected a string, got ${typeof text}`)
+    if (!Array.isArray(own) || own.length === 0)
+      throw invalidOption(`${place}.hosts`, `expected a list of hosts, got ${show(own)}`)
+    checkOptions(
+      { ...(secret as object), value: '' },
+      { value: () => {}, hosts, placeholder: check.string },
+      place,
+    )
+  }
 }
 
 const hosts: (path: string, value: unknown) => void = (path, value) => {
+  if (value === 'provider') return
   if (!Array.isArray(value)) throw invalidOption(path, `expected an array of hosts, got ${show(value)}`)
   check.names(path, value)
 }
@@ -203,16 +257,35 @@ export function checkAgentSandbox(path: string, value: unknown): void {
   if (value === 'workspace') return
   if (typeof value === 'string')
     throw invalidOption(path, `expected "workspace" or an object, got ${show(value)}`)
-  checkSandbox(path, value)
+  checkAnySandbox(path, value)
 }
 
 /** As it crosses: the workspace has nothing of its user's own. */
 export function agentSandbox(sandbox: 'workspace' | SandboxOptions | undefined) {
-  return sandbox && (sandbox === 'workspace' ? {} : { custom: sandbox })
+  return sandbox && (sandbox === 'workspace' ? {} : { custom: sandboxSpec(sandbox) })
 }
 
-/** Checks the option `sandbox`. */
+/** As it crosses: hosts are a list. */
+export function sandboxSpec(sandbox: SandboxOptions) {
+  const { network, ...rest } = sandbox
+  if (typeof network !== 'object' || 'ports' in network) return { ...rest, network }
+  const { hosts, secrets } = network
+  return { ...rest, network: { hosts: hosts === 'provider' ? [hosts] : hosts, secrets } }
+}
+
+/** Checks the option `sandbox` of a program. */
 export function checkSandbox(path: string, value: unknown): void {
+  checkAnySandbox(path, value)
+  const { network } = value as SandboxOptions
+  const named = typeof network === 'object' && 'hosts' in network ? network.hosts : undefined
+  if (named === 'provider' || named?.includes('provider'))
+    throw invalidOption(
+      `${path}.network.hosts`,
+      '"provider" stands for the hosts of an agent: name the hosts',
+    )
+}
+
+function checkAnySandbox(path: string, value: unknown): void {
   check.object(path, value)
   checkOptions(value, checks, path)
 }

@@ -398,6 +398,7 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("mod.rs", "reads the machine's name"),
         ],
     ),
+    ("egress", "", &[("authority.rs", "makes files in a folder of random name")]),
     (
         "process",
         "",

@@ -54,6 +54,8 @@ export function lookOf({ event, judged }: EventLine): Look {
     case 'retry':
     case 'warning':
       return look(event.type, event.message, 'warn')
+    case 'refused':
+      return look('refused', event.what, 'bad', '')
     case 'session':
       return look('session', event.sessionId, 'quiet', '')
     case 'end':

@@ -5,6 +5,7 @@ import { agentName } from '../harness/agent_program'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
 import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
 import { absolute } from '../process'
+import { sandboxSpec } from '../sandbox'
 
 /** A git repository in which a job works. */
 export interface JobSource {
@@ -203,8 +204,17 @@ function turnOptions({ env, schema, ...rest }: TurnOptions): Record<string, unkn
   const live = Object.entries(rest).find(([, value]) => typeof value === 'object' && isLive(value as object))
   if (live)
     throw invalidOption(live[0], "cannot be sent to another process: set it in the worker's `harness`")
+  const { sandbox } = rest
+  const network = typeof sandbox === 'object' ? sandbox.network : undefined
+  if (typeof network === 'object' && 'secrets' in network && network.secrets !== undefined)
+    throw invalidOption(
+      'sandbox.network.secrets',
+      "cannot be part of a job, which is stored: set them in the worker's `harness`",
+    )
   return {
     ...rest,
+    // `"provider"` is one host of the list where it crosses.
+    ...(typeof sandbox === 'object' && { sandbox: sandboxSpec(sandbox) }),
     env: env && Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? null])),
     schema: schema && JSON.parse(schemaText(schema)),
   }

@@ -32,6 +32,8 @@ export interface Finding {
   problem?: string
   /** Command that installs the CLI; empty for an agent by its command. */
   install: string
+  /** Hosts that the CLI needs for its model and its sign-in, in the form of `sandbox.network.hosts`. */
+  hosts: string[]
   /**
    * State of the program that `Harness.open` starts for this agent, which speaks the Agent Client
    * Protocol.

@@ -20,6 +20,8 @@ export type AgentEvent =
   | { type: 'retry'; message: string; until?: Date }
   /** A note about something that was left out, refused or extended. */
   | { type: 'warning'; message: string }
+  /** The sandbox refused a host or a Unix socket. Once for each target; `result.sandbox.refused` has the counts. */
+  | { type: 'refused'; kind: 'host' | 'socket'; what: string }
   /** An error that the agent reports. The turn may go on. */
   | { type: 'error'; kind: AgentErrorKind; message: string }
   /** The agent reports the end of its turn. At most one, and the last event. */

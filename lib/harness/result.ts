@@ -1,4 +1,5 @@
 import type { RecordFacts, RunResult } from '../process'
+import type { SandboxReport } from '../sandbox'
 import type { TokenUsage } from '../usage'
 import type { AgentName } from './agent_program'
 
@@ -24,6 +25,23 @@ export type AgentErrorKind =
 export interface AgentUsage extends TokenUsage {
   /** Cost in US dollars; absent when the CLI does not report it. */
   costUsd?: number
+  /**
+   * Tokens as Sheepdog saw them; those from a cache are part of `inputTokens`. Only where the sandbox looks into the
+   * traffic: hosts with a secret, and with a budget also the hosts of the agent's models.
+   */
+  metered?: MeteredUsage
+}
+
+/** Tokens as Sheepdog saw them in the answers of models, on their way to the agent. */
+export interface MeteredUsage extends TokenUsage {
+  /** Number of answers, those to sub-agents included. */
+  requests: number
+  /** Those among them that did not say their tokens. Sheepdog estimates them by the length of the text. */
+  estimated: number
+  /** Answers that could not be read. They count for nothing. */
+  unread: number
+  /** Names of the models, as they came with the answers. */
+  models: string[]
 }
 
 /** The addon's report of a turn's end: its text, and all else as JSON. */
@@ -34,7 +52,11 @@ export interface TurnEnd {
 
 /** @internal */
 export function toResult({ text, facts }: TurnEnd): TurnResult {
-  return { text, ...(JSON.parse(facts) as Omit<TurnResult, 'text'>) }
+  const { metered, ...rest } = JSON.parse(facts) as Omit<TurnResult, 'text'> & { metered?: MeteredUsage }
+  if (!metered) return { text, ...rest }
+  const { inputTokens, outputTokens, cachedInputTokens } = metered
+  const usage = rest.usage ?? { inputTokens, outputTokens, cachedInputTokens }
+  return { text, ...rest, usage: { ...usage, metered } }
 }
 
 /** Result of a turn. As `result` of an error it holds what was there before the failure. */
@@ -75,6 +97,11 @@ export interface TurnResult<Structured = unknown> {
   warnings: string[]
   /** The process of the last attempt. */
   process?: RunResult
+  /**
+   * Hosts and Unix sockets that the agent's sandbox refused. A turn sums up all its attempts; a prompt of a session
+   * lists everything since the session was opened. Only with the option `sandbox`.
+   */
+  sandbox?: Pick<SandboxReport, 'refused'>
   /** The record of this turn. Only with the option `record`. */
   record?: RecordFacts
 }

@@ -8,7 +8,7 @@ import { types } from 'node:util'
 import { invalidOption } from '../error'
 import { checkLimit, type ConcurrencyLimit } from '../limit'
 import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
-import { checkSandbox, type SandboxOptions } from '../sandbox'
+import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { sourceOf, type Source } from './input'
 
@@ -399,6 +399,7 @@ export function toSpec(
     preferLocal,
     limit: _,
     signal: __,
+    sandbox,
     ...rest
   } = options
   rest satisfies Crossing<typeof rest, RunSpec>
@@ -428,6 +429,7 @@ export function toSpec(
     echo: echo === true ? 'both' : echo || undefined,
     // The empty path is `cwd` itself.
     preferLocal: preferLocal === true ? '' : preferLocal || undefined,
+    sandbox: sandbox && sandboxSpec(sandbox),
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }

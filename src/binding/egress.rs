@@ -1,31 +1,83 @@
 //! Joins the proxy of `egress` to the sandbox of `process`, which do not know each other.
 
-use egress::{Hosts, Proxy, Rule};
+use egress::{Access, Hosts, Metered, Proxy, Reports, Rule, Secret, Secrets};
 use ground::error::{Error, ErrorCode};
-use process::{Egress, Gate, Refusals, RefusedKind};
+use process::{Egress, Gate, Metering, RefusedKind, Traffic};
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The hosts of a sandbox, or what is wrong with them.
-#[derive(Debug)]
-pub struct ListedHosts(Result<Hosts, Error>);
+/// In a list of hosts: those that an agent's CLI needs.
+const PROVIDER: &str = "provider";
 
-impl ListedHosts {
-    pub fn new(hosts: &[String]) -> ListedHosts {
-        let parse = |(index, host): (usize, &String)| {
-            let wrong = |problem| Error::invalid_option(&format!("sandbox.network.hosts[{index}]"), problem);
-            Rule::parse(host).map_err(wrong)
-        };
-        ListedHosts(hosts.iter().enumerate().map(parse).collect::<Result<_, _>>().map(Hosts::new))
+/// A secret as its user lists it.
+pub struct ListedSecret {
+    pub name: String,
+    pub value: String,
+    pub hosts: Vec<String>,
+    pub placeholder: Option<String>,
+}
+
+/// The hosts and the secrets of a sandbox, or the first problem with them.
+#[derive(Debug)]
+pub struct ListedHosts(Result<Listed, Error>);
+
+#[derive(Clone)]
+struct Listed {
+    hosts: Vec<Rule>,
+    /// The hosts of the agent's CLI are listed too.
+    has_provider: bool,
+    secrets: Vec<Secret>,
+    values: Vec<String>,
+    metered: Vec<Rule>,
+}
+
+impl std::fmt::Debug for Listed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Listed").field("hosts", &self.hosts).finish_non_exhaustive()
     }
 }
 
+impl ListedHosts {
+    pub fn new(hosts: &[String], secrets: Vec<ListedSecret>) -> ListedHosts {
+        ListedHosts(listed(hosts, secrets))
+    }
+}
+
+fn listed(hosts: &[String], secrets: Vec<ListedSecret>) -> Result<Listed, Error> {
+    let has_provider = hosts.iter().any(|host| host == PROVIDER);
+    let hosts = rules("sandbox.network.hosts", hosts)?;
+    let values = secrets.iter().map(|secret| secret.value.clone()).collect();
+    let secrets = secrets.into_iter().map(|secret| {
+        let place = format!("sandbox.network.secrets.{}", secret.name);
+        let own = rules(&format!("{place}.hosts"), &secret.hosts)?;
+        let random = ground::random::key::<64>()
+            .ok_or_else(|| Error::new(ErrorCode::ProcessSpawnFailed, "the system gives no random numbers"))?;
+        Secret::new(&secret.name, &secret.value, secret.placeholder.as_deref(), own, &random)
+            .map_err(|(part, problem)| Error::invalid_option(&format!("{place}.{part}"), problem))
+    });
+    let secrets = secrets.collect::<Result<_, Error>>()?;
+    Ok(Listed { hosts, has_provider, secrets, values, metered: Vec::new() })
+}
+
+fn rules(place: &str, hosts: &[String]) -> Result<Vec<Rule>, Error> {
+    let parse = |(index, host): (usize, &String)| {
+        Rule::parse(host).map_err(|problem| Error::invalid_option(&format!("{place}[{index}]"), problem))
+    };
+    hosts.iter().enumerate().filter(|(_, host)| *host != PROVIDER).map(parse).collect()
+}
+
 impl Egress for ListedHosts {
-    fn open(&self, refusals: Refusals) -> Result<Box<dyn Gate>, Error> {
-        let hosts = self.0.clone()?;
-        let report = Arc::new(move |what| refusals.add(RefusedKind::Host, what, None));
+    fn open(&self, traffic: &Traffic) -> Result<Box<dyn Gate>, Error> {
+        let access = self.0.clone()?.access();
+        let (refusals, sums) = (traffic.refusals.clone(), traffic.clone());
+        let reports = Reports {
+            refused: Arc::new(move |what| refusals.add(RefusedKind::Host, what, None)),
+            metered: Arc::new(move |metered| sums.meter(as_known(metered))),
+            cut: traffic.watch_cut(),
+        };
         let proxy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| Proxy::start(listener, hosts, report))
+            .and_then(|listener| Proxy::start(listener, access, reports))
             .map_err(|error| {
                 let message = format!("the proxy for `sandbox.network.hosts` could not be opened: {error}");
                 Error::new(ErrorCode::ProcessSpawnFailed, message)
@@ -36,7 +88,44 @@ impl Egress for ListedHosts {
     }
 
     fn local_ports(&self) -> Vec<u16> {
-        self.0.as_ref().map(Hosts::local_ports).unwrap_or_default()
+        self.0.as_ref().map(|listed| listed.clone().access().direct_ports()).unwrap_or_default()
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        self.0.as_ref().map(|listed| listed.values.clone()).unwrap_or_default()
+    }
+
+    fn for_agent(&self, hosts: &[String], metering: Metering) -> Option<process::Hosts> {
+        let mut listed = self.0.clone().ok()?;
+        // A variable may hold anything.
+        let own: Vec<Rule> = hosts.iter().filter_map(|host| Rule::parse(host).ok()).collect();
+        if listed.has_provider {
+            listed.hosts.extend(own.iter().cloned());
+        }
+        listed.metered = match metering {
+            Metering::Nothing => Vec::new(),
+            Metering::Own => own,
+            Metering::Everything => listed.hosts.clone(),
+        };
+        Some(process::Hosts::by(ListedHosts(Ok(listed))))
+    }
+}
+
+impl Listed {
+    fn access(self) -> Access {
+        Access::new(Hosts::new(self.hosts), Secrets::new(self.secrets), Hosts::new(self.metered))
+    }
+}
+
+fn as_known(metered: Metered) -> process::Metered {
+    process::Metered {
+        input_tokens: metered.input_tokens,
+        output_tokens: metered.output_tokens,
+        cached_input_tokens: metered.cached_input_tokens,
+        requests: metered.requests,
+        estimated: metered.estimated,
+        unread: metered.unread,
+        models: metered.models,
     }
 }
 
@@ -50,5 +139,17 @@ impl Gate for ProxyGate {
 
     fn environment(&self) -> Vec<(String, String)> {
         self.0.environment()
+    }
+
+    fn redirects(&self) -> Vec<(u16, u16)> {
+        self.0.redirects().to_vec()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        self.0.folder().map(Into::into)
+    }
+
+    fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
+        self.0.hide(text)
     }
 }

@@ -3,6 +3,7 @@
 use super::agent::{AgentSpec, AgentTraitsSpec, to_provider};
 use super::harness::TurnSpec;
 use super::process::environment_base;
+use super::sandbox::AgentSandboxSpec;
 use agents::harness::observer::OnTurn;
 use agents::harness::{AgentRequest, Budget, ConcurrencyLimit, TurnRequest};
 use fleet::{JobFault, JobFuture, JobRun, run_turn};
@@ -146,7 +147,7 @@ impl Shared {
         cwd: Option<PathBuf>,
         options: &Map<String, Value>,
     ) -> Result<TurnRequest, Error> {
-        let JobOptions { own, turn, agent, inherit_env, unknown } =
+        let JobOptions { mut own, turn, agent, inherit_env, unknown } =
             JobOptions::deserialize(Value::Object(options.clone()))
                 .map_err(|error| Error::invalid_option("options", error))?;
         if let Some(name) = unknown.keys().next() {
@@ -167,6 +168,11 @@ impl Shared {
         let mut names = None;
         if of.is_empty() || of == provider {
             names = self.defaults.agent.inherit_only.clone();
+            // The hosts are the job's, and the secrets are the worker's, which no job holds.
+            if let Some(network) = own.sandbox.as_mut().and_then(AgentSandboxSpec::hosts_mut) {
+                let mine = self.defaults.agent.sandbox.clone();
+                network.secrets = mine.and_then(|mut mine| mine.hosts_mut()?.secrets.take());
+            }
             self.defaults.agent.clone().apply(&mut request.agent);
             self.defaults.clone().apply(&mut request)?;
         }

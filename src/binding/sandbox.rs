@@ -1,7 +1,7 @@
 //! The types that a sandbox's options have on their way from JavaScript. Names and order match lib/sandbox.ts, which has checked
 //! the types.
 
-use super::egress::ListedHosts;
+use super::egress::{ListedHosts, ListedSecret};
 use agents::harness::AgentSandbox;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
@@ -9,6 +9,7 @@ use process::{self, Hosts, Network, Protect, Sandbox};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// The limits of a program and everything it starts. A missing option has the core's default.
 #[napi(object, object_to_js = false)]
@@ -76,6 +77,16 @@ pub struct AgentSandboxSpec {
     pub custom: Option<SandboxSpec>,
 }
 
+impl AgentSandboxSpec {
+    /// The network, if it is a list of hosts.
+    pub(super) fn hosts_mut(&mut self) -> Option<&mut NetworkSpec> {
+        match self.custom.as_mut()?.network.as_mut()? {
+            Either::B(network) if network.ports.is_none() => Some(network),
+            Either::A(_) | Either::B(_) => None,
+        }
+    }
+}
+
 /// In JSON it is `"workspace"`, or the object.
 impl<'de> Deserialize<'de> for AgentSandboxSpec {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
@@ -128,14 +139,33 @@ pub enum NetworkName {
 pub struct NetworkSpec {
     pub ports: Option<Vec<u16>>,
     pub hosts: Option<Vec<String>>,
+    /// Not in JSON: a job is stored, and holds no secrets.
+    #[serde(skip)]
+    pub secrets: Option<HashMap<String, SecretSpec>>,
+}
+
+/// A secret, by the variable that holds its placeholder.
+#[napi(object, object_to_js = false)]
+#[derive(Clone)]
+pub struct SecretSpec {
+    pub value: String,
+    pub hosts: Vec<String>,
+    pub placeholder: Option<String>,
 }
 
 impl From<NetworkSpec> for Network {
     fn from(spec: NetworkSpec) -> Network {
-        let NetworkSpec { ports, hosts } = spec;
+        let NetworkSpec { ports, hosts, secrets } = spec;
         match ports {
             Some(ports) => Network::Ports(ports),
-            None => Network::Hosts(Hosts::by(ListedHosts::new(&hosts.unwrap_or_default()))),
+            None => {
+                let listed = |(name, spec): (String, SecretSpec)| {
+                    let SecretSpec { value, hosts, placeholder } = spec;
+                    ListedSecret { name, value, hosts, placeholder }
+                };
+                let secrets = secrets.unwrap_or_default().into_iter().map(listed).collect();
+                Network::Hosts(Hosts::by(ListedHosts::new(&hosts.unwrap_or_default(), secrets)))
+            }
         }
     }
 }

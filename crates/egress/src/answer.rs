@@ -1,12 +1,13 @@
 //! The proxy's own answers: one line of text that says what is wrong. PURE.
 
+use crate::body::BodyError;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue, PROXY_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
-pub(crate) type Body = BoxBody<Bytes, hyper::Error>;
+pub(crate) type Body = BoxBody<Bytes, BodyError>;
 
 pub(crate) fn empty() -> Body {
     text(String::new())

@@ -59,6 +59,16 @@ impl Host {
     }
 }
 
+impl Host {
+    /// This machine itself.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Host::Name(name) => name == LOCALHOST,
+            Host::Address(address) => address.to_canonical().is_loopback(),
+        }
+    }
+}
+
 impl std::fmt::Display for Host {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -85,6 +95,11 @@ pub(crate) fn split_port(text: &str) -> Option<(Host, u16)> {
         return None;
     }
     Some((Host::parse(host)?, port.parse().ok()?))
+}
+
+/// The same, with the port that a scheme has by itself.
+pub(crate) fn with_port(text: &str, port: u16) -> Option<(Host, u16)> {
+    split_port(text).or_else(|| Some((Host::parse(text)?, port)))
 }
 
 impl Rule {
@@ -149,6 +164,14 @@ impl Hosts {
         Hosts(rules)
     }
 
+    pub(crate) fn add(&mut self, other: &Hosts) {
+        self.0.extend(other.0.iter().cloned());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// `None`: the host is not listed.
     pub(crate) fn way(&self, host: &Host, port: u16) -> Option<Way> {
         let mut found = self.0.iter().filter(|rule| rule.takes(host, port)).peekable();
@@ -167,14 +190,13 @@ impl Hosts {
         if is_own || is_listed { Ok(()) } else { Err(kind) }
     }
 
-    /// Ports of this machine that are listed.
-    pub fn local_ports(&self) -> Vec<u16> {
-        let is_local = |rule: &&Rule| match &rule.pattern {
-            Pattern::Host(Host::Name(name)) => name == LOCALHOST,
-            Pattern::Host(Host::Address(address)) => address.is_loopback(),
-            Pattern::Below(_) => false,
+    /// This machine's own servers that are listed.
+    pub(crate) fn local(&self) -> Vec<(Host, u16)> {
+        let local = |rule: &Rule| match &rule.pattern {
+            Pattern::Host(host) if host.is_local() => Some((host.clone(), rule.port?)),
+            _ => None,
         };
-        self.0.iter().filter(is_local).filter_map(|rule| rule.port).collect()
+        self.0.iter().filter_map(local).collect()
     }
 }
 
@@ -297,7 +319,8 @@ mod tests {
         assert_eq!(way(&["a.example"], 443), Some(Way::Secure));
         assert_eq!(way(&["a.example:443"], 443), Some(Way::Secure));
         assert_eq!(way(&["a.example:22"], 22), Some(Way::Any));
-        assert_eq!(hosts(&["localhost:5432", "127.0.0.1:6379", "a.example:22"]).local_ports(), [5432, 6379]);
+        let local = hosts(&["localhost:5432", "127.0.0.1:6379", "a.example:22"]).local();
+        assert_eq!(local.iter().map(|(_, port)| *port).collect::<Vec<_>>(), [5432, 6379]);
     }
 
     proptest! {

@@ -6,25 +6,39 @@
 //!
 //! | asked | decided by | answered |
 //! | --- | --- | --- |
-//! | `CONNECT host:port` | [`host`] | a [`tunnel`], whose first message of TLS must name the same host |
-//! | `GET http://host/path` | [`host`], `Host` must be the same | the host's answer ([`forward`]) |
+//! | `CONNECT host:port` | [`access`] | a [`tunnel`], whose first message of TLS must name the same host |
+//! | the same, for a host with a secret or a meter | [`access`] | by [`inspect`], in the host's place |
+//! | `GET http://host/path` | [`access`], `Host` must be the same | the host's answer ([`inspect`]) |
 //! | anything else | | 400 |
 //!
 //! Names are resolved here, and the addresses are checked ([`address`]): a listed name does not lead into the user's own network. What is
 //! refused gets a 403 with one line that says why, and is reported once for each attempt.
 //!
-//! A host that is listed is a way out for everything that the program can read. The proxy does not look into TLS.
+//! [`inspect`] ends the program's TLS by a certificate of an [`authority`] that lives as long as the proxy. It puts secrets into headers
+//! ([`secret`]), hides them in answers, and counts the tokens of models ([`meter`]). All other TLS is not looked into: a host that is
+//! listed is a way out for everything that the program can read.
 
+mod access;
 mod address;
 mod answer;
+mod authority;
+mod body;
+mod connection_headers;
 mod ended;
-mod forward;
 mod hello;
 mod host;
+mod inspect;
+mod meter;
 mod proxy;
 mod reach;
+mod search;
+mod secret;
+mod shared;
 mod tunnel;
 
+pub use access::Access;
 pub use host::{Hosts, Rule};
-pub use proxy::{OnRefused, Proxy};
-pub use reach::Resolve;
+pub use meter::{Metered, OnMetered};
+pub use proxy::{OnRefused, Proxy, Reports};
+pub use reach::{Outside, Resolve};
+pub use secret::{Secret, Secrets};

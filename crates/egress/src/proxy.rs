@@ -1,16 +1,21 @@
 //! The proxy of one program.
 
-use crate::answer::{Body, empty, no_credential, refused, unreachable, wrong};
+use crate::access::Access;
+use crate::answer::{Body, empty, no_credential, refused, wrong};
+use crate::authority::Authority;
 use crate::ended::Ended;
-use crate::forward::forward;
-use crate::host::{Host, Hosts, split_port};
-use crate::reach::{NoWay, Resolve, connect, system, way};
+use crate::host::{Way, split_port, with_port};
+use crate::inspect::{self, Inspected};
+use crate::meter::{Meter, OnMetered};
+use crate::reach::Outside;
+pub use crate::shared::OnRefused;
+use crate::shared::Shared;
 use crate::tunnel;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::random;
 use hyper::body::Incoming;
-use hyper::header::{HOST, PROXY_AUTHORIZATION};
+use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
@@ -18,8 +23,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::TcpListener;
-use std::sync::Arc;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
@@ -34,13 +40,21 @@ const USER: &str = "sheepdog";
 /// Servers of the program's own, which it reaches without the proxy.
 const DIRECT: &str = "localhost,127.0.0.1,::1";
 
-/// Takes reports: the host and the port that were refused.
-pub type OnRefused = Arc<dyn Fn(String) + Send + Sync>;
+/// The channels between a proxy and its user.
+pub struct Reports {
+    pub refused: OnRefused,
+    pub metered: OnMetered,
+    /// Turned on when no more may be spent: everything under way is cut off, and hosts that are metered are refused.
+    pub cut: watch::Receiver<bool>,
+}
 
 /// Serves one program until it is dropped.
 pub struct Proxy {
     port: u16,
     credential: String,
+    /// Ports of this machine's servers that are looked into, and the proxy's own in their place.
+    redirects: Vec<(u16, u16)>,
+    shared: Arc<Shared>,
     _alive: watch::Sender<()>,
 }
 
@@ -50,55 +64,82 @@ impl fmt::Debug for Proxy {
     }
 }
 
-struct Shared {
-    hosts: Hosts,
-    resolve: Resolve,
-    on_refused: OnRefused,
-    /// The value of `Proxy-Authorization`.
-    authorization: String,
-    ended: Ended,
-}
-
 impl Proxy {
-    /// `listener` is on loopback. Needs tokio.
+    /// `listener` is on loopback. Needs tokio, and blocks for files.
     ///
     /// # Errors
     /// The system's.
-    pub fn start(listener: TcpListener, hosts: Hosts, on_refused: OnRefused) -> io::Result<Proxy> {
-        Proxy::start_with(listener, hosts, on_refused, Arc::new(system))
+    pub fn start(listener: TcpListener, access: Access, reports: Reports) -> io::Result<Proxy> {
+        Proxy::start_with(listener, access, reports, Outside::default())
     }
 
-    /// With another way to resolve names.
+    /// With another world outside.
     ///
     /// # Errors
     /// The system's.
     pub fn start_with(
         listener: TcpListener,
-        hosts: Hosts,
-        on_refused: OnRefused,
-        resolve: Resolve,
+        access: Access,
+        reports: Reports,
+        outside: Outside,
     ) -> io::Result<Proxy> {
-        listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let listener = waiting(listener)?;
         let credential =
             random::key::<24>().ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
         let authorization = STANDARD.encode(format!("{USER}:{credential}"));
         let (alive, ended) = watch::channel(());
-        let ended = Ended::of(ended);
-        let shared = Arc::new(Shared { hosts, resolve, on_refused, authorization, ended: ended.clone() });
-        tokio::spawn(async move {
-            let mut over = ended;
-            tokio::select! {
-                () = over.wait() => {}
-                () = accept(&listener, &shared) => {}
-            }
+        let authority = access.looks_into_any().then(|| Authority::new(&std::env::temp_dir())).transpose()?;
+        let local = access.local(true);
+        let shared = Arc::new(Shared {
+            access,
+            authority,
+            meter: Meter::new(reports.metered),
+            ended: Ended::of(ended),
+            resolve: outside.resolve,
+            on_refused: reports.refused,
+            cut: reports.cut,
+            authorization,
+            tls: outside.tls.map(|tls| OnceLock::from(Ok(tls))).unwrap_or_default(),
         });
-        Ok(Proxy { port, credential, _alive: alive })
+        let mut redirects: Vec<(u16, u16)> = Vec::new();
+        for (host, port) in local {
+            if redirects.iter().any(|(known, _)| *known == port) {
+                continue;
+            }
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            redirects.push((port, listener.local_addr()?.port()));
+            let host = shared.access.local_host(host, port);
+            let serve = move |stream, shared: Arc<Shared>| {
+                let host = host.clone();
+                async move {
+                    let way = shared.access.way(&host, port).unwrap_or(Way::Secure);
+                    inspect::serve(shared, stream, host, port, way, None).await;
+                }
+            };
+            accept_all(waiting(listener)?, shared.clone(), serve);
+        }
+        accept_all(listener, shared.clone(), serve);
+        Ok(Proxy { port, credential, redirects, shared, _alive: alive })
     }
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Ports of this machine, and the port of the proxy that a connection to each of them goes to instead.
+    pub fn redirects(&self) -> &[(u16, u16)] {
+        &self.redirects
+    }
+
+    /// The folder of files that programs need to trust the proxy.
+    pub fn folder(&self) -> Option<&Path> {
+        self.shared.authority.as_ref().map(Authority::folder)
+    }
+
+    /// The text without secrets; `None` if there are none in it.
+    pub fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
+        self.shared.access.secrets.hide(text)
     }
 
     /// Variables by which programs find it. They replace what the host has.
@@ -117,11 +158,38 @@ impl Proxy {
             variables.push((name.to_owned(), url.clone()));
         }
         variables.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
+        variables.extend(self.shared.authority.iter().flat_map(Authority::environment));
+        let secrets = self.shared.access.secrets.iter();
+        variables.extend(secrets.map(|secret| (secret.name().to_owned(), secret.placeholder().to_owned())));
         variables
     }
 }
 
-async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
+fn waiting(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
+    listener.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(listener)
+}
+
+/// Serves each connection in a task of its own, until the proxy ends.
+fn accept_all<Serving: Future<Output = ()> + Send + 'static>(
+    listener: tokio::net::TcpListener,
+    shared: Arc<Shared>,
+    serve: impl Fn(TcpStream, Arc<Shared>) -> Serving + Send + 'static,
+) {
+    tokio::spawn(async move {
+        let mut over = shared.ended.clone();
+        tokio::select! {
+            () = over.wait() => {}
+            () = accept(&listener, &shared, serve) => {}
+        }
+    });
+}
+
+async fn accept<Serving: Future<Output = ()> + Send + 'static>(
+    listener: &tokio::net::TcpListener,
+    shared: &Arc<Shared>,
+    serve: impl Fn(TcpStream, Arc<Shared>) -> Serving,
+) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -129,12 +197,12 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let shared = shared.clone();
+        let _ = stream.set_nodelay(true);
+        let (serving, over) = (serve(stream, shared.clone()), shared.over());
         tokio::spawn(async move {
-            let mut ended = shared.ended.clone();
             tokio::select! {
-                () = serve(stream, shared) => {}
-                () = ended.wait() => {}
+                () = serving => {}
+                () = over => {}
             }
             drop(place);
         });
@@ -142,7 +210,6 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(answer(shared, request).await) }
@@ -169,28 +236,33 @@ impl Shared {
         let Some((host, port)) = target else {
             return wrong("CONNECT needs a host and a port");
         };
+        let host = self.access.local_host(host, port);
         let (way, server) = match self.reach(&host, port).await {
             Ok(reached) => reached,
             Err(response) => return response,
         };
+        let over = self.over();
         tokio::spawn(async move {
-            let mut ended = self.ended.clone();
             let tunnel = async {
                 let Ok(client) = hyper::upgrade::on(request).await else { return };
-                let refused = tunnel::run(TokioIo::new(client), server, &host, port, way).await;
+                let client = TokioIo::new(client);
+                if self.access.looks_into(&host, port) {
+                    return inspect::serve(self.clone(), client, host, port, way, Some(server)).await;
+                }
+                let refused = tunnel::run(client, server, &host, port, way).await;
                 if let Err(Some(problem)) = refused {
-                    (self.on_refused)(problem);
+                    self.refuse(problem);
                 }
             };
             tokio::select! {
                 () = tunnel => {}
-                () = ended.wait() => {}
+                () = over => {}
             }
         });
         Response::new(empty())
     }
 
-    async fn on_request(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn on_request(self: Arc<Self>, mut request: Request<Incoming>) -> Response<Body> {
         let (Some(scheme), Some(authority)) = (request.uri().scheme_str(), request.uri().authority()) else {
             return wrong("this is a proxy: a request to it names its host");
         };
@@ -198,34 +270,27 @@ impl Shared {
             return wrong("a request to an https address goes by CONNECT");
         }
         let authority = authority.as_str().to_owned();
-        let with_port = |text: &str| split_port(text).or_else(|| Some((Host::parse(text)?, 80)));
-        let Some((host, port)) = with_port(&authority) else {
+        let Some((host, port)) = with_port(&authority, 80) else {
             return wrong("the request's host is no name and no address");
         };
         // The host behind a shared address goes by this header.
         let mut named = request.headers().get_all(HOST).iter();
-        if !named.all(|named| named.to_str().ok().and_then(with_port) == Some((host.clone(), port))) {
-            (self.on_refused)(format!("{host}:{port}: its Host header is another one"));
+        let is_own = |named: &HeaderValue| {
+            named.to_str().ok().and_then(|named| with_port(named, 80)) == Some((host.clone(), port))
+        };
+        if !named.all(is_own) {
+            self.refuse(format!("{host}:{port}: its Host header is another one"));
             return refused("the request's Host header is not its host");
         }
+        let Ok(named) = HeaderValue::from_str(&authority) else {
+            return wrong("the request's host is no name and no address");
+        };
+        request.headers_mut().insert(HOST, named);
+        let host = self.access.local_host(host, port);
         match self.reach(&host, port).await {
-            Ok((_, server)) => forward(request, server, &authority, self.ended.clone()).await,
+            Ok((way, server)) => Inspected::plain(self, host, port, way, server).pass(request).await,
             Err(response) => response,
         }
-    }
-
-    async fn reach(&self, host: &Host, port: u16) -> Result<(crate::host::Way, TcpStream), Response<Body>> {
-        let reached = async {
-            let way = way(&self.hosts, host, port)?;
-            Ok((way, connect(&self.hosts, &self.resolve, host, port).await?))
-        };
-        reached.await.map_err(|problem| match problem {
-            NoWay::Refused { what, line } => {
-                (self.on_refused)(what);
-                refused(&line)
-            }
-            NoWay::Failed(line) => unreachable(&line),
-        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a host that was asked for to a connection: is it listed, which addresses does it have, and may they be reached.
 
+use crate::access::Access;
 use crate::host::{Host, Hosts, Way};
 use ground::os::blocking;
 use std::io;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::rustls::ClientConfig;
 
 /// For one address.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -16,6 +18,19 @@ const MOST_ADDRESSES: usize = 8;
 
 /// Resolves a name. It may block.
 pub type Resolve = Arc<dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync>;
+
+/// The world outside of this process, which tests replace.
+pub struct Outside {
+    pub resolve: Resolve,
+    /// TLS to hosts; `None`: as everywhere in this process.
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
+impl Default for Outside {
+    fn default() -> Outside {
+        Outside { resolve: Arc::new(system), tls: None }
+    }
+}
 
 /// Why there is no connection, in words for the program.
 #[derive(Debug)]
@@ -27,18 +42,18 @@ pub(crate) enum NoWay {
 }
 
 /// Asks the system.
-pub(crate) fn system(name: &str) -> io::Result<Vec<IpAddr>> {
+fn system(name: &str) -> io::Result<Vec<IpAddr>> {
     // The port is of no consequence to the system.
     Ok((name, 443).to_socket_addrs()?.map(|address| address.ip()).collect())
 }
 
 /// How a host may be reached.
-pub(crate) fn way(hosts: &Hosts, host: &Host, port: u16) -> Result<Way, NoWay> {
+pub(crate) fn way(access: &Access, host: &Host, port: u16) -> Result<Way, NoWay> {
     let refused = || NoWay::Refused {
         what: format!("{host}:{port}"),
         line: format!("{host}:{port} is not in `sandbox.network.hosts`"),
     };
-    hosts.way(host, port).ok_or_else(refused)
+    access.way(host, port).ok_or_else(refused)
 }
 
 /// Connects to a host that is listed.

@@ -1,7 +1,7 @@
 //! The proxy over real sockets. Names are resolved by a table, and every server is on loopback.
 #![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
 
-use egress::{Hosts, Proxy, Rule};
+use egress::{Access, Hosts, Outside, Proxy, Reports, Rule, Secrets};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -32,8 +32,14 @@ impl Ground {
         let seen = refused.clone();
         let hosts = Hosts::new(rules.iter().map(|rule| Rule::parse(rule).expect("a rule")).collect());
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let report = Arc::new(move |what| seen.lock().expect("unpoisoned").push(what));
-        let proxy = Proxy::start_with(listener, hosts, report, Arc::new(table)).expect("a proxy");
+        let reports = Reports {
+            refused: Arc::new(move |what| seen.lock().expect("unpoisoned").push(what)),
+            metered: Arc::new(|_| {}),
+            cut: tokio::sync::watch::channel(false).1,
+        };
+        let access = Access::new(hosts, Secrets::default(), Hosts::default());
+        let outside = Outside { resolve: Arc::new(table), tls: None };
+        let proxy = Proxy::start_with(listener, access, reports, outside).expect("a proxy");
         let variables = proxy.environment();
         let url = &variables.iter().find(|(name, _)| name == "HTTPS_PROXY").expect("a variable").1;
         let credential =

@@ -1,20 +1,39 @@
 //! The interface to what takes a sandboxed program's requests to hosts. This crate knows no proxy: it opens a gate for each program, lets
 //! the program connect to that and to nothing else, and closes it with the run.
 
-use crate::refusals::Refusals;
+use crate::traffic::Traffic;
 use ground::error::Result;
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Opens gates, one for each program.
 pub trait Egress: Debug + Send + Sync {
-    /// Opens a gate that reports to `refusals`. Needs tokio.
+    /// Opens a gate that reports to `traffic`. Needs tokio.
     ///
     /// # Errors
     /// `INVALID_OPTION` for a wrong list of hosts, else the system's.
-    fn open(&self, refusals: Refusals) -> Result<Box<dyn Gate>>;
+    fn open(&self, traffic: &Traffic) -> Result<Box<dyn Gate>>;
     /// TCP ports of this machine that a program may connect to directly.
     fn local_ports(&self) -> Vec<u16>;
+    /// Values that the program must not see, and no record may hold.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// The same for an agent whose CLI needs these hosts. `None`: nothing changes.
+    fn for_agent(&self, _hosts: &[String], _metering: Metering) -> Option<Hosts> {
+        None
+    }
+}
+
+/// The hosts whose models' answers are metered, besides those with a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metering {
+    Nothing,
+    /// Those that the agent's CLI needs.
+    Own,
+    /// Every listed host.
+    Everything,
 }
 
 /// The way out of one program's tree. It closes when it is dropped.
@@ -23,6 +42,18 @@ pub trait Gate: Debug + Send + Sync {
     fn port(&self) -> u16;
     /// Variables by which programs find it, and what they need to use it.
     fn environment(&self) -> Vec<(String, String)>;
+    /// Ports of this machine, and the port of the gate that a connection to each of them goes to instead.
+    fn redirects(&self) -> Vec<(u16, u16)> {
+        Vec::new()
+    }
+    /// A folder of files that the program needs to read.
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
+    /// The text with other words in the place of secrets; `None` if there are none in it.
+    fn hide(&self, _text: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// The hosts that a sandboxed program may reach.
@@ -34,7 +65,7 @@ impl Hosts {
         Hosts(Arc::new(egress))
     }
 
-    pub(crate) fn egress(&self) -> &dyn Egress {
+    pub fn egress(&self) -> &dyn Egress {
         self.0.as_ref()
     }
 }

@@ -55,19 +55,20 @@ mod stop;
 mod stream;
 mod sweep;
 mod threshold;
+mod traffic;
 mod watchdog;
 mod wiring;
 
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
 pub use echo::{Echo, EchoTarget};
-pub use gate::{Egress, Gate, Hosts};
+pub use gate::{Egress, Gate, Hosts, Metering};
 pub use ground::line::LineTooLong;
 pub use ground::os::{TerminalSize, TreeUsage};
 pub use handle::{Process, WeakProcess, spawn, spawn_after};
 pub use launch::sandbox_support;
 pub use newcomer::{Moment, Newcomer, end as end_newcomers};
 pub use on_record::secrets_of;
-pub use refusals::{Kind as RefusedKind, Refusals, Refused};
+pub use refusals::{Kind as RefusedKind, NewRefusals, Refusals, Refused};
 pub use sandbox::contained_folders;
 pub use sandbox::report::{SandboxReport, SandboxSupport};
 pub use sandbox::{Network, Protect, Sandbox};
@@ -81,3 +82,4 @@ pub use spec::{
 pub use start::Admission;
 pub use stdin::StdinWriter;
 pub use stream::Stream;
+pub use traffic::{Metered, Traffic};

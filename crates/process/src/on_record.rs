@@ -1,6 +1,7 @@
 //! The start and the end of a run as its record holds them. docs/record.md has the fields.
 
 use super::command::ResolvedCommand;
+use super::sandbox::Network;
 use super::spec::{Containment, Environment, EnvironmentBase, Outcome, ProcessSpec, Strays};
 use ground::error::Result;
 use ground::os::Host;
@@ -17,6 +18,9 @@ pub(super) fn open(spec: &ProcessSpec, command: &ResolvedCommand) -> Result<Opti
     let Some(wanted) = &spec.record else { return Ok(None) };
     let mut wanted = wanted.clone();
     wanted.secrets.extend(secrets_of(&spec.environment));
+    if let Some(Network::Hosts(hosts)) = spec.sandbox.as_ref().map(|sandbox| &sandbox.network) {
+        wanted.secrets.extend(hosts.egress().secrets().into_iter().map(Secret::new));
+    }
     wanted.contained.extend(spec.contained());
     Record::create(&wanted, start_of(spec, &command.mark)).map(Some)
 }
@@ -49,7 +53,8 @@ fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
         max_line_bytes: _,
         memory_max_bytes: _,
         max_processes: _,
-        // The end tells what the sandbox held.
+        // The end tells what the sandbox held, and what it refused.
+        traffic: _,
         sandbox: _,
         record: _,
         stdout_pipe_bytes: _,

@@ -3,6 +3,7 @@
 use ground::lock::lock;
 use serde::Serialize;
 use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 
 /// More targets than this are not listed.
 const MOST: usize = 100;
@@ -41,7 +42,14 @@ pub struct Refused {
 
 /// A list that several watchers of a run write to.
 #[derive(Clone, Debug, Default)]
-pub struct Refusals(Arc<Mutex<Vec<Refused>>>);
+pub struct Refusals(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    list: Mutex<Vec<Refused>>,
+    /// The length of the list.
+    length: watch::Sender<usize>,
+}
 
 impl Refusals {
     pub fn add(&self, kind: Kind, what: String, program: Option<String>) {
@@ -50,16 +58,50 @@ impl Refusals {
             text.replace(|character: char| character.is_control(), "?")
         };
         let (what, program) = (cut(what), program.map(cut));
-        let mut list = lock(&self.0);
+        let mut list = lock(&self.0.list);
         if let Some(known) = list.iter_mut().find(|known| known.kind == kind && known.what == what) {
             known.count += 1;
         } else if list.len() < MOST {
             list.push(Refused { kind, what, program, count: 1 });
+            self.0.length.send_replace(list.len());
         }
     }
 
     pub fn list(&self) -> Vec<Refused> {
-        lock(&self.0).clone()
+        lock(&self.0.list).clone()
+    }
+
+    /// Watches for targets that are refused, those so far included.
+    pub fn watch(&self) -> NewRefusals {
+        NewRefusals { refusals: self.clone(), length: self.0.length.subscribe(), told: 0 }
+    }
+}
+
+/// Targets that were refused and that nobody has taken yet.
+#[derive(Debug)]
+pub struct NewRefusals {
+    refusals: Refusals,
+    length: watch::Receiver<usize>,
+    told: usize,
+}
+
+impl NewRefusals {
+    /// Resolves when there are any.
+    pub async fn wait(&mut self) {
+        let told = self.told;
+        // The sender lives as long as this borrow of it.
+        let _ = self.length.wait_for(|length| *length > told).await;
+    }
+
+    pub fn take(&mut self) -> Vec<Refused> {
+        let new = lock(&self.refusals.0.list).get(self.told..).unwrap_or_default().to_vec();
+        self.told += new.len();
+        new
+    }
+
+    /// Everything that was refused, whether or not it was taken.
+    pub fn all(&self) -> Vec<Refused> {
+        self.refusals.list()
     }
 }
 
@@ -84,5 +126,27 @@ mod tests {
         assert!(
             list.iter().all(|refused| refused.what.len() <= MAX_NAME_BYTES && !refused.what.contains('\n'))
         );
+    }
+
+    #[tokio::test]
+    async fn a_watcher_takes_each_target_once() {
+        let refusals = Refusals::default();
+        let mut new = refusals.watch();
+        let early = tokio::time::timeout(std::time::Duration::from_millis(20), new.wait()).await;
+        assert!(early.is_err(), "nothing was refused");
+        for what in ["a", "b", "a"] {
+            refusals.add(Kind::Host, what.into(), None);
+        }
+        new.wait().await;
+        let names: Vec<_> = new.take().into_iter().map(|refused| refused.what).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(new.take().is_empty());
+        assert_eq!(new.all().len(), 2);
+        let waiting = tokio::spawn(async move {
+            new.wait().await;
+            new.take()
+        });
+        refusals.add(Kind::Socket, "a".into(), None);
+        assert_eq!(waiting.await.unwrap().len(), 1);
     }
 }

@@ -441,7 +441,7 @@ impl Runner {
             pipes_held_open: self.lifespan.pipes_held_open,
             end: self.lifespan.end.take().unwrap_or_default(),
             reason: self.clock.watchdog.reason(),
-            refused: self.held.ways.refusals.list(),
+            refused: self.held.ways.traffic.refusals.list(),
             spec: &mut self.spec,
         };
         report.outcome().await

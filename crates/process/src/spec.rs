@@ -4,6 +4,7 @@ use super::echo::Echo;
 use super::sandbox::report::SandboxReport;
 use super::sandbox::{Sandbox, contained_folders};
 use super::stream::Stream;
+use super::traffic::Traffic;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::os::TerminalSize;
@@ -61,6 +62,8 @@ pub struct ProcessSpec {
     /// Size of stdout's pipe, for programs that exit before it is drained; the system's default when `None`. The system limits
     /// the bytes in all pipes of a user.
     pub stdout_pipe_bytes: Option<usize>,
+    /// The traffic of a sandbox, while the run lasts.
+    pub traffic: Traffic,
 }
 
 impl ProcessSpec {
@@ -98,6 +101,7 @@ impl ProcessSpec {
             record: None,
             name: None,
             stdout_pipe_bytes: None,
+            traffic: Traffic::default(),
         }
     }
 

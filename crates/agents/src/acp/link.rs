@@ -2,6 +2,8 @@
 
 use super::connection::Connection;
 use super::order::Reply;
+use crate::harness::turn::traffic::TurnTraffic;
+use process::Traffic;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,13 +17,14 @@ pub(super) enum PendingRequest {
 
 pub(super) struct Link {
     pub(super) connection: Connection,
+    pub(super) traffic: TurnTraffic,
     pub(super) tags: u64,
     pub(super) pending: HashMap<u64, PendingRequest>,
 }
 
 impl Link {
-    pub(super) fn new(connection: Connection) -> Link {
-        Link { connection, tags: 0, pending: HashMap::new() }
+    pub(super) fn new(connection: Connection, traffic: &Traffic) -> Link {
+        Link { connection, traffic: TurnTraffic::of(traffic), tags: 0, pending: HashMap::new() }
     }
 
     /// Sends a request that is not a prompt. Its answer must come within `limit`.

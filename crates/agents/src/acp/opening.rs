@@ -20,6 +20,7 @@ use crate::harness::json::object::put;
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
 use ground::os::Claim;
+use process::Traffic;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wires::jsonrpc::{Refusal, is_closed_by_peer};
@@ -29,6 +30,7 @@ pub(crate) struct Opened {
     pub agent: Provider,
     pub connection: Connection,
     pub inbox: Inbox,
+    pub traffic: Traffic,
     pub folder: RunFolder,
     pub cwd: PathBuf,
     pub session: String,
@@ -50,6 +52,7 @@ pub(super) struct Entered<'a> {
     folder: RunFolder,
     cwd: PathBuf,
     record: Option<TurnRecord>,
+    traffic: Traffic,
     /// Path of the program.
     pub(super) path: String,
 }
@@ -57,6 +60,7 @@ pub(super) struct Entered<'a> {
 /// Starts the program. Call it within tokio.
 pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
     let Ready { agent, spec, modes, meta, folder, cwd, record, path, .. } = ready(request).await?;
+    let traffic = spec.traffic.clone();
     let (connection, inbox) = match Connection::start(spec).await {
         Ok(started) => started,
         Err(error) => {
@@ -80,12 +84,12 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
         has_ended: false,
         cause: None,
     };
-    Ok(Entered { handshake, folder, cwd, record, path })
+    Ok(Entered { handshake, folder, cwd, record, traffic, path })
 }
 
 /// Opens a session, until `given_up` resolves. Call it within tokio.
 pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
-    let Entered { mut handshake, folder, cwd, record, .. } = enter(request).await?;
+    let Entered { mut handshake, folder, cwd, record, traffic, .. } = enter(request).await?;
     let agent = handshake.agent;
     let shaken = tokio::select! {
         shaken = handshake.shake_hands(&cwd) => shaken,
@@ -112,6 +116,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
                 warnings: shaken.warnings,
                 connection: handshake.connection,
                 inbox: handshake.inbox,
+                traffic,
                 folder,
                 cwd,
                 record,

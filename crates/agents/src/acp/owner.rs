@@ -16,16 +16,19 @@ use super::settings::{Mode, SessionOption, Settings};
 use super::tool_book::ToolBook;
 use super::verdict::Stop;
 use crate::harness::AgentEvent;
+use crate::harness::evidence::refused::refused_words;
 use crate::harness::folder::RunFolder;
 use crate::harness::limit::allowance::Allowance;
 use crate::harness::limit::scheduler::Slot;
 use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::audience::Audience;
+use crate::harness::turn::traffic::TrafficNews;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
 use ground::os::{Claim, sleep_until};
 use ground::record::RecordFacts;
 use ground::trace::{self, SESSION, debug};
+use process::{Metered, Refused};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
@@ -109,11 +112,12 @@ impl Owner {
                 can_steer: opened.can_steer,
                 host,
             },
-            link: Link::new(opened.connection),
+            link: Link::new(opened.connection, &opened.traffic),
             settings: opened.settings,
             spending: Spending {
                 usage: SessionUsage::default(),
                 accounts: allowance.open(),
+                metered: Metered::default(),
                 account,
                 allowance,
             },
@@ -200,7 +204,12 @@ impl Owner {
                 letter = inbox.recv(), if !is_held => self.on_letters(letter, &mut inbox).await,
                 () = self.listeners.room(&self.turns), if is_held => ControlFlow::Continue(()),
                 () = allowance.crossed(), if is_at_work => {
+                    self.link.traffic.cut();
                     self.stop(Stop::OverBudget);
+                    ControlFlow::Continue(())
+                }
+                news = self.link.traffic.news() => {
+                    self.on_traffic(news);
                     ControlFlow::Continue(())
                 }
                 Some(search) = searches.recv() => {
@@ -261,6 +270,30 @@ impl Owner {
             next = if looked_at < TOGETHER { inbox.try_recv().ok() } else { None };
         }
         ControlFlow::Continue(())
+    }
+
+    fn on_traffic(&mut self, news: TrafficNews) {
+        match news {
+            TrafficNews::Refused(refused) => self.on_refused(&refused),
+            TrafficNews::Metered(usage) => {
+                if self.spending.accounts.meter(usage) {
+                    self.link.traffic.cut();
+                    self.stop(Stop::OverBudget);
+                }
+            }
+        }
+    }
+
+    /// The sandbox refused something. A turn of the agent's own has no warnings, so the next prompt's has them.
+    pub(super) fn on_refused(&mut self, refused: &[Refused]) {
+        for Refused { kind, what, .. } in refused.iter().cloned() {
+            self.tell(AgentEvent::Refused { kind, what });
+        }
+        let Some(message) = refused_words(refused) else { return };
+        match &mut self.turns.active {
+            Some(active) => active.account.warn(&message),
+            None => self.turns.warnings.push(message),
+        }
     }
 
     /// Reads the log of an agent that reports a model failure only there. The prompt with this tag was answered.

@@ -95,9 +95,9 @@ pub(super) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
 async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Option<Sandbox>), Error> {
     let (places, contained) = (request.agent.folder_places(), request.agent.sandboxed_folders());
     let (cwd, home) = (cwd.to_owned(), request.agent.variable("HOME"));
-    let held = match &request.agent.sandbox {
+    let held = match request.agent.own_sandbox(request.agent.provider.protocol().accounting) {
         Some(sandbox) => {
-            Some((sandbox.clone(), state_of(request.agent.provider, |name| request.agent.variable(name))?))
+            Some((sandbox, state_of(request.agent.provider, |name| request.agent.variable(name))?))
         }
         None => None,
     };

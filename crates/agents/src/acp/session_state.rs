@@ -10,6 +10,7 @@ use super::turn_state::Version;
 use crate::harness::Provider;
 use crate::harness::limit::allowance::{Accounts, Allowance};
 use crate::harness::limit::usage_limit::HeldAccount;
+use process::Metered;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -35,6 +36,8 @@ pub(super) struct Spending {
     /// The session's budgets; `accounts` holds its usage in them.
     pub(super) allowance: Allowance,
     pub(super) accounts: Accounts,
+    /// Tokens that were metered until the end of the last turn.
+    pub(super) metered: Metered,
     /// The agent's account. A usage limit of it holds its turns back.
     pub(super) account: HeldAccount,
 }

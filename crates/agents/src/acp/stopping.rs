@@ -150,6 +150,8 @@ impl Owner {
     }
 
     pub(super) async fn end(&mut self, over: Over) {
+        let refused = self.link.traffic.take_refused();
+        self.on_refused(&refused);
         for question in std::mem::take(&mut self.questions.open) {
             self.forget(question);
         }

@@ -6,7 +6,8 @@ use super::owner::{Over, Owner};
 use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
 use crate::harness::clip::clip_to;
-use crate::harness::replay::TurnResult;
+use crate::harness::evidence::metered::since;
+use crate::harness::replay::{TurnResult, TurnSandbox};
 use crate::harness::turn::structured::REASKED;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
 use ground::error::{Error, ErrorCode};
@@ -177,7 +178,15 @@ impl Owner {
             self.on_cancelled(active.number, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.account.usage());
-        let result: TurnResult = active.result(self.session.agent, &self.session.id, structured, now);
+        let mut result: TurnResult = active.result(self.session.agent, &self.session.id, structured, now);
+        if self.session.request.agent.sandbox.is_some() {
+            let refused = self.link.traffic.refused();
+            result.facts.sandbox = Some(TurnSandbox { refused });
+            active.driver.ears().audience.redact_sandbox(&mut result.facts);
+        }
+        let metered = since(self.link.traffic.metered(), &self.spending.metered);
+        self.spending.metered = self.link.traffic.metered();
+        result.facts.metered = Some(metered).filter(|metered| metered.requests > 0);
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {

@@ -5,16 +5,20 @@ use super::folder::sandbox::AgentSandbox;
 use super::level::Level;
 use super::limit::allowance::Allowance;
 use super::limit::budget::Budget;
-use super::limit::spending::{Accounting, Cap, Caps, Prices, Spent};
+use super::limit::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
 use super::program::depth::{self, depth_below};
 use super::program::launch::{Launch, path_text};
 use super::program::package::Program;
 use super::provider::Provider;
+use super::provider::hosts::needed_hosts;
 use super::turn::clock::ClockLimits;
 use ground::error::{Error, ErrorCode};
 use ground::record::{Place, RecordSpec};
 use ground::redaction::Secret;
-use process::{Containment, Environment, EnvironmentBase, ProcessSpec, contained_folders, secrets_of};
+use process::{
+    Containment, Environment, EnvironmentBase, Hosts, Metering, Network, ProcessSpec, Sandbox,
+    contained_folders, secrets_of,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -91,7 +95,42 @@ impl AgentRequest {
 
     /// The budgets of this request. `INVALID_OPTION` when an agent with this kind of accounting can't be held to them.
     pub(crate) fn allowance(&self, accounting: Accounting) -> Result<Allowance, Error> {
+        let accounting = match self.metering(accounting) {
+            Metering::Everything => METERED,
+            Metering::Nothing | Metering::Own => accounting,
+        };
         Allowance::new(self.provider, accounting, self.caps, self.prices, self.budget.as_ref())
+    }
+
+    /// Whose answers are metered. `accounting`: what the CLI itself reports.
+    fn metering(&self, accounting: Accounting) -> Metering {
+        let is_unlimited = self.caps.is_empty() && self.budget.is_none();
+        match accounting {
+            _ if is_unlimited || self.hosts().is_none() => Metering::Nothing,
+            // Nothing else would count what a host that is not known as a model's answers.
+            Accounting::Nothing => Metering::Everything,
+            Accounting::Tokens(_) | Accounting::TokensAndMoney(_) => Metering::Own,
+        }
+    }
+
+    /// The hosts that its sandbox lists.
+    fn hosts(&self) -> Option<&Hosts> {
+        match &self.sandbox {
+            Some(AgentSandbox::Custom(Sandbox { network: Network::Hosts(hosts), .. })) => Some(hosts),
+            _ => None,
+        }
+    }
+
+    /// The sandbox with the hosts that this CLI needs. `accounting`: what the CLI itself reports.
+    pub(crate) fn own_sandbox(&self, accounting: Accounting) -> Option<AgentSandbox> {
+        let mut sandbox = self.sandbox.clone()?;
+        if let (Some(hosts), AgentSandbox::Custom(sandbox)) = (self.hosts(), &mut sandbox) {
+            let needed = needed_hosts(self.provider, |name| self.variable(name));
+            if let Some(hosts) = hosts.egress().for_agent(&needed, self.metering(accounting)) {
+                sandbox.network = Network::Hosts(hosts);
+            }
+        }
+        Some(sandbox)
     }
 
     /// Subtracts the usage `before` from the request's own caps. `AGENT_BUDGET` when that leaves nothing.
@@ -199,6 +238,8 @@ impl AgentRequest {
         let mut spec = RecordSpec::new(Place::Below(self.record.clone()?));
         spec.contained = self.contained();
         spec.secrets = secrets_of(&self.environment);
+        let hidden = self.hosts().map(|hosts| hosts.egress().secrets()).unwrap_or_default();
+        spec.secrets.extend(hidden.into_iter().map(Secret::new));
         spec.secrets.extend(self.redact.iter().map(|secret| Secret::new(secret.as_str())));
         spec.max_bytes = self.max_record_bytes.unwrap_or(spec.max_bytes);
         Some(spec)

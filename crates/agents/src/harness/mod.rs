@@ -40,6 +40,7 @@ pub use limit::scheduler::ConcurrencyLimit;
 pub use limit::{scheduler, spending};
 pub use mcp_server::McpServer;
 pub use program::{doctor, install, launch};
+pub use provider::hosts::needed_hosts;
 pub use provider::{AgentTraits, Provider};
 pub use replay::file::{RecordedFiles, replay_files};
 pub use replay::record::{RecordReplay, replay_folder, unfinished_by};

@@ -17,8 +17,12 @@ pub(crate) enum Tcp {
     Nothing,
     /// These ports of any host.
     Ports(Vec<u16>),
-    /// These ports of this machine, and those that the tree itself listens on.
-    Loopback(Vec<u16>),
+    /// These ports of this machine, and those that the tree itself listens on. A connection to the first port of a redirect goes to
+    /// the second one.
+    Loopback {
+        ports: Vec<u16>,
+        redirects: Vec<(u16, u16)>,
+    },
 }
 
 /// The decision about a connection.
@@ -56,8 +60,11 @@ impl Rules {
         let target = SocketAddr::new(loopback_of(address.ip()), address.port());
         match &self.tcp {
             Tcp::Ports(ports) if ports.contains(&target.port()) => Verdict::Connect(target),
-            Tcp::Loopback(ports) if is_loopback(target.ip()) => {
-                if ports.contains(&target.port()) {
+            Tcp::Loopback { ports, redirects } if is_loopback(target.ip()) => {
+                let redirect = redirects.iter().find(|(from, _)| *from == target.port());
+                if let Some((_, to)) = redirect {
+                    Verdict::Connect(SocketAddr::new(four_of(target.ip()), *to))
+                } else if ports.contains(&target.port()) {
                     Verdict::Connect(target)
                 } else {
                     Verdict::ConnectIfOwn(target)
@@ -88,6 +95,14 @@ pub(super) fn is_loopback(ip: IpAddr) -> bool {
     plain(ip).is_loopback()
 }
 
+/// The loopback address of IPv4, in the form of IPv6 for a socket of that.
+fn four_of(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
+    }
+}
+
 /// In place of "any address": loopback, in the same form.
 fn loopback_of(ip: IpAddr) -> IpAddr {
     match ip {
@@ -111,7 +126,7 @@ mod tests {
 
     #[test]
     fn with_hosts_loopback_alone_is_reached() {
-        let loopback = || Tcp::Loopback(vec![5432]);
+        let loopback = || Tcp::Loopback { ports: vec![5432], redirects: Vec::new() };
         let to = |text: &str| text.parse::<SocketAddr>().unwrap();
         for (asked, reached) in [
             ("127.0.0.1:5432", "127.0.0.1:5432"),
@@ -137,6 +152,22 @@ mod tests {
         ] {
             assert!(matches!(on(loopback(), outside), Verdict::Refuse(Target::Host(_))), "{outside}");
         }
+    }
+
+    #[test]
+    fn a_connection_to_a_server_that_is_looked_into_goes_to_the_gate() {
+        let tcp = || Tcp::Loopback { ports: vec![8080], redirects: vec![(8080, 9000)] };
+        for (asked, reached) in [
+            ("127.0.0.1:8080", "127.0.0.1:9000"),
+            ("127.0.0.5:8080", "127.0.0.1:9000"),
+            ("0.0.0.0:8080", "127.0.0.1:9000"),
+            ("[::1]:8080", "[::ffff:127.0.0.1]:9000"),
+            ("[::ffff:127.0.0.1]:8080", "[::ffff:127.0.0.1]:9000"),
+        ] {
+            assert_eq!(on(tcp(), asked), Verdict::Connect(reached.parse().unwrap()), "{asked}");
+        }
+        assert!(matches!(on(tcp(), "127.0.0.1:9000"), Verdict::ConnectIfOwn(_)));
+        assert!(matches!(on(tcp(), "10.0.0.1:8080"), Verdict::Refuse(_)));
     }
 
     #[test]

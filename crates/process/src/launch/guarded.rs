@@ -16,6 +16,7 @@ use super::tree_event::{ExitStatus, TreeEvent};
 use super::turn::{TURN, Turn};
 use super::ways;
 use crate::fence::{Rules, can_decide};
+use crate::traffic::Traffic;
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{ContainedFolders, group_exists, hand_over, place_below, place_of_folder, ticks_now};
 use nix::libc::{EACCES, EIO, ELOOP};
@@ -123,6 +124,7 @@ struct Terms {
     containment: Containment,
     limits: ResourceLimits,
     sandbox: Option<Sandbox>,
+    traffic: Traffic,
     cwd: Option<PathBuf>,
     has_terminal: bool,
     wires: Wires,
@@ -147,6 +149,7 @@ impl Terms {
                 max_processes: spec.max_processes,
             },
             sandbox: spec.sandbox.clone(),
+            traffic: spec.traffic.clone(),
             cwd: spec.cwd.clone(),
             has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
             wires: Wires::of(spec),
@@ -156,11 +159,12 @@ impl Terms {
     /// Blocks. Needs tokio, for the gate.
     fn spawn(self, mut command: ResolvedCommand, line: Line) -> Result<Spawned> {
         let since = ticks_now();
-        let ways = ways::open(self.sandbox.as_ref(), &mut command)?;
+        let ways = ways::open(self.sandbox.as_ref(), self.traffic, &mut command)?;
+        let gate = ways.gate.as_deref().map(ways::GatePlace::of);
         let at = Instant::now();
         let wanted = self.sandbox.map(|sandbox| SandboxSpec {
-            sandbox,
-            gate: ways.gate.as_ref().map(|gate| gate.port()),
+            sandbox: with_folder(sandbox, gate.as_ref().and_then(|gate| gate.folder.clone())),
+            gate,
             cwd: self.cwd,
             has_terminal: self.has_terminal,
         });
@@ -203,10 +207,17 @@ fn start_guard(
 /// The inputs of a sandbox plan.
 struct SandboxSpec {
     sandbox: Sandbox,
-    /// The port of its gate.
-    gate: Option<u16>,
+    gate: Option<ways::GatePlace>,
     cwd: Option<PathBuf>,
     has_terminal: bool,
+}
+
+/// Lets the program read the files that it needs to use its gate.
+fn with_folder(mut sandbox: Sandbox, folder: Option<PathBuf>) -> Sandbox {
+    if let Some(read) = &mut sandbox.read {
+        read.extend(folder);
+    }
+    sandbox
 }
 
 /// The sandbox plan for this kernel, and the rules of its fence. Blocks.
@@ -216,7 +227,7 @@ fn plan_of(wanted: &SandboxSpec) -> Result<(Plan, Rules)> {
     let mut plan = plan.map_err(|shortfall| no_sandbox(&shortfall.reason()))?;
     let folder = cwd.unwrap_or(Path::new("."));
     place(&mut plan, &wanted.sandbox, folder)?;
-    let rules = ways::rules(&plan, &wanted.sandbox, folder, wanted.gate)?;
+    let rules = ways::rules(&plan, &wanted.sandbox, folder, wanted.gate.as_ref())?;
     if wanted.has_terminal && Path::new(OWN_TERMINAL).exists() {
         plan.allow_own_terminal();
     }

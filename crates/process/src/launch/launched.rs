@@ -5,7 +5,7 @@ use super::super::wiring::Ends;
 #[cfg(target_os = "linux")]
 use crate::fence::Fence;
 use crate::gate::Gate;
-use crate::refusals::Refusals;
+use crate::traffic::Traffic;
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{Pipe, PipeWriter, Terminal};
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) struct Ways {
     #[cfg(target_os = "linux")]
     pub fence: Option<Fence>,
     pub gate: Option<Box<dyn Gate>>,
-    pub refusals: Refusals,
+    pub traffic: Traffic,
 }
 
 /// The host's ends of what the program reads and writes, made ready to be watched; `None` where there is nothing to be done.

@@ -4,29 +4,35 @@ use super::launched::Ways;
 use super::refusal::no_sandbox;
 use crate::command::ResolvedCommand;
 use crate::fence::{Fence, Rules, Tcp};
+use crate::gate::Gate;
 use crate::sandbox::{Grant, Links, Network, Plan, Sandbox};
+use crate::traffic::Traffic;
 use ground::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// The port of name servers.
-const DOMAIN: u16 = 53;
 /// Has a C library ask name servers by TCP: there is no UDP in a sandbox.
 const BY_TCP: (&str, &str) = ("RES_OPTIONS", "use-vc");
 
 /// Opens the gate, if the sandbox has one, and adds to the environment what the program needs to use it.
-pub(super) fn open(sandbox: Option<&Sandbox>, command: &mut ResolvedCommand) -> Result<Ways> {
-    let mut ways = Ways::default();
+pub(super) fn open(
+    sandbox: Option<&Sandbox>,
+    traffic: Traffic,
+    command: &mut ResolvedCommand,
+) -> Result<Ways> {
+    let mut ways = Ways { traffic, ..Ways::default() };
     match sandbox.map(|sandbox| &sandbox.network) {
         Some(Network::Hosts(hosts)) => {
-            let gate = hosts.egress().open(ways.refusals.clone())?;
+            let gate = hosts.egress().open(&ways.traffic)?;
+            hide(command, gate.as_ref());
             for (name, value) in gate.environment() {
                 set(command, &name, &value);
             }
             ways.gate = Some(gate);
         }
-        Some(Network::Ports(ports)) if ports.contains(&DOMAIN) => {
+        Some(Network::Ports(ports)) if !ports.is_empty() => {
             let (name, value) = BY_TCP;
             if !command.environment.iter().any(|(known, _)| known == name) {
                 set(command, name, value);
@@ -37,20 +43,45 @@ pub(super) fn open(sandbox: Option<&Sandbox>, command: &mut ResolvedCommand) -> 
     Ok(ways)
 }
 
+/// Takes secrets out of everything that the program is started with, whatever variable or argument they are in.
+fn hide(command: &mut ResolvedCommand, gate: &dyn Gate) {
+    let values = command.environment.iter_mut().map(|(_, value)| value).chain(&mut command.argv);
+    for value in values {
+        if let Some(hidden) = gate.hide(value.as_bytes()) {
+            *value = OsString::from_vec(hidden);
+        }
+    }
+}
+
 fn set(command: &mut ResolvedCommand, name: &str, value: &str) {
     command.environment.retain(|(known, _)| known != OsStr::new(name));
     command.environment.push((OsString::from(name), OsString::from(value)));
 }
 
+/// The place of a gate.
+pub(super) struct GatePlace {
+    port: u16,
+    redirects: Vec<(u16, u16)>,
+    /// A folder that the program needs to read.
+    pub folder: Option<PathBuf>,
+}
+
+impl GatePlace {
+    pub(super) fn of(gate: &dyn Gate) -> GatePlace {
+        GatePlace { port: gate.port(), redirects: gate.redirects(), folder: gate.folder() }
+    }
+}
+
 /// The rules of the fence. Blocks.
-pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<u16>) -> Result<Rules> {
+pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<&GatePlace>) -> Result<Rules> {
     let tcp = match &sandbox.network {
         Network::All | Network::None => Tcp::Nothing,
-        Network::Ports(ports) => Tcp::Ports(ports.clone()),
+        ports @ Network::Ports(_) => Tcp::Ports(ports.open_ports().unwrap_or_default()),
         Network::Hosts(hosts) => {
             let mut ports = hosts.egress().local_ports();
-            ports.extend(gate);
-            Tcp::Loopback(ports)
+            ports.extend(gate.map(|gate| gate.port));
+            let redirects = gate.map(|gate| gate.redirects.clone()).unwrap_or_default();
+            Tcp::Loopback { ports, redirects }
         }
     };
     let mut sockets = Vec::new();
@@ -100,7 +131,7 @@ fn plain(mut from: PathBuf, path: &Path) -> PathBuf {
 /// Begins to decide about the program's connections.
 pub(super) fn guard(ways: &mut Ways, listener: Option<OwnedFd>, rules: Rules) -> Result<()> {
     let Some(listener) = listener else { return Ok(()) };
-    let fence = Fence::start(listener, rules, ways.refusals.clone());
+    let fence = Fence::start(listener, rules, ways.traffic.refusals.clone());
     // Without a fence the listener is closed, and every connection fails.
     ways.fence =
         Some(fence.map_err(|error| no_sandbox(&format!("its connections can't be watched: {error}")))?);

@@ -125,6 +125,22 @@ pub enum Network {
     Hosts(Hosts),
 }
 
+impl Network {
+    /// The ports that are open: those listed, and that of name servers, without which few names lead to them. Any host is reached by a
+    /// listed port, so another one tells nobody more.
+    pub(crate) fn open_ports(&self) -> Option<Vec<u16>> {
+        let Network::Ports(listed) = self else { return None };
+        let mut ports = listed.clone();
+        if !ports.is_empty() && !ports.contains(&DOMAIN) {
+            ports.push(DOMAIN);
+        }
+        Some(ports)
+    }
+}
+
+/// The port of name servers. They are asked by TCP.
+const DOMAIN: u16 = 53;
+
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
@@ -279,7 +295,7 @@ impl Plan {
             Network::None | Network::Hosts(_) if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
             Network::None | Network::Hosts(_) => (0, Vec::new()),
             Network::Ports(_) if abi < 4 => return Err(Shortfall::Network),
-            Network::Ports(ports) => (CONNECT_TCP, ports.clone()),
+            ports @ Network::Ports(_) => (CONNECT_TCP, ports.open_ports().unwrap_or_default()),
         };
         let reach = match sandbox.network {
             Network::All => Reach::All,
@@ -392,10 +408,7 @@ mod tests {
         #[derive(Debug)]
         struct Nowhere;
         impl crate::gate::Egress for Nowhere {
-            fn open(
-                &self,
-                _: crate::refusals::Refusals,
-            ) -> ground::error::Result<Box<dyn crate::gate::Gate>> {
+            fn open(&self, _: &crate::traffic::Traffic) -> ground::error::Result<Box<dyn crate::gate::Gate>> {
                 Err(ground::error::Error::invalid_option("hosts", "none"))
             }
 
@@ -443,15 +456,24 @@ mod tests {
     }
 
     #[test]
+    fn a_listed_port_brings_name_servers_with_it() {
+        let open = |ports: &[u16]| Network::Ports(ports.to_vec()).open_ports();
+        assert_eq!(open(&[443]), Some(vec![443, 53]));
+        assert_eq!(open(&[53]), Some(vec![53]));
+        assert_eq!(open(&[]), Some(Vec::new()));
+        assert_eq!(Network::None.open_ports(), None);
+    }
+
+    #[test]
     fn a_section_is_these_bytes() {
         let sandbox = Sandbox { network: Network::Ports(vec![443]), ..Sandbox::default() };
         let plan = Plan::new(&sandbox, 7, true).unwrap();
         let bytes = plan.encode(|_| 0);
         assert_eq!(bytes[..8], 0xfff2u64.to_le_bytes());
         assert_eq!(bytes[8..24], [2u64.to_le_bytes(), 3u64.to_le_bytes()].concat());
-        let counts = [1u32, 1, plan.filter.len() as u32, 1].map(u32::to_le_bytes).concat();
+        let counts = [1u32, 2, plan.filter.len() as u32, 1].map(u32::to_le_bytes).concat();
         assert_eq!(bytes[24..40], counts);
-        assert_eq!(bytes[40..48], 443u64.to_le_bytes());
-        assert_eq!(bytes.len(), 40 + 8 + 8 + plan.filter.len() * 8);
+        assert_eq!(bytes[40..56], [443u64.to_le_bytes(), 53u64.to_le_bytes()].concat());
+        assert_eq!(bytes.len(), 40 + 16 + 8 + plan.filter.len() * 8);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{outcome_of, result_of, shell};
 use ground::error::Error;
-use process::{Containment, Egress, Gate, Hosts, Network, ProcessSpec, Refusals, Refused, Sandbox, Strays};
+use process::{Containment, Egress, Gate, Hosts, Network, ProcessSpec, Refused, Sandbox, Strays, Traffic};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -34,7 +34,7 @@ fn reach() -> &'static Path {
 struct Port(u16);
 
 impl Egress for Port {
-    fn open(&self, _: Refusals) -> Result<Box<dyn Gate>, Error> {
+    fn open(&self, _: &Traffic) -> Result<Box<dyn Gate>, Error> {
         Ok(Box::new(Port(self.0)))
     }
 
@@ -302,15 +302,15 @@ async fn in_a_namespace_it_is_the_same() {
 }
 
 #[tokio::test]
-async fn with_the_port_of_name_servers_they_are_asked_by_tcp() {
+async fn with_a_listed_port_name_servers_are_asked_by_tcp() {
     let options = |ports: Vec<u16>, own: Option<&str>| {
         let mut spec = shell("echo $RES_OPTIONS");
         spec.sandbox = Some(Sandbox { network: Network::Ports(ports), ..Sandbox::default() });
         spec.environment.changes = vec![("RES_OPTIONS".into(), own.map(str::to_owned))];
         result_of(spec)
     };
-    assert_eq!(options(vec![443], None).await.stdout, "\n");
-    assert_eq!(options(vec![53, 443], None).await.stdout, "use-vc\n");
+    assert_eq!(options(vec![], None).await.stdout, "\n");
+    assert_eq!(options(vec![443], None).await.stdout, "use-vc\n");
     assert_eq!(options(vec![53], Some("debug")).await.stdout, "debug\n");
 }
 

@@ -9,6 +9,23 @@ use std::sync::{Arc, OnceLock};
 
 /// Created once, because reading the system's certificates takes milliseconds.
 static CONFIG: OnceLock<Result<ClientConfig, HttpError>> = OnceLock::new();
+static CERTIFICATES: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
+
+/// The certificates of authorities that the system trusts, and those of NODE_EXTRA_CA_CERTS. Blocks the first time.
+pub fn trusted_certificates() -> &'static [CertificateDer<'static>] {
+    CERTIFICATES.get_or_init(|| {
+        let mut certificates = rustls_native_certs::load_native_certs().certs;
+        certificates.extend(extra_certificates());
+        certificates
+    })
+}
+
+/// The certificates of NODE_EXTRA_CA_CERTS. As in Node, an unreadable file is not an error here: the handshake will fail with the missing certificate.
+pub fn extra_certificates() -> Vec<CertificateDer<'static>> {
+    let path = std::env::var_os("NODE_EXTRA_CA_CERTS");
+    let read = path.and_then(|path| CertificateDer::pem_file_iter(path).ok());
+    read.map(|all| all.flatten().collect()).unwrap_or_default()
+}
 
 /// The TLS set-up of every connection that this process opens as a client.
 pub fn tls_config() -> Result<ClientConfig, HttpError> {
@@ -21,12 +38,7 @@ fn load() -> Result<ClientConfig, HttpError> {
     if roots.is_empty() {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
-    if let Some(path) = std::env::var_os("NODE_EXTRA_CA_CERTS") {
-        // As in Node, an unreadable file is not an error here: the handshake will fail with the missing certificate.
-        if let Ok(extra) = CertificateDer::pem_file_iter(path) {
-            roots.add_parsable_certificates(extra.flatten());
-        }
-    }
+    roots.add_parsable_certificates(extra_certificates());
     let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| HttpError::InvalidRequest { problem: error.to_string() })?

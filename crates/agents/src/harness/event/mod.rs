@@ -3,6 +3,7 @@
 pub(crate) mod excerpt;
 pub(crate) mod sink;
 
+use process::RefusedKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,6 +51,11 @@ pub enum AgentEvent {
     },
     Warning {
         message: String,
+    },
+    /// The sandbox refused a connection to this host or Unix socket, for the first time.
+    Refused {
+        kind: RefusedKind,
+        what: String,
     },
     Error {
         kind: AgentErrorKind,
@@ -111,6 +117,7 @@ impl AgentEvent {
             | AgentEvent::Usage(_)
             | AgentEvent::Retry { .. }
             | AgentEvent::Warning { .. }
+            | AgentEvent::Refused { .. }
             | AgentEvent::Error { .. }
             | AgentEvent::End { .. }
             | AgentEvent::Mode { .. }
@@ -143,6 +150,7 @@ impl AgentEvent {
             | AgentEvent::Error { message, .. } => edit(message),
             AgentEvent::Noise { line } => edit(line),
             AgentEvent::Prompt { text } => edit(text),
+            AgentEvent::Refused { what, .. } => edit(what),
             AgentEvent::Session { .. }
             | AgentEvent::ToolStart { .. }
             | AgentEvent::Usage(_)

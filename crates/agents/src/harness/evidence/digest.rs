@@ -8,6 +8,7 @@ use super::failure::{Failure, Words};
 use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::limit::reset::Reset;
+use process::Refused;
 use serde_json::Value;
 
 const MAX_OPEN_TOOLS: usize = 4096;
@@ -269,6 +270,13 @@ impl Digest {
     pub fn warning(&mut self, message: &str) {
         self.warnings.add(message);
         self.emit(|| AgentEvent::Warning { message: clip(message).into_owned() });
+    }
+
+    /// The sandbox refused these, each for the first time.
+    pub fn refused(&mut self, targets: Vec<Refused>) {
+        for Refused { kind, what, .. } in targets {
+            self.emit(|| AgentEvent::Refused { kind, what });
+        }
     }
 
     /// An error that is not yet the end of the turn. The same one is told once.

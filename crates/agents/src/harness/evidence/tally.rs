@@ -1,8 +1,10 @@
 //! PURE: the sums over all attempts of a turn.
 
 use super::digest::Digest;
+use super::metered::plus;
 use crate::harness::event::Usage;
-use crate::harness::replay::TurnFacts;
+use crate::harness::replay::{TurnFacts, TurnSandbox};
+use process::{Metered, Refused};
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -12,6 +14,9 @@ pub(crate) struct Tally {
     turns: u64,
     has_worked: bool,
     warnings: Vec<String>,
+    /// Targets that the sandboxes of the attempts refused; absent without a sandbox.
+    refused: Option<Vec<Refused>>,
+    metered: Metered,
 }
 
 impl Tally {
@@ -31,6 +36,22 @@ impl Tally {
         }
     }
 
+    /// Its sandbox refused these.
+    pub(crate) fn count_refused(&mut self, refused: &[Refused]) {
+        let all = self.refused.get_or_insert_default();
+        for new in refused {
+            match all.iter_mut().find(|known| known.kind == new.kind && known.what == new.what) {
+                Some(known) => known.count += new.count,
+                None => all.push(new.clone()),
+            }
+        }
+    }
+
+    /// These tokens were metered.
+    pub(crate) fn count_metered(&mut self, metered: &Metered) {
+        self.metered = plus(std::mem::take(&mut self.metered), metered);
+    }
+
     /// The last attempt met a limit that is waited out: it is none.
     pub(crate) fn uncount(&mut self) {
         self.attempts = self.attempts.saturating_sub(1);
@@ -48,6 +69,8 @@ impl Tally {
         facts.turns = self.turns;
         facts.tool_calls = self.tool_calls;
         facts.warnings.clone_from(&self.warnings);
+        facts.metered = Some(self.metered.clone()).filter(|metered| metered.requests > 0);
+        facts.sandbox = self.refused.clone().map(|refused| TurnSandbox { refused });
     }
 }
 
@@ -70,5 +93,19 @@ mod tests {
         assert_eq!((tally.attempts, tally.tool_calls, tally.turns), (3, 2, 2));
         assert_eq!(tally.usage.map(|usage| usage.input_tokens), Some(12));
         assert_eq!(tally.warnings, ["cut"]);
+    }
+
+    #[test]
+    fn a_target_that_two_attempts_were_refused_is_counted_once() {
+        let refused = |what: &str, count| Refused {
+            kind: process::RefusedKind::Host,
+            what: what.to_owned(),
+            program: None,
+            count,
+        };
+        let mut tally = Tally::default();
+        tally.count_refused(&[refused("a", 2)]);
+        tally.count_refused(&[refused("b", 1), refused("a", 3)]);
+        assert_eq!(tally.refused, Some(vec![refused("a", 5), refused("b", 1)]));
     }
 }

@@ -95,7 +95,8 @@ impl Allowance {
     /// The accounts of an attempt.
     pub(crate) fn open(&self) -> Accounts {
         let open = |budget| Account::open(budget, self.prices.as_ref(), self.accounting);
-        Accounts { accounts: self.budgets().map(open).collect(), has_crossed: false }
+        let accounts = self.budgets().map(open).collect();
+        Accounts { accounts, has_crossed: false, told: Usage::default(), metered: Usage::default() }
     }
 
     /// Resolves when more was used than is allowed, whoever used it.
@@ -116,14 +117,26 @@ impl Allowance {
 pub(crate) struct Accounts {
     accounts: Vec<Account>,
     has_crossed: bool,
+    told: Usage,
+    metered: Usage,
 }
 
 impl Accounts {
-    /// Sets the attempt's usage so far. Returns whether it has crossed a budget, now or before.
+    /// Sets the attempt's usage so far, as its CLI reports it. Returns whether it has crossed a budget, now or before.
     pub(crate) fn set(&mut self, usage: Option<Usage>) -> bool {
-        let usage = usage.unwrap_or_default();
+        self.told = usage.unwrap_or_default();
+        self.count()
+    }
+
+    /// The same for the usage that was metered.
+    pub(crate) fn meter(&mut self, usage: Usage) -> bool {
+        self.metered = usage;
+        self.count()
+    }
+
+    fn count(&mut self) -> bool {
         for account in &mut self.accounts {
-            self.has_crossed |= account.set(&usage).is_some();
+            self.has_crossed |= account.set(&self.told, &self.metered).is_some();
         }
         self.has_crossed
     }

@@ -3,7 +3,7 @@
 //! Each attempt opens an [`Account`] in every budget that applies to it. It sets its usage there whenever it learns more; a later
 //! figure replaces an earlier one. When the sum exceeds the limit, all tasks that wait in [`Budget::crossed`] are woken.
 
-use super::spending::{Accounting, Cap, Caps, Prices, Spent};
+use super::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
 use crate::harness::event::Usage;
 use ground::lock::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -76,9 +76,10 @@ impl Account {
         Account { budget: budget.clone(), prices, accounting, counted: Spent::default() }
     }
 
-    /// All that was used so far. The cap that is crossed now, if this is news.
-    pub(crate) fn set(&mut self, usage: &Usage) -> Option<Cap> {
-        let spent = Spent::of(usage, self.prices.as_ref(), self.accounting);
+    /// All that was used so far, as the CLI says and as its traffic was metered. The cap that is crossed now, if this is news.
+    pub(crate) fn set(&mut self, usage: &Usage, metered: &Usage) -> Option<Cap> {
+        let told = Spent::of(usage, self.prices.as_ref(), self.accounting);
+        let spent = told.max(Spent::of(metered, self.prices.as_ref(), METERED));
         if spent == self.counted {
             return None;
         }
@@ -118,13 +119,13 @@ mod tests {
         let mut first = Account::open(&budget, None, TOKENS);
         let mut second = Account::open(&budget, None, TOKENS);
         for (input, sum) in [(10, 10), (40, 40), (30, 30)] {
-            assert_eq!(first.set(&usage(input)), None);
+            assert_eq!(first.set(&usage(input), &Usage::default()), None);
             assert_eq!(budget.spent().tokens, sum);
         }
-        assert_eq!(second.set(&usage(70)), None);
+        assert_eq!(second.set(&usage(70), &Usage::default()), None);
         assert_eq!((budget.spent().tokens, budget.used_up()), (100, Some(Cap::Tokens)));
-        assert_eq!(first.set(&usage(30)), None, "no news");
-        assert_eq!(first.set(&usage(31)), Some(Cap::Tokens));
+        assert_eq!(first.set(&usage(30), &Usage::default()), None, "no news");
+        assert_eq!(first.set(&usage(31), &Usage::default()), Some(Cap::Tokens));
     }
 
     #[tokio::test]
@@ -138,14 +139,14 @@ mod tests {
             .collect();
         tokio::task::yield_now().await;
         let mut account = Account::open(&budget, None, TOKENS);
-        account.set(&usage(10));
+        account.set(&usage(10), &Usage::default());
         assert!(waiting.iter().all(|waiting| !waiting.is_finished()), "all of it may be used");
-        account.set(&usage(11));
+        account.set(&usage(11), &Usage::default());
         for waiting in waiting {
             waiting.await.unwrap();
         }
         budget.crossed().await;
-        account.set(&usage(9));
+        account.set(&usage(9), &Usage::default());
         let late = tokio::time::timeout(std::time::Duration::from_millis(20), budget.crossed()).await;
         assert!(late.is_err(), "it was corrected");
     }
@@ -158,8 +159,18 @@ mod tests {
             cached_per_million: None,
         };
         let budget = Budget::new(Caps { max_tokens: None, max_cost_usd: Some(5.0) }, Some(price(1.0)));
-        Account::open(&budget, None, TOKENS).set(&usage(1_000_000));
-        Account::open(&budget, Some(&price(2.0)), TOKENS).set(&usage(1_000_000));
+        Account::open(&budget, None, TOKENS).set(&usage(1_000_000), &Usage::default());
+        Account::open(&budget, Some(&price(2.0)), TOKENS).set(&usage(1_000_000), &Usage::default());
         assert_eq!(budget.spent().cost_usd(), 3.0);
+    }
+
+    #[test]
+    fn the_larger_of_what_is_told_and_what_is_metered_counts() {
+        let budget = budget(100);
+        let mut account = Account::open(&budget, None, TOKENS);
+        for (told, metered, spent) in [(0, 10, 10), (20, 10, 20), (20, 50, 50), (60, 50, 60)] {
+            account.set(&usage(told), &usage(metered));
+            assert_eq!(budget.spent().tokens, spent);
+        }
     }
 }

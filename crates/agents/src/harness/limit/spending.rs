@@ -33,6 +33,9 @@ pub enum Accounting {
     TokensAndMoney(CachedInput),
 }
 
+/// How the meter of a sandbox counts.
+pub(crate) const METERED: Accounting = Accounting::Tokens(CachedInput::Within);
+
 /// Tokens, and money in billionths of a dollar: whole numbers, so that no order of adding makes a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
@@ -58,6 +61,11 @@ impl Spent {
             tokens: self.tokens.saturating_add(other.tokens),
             nano_usd: self.nano_usd.saturating_add(other.nano_usd),
         }
+    }
+
+    /// The larger of each: what one of two meters did not see, the other may have.
+    pub(crate) fn max(self, other: Spent) -> Spent {
+        Spent { tokens: self.tokens.max(other.tokens), nano_usd: self.nano_usd.max(other.nano_usd) }
     }
 
     pub fn minus(self, other: Spent) -> Spent {
@@ -161,7 +169,9 @@ impl Caps {
                 let path = format!("{place}{}", cap.as_str());
                 Err(Error::invalid_option(
                     &path,
-                    format!("{name} does not report its usage, so a budget cannot limit it"),
+                    format!(
+                        "{name} does not report its usage: a budget limits it only in a sandbox with `network: {{ hosts }}`, which meters it"
+                    ),
                 ))
             }
             Accounting::Tokens(_) if self.max_cost_usd.is_some() && prices.is_none() => {

@@ -6,6 +6,7 @@ use super::package::Program;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::evidence::failure::without_colors;
 use crate::harness::folder::RunFolder;
+use crate::harness::provider::hosts::needed_hosts;
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
 use process::{self, ProcessSpec, RunResult, StopReason};
@@ -32,6 +33,8 @@ pub struct Finding {
     pub problem: Option<String>,
     /// The command that installs it.
     pub install: &'static str,
+    /// The hosts that it needs, for `sandbox.network.hosts`.
+    pub hosts: Vec<String>,
 }
 
 /// Looks for the program of each agent and asks it for its version. `AGENT_ABORTED` when the switch is thrown, after what was
@@ -78,6 +81,7 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
         version: None,
         problem: None,
         install: provider.descriptor().install,
+        hosts: needed_hosts(provider, |name| agent.variable(name)),
     };
     let path = agent.search_path();
     let command = agent.command().to_owned();

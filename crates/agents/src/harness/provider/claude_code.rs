@@ -65,6 +65,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "ANTHROPIC_BASE_URL",
     ],
     session_log: None,
+    hosts: &["api.anthropic.com", "platform.claude.com"],
+    base_urls: &["ANTHROPIC_BASE_URL"],
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,

@@ -70,6 +70,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &["CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
     session_log: Some(&LOG),
+    hosts: &["api.openai.com", "chatgpt.com", "auth.openai.com"],
+    base_urls: &["OPENAI_BASE_URL"],
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,

@@ -55,6 +55,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "COPILOT_PROVIDER_API_KEY",
     ],
     session_log: None,
+    hosts: &["api.github.com", "github.com", "*.githubcopilot.com"],
+    base_urls: &["COPILOT_PROVIDER_BASE_URL"],
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,

@@ -52,6 +52,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "GOOGLE_GEMINI_BASE_URL",
     ],
     session_log: None,
+    hosts: &["generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com"],
+    base_urls: &["GOOGLE_GEMINI_BASE_URL", "CODE_ASSIST_ENDPOINT"],
     session_files: Some(&FILES),
     exits_early: true,
     words: &WORDS,

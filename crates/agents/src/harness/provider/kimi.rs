@@ -44,6 +44,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Nothing,
     account: &["KIMI_CODE_HOME", "KIMI_API_KEY", "KIMI_MODEL_API_KEY", "KIMI_CODE_OAUTH_KEY"],
     session_log: None,
+    hosts: &["api.kimi.com", "api.kimi.ai", "auth.kimi.com", "api.moonshot.ai", "api.moonshot.cn"],
+    base_urls: &["KIMI_BASE_URL", "KIMI_MODEL_BASE_URL"],
     session_files: None,
     exits_early: false,
     words: &WORDS,

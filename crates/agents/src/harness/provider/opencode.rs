@@ -46,6 +46,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT"],
     session_log: None,
+    hosts: &["models.dev", "opencode.ai", "api.anthropic.com", "api.openai.com"],
+    base_urls: &[],
     session_files: None,
     exits_early: false,
     words: &WORDS,

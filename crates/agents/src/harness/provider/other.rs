@@ -3,8 +3,8 @@
 //! Descriptors live as long as the process, so an agent that was described once is found again by its description.
 //! There is an upper bound, because names come from callers.
 
+use super::descriptor::{Descriptor, Reader, SessionPolicy, no_schema};
 use super::protocol::Protocol;
-use super::{Descriptor, Provider, Reader, SessionPolicy, no_schema};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, no_exit_code};
 use crate::harness::json::Line;
@@ -65,33 +65,23 @@ impl Debug for OtherAgent {
 
 static DESCRIBED: Mutex<Vec<&'static OtherAgent>> = Mutex::new(Vec::new());
 
-impl Provider {
-    /// The agent with this description.
-    ///
-    /// # Errors
-    /// `INVALID_OPTION` for a name that is a provider's own, or that can't be part of a file name.
-    pub fn other(traits: AgentTraits) -> Result<Provider, Error> {
-        check_name(&traits.name)?;
-        let mut described = lock(&DESCRIBED);
-        if let Some(known) = described.iter().find(|known| known.traits == traits) {
-            return Ok(Provider::Other(known));
-        }
-        if described.len() >= MAX_AGENTS {
-            let problem = format!(
-                "{MAX_AGENTS} different agents were described in this process: put what differs between them into `args` or `env`"
-            );
-            return Err(Error::invalid_option("provider", problem));
-        }
-        let descriptor = descriptor(&traits);
-        let agent: &'static OtherAgent = Box::leak(Box::new(OtherAgent { traits, descriptor }));
-        described.push(agent);
-        Ok(Provider::Other(agent))
+/// The agent with this description. `INVALID_OPTION` for a name that can't be part of a file name.
+pub(super) fn described(traits: AgentTraits) -> Result<&'static OtherAgent, Error> {
+    check_name(&traits.name)?;
+    let mut described = lock(&DESCRIBED);
+    if let Some(known) = described.iter().find(|known| known.traits == traits) {
+        return Ok(known);
     }
-
-    /// Whether it is an agent that this package does not know by name.
-    pub fn is_other(self) -> bool {
-        matches!(self, Provider::Other(_))
+    if described.len() >= MAX_AGENTS {
+        let problem = format!(
+            "{MAX_AGENTS} different agents were described in this process: put what differs between them into `args` or `env`"
+        );
+        return Err(Error::invalid_option("provider", problem));
     }
+    let descriptor = descriptor(&traits);
+    let agent: &'static OtherAgent = Box::leak(Box::new(OtherAgent { traits, descriptor }));
+    described.push(agent);
+    Ok(agent)
 }
 
 fn check_name(name: &str) -> Result<(), Error> {
@@ -103,12 +93,6 @@ fn check_name(name: &str) -> Result<(), Error> {
     {
         let problem = format!(
             "invalid name {name:?}: expected 1 to {MAX_NAME_BYTES} letters, digits, \"-\", \"_\" and \".\", the first of them a letter, a digit or \"_\""
-        );
-        return Err(Error::invalid_option("provider.name", problem));
-    }
-    if Provider::ALL.into_iter().any(|known| known.as_str() == name) {
-        let problem = format!(
-            "{name:?} is the name of a provider of this package: pass {name:?} itself, or choose another name"
         );
         return Err(Error::invalid_option("provider.name", problem));
     }
@@ -145,6 +129,8 @@ fn descriptor(traits: &AgentTraits) -> Descriptor {
         takes_servers: true,
         session: SessionPolicy::Told,
         accounting: Accounting::Nothing,
+        hosts: &[],
+        base_urls: &["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"],
         account: &["HOME"],
         session_log: None,
         session_files: None,
@@ -186,6 +172,7 @@ impl Reader for NoReader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Provider;
     use super::*;
     use crate::harness::level::restraint::mode_of;
 

@@ -46,6 +46,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &["PI_CODING_AGENT_DIR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"],
     session_log: None,
+    hosts: &["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com"],
+    base_urls: &[],
     session_files: Some(&FILES),
     exits_early: false,
     words: &WORDS,

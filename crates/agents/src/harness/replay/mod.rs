@@ -10,7 +10,7 @@ use crate::harness::evidence::transcript::Transcript;
 use crate::harness::evidence::verdict::{Ending, Evidence, Fault, Verdict, verdict};
 use crate::harness::provider::Provider;
 use ground::record::RecordFacts;
-use process::RunResult;
+use process::{Metered, Refused, RunResult};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::Read;
@@ -54,6 +54,9 @@ pub struct TurnFacts {
     pub session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Tokens as they were seen on their way, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metered: Option<Metered>,
     pub turns: u64,
     pub tool_calls: u64,
     pub attempts: u32,
@@ -66,9 +69,19 @@ pub struct TurnFacts {
     pub warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<RunResult>,
+    /// Report of the agent's sandbox, if it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<TurnSandbox>,
     /// The turn's record, if the turn was asked to keep one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<RecordFacts>,
+}
+
+/// Report of an agent's sandbox.
+#[derive(Clone, Debug, Serialize)]
+pub struct TurnSandbox {
+    /// Hosts and Unix sockets that were refused: in a turn by all its attempts, in a session since it was opened.
+    pub refused: Vec<Refused>,
 }
 
 impl TurnResult {
@@ -107,6 +120,7 @@ impl TurnFacts {
             structured: digest.structured_answer().cloned(),
             session_id: digest.session_id().map(str::to_owned),
             usage: digest.total_usage(),
+            metered: None,
             turns: digest.turns(),
             tool_calls: digest.tool_calls(),
             attempts: 1,
@@ -117,6 +131,7 @@ impl TurnFacts {
             recovered: verdict.recovered,
             warnings: digest.warnings().to_vec(),
             process: None,
+            sandbox: None,
             record: None,
         }
     }

@@ -10,8 +10,11 @@ use super::clock::{Clock, Due, Heard, Sample};
 use super::output::{OutputReader, output};
 use super::preparation::not_found;
 use super::request::{Background, TurnRequest};
+use super::traffic::{TrafficNews, TurnTraffic, usage_of};
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::metered::metered_words;
+use crate::harness::evidence::refused::refused_words;
 use crate::harness::evidence::transcript::Transcript;
 use crate::harness::evidence::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
 use crate::harness::folder::RunFolder;
@@ -23,7 +26,7 @@ use ground::error::{Error, ErrorCode};
 use ground::os::sleep_until;
 use ground::record::RecordSpec;
 use ground::trace::{TURN, debug, trace};
-use process::{self, Input, Outcome, Process, ProcessSpec, RunResult, StopReason};
+use process::{self, Input, Metered, Outcome, Process, ProcessSpec, Refused, RunResult, StopReason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -39,6 +42,10 @@ pub(crate) struct Attempted {
     pub transcript: Transcript,
     pub verdict: Verdict,
     pub process: Option<RunResult>,
+    /// Hosts and sockets that the sandbox refused.
+    pub refused: Vec<Refused>,
+    /// Tokens as they were seen on their way.
+    pub metered: Metered,
     /// The process could not be run at all.
     pub error: Option<Error>,
     pub is_aborted: bool,
@@ -79,7 +86,9 @@ pub(crate) async fn attempt(
     orders: &mut UnboundedReceiver<Order>,
     audience: &mut Audience,
 ) -> Attempted {
-    let process = process::spawn(spec_of(plan));
+    let spec = spec_of(plan);
+    let traffic = TurnTraffic::of(&spec.traffic);
+    let process = process::spawn(spec);
     let (writer, reader) =
         output(Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before));
     process.subscribe(Box::new(writer));
@@ -94,6 +103,7 @@ pub(crate) async fn attempt(
         accounts: plan.allowance.open(),
         left: Vec::new(),
         last_news: None,
+        traffic,
         plan,
         process,
     };
@@ -142,6 +152,7 @@ struct Watch<'a> {
     left: Vec<String>,
     /// State after the last output that was read: whether a tool was open, and whether the turn was over.
     last_news: Option<(bool, bool)>,
+    traffic: TurnTraffic,
 }
 
 impl Watch<'_> {
@@ -159,6 +170,7 @@ impl Watch<'_> {
                     }
                     self.on_news(audience);
                 }
+                news = self.traffic.news() => self.on_traffic(news, audience),
                 () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = sleep_until(deadline) => self.on_clock(audience).await,
             }
@@ -180,8 +192,23 @@ impl Watch<'_> {
                 biased;
                 order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
                 outcome = &mut outcome => return outcome,
+                news = self.traffic.news() => self.on_traffic(news, audience),
                 () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = sleep_until(deadline) => self.on_clock(audience).await,
+            }
+        }
+    }
+
+    fn on_traffic(&mut self, news: TrafficNews, audience: &mut Audience) {
+        match news {
+            TrafficNews::Refused(refused) => {
+                self.reader.heard().transcript.digest_mut().refused(refused);
+                self.tell(audience);
+            }
+            TrafficNews::Metered(usage) => {
+                if self.accounts.meter(usage) {
+                    self.stop_for(Stop::OverBudget);
+                }
             }
         }
     }
@@ -333,6 +360,9 @@ impl Watch<'_> {
         }
         self.stop = Some(stop);
         debug!(target: TURN, id = self.plan.number, ?stop, "decided: the attempt is stopped");
+        if stop == Stop::OverBudget {
+            self.traffic.cut();
+        }
         self.left = left_behind(self.reader.heard().transcript.digest());
         // From here on the output is read to its end, even if a listener is slow.
         self.hold(false);
@@ -380,20 +410,29 @@ impl Watch<'_> {
         if let Some(message) = changed_of(&outcome) {
             transcript.digest_mut().warning(&message);
         }
-        if let Some(message) = refused_of(&outcome) {
+        transcript.digest_mut().refused(self.traffic.take_refused());
+        let (refused, metered) = (self.traffic.refused(), self.traffic.metered());
+        if let Some(message) = refused_words(&refused) {
             transcript.digest_mut().warning(&message);
         }
         for refusal in request.agent.provider.descriptor().words.refusals_in(&stderr) {
             transcript.digest_mut().warning(&refusal);
         }
         // Usage that came with the last lines counts as well: a turn that used too much has failed, however it ended.
-        if self.accounts.set(transcript.digest().total_usage()) && self.stop != Some(Stop::Aborted) {
+        let has_crossed = self.accounts.meter(usage_of(&metered));
+        if (self.accounts.set(transcript.digest().total_usage()) || has_crossed)
+            && self.stop != Some(Stop::Aborted)
+        {
             self.stop = Some(Stop::OverBudget);
         }
         let digest = transcript.digest();
-        if !self.plan.allowance.is_unlimited() && digest.total_usage().is_none() && digest.turns() > 0 {
-            let message = "the CLI reported no usage: no budget counts this attempt";
-            transcript.digest_mut().warning(message);
+        if !self.plan.allowance.is_unlimited() {
+            let is_unknown = digest.total_usage().is_none() && metered.requests == 0 && digest.turns() > 0;
+            let unknown =
+                is_unknown.then(|| "the CLI reported no usage: no budget counts this attempt".to_owned());
+            for message in unknown.into_iter().chain(metered_words(&metered)) {
+                transcript.digest_mut().warning(&message);
+            }
         }
         let verdict = verdict(&Evidence {
             provider: request.agent.provider,
@@ -413,6 +452,8 @@ impl Watch<'_> {
             transcript,
             verdict,
             process,
+            refused,
+            metered,
             error: None,
             is_aborted: self.is_aborted,
             before: self.plan.before,
@@ -444,6 +485,8 @@ impl Watch<'_> {
             transcript: self.reader.end(request.agent.provider).0,
             verdict: Verdict { recovered: false, fault: Some(fault) },
             process: None,
+            refused: Vec::new(),
+            metered: Metered::default(),
             error: Some(error),
             is_aborted: self.is_aborted,
             before: self.plan.before,
@@ -455,16 +498,6 @@ impl Watch<'_> {
 /// The work behind its end of turn, or the first few of it.
 fn left_behind(digest: &Digest) -> Vec<String> {
     digest.background().take(10).map(str::to_owned).collect()
-}
-
-/// Hosts and sockets that the sandbox refused.
-fn refused_of(outcome: &Outcome) -> Option<String> {
-    let refused = &outcome.result.as_ref()?.sandbox.as_ref()?.refused;
-    if refused.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = refused.iter().map(|refused| refused.what.as_str()).collect();
-    Some(format!("the sandbox refused connections to {}", names.join(", ")))
 }
 
 /// Files that run later, outside of the sandbox.

@@ -7,7 +7,7 @@
 use super::record::TurnRecord;
 use crate::harness::event::AgentEvent;
 use crate::harness::event::sink::EventSink;
-use crate::harness::replay::TurnResult;
+use crate::harness::replay::{TurnFacts, TurnResult};
 use ground::error::Error;
 use ground::redaction::{Redactor, Secret};
 use serde_json::Value;
@@ -166,12 +166,22 @@ impl Audience {
         if let Some(value) = &mut result.facts.structured {
             self.redact_value(value);
         }
+        self.redact_sandbox(&mut result.facts);
         if let Some(process) = &mut result.facts.process {
             // The events were read from it. What it says in pieces, over several lines, can't be searched for secrets.
             process.stdout.clear();
             process.args.iter_mut().for_each(clean);
             clean(&mut process.command);
             clean(&mut process.stderr);
+        }
+    }
+
+    /// A name that was asked for may have been made of a secret.
+    pub(crate) fn redact_sandbox(&self, facts: &mut TurnFacts) {
+        let of_process = facts.process.iter_mut().filter_map(|process| process.sandbox.as_mut());
+        let lists = facts.sandbox.iter_mut().map(|sandbox| &mut sandbox.refused);
+        for refused in lists.chain(of_process.map(|sandbox| &mut sandbox.refused)).flatten() {
+            refused.what = self.redact(&refused.what);
         }
     }
 
@@ -256,6 +266,7 @@ impl Audience {
             AgentEvent::Retry { message, until: _ }
             | AgentEvent::Warning { message }
             | AgentEvent::Error { kind: _, message } => clean(message),
+            AgentEvent::Refused { kind: _, what } => clean(what),
             AgentEvent::Noise { line } => clean(line),
             AgentEvent::Permission { request, answer, by: _ } => {
                 self.redact_value(request);

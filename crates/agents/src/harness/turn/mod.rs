@@ -13,6 +13,7 @@ mod preparation;
 pub(crate) mod record;
 pub mod request;
 pub mod structured;
+pub(crate) mod traffic;
 
 use crate::harness::event::sink::{EventReader, EventSink, event_channel};
 use crate::harness::replay::TurnResult;

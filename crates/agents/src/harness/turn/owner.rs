@@ -310,6 +310,10 @@ impl Owner {
     fn count(&mut self, attempted: &Attempted) {
         let digest = attempted.transcript.digest();
         self.tally.count(digest);
+        if self.request.agent.sandbox.is_some() {
+            self.tally.count_refused(&attempted.refused);
+            self.tally.count_metered(&attempted.metered);
+        }
         if let (Some(session), Some(counted)) = (digest.session_id(), attempted.transcript.reader().counted())
         {
             ledger::note(self.request.agent.provider, session, counted);

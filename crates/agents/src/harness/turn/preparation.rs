@@ -146,8 +146,9 @@ pub(super) async fn prepare(
     }
     launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
+    let accounting = request.agent.provider.descriptor().accounting;
     let (sandbox, level, home) =
-        (request.agent.sandbox.clone(), request.agent.level, request.agent.variable("HOME"));
+        (request.agent.own_sandbox(accounting), request.agent.level, request.agent.variable("HOME"));
     let (cwd, scratch) = (wanted.cwd.clone(), folder.scratch().to_owned());
     let (held, restored, contained) = (folder.again(), launch.restored, request.agent.contained());
     launch.sandbox = blocking(move || {

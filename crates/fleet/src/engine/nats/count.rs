@@ -9,6 +9,7 @@ use crate::engine::value::RetryFor;
 use futures_util::StreamExt;
 use ground::error::Error;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Messages up to which all subjects are read.
 const SHORT: u64 = 5000;
@@ -51,10 +52,10 @@ impl Nats {
             else {
                 continue;
             };
-            if !counts.contains_key(&queue) {
-                let filter = self.names().queue(&queue);
+            if let Entry::Vacant(count) = counts.entry(queue) {
+                let filter = self.names().queue(count.key());
                 let found = self.ask(RetryFor::ASKED, || self.read_on(stream, &filter, 1, ONE)).await?;
-                counts.insert(queue, found.messages.len() as u64 + found.left);
+                count.insert(found.messages.len() as u64 + found.left);
             }
         }
         Ok(counts)

@@ -1,0 +1,60 @@
+//! PURE: tokens that were metered, over attempts and prompts, and in words for the user.
+
+use process::Metered;
+
+/// The sum of two meters.
+pub(crate) fn plus(mut sum: Metered, other: &Metered) -> Metered {
+    sum.input_tokens = sum.input_tokens.saturating_add(other.input_tokens);
+    sum.output_tokens = sum.output_tokens.saturating_add(other.output_tokens);
+    sum.cached_input_tokens = sum.cached_input_tokens.saturating_add(other.cached_input_tokens);
+    sum.requests += other.requests;
+    sum.estimated += other.estimated;
+    sum.unread += other.unread;
+    for model in &other.models {
+        if !sum.models.contains(model) {
+            sum.models.push(model.clone());
+        }
+    }
+    sum
+}
+
+/// The tokens since `before`. The models are those of all.
+pub(crate) fn since(mut now: Metered, before: &Metered) -> Metered {
+    now.input_tokens = now.input_tokens.saturating_sub(before.input_tokens);
+    now.output_tokens = now.output_tokens.saturating_sub(before.output_tokens);
+    now.cached_input_tokens = now.cached_input_tokens.saturating_sub(before.cached_input_tokens);
+    now.requests = now.requests.saturating_sub(before.requests);
+    now.estimated = now.estimated.saturating_sub(before.estimated);
+    now.unread = now.unread.saturating_sub(before.unread);
+    now
+}
+
+/// A warning about tokens that are not known for sure; `None` if all are.
+pub(crate) fn metered_words(metered: &Metered) -> Option<String> {
+    let count = |number: u64, words: &str| (number > 0).then(|| format!("{number} {words}"));
+    let estimated =
+        count(metered.estimated, "answers of models did not say their tokens: they were estimated");
+    let unread = count(metered.unread, "answers could not be read: no budget counts them");
+    let words: Vec<String> = [estimated, unread].into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meters_are_added_subtracted_and_told() {
+        let models = vec!["m".to_owned()];
+        let one = Metered { input_tokens: 10, output_tokens: 2, requests: 1, models, ..Metered::default() };
+        let two = plus(one.clone(), &Metered { estimated: 1, ..one.clone() });
+        assert_eq!((two.input_tokens, two.requests, two.models.len()), (20, 2, 1));
+        assert_eq!(since(two.clone(), &one).input_tokens, 10);
+        assert_eq!(metered_words(&one), None);
+        assert!(metered_words(&two).unwrap().starts_with("1 answers of models"));
+        let unread = Metered { unread: 2, ..two };
+        assert!(
+            metered_words(&unread).unwrap().ends_with("; 2 answers could not be read: no budget counts them")
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! The traffic of an agent's sandbox, as its turn or session follows it: refused targets, and metered tokens.
+
+use crate::harness::event::Usage;
+use process::{Metered, NewRefusals, Refused, Traffic};
+use tokio::sync::watch;
+
+/// News of the traffic.
+#[derive(Debug, PartialEq)]
+pub(crate) enum TrafficNews {
+    /// Targets that were refused for the first time.
+    Refused(Vec<Refused>),
+    /// The sum of the tokens changed.
+    Metered(Usage),
+}
+
+pub(crate) struct TurnTraffic {
+    traffic: Traffic,
+    refusals: NewRefusals,
+    metered: watch::Receiver<Metered>,
+}
+
+impl TurnTraffic {
+    pub(crate) fn of(traffic: &Traffic) -> TurnTraffic {
+        TurnTraffic {
+            traffic: traffic.clone(),
+            refusals: traffic.refusals.watch(),
+            metered: traffic.metered(),
+        }
+    }
+
+    /// Waits for the next news.
+    pub(crate) async fn news(&mut self) -> TrafficNews {
+        tokio::select! {
+            () = self.refusals.wait() => TrafficNews::Refused(self.refusals.take()),
+            // The sender lives as long as this.
+            _ = self.metered.changed() => TrafficNews::Metered(usage_of(&self.metered.borrow_and_update())),
+        }
+    }
+
+    /// Targets that were refused and that no news told.
+    pub(crate) fn take_refused(&mut self) -> Vec<Refused> {
+        self.refusals.take()
+    }
+
+    /// All refused targets.
+    pub(crate) fn refused(&self) -> Vec<Refused> {
+        self.refusals.all()
+    }
+
+    /// All metered tokens.
+    pub(crate) fn metered(&self) -> Metered {
+        self.metered.borrow().clone()
+    }
+
+    /// No more may be spent.
+    pub(crate) fn cut(&self) {
+        self.traffic.cut();
+    }
+}
+
+pub(crate) fn usage_of(metered: &Metered) -> Usage {
+    Usage {
+        input_tokens: metered.input_tokens,
+        output_tokens: metered.output_tokens,
+        cached_input_tokens: metered.cached_input_tokens,
+        cost_usd: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use process::RefusedKind;
+
+    #[tokio::test]
+    async fn news_come_once_and_the_latest_sum_counts() {
+        let traffic = Traffic::default();
+        let mut turn = TurnTraffic::of(&traffic);
+        for tokens in [1, 5] {
+            traffic.meter(Metered { input_tokens: tokens, requests: 1, ..Metered::default() });
+        }
+        let usage = Usage { input_tokens: 5, ..Usage::default() };
+        assert_eq!(turn.news().await, TrafficNews::Metered(usage));
+        traffic.refusals.add(RefusedKind::Host, "a.example:443".into(), None);
+        let TrafficNews::Refused(refused) = turn.news().await else { panic!("a refusal") };
+        assert_eq!(refused.len(), 1);
+        assert!(turn.take_refused().is_empty());
+        assert_eq!((turn.refused().len(), turn.metered().requests), (1, 1));
+        let cut = traffic.watch_cut();
+        turn.cut();
+        assert!(*cut.borrow());
+    }
+}

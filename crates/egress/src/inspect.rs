@@ -1,0 +1,389 @@
+//! Requests that are looked into: those to hosts with a secret, and to hosts whose answers are metered.
+//!
+//! The program's TLS ends here, with a certificate of the program's own authority. Each request is checked, gets its secrets, and
+//! goes over a TLS connection of this process, which trusts what the system trusts. One request follows another: HTTP/2 is not
+//! offered, and a connection is not handed over to another protocol, because nobody could look into it.
+
+use crate::answer::{Body, refused, unreachable, wrong};
+use crate::authority::Authority;
+use crate::body::{Answered, Asked};
+use crate::connection_headers::strip;
+use crate::host::{Host, Way};
+use crate::meter::answer::AskedText;
+use crate::reach::NoWay;
+use crate::search::Search;
+use crate::secret::Leak;
+use crate::shared::Shared;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, UPGRADE,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, Uri, Version};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, TlsConnector};
+
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(30);
+/// For the head of a request, counted from the end of the one before.
+const HEAD_WITHIN: Duration = Duration::from_secs(600);
+/// The first byte of TLS.
+const HANDSHAKE: u8 = 22;
+/// The alert "access denied" of TLS: fatal.
+const DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
+
+/// A host, for the requests of one connection of the program.
+pub(crate) struct Inspected {
+    shared: Arc<Shared>,
+    host: Host,
+    port: u16,
+    way: Way,
+    is_tls: bool,
+    /// A connection to the host that may be used again, or that was opened for the first request.
+    server: Mutex<Option<Server>>,
+}
+
+enum Server {
+    Fresh(TcpStream),
+    Open(SendRequest<Asked>),
+}
+
+/// Serves a connection of the program as if it were the host. `server`: a connection to the host.
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    mut client: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    host: Host,
+    port: u16,
+    way: Way,
+    server: Option<TcpStream>,
+) {
+    let mut first = [0];
+    let read = timeout(HANDSHAKE_WITHIN, client.read_exact(&mut first)).await;
+    if !matches!(read, Ok(Ok(_))) {
+        return;
+    }
+    let is_tls = first[0] == HANDSHAKE;
+    let client = Begun { first: Some(first[0]), rest: client };
+    let server = Mutex::new(server.map(Server::Fresh));
+    let inspected = Arc::new(Inspected { shared: shared.clone(), host, port, way, is_tls, server });
+    if !is_tls {
+        if way == Way::Secure {
+            shared.refuse(format!("{}: a tunnel to this port carries TLS only", inspected.place()));
+            return;
+        }
+        return requests(inspected, client).await;
+    }
+    let Some(authority) = &shared.authority else { return };
+    // The program may trust another authority, or break off: it says so itself.
+    if let Ok(Some(stream)) = timeout(HANDSHAKE_WITHIN, accept(&inspected, authority, client)).await {
+        requests(inspected, stream).await;
+    }
+}
+
+/// Answers the program's TLS, whose first message must name the host.
+async fn accept<IO: AsyncRead + AsyncWrite + Unpin>(
+    inspected: &Inspected,
+    authority: &Authority,
+    client: IO,
+) -> Option<TlsStream<IO>> {
+    let mut start = LazyConfigAcceptor::new(Acceptor::default(), client).await.ok()?;
+    let named = start.client_hello().server_name().map(str::to_owned);
+    let server = match inspected.mismatch(named.as_deref()) {
+        Some(problem) => Err(problem),
+        None => authority.server(&inspected.host).map_err(|error| error.to_string()),
+    };
+    match server {
+        Ok(server) => start.into_stream(server).await.ok(),
+        Err(problem) => {
+            inspected.shared.refuse(format!("{}: {problem}", inspected.place()));
+            // The program is told by its own library.
+            let _ = start.io.write_all(&DENIED).await;
+            let _ = start.io.shutdown().await;
+            None
+        }
+    }
+}
+
+async fn requests(inspected: Arc<Inspected>, client: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let service = service_fn(move |request| {
+        let inspected = inspected.clone();
+        async move { Ok::<_, Infallible>(inspected.answer(request).await) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).half_close(true);
+    // A client that breaks off is no fault.
+    let _ = server.serve_connection(TokioIo::new(client), service).await;
+}
+
+impl Inspected {
+    /// A host that a request without TLS goes to. `server`: a connection to it.
+    pub(crate) fn plain(
+        shared: Arc<Shared>,
+        host: Host,
+        port: u16,
+        way: Way,
+        server: TcpStream,
+    ) -> Inspected {
+        Inspected { shared, host, port, way, is_tls: false, server: Mutex::new(Some(Server::Fresh(server))) }
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// The problem with the name that TLS asks for.
+    fn mismatch(&self, named: Option<&str>) -> Option<String> {
+        match (named, &self.host) {
+            (None, Host::Address(_)) => None,
+            (Some(name), host) if Host::parse(name).as_ref() == Some(host) => None,
+            (None | Some("localhost"), host) if host.is_local() => None,
+            (Some(name), _) => Some(format!("its TLS asks for {name:?}")),
+            (None, Host::Name(_)) => Some("its TLS names no host".to_owned()),
+        }
+    }
+
+    /// Whether a request's Host header is this host.
+    fn is_named_by(&self, request: &Request<Incoming>) -> bool {
+        let web = if self.is_tls { 443 } else { 80 };
+        let is_own = |named: &HeaderValue| {
+            let Some((host, port)) = named.to_str().ok().and_then(|text| crate::host::with_port(text, web))
+            else {
+                return false;
+            };
+            port == self.port && (host == self.host || (host.is_local() && self.host.is_local()))
+        };
+        let mut named = request.headers().get_all(HOST).iter().peekable();
+        named.peek().is_some() && named.all(is_own)
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let shared = &self.shared;
+        if request.uri().authority().is_some() && request.uri().scheme_str().is_none() {
+            return wrong("a proxy behind this host is not reached");
+        }
+        if !self.is_named_by(&request) {
+            shared.refuse(format!("{}: its Host header is another one", self.place()));
+            return refused("the request's Host header is not its host");
+        }
+        self.pass(request).await
+    }
+
+    /// Passes a request on that was checked to be for this host.
+    pub(crate) async fn pass(&self, mut request: Request<Incoming>) -> Response<Body> {
+        let shared = &self.shared;
+        if shared.is_cut() {
+            return refused("the budget of this program is used up");
+        }
+        let is_seen = shared.access.looks_into(&self.host, self.port);
+        if is_seen && request.headers().contains_key(UPGRADE) && !is_h2c(&request) {
+            let line = "a host with a secret or a budget is spoken to by HTTP requests only: no websockets";
+            let mut response = refused(line);
+            // Servers without websockets say so; programs then use requests.
+            *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
+            return response;
+        }
+        let is_own = shared.access.secrets.has_for(&self.host, self.port);
+        if is_own && !self.is_tls && self.way == Way::Secure {
+            shared.refuse(format!("{}: a secret goes by TLS only", self.place()));
+            return refused("a secret goes by TLS only: use https, or list the host with its port");
+        }
+        let exchanged = {
+            let (uri, mut headers) = (request.uri().clone(), std::mem::take(request.headers_mut()));
+            let exchanged = shared.access.secrets.exchange(&self.host, self.port, &uri, &mut headers);
+            *request.headers_mut() = headers;
+            exchanged
+        };
+        if let Err(leak) = exchanged {
+            return self.on_leak(&leak);
+        }
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let Ok(path) = path.parse::<Uri>() else { return wrong("the request's path can't be passed on") };
+        *request.uri_mut() = path;
+        *request.version_mut() = Version::HTTP_11;
+        strip(request.headers_mut());
+        if is_seen {
+            request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        let (asked, leaks) =
+            (Arc::new(std::sync::Mutex::new(AskedText::default())), Arc::new(AtomicBool::new(false)));
+        let foreign = Search::new(shared.access.secrets.foreign(&self.host, self.port));
+        let request = request.map(|body| Asked::new(body, foreign, asked.clone(), leaks.clone()));
+        let mut server = match self.server().await {
+            Ok(server) => server,
+            Err(NoWay::Refused { what, line }) => {
+                shared.refuse(what);
+                return refused(&line);
+            }
+            Err(NoWay::Failed(line)) => return unreachable(&line),
+        };
+        let mut response = match server.send_request(request).await {
+            Ok(response) => response,
+            Err(_) if leaks.load(Ordering::Acquire) => return self.on_leak(&Leak("a secret".to_owned())),
+            Err(error) => return unreachable(&format!("{}: {error}", self.place())),
+        };
+        *self.server.lock().await = Some(Server::Open(server));
+        if is_seen {
+            return self.on_answer(response, is_own, asked);
+        }
+        strip(response.headers_mut());
+        response.map(|body| Answered::new(body, Search::new(Vec::new()), None).boxed())
+    }
+
+    fn on_answer(
+        &self,
+        mut response: Response<Incoming>,
+        is_own: bool,
+        asked: Arc<std::sync::Mutex<AskedText>>,
+    ) -> Response<Body> {
+        let shared = &self.shared;
+        strip(response.headers_mut());
+        let secrets = &shared.access.secrets;
+        let is_encoded =
+            response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
+        if is_encoded && is_own {
+            return unreachable(&format!(
+                "{}: its answer is compressed though it was asked for plain text, so nobody can see whether it holds a secret",
+                self.place()
+            ));
+        }
+        for value in response.headers_mut().values_mut() {
+            if let Some(hidden) = secrets.hide(value.as_bytes())
+                && let Ok(hidden) = HeaderValue::from_bytes(&hidden)
+            {
+                *value = hidden;
+            }
+        }
+        if is_own && !secrets.keeps_length() {
+            response.headers_mut().remove(CONTENT_LENGTH);
+        }
+        let kind =
+            response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let passing = if is_encoded {
+            shared.meter.on_unread();
+            None
+        } else {
+            Some(shared.meter.begin(kind, asked))
+        };
+        let hidden = Search::new(if is_own { secrets.hidden() } else { Vec::new() });
+        response.map(|body| Answered::new(body, hidden, passing).boxed())
+    }
+
+    fn on_leak(&self, Leak(name): &Leak) -> Response<Body> {
+        self.shared.refuse(format!("{}: the placeholder of {name} was sent to it", self.place()));
+        refused(&format!("the placeholder of {name} must not go to {}", self.place()))
+    }
+
+    /// A connection to the host that is ready for a request.
+    async fn server(&self) -> Result<SendRequest<Asked>, NoWay> {
+        let fresh = match self.server.lock().await.take() {
+            Some(Server::Fresh(stream)) => Some(stream),
+            Some(Server::Open(mut server)) => match server.ready().await {
+                Ok(()) => return Ok(server),
+                Err(_) => None,
+            },
+            None => None,
+        };
+        let fresh = match fresh {
+            Some(stream) => stream,
+            None => self.shared.connect(&self.host, self.port).await?,
+        };
+        let failed = |error: String| NoWay::Failed(format!("{}: {error}", self.place()));
+        let shake = async {
+            if !self.is_tls {
+                return self.handshake(fresh).await.map_err(|error| failed(error.to_string()));
+            }
+            let name = match &self.host {
+                Host::Name(name) => {
+                    ServerName::try_from(name.clone()).map_err(|error| failed(error.to_string()))?
+                }
+                Host::Address(address) => ServerName::from(*address),
+            };
+            let config = self.shared.tls().map_err(failed)?;
+            let stream = TlsConnector::from(config).connect(name, fresh).await;
+            let stream = stream.map_err(|error| failed(error.to_string()))?;
+            self.handshake(stream).await.map_err(|error| failed(error.to_string()))
+        };
+        match timeout(HANDSHAKE_WITHIN, shake).await {
+            Ok(server) => server,
+            Err(_) => Err(failed("it did not answer".to_owned())),
+        }
+    }
+
+    async fn handshake(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> hyper::Result<SendRequest<Asked>> {
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let mut ended = self.shared.ended.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                // The reader of the answer sees a failure.
+                _ = connection => {}
+                () = ended.wait() => {}
+            }
+        });
+        Ok(sender)
+    }
+}
+
+/// An offer of HTTP/2, which a server may pass over.
+fn is_h2c(request: &Request<Incoming>) -> bool {
+    request.headers().get(UPGRADE).is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"h2c"))
+}
+
+/// A stream whose first byte was read already.
+struct Begun<S> {
+    first: Option<u8>,
+    rest: S,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.first.filter(|_| buffer.remaining() > 0) {
+            Some(byte) => {
+                self.first = None;
+                buffer.put_slice(&[byte]);
+                Poll::Ready(Ok(()))
+            }
+            None => Pin::new(&mut self.rest).poll_read(context, buffer),
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.rest).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.rest).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.rest).poll_shutdown(context)
+    }
+}

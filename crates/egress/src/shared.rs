@@ -1,0 +1,94 @@
+//! The parts of a proxy that all its connections share.
+
+use crate::access::Access;
+use crate::answer::{Body, refused, unreachable};
+use crate::authority::Authority;
+use crate::ended::Ended;
+use crate::host::{Host, Way};
+use crate::meter::Meter;
+use crate::reach::{NoWay, Resolve, connect, way};
+use hyper::Response;
+use std::sync::{Arc, OnceLock};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::rustls::ClientConfig;
+
+/// Takes reports: the host and the port that were refused.
+pub type OnRefused = Arc<dyn Fn(String) + Send + Sync>;
+
+pub(crate) struct Shared {
+    pub(crate) access: Access,
+    /// For programs whose requests are looked into.
+    pub(crate) authority: Option<Authority>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) ended: Ended,
+    pub(crate) resolve: Resolve,
+    pub(crate) on_refused: OnRefused,
+    pub(crate) cut: watch::Receiver<bool>,
+    /// The value of `Proxy-Authorization`.
+    pub(crate) authorization: String,
+    pub(crate) tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+}
+
+impl Shared {
+    /// Connects to a host that is listed.
+    pub(crate) async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, NoWay> {
+        connect(&self.access.hosts, &self.resolve, host, port).await
+    }
+
+    /// Reports what was refused.
+    pub(crate) fn refuse(&self, what: String) {
+        (self.on_refused)(what);
+    }
+
+    /// Whether no more may be spent.
+    pub(crate) fn is_cut(&self) -> bool {
+        *self.cut.borrow()
+    }
+
+    /// Resolves when the proxy has ended, or when everything under way is cut off.
+    pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (mut ended, mut cut) = (self.ended.clone(), self.cut.clone());
+        // A cut before this one's beginning is no end of it.
+        cut.mark_unchanged();
+        async move {
+            let cut_off = async {
+                // Without its sender nobody can cut.
+                if cut.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = ended.wait() => {}
+                () = cut_off => {}
+            }
+        }
+    }
+
+    /// The configuration of TLS to hosts. Blocks the first time, for the system's certificates.
+    pub(crate) fn tls(&self) -> Result<Arc<ClientConfig>, String> {
+        self.tls.get_or_init(client_config).clone()
+    }
+
+    /// Connects to a host by the way that leads to it; else the answer to the program.
+    pub(crate) async fn reach(&self, host: &Host, port: u16) -> Result<(Way, TcpStream), Response<Body>> {
+        let reached = async {
+            let way = way(&self.access, host, port)?;
+            Ok((way, self.connect(host, port).await?))
+        };
+        reached.await.map_err(|problem| match problem {
+            NoWay::Refused { what, line } => {
+                self.refuse(what);
+                refused(&line)
+            }
+            NoWay::Failed(line) => unreachable(&line),
+        })
+    }
+}
+
+/// The configuration of TLS to hosts: as everywhere in this process, but without HTTP/2.
+fn client_config() -> Result<Arc<ClientConfig>, String> {
+    let mut config = wires::http::tls_config().map_err(|error| error.to_string())?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

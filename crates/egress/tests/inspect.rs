@@ -1,0 +1,433 @@
+//! Requests that are looked into, over real TLS. Names are resolved by a table, and every server is on loopback.
+#![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
+
+use base64::Engine;
+use egress::{Access, Hosts, Metered, Outside, Proxy, Reports, Rule, Secret, Secrets};
+use rcgen::{CertificateParams, KeyPair};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+const VALUE: &str = "sk-test-REALREALREALREALREALREAL";
+const OTHER: &str = "ghp_REALREALREALREALREALREALREAL";
+
+/// A server of TLS, or without, that answers each request by a function of it.
+struct Server {
+    port: u16,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+type Answer = fn(&str) -> String;
+
+/// The request itself.
+fn mirror(request: &str) -> String {
+    let length = request.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-Back: {}\r\n\r\n{request}", key_in(request))
+}
+
+fn key_in(request: &str) -> &str {
+    let line = request.lines().find(|line| line.starts_with("x-api-key: ")).unwrap_or_default();
+    line.strip_prefix("x-api-key: ").unwrap_or("none")
+}
+
+impl Server {
+    fn start(tls: Option<Arc<ServerConfig>>, answer: Answer) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        listener.set_nonblocking(true).expect("not waiting");
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let all = seen.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (tls, all) = (tls.clone(), all.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        Some(tls) => {
+                            if let Ok(stream) = TlsAcceptor::from(tls).accept(stream).await {
+                                serve(stream, answer, all).await;
+                            }
+                        }
+                        None => serve(stream, answer, all).await,
+                    }
+                });
+            }
+        });
+        Server { port, seen }
+    }
+
+    fn seen(&self) -> String {
+        self.seen.lock().expect("unpoisoned").join("\n")
+    }
+}
+
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    answer: Answer,
+    all: Arc<Mutex<Vec<String>>>,
+) {
+    while let Some(request) = message(&mut stream).await {
+        all.lock().expect("unpoisoned").push(request.clone());
+        if stream.write_all(answer(&request).as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// One message of HTTP, with the body that its length tells. `None`: the end.
+async fn message(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| {
+                    line.to_ascii_lowercase().strip_prefix("content-length: ").map(str::to_owned)
+                })
+                .map_or(0, |length| length.parse().expect("a length"));
+            if body.len() >= length && !head.contains("chunked") || body.ends_with("0\r\n\r\n") {
+                return Some(text);
+            }
+        }
+        let mut part = [0; 4096];
+        match stream.read(&mut part).await {
+            Ok(0) | Err(_) => {
+                return (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned());
+            }
+            Ok(length) => bytes.extend_from_slice(&part[..length]),
+        }
+    }
+}
+
+/// A certificate for the hosts of the tests, and the trust in it.
+fn outside() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let names = ["a.example", "b.example", "localhost"].map(str::to_owned).to_vec();
+    let key = KeyPair::generate().expect("a key");
+    let certificate = CertificateParams::new(names).expect("names").self_signed(&key).expect("a certificate");
+    let der = certificate.der().clone();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(crypto::ring::default_provider());
+    let server = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![der.clone()], key)
+        .expect("a server");
+    (Arc::new(server), client(&[der]))
+}
+
+fn client(roots: &[CertificateDer<'static>]) -> Arc<ClientConfig> {
+    let mut store = RootCertStore::empty();
+    store.add_parsable_certificates(roots.iter().cloned());
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(store)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+struct Ground {
+    proxy: Proxy,
+    refused: Arc<Mutex<Vec<String>>>,
+    metered: watch::Receiver<Metered>,
+    cut: watch::Sender<bool>,
+    authorization: String,
+}
+
+impl Ground {
+    /// The secret "KEY" is for "a.example", "TOKEN" for "b.example"; "c.example" is metered, and "d.example" listed.
+    fn new(ports: [u16; 2], tls: Arc<ClientConfig>) -> Ground {
+        let [one, other] = ports;
+        let rule = |text: String| Rule::parse(&text).expect("a rule");
+        let random = "0123456789abcdefghijklmnopqrstuvwxyz";
+        let secret = |name: &str, value: &str, host: String| {
+            Secret::new(name, value, None, vec![rule(host)], random).expect("a secret")
+        };
+        let secrets = Secrets::new(vec![
+            secret("KEY", VALUE, format!("a.example:{one}")),
+            secret("TOKEN", OTHER, format!("b.example:{one}")),
+        ]);
+        let listed = [one, other].into_iter().flat_map(|port| {
+            ["127.0.0.1", "c.example", "d.example"].map(|name| rule(format!("{name}:{port}")))
+        });
+        let metered =
+            Hosts::new(vec![rule(format!("c.example:{other}")), rule(format!("127.0.0.1:{other}"))]);
+        let access = Access::new(Hosts::new(listed.collect()), secrets, metered);
+        let (refused, (sums, seen), (cut, cutting)) =
+            (Arc::new(Mutex::new(Vec::new())), watch::channel(Metered::default()), watch::channel(false));
+        let all = refused.clone();
+        let reports = Reports {
+            refused: Arc::new(move |what| all.lock().expect("unpoisoned").push(what)),
+            metered: Arc::new(move |sum| drop(sums.send_replace(sum))),
+            cut: cutting,
+        };
+        let resolve = Arc::new(|_: &str| Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let outside = Outside { resolve, tls: Some(tls) };
+        let proxy = Proxy::start_with(listener, access, reports, outside).expect("a proxy");
+        let url = variable(&proxy, "HTTPS_PROXY");
+        let user = url.strip_prefix("http://").and_then(|url| url.split_once('@')).expect("a credential").0;
+        let encoded = base64::engine::general_purpose::STANDARD.encode(user);
+        let authorization = format!("Proxy-Authorization: Basic {encoded}");
+        Ground { proxy, refused, metered: seen, cut, authorization }
+    }
+
+    fn variable(&self, name: &str) -> String {
+        variable(&self.proxy, name)
+    }
+
+    /// A tunnel through which TLS for the host is spoken, by a client that trusts what its environment names.
+    async fn tls(
+        &self,
+        host: &str,
+        named: &str,
+        port: u16,
+    ) -> std::io::Result<impl AsyncRead + AsyncWrite + Unpin + use<>> {
+        let stream = self.tunnel(host, port).await;
+        let file = self.variable("NODE_EXTRA_CA_CERTS");
+        let own: Vec<_> = CertificateDer::pem_file_iter(file).expect("a file").flatten().collect();
+        let name = ServerName::try_from(named.to_owned()).expect("a name");
+        TlsConnector::from(client(&own)).connect(name, stream).await
+    }
+
+    async fn tunnel(&self, host: &str, port: u16) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.proxy.port())).await.expect("a connection");
+        let request = format!("CONNECT {host}:{port} HTTP/1.1\r\n{}\r\n\r\n", self.authorization);
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let answer = message(&mut stream).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        stream
+    }
+
+    async fn ask(&self, host: &str, port: u16, request: &str) -> String {
+        let mut stream = self.tls(host, host, port).await.expect("TLS");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        message(&mut stream).await.expect("an answer")
+    }
+
+    fn refused(&self) -> Vec<String> {
+        self.refused.lock().expect("unpoisoned").clone()
+    }
+}
+
+fn variable(proxy: &Proxy, name: &str) -> String {
+    let found = proxy.environment().into_iter().find(|(known, _)| known == name);
+    found.expect("a variable").1
+}
+
+fn get(host: &str, port: u16, path: &str, header: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{header}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_secret_goes_to_its_host_and_does_not_come_back() {
+    let (tls, trust) = outside();
+    let server = Server::start(Some(tls), mirror);
+    let ground = Ground::new([server.port, server.port], trust);
+    let placeholder = ground.variable("KEY");
+    assert!(placeholder.starts_with("sk-test-") && placeholder.len() == VALUE.len() && placeholder != VALUE);
+    let answer = ground
+        .ask(
+            "a.example",
+            server.port,
+            &get("a.example", server.port, "/v1", &format!("x-api-key: {placeholder}")),
+        )
+        .await;
+    assert!(server.seen().contains(&format!("x-api-key: {VALUE}")), "{}", server.seen());
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // The server repeats it, in a header and in the body.
+    assert!(!answer.contains(VALUE) && answer.matches(&placeholder).count() == 2, "{answer}");
+    assert!(ground.refused().is_empty(), "{:?}", ground.refused());
+}
+
+#[tokio::test]
+async fn one_connection_takes_many_requests() {
+    let (tls, trust) = outside();
+    let server = Server::start(Some(tls), mirror);
+    let ground = Ground::new([server.port, server.port], trust);
+    let mut stream = ground.tls("a.example", "a.example", server.port).await.expect("TLS");
+    for number in 0..3 {
+        let body = "x".repeat(100_000);
+        let request = format!(
+            "POST /{number} HTTP/1.1\r\nHost: a.example:{}\r\nContent-Length: {}\r\n\r\n{body}",
+            server.port,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let answer = message(&mut stream).await.expect("an answer");
+        assert!(
+            answer.contains(&format!("POST /{number} HTTP/1.1")) && answer.ends_with(&body),
+            "{}",
+            &answer[..200]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_placeholder_goes_to_no_other_host() {
+    let (tls, trust) = outside();
+    let (server, plain) = (Server::start(Some(tls), mirror), Server::start(None, mirror));
+    let ground = Ground::new([server.port, plain.port], trust);
+    let key = ground.variable("KEY");
+    let basic = base64::engine::general_purpose::STANDARD.encode(format!("user:{key}"));
+    let port = server.port;
+    let body = format!("{}{key}{}", "x".repeat(5000), "y".repeat(5000));
+    let post = |host: &str, target: &str, port: u16, auth: &str| {
+        let length = body.len();
+        format!(
+            "POST {target} HTTP/1.1\r\nHost: {host}:{port}\r\n{auth}Content-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    for request in [
+        get("b.example", port, "/", &format!("x-api-key: {key}")),
+        get("b.example", port, "/", &format!("Authorization: Basic {basic}")),
+        get("b.example", port, &format!("/?q={key}"), "a: b"),
+        post("b.example", "/", port, ""),
+    ] {
+        let answer = ground.ask("b.example", port, &request).await;
+        assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("placeholder of"), "{answer}");
+    }
+    // Without TLS, every host is looked at.
+    let auth = format!("{}\r\n", ground.authorization);
+    for request in [
+        get("d.example", plain.port, &format!("http://d.example:{}/?q={key}", plain.port), auth.trim()),
+        post("d.example", &format!("http://d.example:{}/", plain.port), plain.port, &auth),
+    ] {
+        let mut stream = TcpStream::connect(("127.0.0.1", ground.proxy.port())).await.expect("a connection");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let answer = message(&mut stream).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    }
+    for seen in [server.seen(), plain.seen()] {
+        assert!(!seen.contains(&key) && !seen.contains(VALUE), "{seen}");
+    }
+    let refused = ground.refused();
+    assert_eq!(refused.len(), 6, "{refused:?}");
+    assert!(refused[0].starts_with(&format!("b.example:{port}: the placeholder of KEY")), "{refused:?}");
+    // In the body for its own host it is no more than a word: a model is told what a program printed.
+    let own = ground.ask("a.example", port, &post("a.example", "/", port, "")).await;
+    assert!(own.starts_with("HTTP/1.1 200"), "{own}");
+    assert!(server.seen().contains(&key) && !server.seen().contains(VALUE));
+}
+
+#[tokio::test]
+async fn another_name_in_tls_or_in_the_host_header_is_refused() {
+    let (tls, trust) = outside();
+    let server = Server::start(Some(tls), mirror);
+    let ground = Ground::new([server.port, server.port], trust);
+    assert!(ground.tls("a.example", "b.example", server.port).await.is_err());
+    for host in [format!("b.example:{}", server.port), "a.example".to_owned(), "a.example:1".to_owned()] {
+        let request =
+            format!("GET / HTTP/1.1\r\nHost: {host}\r\nx-api-key: {}\r\n\r\n", ground.variable("KEY"));
+        let answer = ground.ask("a.example", server.port, &request).await;
+        assert!(answer.starts_with("HTTP/1.1 403"), "{host}: {answer}");
+    }
+    let absolute = "GET http://b.example/ HTTP/1.1\r\nHost: b.example\r\n\r\n".to_owned();
+    let answer = ground.ask("a.example", server.port, &absolute).await;
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    let socket = get("a.example", server.port, "/", "Connection: upgrade\r\nUpgrade: websocket");
+    let answer = ground.ask("a.example", server.port, &socket).await;
+    assert!(answer.starts_with("HTTP/1.1 426"), "{answer}");
+    assert_eq!(server.seen(), "");
+    assert_eq!(ground.refused().len(), 5, "{:?}", ground.refused());
+}
+
+#[tokio::test]
+async fn a_host_without_a_trusted_certificate_gets_nothing() {
+    let ((tls, _), (_, other)) = (outside(), outside());
+    let server = Server::start(Some(tls), mirror);
+    let ground = Ground::new([server.port, server.port], other);
+    let request = get("a.example", server.port, "/", &format!("x-api-key: {}", ground.variable("KEY")));
+    let answer = ground.ask("a.example", server.port, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+    assert_eq!(server.seen(), "");
+}
+
+fn stream(_: &str) -> String {
+    let events = [
+        r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":11,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hello there."}}"#,
+        r#"{"type":"message_delta","usage":{"output_tokens":4}}"#,
+    ];
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// The beginning of a stream that does not end.
+fn endless(request: &str) -> String {
+    let whole = stream(request);
+    let cut = whole.find("data: {\"type\":\"message_delta\"").expect("an event");
+    whole[..cut].replace("Content-Length", "X-Length")
+}
+
+#[tokio::test]
+async fn answers_of_models_are_metered_with_tls_and_without() {
+    let (tls, trust) = outside();
+    let (server, plain) = (Server::start(Some(tls), stream), Server::start(None, stream));
+    let ground = Ground::new([server.port, plain.port], trust);
+    let answer = ground.ask("a.example", server.port, &get("a.example", server.port, "/", "a: b")).await;
+    assert!(answer.ends_with("\"output_tokens\":4}}\n\n"), "{answer}");
+    // A server of this machine, which programs do not use a proxy for.
+    let redirects = ground.proxy.redirects().to_vec();
+    assert_eq!(redirects.iter().map(|(from, _)| *from).collect::<Vec<_>>(), [plain.port]);
+    let mut direct = TcpStream::connect(("127.0.0.1", redirects[0].1)).await.expect("a connection");
+    let request = get("localhost", plain.port, "/", "Connection: close");
+    direct.write_all(request.as_bytes()).await.expect("sent");
+    let answer = message(&mut direct).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let metered = ground.metered.borrow().clone();
+    assert_eq!(
+        (metered.input_tokens, metered.output_tokens, metered.requests, metered.estimated),
+        (22, 8, 2, 0)
+    );
+    assert_eq!(metered.models, ["m"]);
+}
+
+#[tokio::test]
+async fn a_stream_is_cut_off_in_its_middle_and_nothing_more_is_asked() {
+    let (tls, trust) = outside();
+    let server = Server::start(Some(tls), endless);
+    let mut ground = Ground::new([server.port, server.port], trust);
+    let mut stream = ground.tls("a.example", "a.example", server.port).await.expect("TLS");
+    let request = get("a.example", server.port, "/", "a: b");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let known = ground.metered.wait_for(|metered| metered.output_tokens == 3).await.expect("a meter").clone();
+    assert_eq!((known.input_tokens, known.estimated), (11, 1));
+    ground.cut.send_replace(true);
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+    assert!(String::from_utf8_lossy(&rest).contains("Hello there."));
+    let answer = ground.ask("a.example", server.port, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("budget"), "{answer}");
+    assert_eq!(ground.metered.borrow().requests, 1);
+}
+
+#[tokio::test]
+async fn files_of_the_authority_are_the_program_s_alone_and_go_with_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_, trust) = outside();
+    let ground = Ground::new([1, 2], trust);
+    let folder = ground.proxy.folder().expect("a folder").to_owned();
+    assert_eq!(folder.metadata().expect("a folder").permissions().mode() & 0o777, 0o700);
+    for file in std::fs::read_dir(&folder).expect("a folder").flatten() {
+        let text = std::fs::read_to_string(file.path()).expect("a file");
+        assert!(text.contains("BEGIN CERTIFICATE") && !text.contains("PRIVATE KEY"), "{:?}", file.path());
+    }
+    drop(ground);
+    // Its tasks end when they are next scheduled.
+    while folder.exists() {
+        tokio::task::yield_now().await;
+    }
+}
