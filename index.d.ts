@@ -1931,6 +1931,30 @@ type AgentEvent =
       type: 'mode'
       mode: string
     }
+  /** The session's title, where the agent tells one. */
+  | {
+      type: 'title'
+      title: string
+    }
+  /** All commands that a prompt can begin with (`/name`), as the agent describes them. */
+  | {
+      type: 'commands'
+      commands: unknown
+    }
+  /** How many tokens of the model's context are used. */
+  | {
+      type: 'context'
+      usedTokens: number
+      maxTokens: number
+    }
+  /** A file that a tool call has changed. Without `oldText` the file is new. */
+  | {
+      type: 'diff'
+      id: string
+      path: string
+      oldText?: string
+      newText: string
+    }
   /** The agent's whole plan, as it is now. */
   | {
       type: 'plan'
@@ -3352,6 +3376,16 @@ interface ServeOptions extends Pick<
   permission?: 'plan' | 'edit' | 'auto' | 'ask' | undefined
 }
 
+/** A session that an agent has kept; `open` with `resume` continues it. */
+interface KeptSession {
+  /** Id of the session, for the option `resume`. */
+  sessionId: string
+  /** Title of the session, where the agent gives one. */
+  title?: string
+  /** Time of its last change, where the agent tells it. */
+  updatedAt?: Date
+}
+
 /**
  * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
  * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
@@ -3381,6 +3415,33 @@ declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, A
   /** Aborts the turn if it still runs, and waits until its process tree is gone. */
   [Symbol.asyncDispose](): Promise<void>
 }
+
+/** A part of a prompt. */
+type PromptPart =
+  | {
+      /** Kind of the part. */
+      type: 'text'
+      /** The text. */
+      text: string
+    }
+  | {
+      /** Kind of the part. */
+      type: 'image'
+      /** Media type of the image, for example `"image/png"`. */
+      mimeType: string
+      /** The image, as bytes or in base64. */
+      data: Uint8Array | string
+    }
+  | {
+      /** Kind of the part. */
+      type: 'resource'
+      /** Address of the resource, for example `"file:///work/src/main.rs"`. */
+      uri: string
+      /** Text of the resource. Without it, the agent reads the resource itself. */
+      text?: string | undefined
+      /** Media type of the resource. */
+      mimeType?: string | undefined
+    }
 
 /** A mode of work that the agent offers. */
 interface SessionMode {
@@ -3450,14 +3511,15 @@ declare class AgentSession implements AsyncDisposable {
    * Sends a prompt and waits for the end of its turn. Prompts run one at a time, in the order of the
    * calls. Resolves and rejects as `Harness.run` does.
    *
-   * @throws SESSION_CLOSED after the end of the session.
+   * @throws SESSION_CLOSED after the end of the session; INVALID_OPTION for a part of a kind that the agent
+   *   does not take.
    */
-  prompt(text: string, options?: PromptOptions): Promise<TurnResult>
+  prompt(prompt: string | PromptPart[], options?: PromptOptions): Promise<TurnResult>
   /**
    * Sends a prompt and returns its turn, whose events you can iterate over. Never throws: errors reject
    * `result`.
    */
-  start(text: string, options?: PromptOptions): Turn
+  start(prompt: string | PromptPart[], options?: PromptOptions): Turn
   /**
    * Yields all events from now on, also those between prompts and those of turns that the agent starts
    * by itself. A slow reader slows the agent down. The loop ends with the session.
@@ -3478,6 +3540,8 @@ declare class AgentSession implements AsyncDisposable {
    * @throws INVALID_OPTION when the agent cannot receive messages during a turn.
    */
   steer(text: string): Promise<void>
+  /** Title of the session, once the agent has told one. */
+  get title(): string | undefined
   /** Modes that the agent offers. */
   get modes(): SessionMode[]
   /**
@@ -3707,6 +3771,17 @@ declare class Harness {
    * const { text } = await session.prompt('Which tests fail?')
    */
   open(options?: OpenOptions): Promise<AgentSession>
+  /**
+   * Yields the sessions that the agent has kept of a folder, as the agent lists them. Starts the agent's
+   * program, and ends it again.
+   *
+   * @param options.cwd Folder of the sessions. Default: the harness's `cwd`.
+   * @throws INVALID_OPTION for an agent that does not list its sessions; AGENT_NOT_FOUND and others.
+   *
+   * @example
+   * for await (const { sessionId, title } of claude.sessions()) console.log(sessionId, title)
+   */
+  sessions(options?: Pick<OpenOptions, 'cwd' | 'binary' | 'signal'>): AsyncIterableIterator<KeptSession>
   /**
    * Serves the agent to a client of the Agent Client Protocol, for example an editor. The agent runs under
    * the guard, at its permission level, within its clocks and budget, and on record. All other messages
@@ -8166,6 +8241,7 @@ export type {
   JobRecord,
   JobSource,
   JobState,
+  KeptSession,
   LargeToolOutputConfig,
   LineBatch,
   MCPHTTPServerConfig,
@@ -8211,6 +8287,7 @@ export type {
   PreToolUseHookOutput,
   Prices,
   PromptOptions,
+  PromptPart,
   ProtocolClient,
   ProviderConfig,
   ProviderModelConfig,

@@ -390,3 +390,67 @@ test('an agent that is not installed is named with what installs it', async () =
   expect(error.code).toBe('AGENT_NOT_FOUND')
   expect(error.install).toMatch(/^npm install -g @agentclientprotocol\/codex-acp@/)
 })
+
+test('a prompt has text, images and resources, as far as the agent takes them', async () => {
+  const session = await open()
+  const { text } = await session.prompt([
+    { type: 'text', text: 'blocks ' },
+    { type: 'image', mimeType: 'image/png', data: new Uint8Array([1, 2, 3]) },
+    { type: 'text', text: 'and' },
+    { type: 'resource', uri: 'file:///work/src/a.ts' },
+  ])
+  expect(JSON.parse(text)).toEqual([
+    { type: 'text', text: 'blocks ' },
+    { type: 'image', mimeType: 'image/png', data: 'AQID' },
+    { type: 'text', text: 'and' },
+    { type: 'resource_link', uri: 'file:///work/src/a.ts', name: 'a.ts' },
+  ])
+  const refused = await failure(session.prompt([{ type: 'resource', uri: 'a', text: 'its text' }]))
+  expect(refused).toMatchObject({
+    code: 'INVALID_OPTION',
+    message: expect.stringMatching(/^prompt\[0\]: gemini does not take the text of resources/),
+  })
+  for (const [prompt, path] of [
+    [7, 'prompt'],
+    [[{ type: 'audio' }], 'prompt[0].type'],
+    [[{ type: 'image', data: 'x' }], 'prompt[0].mimeType'],
+  ] as const) {
+    const wrong = await failure(session.prompt(prompt as never))
+    expect(wrong.message.startsWith(`${path}: `)).toBe(true)
+  }
+  await session.close()
+})
+
+test('a session tells its title, its commands, its context and the files that it changed', async () => {
+  const session = await open()
+  expect(session.title).toBe(undefined)
+  const turn = session.start('facts')
+  const seen: AgentSessionEvent[] = []
+  for await (const event of turn) seen.push(event)
+  expect(seen).toEqual(
+    expect.arrayContaining([
+      { type: 'title', title: 'The fix' },
+      { type: 'commands', commands: [{ name: 'review', description: 'Reviews' }] },
+      { type: 'context', usedTokens: 10, maxTokens: 100 },
+      { type: 'diff', id: 'e1', path: '/work/a.txt', oldText: 'old', newText: 'new' },
+    ]),
+  )
+  expect(session.title).toBe('The fix')
+  await session.close()
+})
+
+test('sessions that an agent has kept are listed, page after page', async () => {
+  const harness = new Harness({ provider: 'gemini', binary: [...scripted(1), '--lists', 'yes'], cwd: folder })
+  const found: object[] = []
+  for await (const session of harness.sessions()) found.push(session)
+  expect(found).toEqual([
+    { sessionId: 'new', title: 'The fix', updatedAt: new Date('2026-11-24T10:00:00Z') },
+    { sessionId: 'old' },
+  ])
+  const none = new Harness({ provider: 'gemini', binary: scripted(1), cwd: folder })
+  expect(await failure(none.sessions().next())).toMatchObject({
+    code: 'INVALID_OPTION',
+    message: expect.stringContaining('does not list its sessions'),
+  })
+  expect(alive()).toEqual([])
+})

@@ -85,9 +85,7 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
   const isCommand = positionals.length === 0 && command !== undefined && command.length > 0
   const [named, ...others] = positionals
-  const provider = isCommand
-    ? agentOf(command, values.state)
-    : (named as HarnessOptions['provider'] | undefined)
+  const provider = isCommand ? agentOf(command, values) : (named as HarnessOptions['provider'] | undefined)
   const [extra] = isCommand ? [] : [...others, ...(command ?? [])]
   if (!provider) throw new UsageError('an agent is needed: sheepdog acp PROVIDER, or sheepdog acp -- COMMAND')
   if (extra !== undefined) throw new UsageError(`${JSON.stringify(extra)} was not expected`)

@@ -95,7 +95,7 @@ export const examples = [
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
-  const { provider, words } = whom(positionals, command, values.state)
+  const { provider, words } = whom(positionals, command, values)
   const [prompt, ...rest] = words
   if (!provider || prompt === undefined)
     throw new UsageError('a provider and a prompt are needed: sheepdog agent PROVIDER "PROMPT"')
@@ -129,11 +129,11 @@ export async function run(args: string[]): Promise<Ending> {
 function whom(
   positionals: string[],
   command: string[] | undefined,
-  state: string[] | undefined,
+  values: { state?: string[]; mode?: string[] },
 ): { provider?: HarnessOptions['provider']; words: string[] } {
   const [first, ...rest] = positionals
   const isNamed = providerNames().some((known) => known === first)
-  if (command?.length && !isNamed) return { provider: agentOf(command, state), words: positionals }
+  if (command?.length && !isNamed) return { provider: agentOf(command, values), words: positionals }
   return { provider: first as HarnessOptions['provider'] | undefined, words: [...rest, ...(command ?? [])] }
 }
 

@@ -2,6 +2,7 @@
 import { basename } from 'node:path'
 import type { AgentProgram } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { parseVariables } from './arguments'
 import type { OptionTable } from './command'
 
 /** Options of an agent after `--`. */
@@ -13,15 +14,30 @@ export const commandOptions = {
     fits: 'folder',
     help: 'folder of an agent after -- that --sandbox lets it write; may be repeated',
   },
+  mode: {
+    type: 'string',
+    multiple: true,
+    value: 'LEVEL=ID',
+    help: 'mode of an agent after -- that enforces this permission level; may be repeated',
+  },
 } as const satisfies OptionTable
 
 /** The agent of these words; its name is that of its program. */
-export function agentOf([command, ...args]: string[], state: string[] | undefined): AgentProgram {
+export function agentOf(
+  [command, ...args]: string[],
+  { state, mode }: { state?: string[]; mode?: string[] } = {},
+): AgentProgram {
   const words = basename(command!)
     .replace(/\.(?:[cm]?js|py|exe)$/, '')
     .replace(/[^\w.-]/g, '_')
   const name = words.replace(/^[-.]+/, '').slice(0, 60) || 'agent'
   // A known CLI by a command of its own is another agent.
   const isKnown = providerNames().some((known) => known === name)
-  return { name: isKnown ? `${name}-acp` : name, command: command!, args, state }
+  return {
+    name: isKnown ? `${name}-acp` : name,
+    command: command!,
+    args,
+    state,
+    modes: mode && parseVariables('--mode', mode),
+  }
 }

@@ -89,9 +89,7 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
   const isCommand = positionals.length === 0 && command !== undefined && command.length > 0
   const [named, ...others] = positionals
-  const provider = isCommand
-    ? agentOf(command, values.state)
-    : (named as HarnessOptions['provider'] | undefined)
+  const provider = isCommand ? agentOf(command, values) : (named as HarnessOptions['provider'] | undefined)
   const rest = isCommand ? [] : [...others, ...(command ?? [])]
   if (!provider)
     throw new UsageError('an agent is needed: sheepdog chat PROVIDER, or sheepdog chat -- COMMAND')

@@ -67,7 +67,7 @@ function describeOther(finding: Finding, asJson: boolean): Ending {
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(args, options)
-  const providers = command?.length ? [agentOf(command, undefined)] : undefined
+  const providers = command?.length ? [agentOf(command)] : undefined
   if (positionals.length > 0) throw new UsageError(`${JSON.stringify(positionals[0])} was not expected`)
   const controller = new AbortController()
   let interrupt: Interrupt | undefined

@@ -16,6 +16,8 @@ const flags: Record<string, string> = {
   record: '--record',
   name: '--name',
   provider: 'PROVIDER',
+  'provider.modes': '--mode LEVEL=ID',
+  'provider.state': '--state',
   servers: '--servers',
   dir: '--dir',
   prefix: '--prefix',

@@ -13,6 +13,7 @@ import {
 } from './harness/request'
 import type { TurnResult } from './harness/result'
 import { serveAgent, type ProtocolClient, type ServeOptions } from './harness/relay'
+import { keptSessions, type KeptSession } from './harness/kept_sessions'
 import { openSession, type AgentSession } from './harness/session'
 import type { OpenOptions } from './harness/session/request'
 import { Turn } from './harness/turn'
@@ -27,6 +28,8 @@ export type { HarnessOptions, ProviderName, TurnOptions } from './harness/reques
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
 export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './limit'
+export type { KeptSession } from './harness/kept_sessions'
+export type { PromptPart } from './harness/session/prompt'
 export type { ProtocolClient, ServeOptions } from './harness/relay'
 export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
@@ -108,6 +111,20 @@ export class Harness {
    */
   async open(options?: OpenOptions): Promise<AgentSession> {
     return openSession(this.#options, options, this.#limits)
+  }
+
+  /**
+   * Yields the sessions that the agent has kept of a folder, as the agent lists them. Starts the agent's
+   * program, and ends it again.
+   *
+   * @param options.cwd Folder of the sessions. Default: the harness's `cwd`.
+   * @throws INVALID_OPTION for an agent that does not list its sessions; AGENT_NOT_FOUND and others.
+   *
+   * @example
+   * for await (const { sessionId, title } of claude.sessions()) console.log(sessionId, title)
+   */
+  sessions(options?: Pick<OpenOptions, 'cwd' | 'binary' | 'signal'>): AsyncIterableIterator<KeptSession> {
+    return keptSessions(this.#options, options)
   }
 
   /**

@@ -33,6 +33,14 @@ export type AgentEvent =
   | { type: 'permission'; request: PermissionRequest; answer: Answer; by: 'policy' | 'handler' | 'timeout' }
   /** The new mode of the agent. */
   | { type: 'mode'; mode: string }
+  /** The session's title, where the agent tells one. */
+  | { type: 'title'; title: string }
+  /** All commands that a prompt can begin with (`/name`), as the agent describes them. */
+  | { type: 'commands'; commands: unknown }
+  /** How many tokens of the model's context are used. */
+  | { type: 'context'; usedTokens: number; maxTokens: number }
+  /** A file that a tool call has changed. Without `oldText` the file is new. */
+  | { type: 'diff'; id: string; path: string; oldText?: string; newText: string }
   /** The agent's whole plan, as it is now. */
   | { type: 'plan'; entries: unknown }
   /** All work that runs in the background, as it is now. */

@@ -17,6 +17,7 @@ import { TurnWatch } from '../observability/turn_watch'
 import { check, checkOptions, show, type Crossing } from '../option'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import type { Answer, PermissionRequest } from './session/permission'
+import { checkPrompt, promptSpec, type PromptPart } from './session/prompt'
 import { mergedOptions, openSpec } from './session/specification'
 import { ToolServer } from './session/tool_server'
 
@@ -125,28 +126,30 @@ export class AgentSession implements AsyncDisposable {
    * Sends a prompt and waits for the end of its turn. Prompts run one at a time, in the order of the
    * calls. Resolves and rejects as `Harness.run` does.
    *
-   * @throws SESSION_CLOSED after the end of the session.
+   * @throws SESSION_CLOSED after the end of the session; INVALID_OPTION for a part of a kind that the agent
+   *   does not take.
    */
-  async prompt(text: string, options?: PromptOptions): Promise<TurnResult> {
-    return this.#start(text, options, false).result
+  async prompt(prompt: string | PromptPart[], options?: PromptOptions): Promise<TurnResult> {
+    return this.#start(prompt, options, false).result
   }
 
   /**
    * Sends a prompt and returns its turn, whose events you can iterate over. Never throws: errors reject
    * `result`.
    */
-  start(text: string, options?: PromptOptions): Turn {
-    return this.#start(text, options, true)
+  start(prompt: string | PromptPart[], options?: PromptOptions): Turn {
+    return this.#start(prompt, options, true)
   }
 
-  #start(text: string, options: PromptOptions | undefined, hasListener: boolean): Turn {
+  #start(prompt: string | PromptPart[], options: PromptOptions | undefined, hasListener: boolean): Turn {
     let watch: TurnWatch | undefined
     try {
-      check.string('prompt', text)
+      checkPrompt(prompt)
+      const said = promptSpec(prompt)
       checkPromptOptions(options)
       const facts = {
         provider: this.provider,
-        prompt: text,
+        prompt: said.text,
         resume: this.sessionId,
         session: this.#watch?.id,
       }
@@ -159,7 +162,7 @@ export class AgentSession implements AsyncDisposable {
       }
       const spec = {
         ...clocks,
-        text,
+        ...said,
         schema: schema && schemaText(schema),
         waits: background !== 'leave',
         hasListener: hasListener || watch?.wantsEvents === true,
@@ -208,6 +211,11 @@ export class AgentSession implements AsyncDisposable {
   async steer(text: string): Promise<void> {
     check.string('text', text)
     await settle(this.#native.steer(text), callSite())
+  }
+
+  /** Title of the session, once the agent has told one. */
+  get title(): string | undefined {
+    return this.#native.title() ?? undefined
   }
 
   /** Modes that the agent offers. */

@@ -10,7 +10,7 @@ use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
 use super::promise::{Promised, Settled, settle};
 use agents::acp::{
-    self, Answer, HostRequest, OpenRequest, Policy, PromptRequest, Rule, Session, WeakSession,
+    self, Answer, HostRequest, OpenRequest, Policy, PromptPart, PromptRequest, Rule, Session, WeakSession,
 };
 use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
@@ -50,10 +50,24 @@ pub struct RuleSpec {
     pub path: Option<String>,
 }
 
+/// A checked part of a prompt.
+#[napi(object, object_to_js = false)]
+pub struct PromptPartSpec {
+    /// `text`, `image` or `resource`.
+    pub r#type: String,
+    pub text: Option<String>,
+    pub mime_type: Option<String>,
+    /// In base64.
+    pub data: Option<String>,
+    pub uri: Option<String>,
+}
+
 /// Checked options of a prompt.
 #[napi(object, object_to_js = false)]
 pub struct PromptSpec {
     pub text: String,
+    /// The prompt in its parts, if it has others than text.
+    pub parts: Option<Vec<PromptPartSpec>>,
     /// A JSON Schema as JSON text.
     pub schema: Option<String>,
     pub idle_timeout_ms: Option<Millis>,
@@ -230,6 +244,12 @@ impl NativeSession {
         session.answer(&id, answer);
     }
 
+    /// The session's title, once the agent has told one.
+    #[napi]
+    pub fn title(&self) -> Option<String> {
+        self.opened().ok().and_then(|session| session.title())
+    }
+
     /// The session's modes as JSON.
     #[napi]
     pub fn modes(&self) -> String {
@@ -346,10 +366,30 @@ impl From<RuleSpec> for Rule {
     }
 }
 
+fn to_part(spec: PromptPartSpec) -> PromptPart {
+    let PromptPartSpec { r#type, text, mime_type, data, uri } = spec;
+    match r#type.as_str() {
+        "image" => {
+            PromptPart::Image { mime_type: mime_type.unwrap_or_default(), data: data.unwrap_or_default() }
+        }
+        "resource" => PromptPart::Resource { uri: uri.unwrap_or_default(), text, mime_type },
+        _ => PromptPart::Text(text.unwrap_or_default()),
+    }
+}
+
 fn to_prompt(spec: PromptSpec) -> Result<PromptRequest, Error> {
-    let PromptSpec { text, schema, idle_timeout_ms, tool_idle_timeout_ms, timeout_ms, waits, has_listener } =
-        spec;
+    let PromptSpec {
+        text,
+        parts,
+        schema,
+        idle_timeout_ms,
+        tool_idle_timeout_ms,
+        timeout_ms,
+        waits,
+        has_listener,
+    } = spec;
     let mut request = PromptRequest::new(text);
+    request.parts = parts.unwrap_or_default().into_iter().map(to_part).collect();
     request.schema = schema.map(|schema| compile(&schema)).transpose()?.map(Arc::new);
     request.idle = idle_timeout_ms.map(Millis::limit);
     request.tool_idle = tool_idle_timeout_ms.map(Millis::limit);

@@ -136,6 +136,19 @@ impl AgentExamination {
         })
     }
 
+    /// Resolves with the sessions that an agent has kept of its folder: an array as JSON.
+    #[napi]
+    pub fn list_sessions(&self, spec: AgentSpec) -> Promised<String> {
+        let (agent, switch) = (to_agent(spec), self.switch.clone());
+        settle(async move {
+            let listed = match agent {
+                Ok(agent) => acp::list_sessions(agent, &switch).await,
+                Err(error) => Err(error),
+            };
+            listed.map(|sessions| json!(sessions).to_string()).into()
+        })
+    }
+
     #[napi]
     pub fn abort(&self) {
         self.switch.abort();

@@ -94,15 +94,23 @@ impl Owner {
                     _ => self.show(),
                 }
             }
-            Update::Cost(cost) => {
-                self.spending.usage.on_cost(cost);
-                self.charge();
-            }
-            Update::Limit(reset) => {
-                if let Some(account) = self.account() {
-                    account.reset = Some(reset);
+            Update::Used { cost, context, limit } => {
+                if let Some(cost) = cost {
+                    self.spending.usage.on_cost(cost);
+                    self.charge();
+                }
+                if let Some(account) = self.account().filter(|_| limit.is_some()) {
+                    account.reset = limit;
+                }
+                if let Some((used_tokens, max_tokens)) = context {
+                    self.tell(AgentEvent::Context { used_tokens, max_tokens });
                 }
             }
+            Update::Title(title) => {
+                self.lock().title = Some(title.clone());
+                self.tell(AgentEvent::Title { title });
+            }
+            Update::Commands(commands) => self.tell(AgentEvent::Commands { commands }),
             Update::Retry { message } => self.on_retry(message),
             Update::Warning { message } => self.warn(message),
             Update::Quiet => {}

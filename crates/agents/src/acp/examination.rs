@@ -7,6 +7,7 @@ use crate::harness::{AgentRequest, Level};
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// For an answer to `initialize`. The slowest takes 2 s, and several at its first start.
@@ -29,6 +30,25 @@ pub struct Speaker {
     pub problem: Option<String>,
     /// The command that installs it.
     pub install: String,
+}
+
+/// The sessions that an agent has kept of its working directory: `{ sessionId, title?, updatedAt? }`.
+///
+/// # Errors
+/// `INVALID_OPTION` for an agent that does not list them, `AGENT_ABORTED` when the switch is thrown.
+pub async fn list_sessions(mut agent: AgentRequest, switch: &AbortSwitch) -> Result<Vec<Value>, Error> {
+    // No session is begun, so nothing has to hold it.
+    agent.level = Level::Auto;
+    agent.record = None;
+    let request = OpenRequest::of(agent);
+    let listed = enter(&request).await?.list(switch.aborted()).await?;
+    let session = |session: &Value| {
+        let id = session["sessionId"].as_str()?;
+        Some(
+            json!({ "sessionId": id, "title": session["title"].as_str(), "updatedAt": session["updatedAt"].as_str() }),
+        )
+    };
+    Ok(listed.iter().filter_map(session).collect())
 }
 
 /// Looks for the program of each agent and shakes hands with it. `AGENT_ABORTED` when the switch is thrown, after what was

@@ -64,11 +64,11 @@ mod user_orders;
 mod verdict;
 
 pub use crate::harness::Level;
-pub use examination::{Speaker, examine};
+pub use examination::{Speaker, examine, list_sessions};
 pub use permission::{Policy, Rule};
 pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOption, QuestionTool};
 pub use relay::{ClientSink, relay};
-pub use request::{McpServer, OpenRequest, PromptRequest};
+pub use request::{McpServer, OpenRequest, PromptPart, PromptRequest};
 pub use session::{Answered, Session, WeakSession, open};
 pub use settings::{Choice, Mode, SessionOption};
 pub use single_turn::start_turn;

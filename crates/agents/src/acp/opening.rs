@@ -7,7 +7,7 @@ use super::connection::{Connection, Inbox, Said};
 use super::opening_fault::{Fault, is_resume};
 use super::program::not_started;
 use super::ready::{Ready, ready};
-use super::request::{McpServer, OpenRequest};
+use super::request::{McpServer, OpenRequest, PromptTakes};
 use super::resume_delay;
 use super::settings::{Settings, set_option};
 use super::tool_book::ToolBook;
@@ -36,6 +36,7 @@ pub(crate) struct Opened {
     pub session: String,
     pub version: Version,
     pub can_steer: bool,
+    pub takes: PromptTakes,
     pub settings: Settings,
     pub history: Vec<AgentEvent>,
     /// Put before the first prompt, for agents that take none otherwise.
@@ -110,6 +111,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
                 session: shaken.session,
                 version: shaken.version,
                 can_steer: shaken.can_steer,
+                takes: shaken.takes,
                 settings: shaken.settings,
                 history: shaken.history,
                 preamble: shaken.preamble,
@@ -142,6 +144,7 @@ struct Shaken {
     session: String,
     version: Version,
     can_steer: bool,
+    takes: PromptTakes,
     settings: Settings,
     history: Vec<AgentEvent>,
     preamble: Option<String>,
@@ -166,6 +169,20 @@ struct Handshake<'a> {
 }
 
 impl Entered<'_> {
+    /// Asks the program alone for its sessions, until `given_up` resolves; nothing of it is left then.
+    pub(super) async fn list(mut self, given_up: impl Future<Output = ()>) -> Result<Vec<Value>, Error> {
+        let listed = tokio::select! {
+            listed = self.handshake.list(&self.cwd) => listed,
+            () = given_up => Err(Fault::Other(aborted())),
+        };
+        let exit = self.handshake.connection.close().await;
+        self.folder.remove().await;
+        if let Some(record) = self.record {
+            record.close(None, None, false).await;
+        }
+        listed.map_err(|fault| fault.into_error(self.handshake.agent, &exit))
+    }
+
     /// Asks the program alone what it speaks, until `given_up` resolves; nothing of it is left then.
     pub(super) async fn greet(mut self, given_up: impl Future<Output = ()>) -> Result<Version, Error> {
         let greeted = tokio::select! {
@@ -199,6 +216,35 @@ impl Handshake<'_> {
                 );
                 Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)))
             }
+        }
+    }
+
+    /// The sessions that the agent has kept of this folder.
+    async fn list(&mut self, cwd: &Path) -> Result<Vec<Value>, Fault> {
+        let (version, hello) = self.greet().await?;
+        let first = &hello["agentCapabilities"]["sessionCapabilities"]["list"];
+        if version == Version::One && !first.is_object() {
+            let message = format!(
+                "{} does not list its sessions{}",
+                self.agent.as_str(),
+                self.agent.protocol().advice()
+            );
+            return Err(Fault::Other(Error::invalid_option("provider", message)));
+        }
+        let (mut sessions, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let mut params = json!({ "cwd": cwd });
+            if cursor.is_string() {
+                put(&mut params, "cursor", cursor.clone());
+            }
+            let page = self.ask("session/list", &params).await?;
+            sessions.extend(page["sessions"].as_array().into_iter().flatten().cloned());
+            let next = page["nextCursor"].clone();
+            // An agent that repeats a page would be asked for ever.
+            if !next.is_string() || next == cursor || sessions.len() >= MAX_LISTED {
+                return Ok(sessions);
+            }
+            cursor = next;
         }
     }
 
@@ -258,7 +304,8 @@ impl Handshake<'_> {
             [&hello["_meta"], &hello["capabilities"]["_meta"], &hello["agentCapabilities"]["_meta"]]
                 .iter()
                 .any(|meta| meta["steering"]["supported"] == true);
-        Ok(Shaken { session, version, can_steer, settings, history, preamble, warnings })
+        let takes = PromptTakes::of(&hello);
+        Ok(Shaken { session, version, can_steer, takes, settings, history, preamble, warnings })
     }
 
     /// Refuses options that the agent says it does not support. Version 2 has no such capabilities: they are part of the protocol.
@@ -419,6 +466,9 @@ impl Handshake<'_> {
         }
     }
 }
+
+/// Most sessions that are listed.
+const MAX_LISTED: usize = 10_000;
 
 /// Most bytes in which an agent may repeat a resumed session, as they arrive; in memory they take several times as much.
 const MAX_HEARD_BYTES: usize = 128 << 20;

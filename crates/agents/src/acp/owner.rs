@@ -57,6 +57,8 @@ pub(crate) struct Shown {
     pub options: Vec<SessionOption>,
     /// The error of every call once the session is over.
     pub gone: Option<Error>,
+    /// The session's title, once the agent has told one.
+    pub title: Option<String>,
     /// Facts of the record, once it is closed.
     pub record: Option<RecordFacts>,
 }
@@ -110,6 +112,7 @@ impl Owner {
                 version: opened.version,
                 cwd: opened.cwd,
                 can_steer: opened.can_steer,
+                takes: opened.takes,
                 host,
             },
             link: Link::new(opened.connection, &opened.traffic),

@@ -2,6 +2,7 @@
 
 use super::permission::{Policy, Rule};
 pub use crate::harness::McpServer;
+use crate::harness::json::object::put;
 use crate::harness::level::allow;
 use crate::harness::limit::allowance::Allowance;
 use crate::harness::turn::clock::ClockLimits;
@@ -82,10 +83,96 @@ impl McpServer {
     }
 }
 
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PromptPart {
+    Text(String),
+    /// `data` in base64.
+    Image {
+        mime_type: String,
+        data: String,
+    },
+    /// A file or page that the agent may read itself, or its text.
+    Resource {
+        uri: String,
+        text: Option<String>,
+        mime_type: Option<String>,
+    },
+}
+
+/// The parts of prompts that an agent takes, besides text and links.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PromptTakes {
+    image: bool,
+    text_of_resource: bool,
+}
+
+impl PromptTakes {
+    /// As the answer to `initialize` says it, in both versions.
+    pub(crate) fn of(hello: &Value) -> PromptTakes {
+        let (first, second) =
+            (&hello["agentCapabilities"]["promptCapabilities"], &hello["capabilities"]["session"]["prompt"]);
+        let offers = |name: &str| first[name] == true || second[name].is_object();
+        PromptTakes { image: offers("image"), text_of_resource: offers("embeddedContext") }
+    }
+
+    /// `INVALID_OPTION` for a part that the agent does not take.
+    pub(super) fn check(self, agent: &str, parts: &[PromptPart]) -> Result<(), Error> {
+        for (index, part) in parts.iter().enumerate() {
+            let what = match part {
+                PromptPart::Image { .. } if !self.image => "images",
+                PromptPart::Resource { text: Some(_), .. } if !self.text_of_resource => {
+                    "the text of resources (leave `text` out, so that it reads the resource itself)"
+                }
+                _ => continue,
+            };
+            return Err(Error::invalid_option(
+                &format!("prompt[{index}]"),
+                format!("{agent} does not take {what} in a prompt"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl PromptPart {
+    fn to_json(&self) -> Value {
+        match self {
+            PromptPart::Text(text) => text_block(text),
+            PromptPart::Image { mime_type, data } => {
+                json!({ "type": "image", "mimeType": mime_type, "data": data })
+            }
+            PromptPart::Resource { uri, text: Some(text), mime_type } => {
+                let resource = with_type(json!({ "uri": uri, "text": text }), mime_type.as_deref());
+                json!({ "type": "resource", "resource": resource })
+            }
+            PromptPart::Resource { uri, text: None, mime_type } => {
+                let name = uri.rsplit('/').find(|part| !part.is_empty()).unwrap_or(uri);
+                with_type(json!({ "type": "resource_link", "uri": uri, "name": name }), mime_type.as_deref())
+            }
+        }
+    }
+}
+
+/// An absent type is left out: some agents refuse null.
+fn with_type(mut block: Value, mime_type: Option<&str>) -> Value {
+    if let Some(mime_type) = mime_type {
+        put(&mut block, "mimeType", mime_type);
+    }
+    block
+}
+
+fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
 /// A prompt of a session.
 #[derive(Clone)]
 pub struct PromptRequest {
+    /// The words of the prompt.
     pub text: String,
+    /// The prompt in its parts, if it has others than text.
+    pub parts: Vec<PromptPart>,
     pub schema: Option<Arc<Schema>>,
     /// `None`: as the session says. `Some(None)`: off.
     pub idle: Option<Option<Duration>>,
@@ -101,6 +188,7 @@ impl PromptRequest {
     pub fn new(text: impl Into<String>) -> Self {
         PromptRequest {
             text: text.into(),
+            parts: Vec::new(),
             schema: None,
             idle: None,
             tool_idle: None,
@@ -111,10 +199,22 @@ impl PromptRequest {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.text.trim().is_empty() {
+        if self.text.trim().is_empty() && self.parts.is_empty() {
             return Err(Error::invalid_option("prompt", "expected a prompt that is not empty"));
         }
         Ok(())
+    }
+
+    /// The content to send. `text`: the words, with all that was added to them.
+    pub(crate) fn content(&self, text: &str) -> Vec<Value> {
+        if self.parts.is_empty() {
+            return vec![text_block(text)];
+        }
+        if text == self.text {
+            return self.parts.iter().map(PromptPart::to_json).collect();
+        }
+        let others = self.parts.iter().filter(|part| !matches!(part, PromptPart::Text(_)));
+        std::iter::once(text_block(text)).chain(others.map(PromptPart::to_json)).collect()
     }
 
     pub(crate) fn limits(&self, session: &ClockLimits) -> ClockLimits {
@@ -125,5 +225,46 @@ impl PromptRequest {
             tool_idle: self.tool_idle.unwrap_or(session.tool_idle),
             total: self.total.unwrap_or(session.total),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts() -> Vec<PromptPart> {
+        let image = PromptPart::Image { mime_type: "image/png".into(), data: "aGk=".into() };
+        let link = PromptPart::Resource { uri: "file:///work/a.rs".into(), text: None, mime_type: None };
+        vec![PromptPart::Text("Compare ".into()), image, PromptPart::Text("with".into()), link]
+    }
+
+    #[test]
+    fn parts_are_sent_in_their_order_or_behind_words_that_were_added() {
+        let mut request = PromptRequest::new("Compare with");
+        assert_eq!(request.content("Compare with"), [text_block("Compare with")]);
+        request.parts = parts();
+        let types = |text: &str| -> Vec<String> {
+            let content = request.content(text).into_iter();
+            content.map(|block| block["type"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(types("Compare with"), ["text", "image", "text", "resource_link"]);
+        assert_eq!(types("Be brief. Compare with"), ["text", "image", "resource_link"]);
+        assert_eq!(request.content("Compare with")[3]["name"], "a.rs");
+    }
+
+    #[test]
+    fn a_part_that_the_agent_does_not_take_is_refused_by_its_place() {
+        let first = json!({"agentCapabilities":{"promptCapabilities":{"image":true}}});
+        let second = json!({"capabilities":{"session":{"prompt":{"image":{},"embeddedContext":{}}}}});
+        let text = PromptPart::Resource { uri: "a".into(), text: Some("b".into()), mime_type: None };
+        for (hello, image, resource) in
+            [(&first, true, false), (&second, true, true), (&json!({}), false, false)]
+        {
+            let takes = PromptTakes::of(hello);
+            assert_eq!(takes.check("pi", &parts()).is_ok(), image, "{hello}");
+            assert_eq!(takes.check("pi", std::slice::from_ref(&text)).is_ok(), resource, "{hello}");
+        }
+        let refused = PromptTakes::default().check("pi", &parts()).unwrap_err();
+        assert_eq!(refused.message(), "prompt[1]: pi does not take images in a prompt");
     }
 }

@@ -126,6 +126,12 @@ impl Session {
         &self.facts.history
     }
 
+    /// The session's title, once the agent has told one.
+    pub fn title(&self) -> Option<String> {
+        let title = self.shown().title.clone();
+        title.map(|title| self.facts.clean.redact(&title))
+    }
+
     pub fn modes(&self) -> Vec<Mode> {
         let mut modes = self.shown().modes.clone();
         let clean = |text: &mut String| *text = self.facts.clean.redact(text);

@@ -4,7 +4,7 @@ use super::account::SessionUsage;
 use super::active::{Active, OwnTurn};
 use super::order::{Prompt, Reply};
 use super::question::{HostRequest, OpenQuestion};
-use super::request::OpenRequest;
+use super::request::{OpenRequest, PromptTakes};
 use super::tool_book::ToolBook;
 use super::turn_state::Version;
 use crate::harness::Provider;
@@ -27,6 +27,7 @@ pub(super) struct SessionFacts {
     pub(super) version: Version,
     pub(super) cwd: std::path::PathBuf,
     pub(super) can_steer: bool,
+    pub(super) takes: PromptTakes,
     pub(super) host: UnboundedSender<HostRequest>,
 }
 

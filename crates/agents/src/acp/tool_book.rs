@@ -60,6 +60,10 @@ impl ToolBook {
             events.push(tool.start());
         }
         if tool.known.status.is_some_and(ToolStatus::is_end) {
+            // A call that was refused, or that failed, has changed nothing.
+            if tool.known.status == Some(ToolStatus::Completed) {
+                events.extend(tool.diffs());
+            }
             events.push(self.end(index));
         }
         (events, is_new)
@@ -191,11 +195,23 @@ impl Tool {
             }
             (before, now, _) => now.or(before),
         };
+        if !update.diffs.is_empty() {
+            known.diffs = update.diffs;
+        }
         for terminal in update.terminals {
             if !known.terminals.contains(&terminal) {
                 known.terminals.push(terminal);
             }
         }
+    }
+
+    /// The files that the call has changed, to be told once.
+    fn diffs(&mut self) -> Vec<AgentEvent> {
+        let id = &self.known.id;
+        let diffs = std::mem::take(&mut self.known.diffs).into_iter();
+        let event =
+            |(path, old_text, new_text)| AgentEvent::Diff { id: id.clone(), path, old_text, new_text };
+        diffs.map(event).collect()
     }
 
     fn start(&mut self) -> AgentEvent {

@@ -67,7 +67,9 @@ impl Owner {
     pub(super) fn begin(&mut self, prompt: Prompt) {
         let limits = prompt.request.limits(&self.session.request.agent.limits);
         let refused = format!("{} was not prompted", self.session.agent.as_str());
-        let may_begin = prompt.request.check().and_then(|()| limits.passed(&refused).map_or(Ok(()), Err));
+        let takes = self.session.takes.check(self.session.agent.as_str(), &prompt.request.parts);
+        let may_begin =
+            prompt.request.check().and(takes).and_then(|()| limits.passed(&refused).map_or(Ok(()), Err));
         if let Err(error) = may_begin.and_then(|()| self.spending.allowance.check()) {
             return prompt.refuse(error);
         }
@@ -103,7 +105,7 @@ impl Owner {
         }
         let Some(active) = &self.turns.active else { return };
         debug!(target: SESSION, id = self.session.number, turn = active.turn, "sends a prompt");
-        let prompt = json!([{ "type": "text", "text": active.text() }]);
+        let prompt = active.request.content(active.text());
         let params = json!({ "sessionId": self.session.id, "prompt": prompt });
         // The turn's own clocks bound it.
         self.link.connection.send("session/prompt", &params, None, active.tries.tag);

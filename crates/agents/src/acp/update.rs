@@ -40,8 +40,19 @@ pub(crate) enum Update {
     Mode(String),
     /// The options of the session, as they came.
     Options(Value),
-    /// Money spent by the session so far, in US dollars.
-    Cost(f64),
+    /// The usage of the session so far.
+    Used {
+        /// Money, in US dollars.
+        cost: Option<f64>,
+        /// Tokens in the model's context, and the most that it takes.
+        context: Option<(u64, u64)>,
+        /// The account is at its usage limit, which ends so.
+        limit: Option<Reset>,
+    },
+    /// The session's title.
+    Title(String),
+    /// The commands that a prompt can begin with.
+    Commands(Value),
     /// The agent tries again by itself.
     Retry {
         message: String,
@@ -49,8 +60,6 @@ pub(crate) enum Update {
     Warning {
         message: String,
     },
-    /// The account is at its usage limit, which ends so.
-    Limit(Reset),
     /// A known message with nothing to report.
     Quiet,
     Unknown,
@@ -71,6 +80,8 @@ pub(crate) struct ToolUpdate {
     pub exit_code: Option<i64>,
     pub locations: Option<Value>,
     pub terminals: Vec<String>,
+    /// Files that the call changes: path, old text, new text.
+    pub diffs: Vec<(String, Option<String>, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,10 +176,11 @@ impl Update {
             "current_mode_update" => owned(&update["currentModeId"]).map_or(Update::Unknown, Update::Mode),
             "config_option_update" => Update::Options(update["configOptions"].clone()),
             "usage_update" => {
-                match (rate_limit(&update["_meta"]["_claude/rateLimit"]), cost(&update["cost"])) {
-                    (Some(reset), _) => Update::Limit(reset),
-                    (None, Some(amount)) => Update::Cost(amount),
-                    (None, None) => Update::Quiet,
+                let size = update["size"].as_u64().filter(|size| *size > 0);
+                Update::Used {
+                    cost: cost(&update["cost"]),
+                    context: update["used"].as_u64().zip(size),
+                    limit: rate_limit(&update["_meta"]["_claude/rateLimit"]),
                 }
             }
             "session_info_update" => session_info(update),
@@ -179,7 +191,9 @@ impl Update {
                     .collect::<Vec<_>>()
                     .join(": "),
             },
-            "available_commands_update" | "compaction_update" | "compaction_summary_chunk" => Update::Quiet,
+            "available_commands_update" => Update::Commands(update["availableCommands"].clone()),
+            "plan_removed" => Update::Plan(Value::Array(Vec::new())),
+            "compaction_update" | "compaction_summary_chunk" => Update::Quiet,
             _ => Update::Unknown,
         }
     }
@@ -209,6 +223,7 @@ impl ToolUpdate {
                 .filter(|all| !all.is_empty())
                 .map(|_| call["locations"].clone()),
             terminals: items(&call["content"]).filter_map(|item| owned(&item["terminalId"])).collect(),
+            diffs: items(&call["content"]).filter_map(diff).collect(),
         })
     }
 
@@ -337,6 +352,12 @@ fn tool_text(content: &Value) -> String {
     text
 }
 
+fn diff(item: &Value) -> Option<(String, Option<String>, String)> {
+    let is_diff = item["type"] == "diff";
+    let new_text = text_of(&item["newText"]).filter(|_| is_diff)?.to_owned();
+    Some((owned(&item["path"])?, text_of(&item["oldText"]).map(str::to_owned), new_text))
+}
+
 fn raw_text(raw: &Value) -> Option<String> {
     let fields = ["output", "content", "stdout", "text", "message", "error"];
     text_of(raw)
@@ -394,7 +415,7 @@ fn session_info(update: &Value) -> Update {
     let error = &update["_meta"]["codex"]["error"];
     let is_active = update["_meta"]["codex"]["threadStatus"]["type"] == "active";
     if !(error["willRetry"] == true && is_active) {
-        return Update::Quiet;
+        return owned(&update["title"]).map_or(Update::Quiet, Update::Title);
     }
     let words = [&error["message"], &error["additionalDetails"]];
     Update::Retry { message: words.into_iter().filter_map(text_of).collect::<Vec<_>>().join(": ") }
@@ -442,18 +463,28 @@ mod tests {
             ),
             (
                 json!({"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":0.5,"currency":"USD"}}),
-                Update::Cost(0.5),
+                Update::Used { cost: Some(0.5), context: Some((1, 2)), limit: None },
             ),
-            (json!({"sessionUpdate":"usage_update","used":1,"size":2}), Update::Quiet),
+            (
+                json!({"sessionUpdate":"usage_update","used":1,"size":2}),
+                Update::Used { cost: None, context: Some((1, 2)), limit: None },
+            ),
+            (
+                json!({"sessionUpdate":"session_info_update","title":"The fix"}),
+                Update::Title("The fix".into()),
+            ),
             (
                 json!({"sessionUpdate":"usage_update","used":1,"_meta":{"_claude/rateLimit":{"status":"rejected","resetsAt":1777936568}}}),
-                Update::Limit(Reset::at_epoch(1_777_936_568).unwrap()),
+                Update::Used { cost: None, context: None, limit: Reset::at_epoch(1_777_936_568) },
             ),
             (
                 json!({"sessionUpdate":"usage_update","used":1,"_meta":{"_claude/rateLimit":{"status":"allowed","resetsAt":1777936568}}}),
-                Update::Quiet,
+                Update::Used { cost: None, context: None, limit: None },
             ),
-            (json!({"sessionUpdate":"available_commands_update","availableCommands":[]}), Update::Quiet),
+            (
+                json!({"sessionUpdate":"available_commands_update","availableCommands":[]}),
+                Update::Commands(json!([])),
+            ),
             (json!({"sessionUpdate":"something_new","x":1}), Update::Unknown),
             (json!(null), Update::Unknown),
             (json!({"sessionUpdate":"tool_call"}), Update::Unknown),

@@ -125,13 +125,20 @@ impl Talk {
                 seen.events.push(AgentEvent::Mode { mode });
             }
             Update::Options(options) => self.settings.on_options(&options),
-            Update::Cost(cost) => {
-                self.usage.on_cost(cost);
-                seen.used = Some(self.used());
+            Update::Used { cost, context, .. } => {
+                if let Some(cost) = cost {
+                    self.usage.on_cost(cost);
+                    seen.used = Some(self.used());
+                }
+                let told =
+                    context.map(|(used_tokens, max_tokens)| AgentEvent::Context { used_tokens, max_tokens });
+                seen.events.extend(told);
             }
+            Update::Title(title) => seen.events.push(AgentEvent::Title { title }),
+            Update::Commands(commands) => seen.events.push(AgentEvent::Commands { commands }),
             Update::Retry { message } => seen.events.push(AgentEvent::Retry { message, until: None }),
             Update::Warning { message } => seen.events.push(AgentEvent::Warning { message }),
-            Update::Prompt { .. } | Update::Limit(_) | Update::Quiet | Update::Unknown => {}
+            Update::Prompt { .. } | Update::Quiet | Update::Unknown => {}
         }
         seen
     }

@@ -80,6 +80,27 @@ pub enum AgentEvent {
     Mode {
         mode: String,
     },
+    /// The session's title, as the agent tells it.
+    Title {
+        title: String,
+    },
+    /// All commands that a prompt can begin with, as the agent describes them.
+    Commands {
+        commands: Value,
+    },
+    /// How much of the model's context is used, in tokens.
+    Context {
+        used_tokens: u64,
+        max_tokens: u64,
+    },
+    /// A file that a tool call has changed. Without `old_text` the file is new.
+    Diff {
+        id: String,
+        path: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        old_text: Option<String>,
+        new_text: String,
+    },
     /// The agent's whole plan, as it is now.
     Plan {
         entries: Value,
@@ -113,6 +134,10 @@ impl AgentEvent {
             AgentEvent::Prompt { text } => text.len(),
             AgentEvent::Permission { request, .. } => request.to_string().len(),
             AgentEvent::Plan { entries } => entries.to_string().len(),
+            AgentEvent::Commands { commands } => commands.to_string().len(),
+            AgentEvent::Diff { old_text, new_text, .. } => {
+                new_text.len() + old_text.as_ref().map_or(0, String::len)
+            }
             AgentEvent::Session { .. }
             | AgentEvent::Usage(_)
             | AgentEvent::Retry { .. }
@@ -121,6 +146,8 @@ impl AgentEvent {
             | AgentEvent::Error { .. }
             | AgentEvent::End { .. }
             | AgentEvent::Mode { .. }
+            | AgentEvent::Title { .. }
+            | AgentEvent::Context { .. }
             | AgentEvent::Background { .. }
             | AgentEvent::TurnStart { .. }
             | AgentEvent::TurnEnd { .. } => 0,
@@ -151,12 +178,19 @@ impl AgentEvent {
             AgentEvent::Noise { line } => edit(line),
             AgentEvent::Prompt { text } => edit(text),
             AgentEvent::Refused { what, .. } => edit(what),
+            AgentEvent::Title { title } => edit(title),
+            AgentEvent::Diff { old_text, new_text, .. } => {
+                old_text.iter_mut().for_each(&edit);
+                edit(new_text);
+            }
             AgentEvent::Session { .. }
             | AgentEvent::ToolStart { .. }
             | AgentEvent::Usage(_)
             | AgentEvent::End { .. }
             | AgentEvent::Permission { .. }
             | AgentEvent::Mode { .. }
+            | AgentEvent::Commands { .. }
+            | AgentEvent::Context { .. }
             | AgentEvent::Plan { .. }
             | AgentEvent::Background { .. }
             | AgentEvent::TurnStart { .. }

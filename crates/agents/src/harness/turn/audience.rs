@@ -273,9 +273,15 @@ impl Audience {
                 self.redact_value(answer);
             }
             AgentEvent::Mode { mode } => clean(mode),
+            AgentEvent::Title { title } => clean(title),
+            AgentEvent::Commands { commands } => self.redact_value(commands),
+            AgentEvent::Diff { id, path, old_text, new_text } => {
+                [id, path, new_text].into_iter().chain(old_text).for_each(clean);
+            }
             AgentEvent::Plan { entries } => self.redact_value(entries),
             AgentEvent::Background { items } => items.iter_mut().for_each(|item| self.redact_value(item)),
             AgentEvent::Usage(_)
+            | AgentEvent::Context { used_tokens: _, max_tokens: _ }
             | AgentEvent::End { ok: _ }
             | AgentEvent::TurnStart { turn: _, by: _ }
             | AgentEvent::TurnEnd { turn: _ } => {}

@@ -1,0 +1,77 @@
+// A prompt of a session: text, or parts of several kinds, and how they cross to the core.
+import type { PromptPartSpec } from '../../../native/native'
+import { invalidOption } from '../../error'
+import { check, checkOptions, show } from '../../option'
+
+/** A part of a prompt. */
+export type PromptPart =
+  | {
+      /** Kind of the part. */
+      type: 'text'
+      /** The text. */
+      text: string
+    }
+  | {
+      /** Kind of the part. */
+      type: 'image'
+      /** Media type of the image, for example `"image/png"`. */
+      mimeType: string
+      /** The image, as bytes or in base64. */
+      data: Uint8Array | string
+    }
+  | {
+      /** Kind of the part. */
+      type: 'resource'
+      /** Address of the resource, for example `"file:///work/src/main.rs"`. */
+      uri: string
+      /** Text of the resource. Without it, the agent reads the resource itself. */
+      text?: string
+      /** Media type of the resource. */
+      mimeType?: string
+    }
+
+const checks = {
+  text: { type: check.string, text: check.string },
+  image: {
+    type: check.string,
+    mimeType: check.name,
+    data(path: string, value: unknown) {
+      if (!(value instanceof Uint8Array) && typeof value !== 'string')
+        throw invalidOption(path, `expected a Uint8Array or base64, got ${show(value)}`)
+    },
+  },
+  resource: { type: check.string, uri: check.name, text: check.string, mimeType: check.name },
+}
+
+/** @internal */
+export function checkPrompt(prompt: unknown): void {
+  if (typeof prompt === 'string') return
+  if (!Array.isArray(prompt))
+    throw invalidOption('prompt', `expected a string or an array of parts, got ${show(prompt)}`)
+  prompt.forEach((part: unknown, index) => {
+    const path = `prompt[${index}]`
+    check.object(path, part)
+    const { type } = part as { type?: unknown }
+    if (type !== 'text' && type !== 'image' && type !== 'resource')
+      throw invalidOption(`${path}.type`, `expected "text", "image" or "resource", got ${show(type)}`)
+    checkOptions(part as object, checks[type], path)
+    const needed = { text: ['text'], image: ['mimeType', 'data'], resource: ['uri'] }[type]
+    for (const name of needed)
+      if ((part as Record<string, unknown>)[name] === undefined)
+        throw invalidOption(`${path}.${name}`, 'is missing')
+  })
+}
+
+/** @internal The words of a prompt, and its parts where it has others than text. */
+export function promptSpec(prompt: string | PromptPart[]): { text: string; parts?: PromptPartSpec[] } {
+  if (typeof prompt === 'string') return { text: prompt }
+  const text = prompt.map((part) => (part.type === 'text' ? part.text : '')).join('')
+  if (prompt.every(({ type }) => type === 'text')) return { text }
+  return { text, parts: prompt.map(partSpec) }
+}
+
+function partSpec(part: PromptPart): PromptPartSpec {
+  if (part.type !== 'image') return part
+  const { type, mimeType, data } = part
+  return { type, mimeType, data: typeof data === 'string' ? data : Buffer.from(data).toString('base64') }
+}
