@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Writable } from 'node:stream'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { Harness, sandboxSupport } from '..'
@@ -210,6 +210,13 @@ test.each([1, 2])(
   },
 )
 
+test('the time between two prompts is no silence of the agent', async () => {
+  const client = new Client(['--permission', 'auto', '--idle', '1s', ...words()])
+  await client.open()
+  await new Promise((resolve) => setTimeout(resolve, 1200))
+  expect((await client.prompt('patient 500')).result).toMatchObject({ stopReason: 'end_turn' })
+})
+
 test('an agent that heeds no cancel is killed, and the client told why', async () => {
   const cwd = join(folder, 'deaf')
   mkdirSync(cwd)
@@ -309,6 +316,47 @@ test('the budget is that of all turns', async () => {
   // 220 of 150 tokens: the second turn is over when its tokens are known, and the third is not begun.
   await client.prompt('hello')
   expect((await client.prompt('hello')).error).toMatchObject({ data: { code: 'AGENT_BUDGET' } })
+})
+
+test('a flood passes in few writes, byte for byte', async () => {
+  const provider = { name: 'scripted', command: process.execPath, args: [agent] }
+  const input = new PassThrough()
+  const writes: Buffer[] = []
+  const output = new Writable({
+    write(chunk: Buffer, _, done) {
+      writes.push(chunk)
+      // A reader that takes its time gets larger blocks, no more of them.
+      setImmediate(done)
+    },
+  })
+  const served = new Harness({ provider, cwd: folder }).serve({ input, output }, { permission: 'auto' })
+  const send = (message: Message) => input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  const answered = (id: number) => until(() => writes.some((chunk) => chunk.includes(`"id":${id},`)))
+  send({ id: 1, method: 'initialize', params: { protocolVersion: 1 } })
+  send({ id: 2, method: 'session/new', params: { cwd: folder, mcpServers: [] } })
+  await answered(2)
+  const prompt = (id: number, text: string) => {
+    const params = { sessionId: 'session-1', prompt: [{ type: 'text', text }] }
+    send({ id, method: 'session/prompt', params })
+    return answered(id)
+  }
+  const before = writes.length
+  await prompt(3, 'flood 20000 20')
+  const lines = Buffer.concat(writes.slice(before)).toString().trimEnd().split('\n')
+  expect(lines.filter((line) => line.includes('"agent_message_chunk"')).length).toBe(20_000)
+  // Each read of the agent's pipe is at least a page, except the first and the last of each of its writes.
+  expect(writes.length - before).toBeLessThan(20_000 / 10)
+  expect(writes.every((chunk) => chunk.at(-1) === 10)).toBe(true)
+  // Not even what is no UTF-8 is changed.
+  const odd = Buffer.concat([
+    Buffer.from('{"jsonrpc":"2.0","method":"_x","params":["'),
+    Buffer.from([255, 0xc3]),
+  ])
+  const line = Buffer.concat([odd, Buffer.from('"]}')])
+  await prompt(4, `lines ${line.toString('base64')}`)
+  expect(Buffer.concat(writes).includes(line)).toBe(true)
+  input.end()
+  await served
 })
 
 test('a harness serves any two streams', async () => {

@@ -157,6 +157,6 @@ class Output {
   #write(block: Block): void {
     const taken = () => release(this.#channel, block.weight)
     if (this.#isBroken || this.#stream.destroyed) return taken()
-    this.#stream.write(`${block.text}\n`, taken)
+    this.#stream.write(block.bytes, taken)
   }
 }

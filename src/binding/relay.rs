@@ -13,7 +13,6 @@ use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
-use process::Stream;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
@@ -119,10 +118,8 @@ struct Lines {
 }
 
 impl ClientSink for Lines {
-    fn tell(&mut self, line: Bytes) {
-        let weight = line.len();
-        let text = String::from_utf8_lossy(&line).into_owned();
-        self.channel.send(Stream::Stdout, text.into(), weight);
+    fn tell(&mut self, lines: Vec<u8>) {
+        self.channel.send_bytes(lines);
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {

@@ -1,7 +1,6 @@
 //! Delivers the bytes of a run's stdout to JavaScript as they come.
 
 use super::multiplexer::Channel;
-use super::text::Text;
 use ground::line::LineTooLong;
 use process::{Sink, Stream};
 use std::task::{Context, Poll};
@@ -20,10 +19,8 @@ impl Sink for ByteSink {
         stream == Stream::Stdout
     }
 
-    fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
-        if !bytes.is_empty() {
-            self.0.send(stream, Text::Raw(bytes.to_vec()), bytes.len());
-        }
+    fn push(&mut self, _: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
+        self.0.send_bytes(bytes.to_vec());
         Ok(())
     }
 

@@ -161,6 +161,14 @@ impl Channel {
         }
     }
 
+    /// Sends bytes of stdout that are not decoded; does nothing when there are none.
+    pub(in crate::binding) fn send_bytes(&mut self, bytes: Vec<u8>) {
+        let weight = bytes.len();
+        if weight > 0 {
+            self.send(Stream::Stdout, Text::Raw(bytes), weight);
+        }
+    }
+
     pub(crate) fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.window.poll_room(context)
     }

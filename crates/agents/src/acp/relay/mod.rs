@@ -2,10 +2,12 @@
 //! the messages pass through as they are. The agent runs as in a session: under the guard, in its sandbox, at its level.
 //!
 //! ```text
-//! client ──lines──> Relay (one select!) ──lines──> agent
-//!        <──lines──   │  traffic  PURE  what to pass on, to answer, or to change
-//!                     │  talk     PURE  one session as seen from between: its tools, its prompt, its clock
+//! client ──chunks──> Relay (one select!) ──blocks of lines──> agent
+//!        <──blocks──   │  traffic  PURE  what to pass on, to answer, or to change
+//!                      │  talk     PURE  one session as seen from between: its tools, its prompt, its clock
 //! ```
+//!
+//! All lines of a chunk travel on as one block, so that a flood costs one turn of the loop and one write for each read.
 //!
 //! A message is changed only where the level, a clock or a budget requires it (see `traffic`). The client's end is the end of the
 //! relay, and then nothing of the agent's tree is left.
@@ -28,7 +30,6 @@ use ground::error::{Error, ErrorCode};
 use ground::line::LineFramer;
 use ground::os::sleep_until;
 use process::{Input, Process, StdinWriter, StopReason, Stream};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -37,15 +38,18 @@ use traffic::{Out, Traffic};
 
 /// Longest line in either direction.
 const MAX_LINE_BYTES: usize = 64 << 20;
-/// Lines that wait for the agent; at the limit the client is not read.
-const MAX_WAITING: usize = 64;
+/// Blocks on their way to the agent's stdin.
+const MAX_BLOCKS: usize = 4;
+/// Bytes that wait for one side; at the limit the client is not read. As long as it is read, its end is noticed, even if the
+/// agent takes nothing.
+const MAX_WAITING_BYTES: usize = 8 << 20;
 /// For the agent's last words and its exit, after the end of its stdout.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 
 /// The side of the client to which the agent's lines go.
 pub trait ClientSink: Send {
-    /// The next line, without its end.
-    fn tell(&mut self, line: Bytes);
+    /// The next lines, each with its end.
+    fn tell(&mut self, lines: Vec<u8>);
     /// Ready when there is room for more.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
 }
@@ -103,14 +107,14 @@ async fn run(
     });
     let ended = match started {
         Ok(stdin) => {
-            let (to_agent, lines) = mpsc::channel(MAX_WAITING);
-            let writer = tokio::spawn(write(stdin, lines));
+            let (to_agent, blocks) = mpsc::channel(MAX_BLOCKS);
+            let writer = tokio::spawn(write(stdin, blocks));
             let mut relay = Relay {
                 process: process.clone(),
                 traffic,
                 output,
-                for_client: VecDeque::new(),
-                for_agent: VecDeque::new(),
+                for_client: Vec::new(),
+                for_agent: Vec::new(),
                 to_agent,
                 recorder: &mut recorder,
             };
@@ -130,22 +134,23 @@ async fn run(
 }
 
 /// Writes the lines for the agent. A closed pipe is no error: the exit that follows is.
-async fn write(mut stdin: StdinWriter, mut lines: mpsc::Receiver<Bytes>) {
-    while let Some(line) = lines.recv().await {
-        if stdin.write(line).await.is_err() {
+async fn write(mut stdin: StdinWriter, mut blocks: mpsc::Receiver<Bytes>) {
+    while let Some(block) = blocks.recv().await {
+        if stdin.write(block).await.is_err() {
             break;
         }
     }
     // The agent's stdin stays open until its tree is killed, or until it is gone.
-    lines.close();
+    blocks.close();
 }
 
 struct Relay<'a> {
     process: Process,
     traffic: Traffic,
     output: Box<dyn ClientSink>,
-    for_client: VecDeque<Bytes>,
-    for_agent: VecDeque<Bytes>,
+    /// Whole lines that wait for their turn.
+    for_client: Vec<u8>,
+    for_agent: Vec<u8>,
     to_agent: mpsc::Sender<Bytes>,
     recorder: &'a mut Audience,
 }
@@ -173,28 +178,27 @@ impl Relay<'_> {
         let mut aborted = std::pin::pin!(aborted);
         let to_agent = self.to_agent.clone();
         loop {
-            let now = Instant::now();
-            let deadline = self.traffic.deadline(now);
+            let deadline = self.traffic.deadline(Instant::now());
             let has_room = self.for_client.is_empty();
+            let is_read = self.for_agent.len().max(self.for_client.len()) < MAX_WAITING_BYTES;
             let outs = tokio::select! {
                 biased;
                 () = &mut aborted => return Over::Failed(was_aborted()),
                 permit = to_agent.reserve(), if !self.for_agent.is_empty() => {
+                    let block = std::mem::take(&mut self.for_agent);
                     // A closed channel is an agent that reads no more; its exit follows.
-                    match (permit, self.for_agent.pop_front()) {
-                        (Ok(permit), Some(line)) => permit.send(line),
-                        _ => self.for_agent.clear(),
+                    if let Ok(permit) = permit {
+                        permit.send(block.into());
                     }
                     continue;
                 }
                 () = poll_fn(|context| self.output.poll_room(context)), if !has_room => {
-                    if let Some(line) = self.for_client.pop_front() {
-                        self.output.tell(line);
-                    }
+                    self.output.tell(std::mem::take(&mut self.for_client));
                     continue;
                 }
-                bytes = input.recv(), if self.for_agent.len() < MAX_WAITING => {
+                bytes = input.recv(), if is_read => {
                     let Some(bytes) = bytes else { return Over::ClientGone };
+                    let now = Instant::now();
                     let mut outs = Vec::new();
                     for line in lines(&mut from_client, &bytes) {
                         match line {
@@ -211,6 +215,7 @@ impl Relay<'_> {
                         Some((Stream::Stderr, _)) => continue,
                         None => return Over::AgentGone,
                     };
+                    let now = Instant::now();
                     let mut outs = Vec::new();
                     for line in lines(&mut from_agent, &bytes) {
                         match line {
@@ -220,7 +225,7 @@ impl Relay<'_> {
                     }
                     outs
                 }
-                () = allowance.crossed(), if self.traffic.is_prompting() => self.traffic.on_budget(now),
+                () = allowance.crossed(), if self.traffic.is_prompting() => self.traffic.on_budget(Instant::now()),
                 () = sleep_until(deadline) => match self.traffic.on_clock(Instant::now()) {
                     Ok(outs) => outs,
                     Err(sampled) => {
@@ -233,8 +238,8 @@ impl Relay<'_> {
             };
             for out in outs {
                 match out {
-                    Out::Agent(line) => self.for_agent.push_back(line),
-                    Out::Client(line) => self.for_client.push_back(line),
+                    Out::Agent(line) => append(&mut self.for_agent, &line),
+                    Out::Client(line) => append(&mut self.for_client, &line),
                     Out::Record(events) => self.recorder.tell(events),
                     Out::Kill(error) => return Over::Failed(error),
                 }
@@ -270,14 +275,12 @@ impl Relay<'_> {
             }
         };
         // The client is told why its requests will not be answered.
-        let lines = self.traffic.refuse_all(&ended);
-        self.for_client.extend(lines);
-        while let Some(line) = self.for_client.pop_front() {
-            let room = poll_fn(|context| self.output.poll_room(context));
-            if tokio::time::timeout(EXIT_WAIT, room).await.is_err() {
-                break;
-            }
-            self.output.tell(line);
+        for line in self.traffic.refuse_all(&ended) {
+            append(&mut self.for_client, &line);
+        }
+        let room = poll_fn(|context| self.output.poll_room(context));
+        if tokio::time::timeout(EXIT_WAIT, room).await.is_ok() {
+            self.output.tell(std::mem::take(&mut self.for_client));
         }
         Err(ended)
     }
@@ -291,6 +294,11 @@ async fn exit(process: Process) -> Exit {
 fn too_long(who: &str) -> Error {
     let message = format!("{who} sent a line of more than {} MiB", MAX_LINE_BYTES >> 20);
     Error::new(ErrorCode::AgentFailed, message).with("kind", "unknown")
+}
+
+fn append(block: &mut Vec<u8>, line: &[u8]) {
+    block.extend_from_slice(line);
+    block.push(b'\n');
 }
 
 /// The whole lines of a chunk. An error is a line that is too long.

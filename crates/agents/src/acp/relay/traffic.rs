@@ -28,14 +28,14 @@ use crate::harness::{AgentEvent, AgentSandbox, Level, Provider, Usage};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Something to do.
 #[derive(Debug)]
 pub(super) enum Out {
-    /// A line for the agent, with its end.
+    /// A line for the agent, without its end.
     Agent(Bytes),
     /// A line for the client, without its end.
     Client(Bytes),
@@ -89,6 +89,8 @@ pub(super) struct Traffic {
     kill_grace: Duration,
     version: Version,
     pending: HashMap<String, Pending>,
+    /// Ids of requests that were refused in the agent's place, because it did not answer in time.
+    refused: HashSet<String>,
     openings: HashMap<String, Opening>,
     talks: HashMap<String, Talk>,
     /// Requests of this relay so far.
@@ -148,6 +150,7 @@ impl Traffic {
             kill_grace: request.agent.kill_grace,
             version: Version::One,
             pending: HashMap::new(),
+            refused: HashSet::new(),
             openings: HashMap::new(),
             talks: HashMap::new(),
             own: 0,
@@ -167,12 +170,12 @@ impl Traffic {
     // The client.
 
     pub(super) fn on_client(&mut self, line: Bytes, now: Instant) -> Vec<Out> {
-        let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { return vec![to_agent(&line)] };
+        let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { return vec![Out::Agent(line)] };
         let method = message["method"].as_str().map(str::to_owned);
-        let Some(method) = method else { return self.on_client_answer(&line, &message, now) };
+        let Some(method) = method else { return self.on_client_answer(line, &message, now) };
         let id = message.get("id").map(Value::to_string);
         let session = message["params"]["sessionId"].as_str().map(str::to_owned);
-        let Some(id) = id else { return vec![to_agent(&line)] };
+        let Some(id) = id else { return vec![Out::Agent(line)] };
         let mut is_changed = false;
         let mut cwd = None;
         if is_opening(&method) {
@@ -211,19 +214,19 @@ impl Traffic {
         }
         let until = QUICK.contains(&method.as_str()).then(|| now.checked_add(self.limits.start?)).flatten();
         self.pending.insert(id, Pending { method, session, cwd, until });
-        outs.push(if is_changed { to_agent(message.to_string().as_bytes()) } else { to_agent(&line) });
+        outs.push(Out::Agent(if is_changed { line_of(&message) } else { line }));
         outs
     }
 
-    fn on_client_answer(&mut self, line: &Bytes, message: &Value, now: Instant) -> Vec<Out> {
+    fn on_client_answer(&mut self, line: Bytes, message: &Value, now: Instant) -> Vec<Out> {
         let id = message["id"].to_string();
         for talk in self.talks.values_mut() {
             if talk.asked.remove(&id) {
                 talk.hold(now);
-                return vec![to_agent(line)];
+                break;
             }
         }
-        vec![to_agent(line)]
+        vec![Out::Agent(line)]
     }
 
     fn refused_folder(&self, cwd: Option<&Path>) -> Option<Error> {
@@ -350,7 +353,7 @@ impl Traffic {
         let result = outcome(question.choose(&told));
         let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
         let event = AgentEvent::Permission { request: json!(question), answer: told.to_json(), by: "policy" };
-        vec![Out::Record(vec![event]), to_agent(reply.to_string().as_bytes())]
+        vec![Out::Record(vec![event]), Out::Agent(line_of(&reply))]
     }
 
     fn on_agent_answer(&mut self, line: Bytes, message: &Value, now: Instant) -> Vec<Out> {
@@ -359,8 +362,8 @@ impl Traffic {
         }
         let id = message["id"].to_string();
         let Some(pending) = self.pending.remove(&id) else {
-            // Late: the client was told that it will not come.
-            return Vec::new();
+            // The client was told already that a late answer will not come.
+            return if self.refused.remove(&id) { Vec::new() } else { vec![Out::Client(line)] };
         };
         if pending.method == "initialize"
             && let Ok(version) = Version::of(&message["result"])
@@ -453,7 +456,7 @@ impl Traffic {
             let id = format!("{OWN}{}", self.own);
             let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
             self.openings.insert(id, opening);
-            return vec![to_agent(request.to_string().as_bytes())];
+            return vec![Out::Agent(line_of(&request))];
         }
     }
 
@@ -528,8 +531,9 @@ impl Traffic {
             let limit = self.limits.start.unwrap_or_default().as_secs_f64();
             let message =
                 format!("{name} did not answer {} within {limit} s (`startTimeoutMs`)", pending.method);
-            let id = serde_json::from_str(&id).unwrap_or_default();
-            outs.push(refuse(&id, &Error::new(ErrorCode::AgentIdle, message)));
+            let refused = serde_json::from_str(&id).unwrap_or_default();
+            outs.push(refuse(&refused, &Error::new(ErrorCode::AgentIdle, message)));
+            self.refused.insert(id);
         }
         Ok(outs)
     }
@@ -563,7 +567,7 @@ impl Traffic {
         prompt.kill_at = Some(kill_at);
         let cancel =
             json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } });
-        vec![to_agent(cancel.to_string().as_bytes())]
+        vec![Out::Agent(line_of(&cancel))]
     }
 
     /// The answers to all requests that the agent will not answer any more.
@@ -573,13 +577,6 @@ impl Traffic {
         let ids: Vec<Value> = ids.chain(held).collect();
         ids.iter().map(|id| line_of(&refusal(id, error))).collect()
     }
-}
-
-fn to_agent(line: &[u8]) -> Out {
-    let mut whole = Vec::with_capacity(line.len() + 1);
-    whole.extend_from_slice(line);
-    whole.push(b'\n');
-    Out::Agent(whole.into())
 }
 
 fn line_of(message: &Value) -> Bytes {
@@ -695,15 +692,13 @@ mod tests {
             let bytes = Bytes::from_static(text.as_bytes());
             assert!(
                 matches!(&traffic.on_client(bytes.clone(), now)[..],
-                [Out::Agent(sent)] if sent[..] == [text.as_bytes(), b"\n"].concat()),
+                [Out::Agent(sent)] if sent == text),
                 "{text}"
             );
-            if !text.contains("result") {
-                assert!(
-                    matches!(&traffic.on_agent(bytes, now)[..], [Out::Client(sent)] if sent == text),
-                    "{text}"
-                );
-            }
+            assert!(
+                matches!(&traffic.on_agent(bytes, now)[..], [Out::Client(sent)] if sent == text),
+                "{text}"
+            );
         }
     }
 
