@@ -1,15 +1,17 @@
 // `npm run test:acp [-- NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
-// verdict, time, and what was left alive; it goes to docs/internals/sessions.md when all ran. `-- --peers`: other clients of the protocol
-// on the same cases (acp/peers.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
+// verdict, time, and what was left alive; it goes to docs/internals/sessions.md when all ran. `-- --others`: agents that the package does
+// not know by name, by their command (fixtures/acp/others.mjs). `-- --peers`: other clients of the protocol on the same cases
+// (acp/peers.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { isExpected, realCases } from '../fixtures/acp/real-cases.mjs'
+import { otherAt, others } from '../fixtures/acp/others.mjs'
 import { openAt, speakers } from '../fixtures/acp/real.mjs'
 import { processesIn } from '../fixtures/agent-cases.mjs'
 import { workplace } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { cache, install, installNode } from './acp/installation.mjs'
+import { cache, install, installNode, installPython } from './acp/installation.mjs'
 import { runPeers } from './acp/peers.mjs'
 import { fail, prepare, root } from './setup.mjs'
 import { writeTable } from './table.mjs'
@@ -36,8 +38,9 @@ async function runCase(provider, test, folders, server, sheepdog) {
   const [called, questions] = [[], []]
   let tellAsked
   const asked = new Promise((resolve) => (tellAsked = resolve))
+  const { provider: described, ...own } = (others[provider] ? otherAt : openAt)(provider, url, place, folders)
   const options = {
-    ...openAt(provider, url, place, folders),
+    ...own,
     idleTimeoutMs: 60_000,
     // How long an agent takes to obey is what is measured, on a machine that may be loaded.
     killGraceMs: 15_000,
@@ -59,7 +62,7 @@ async function runCase(provider, test, folders, server, sheepdog) {
     }
     options.tools = [sheepdog.defineTool('lookup', { description: 'Looks a word up.', parameters, handler })]
   }
-  const harness = new sheepdog.Harness({ provider })
+  const harness = new sheepdog.Harness({ provider: described ?? provider })
   const kill = () => {
     const pids = processesIn(place).sort((one, other) => one - other)
     const isAgent = (pid) => /acp/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
@@ -95,17 +98,21 @@ if (words.includes('--peers')) {
   process.exit(0)
 }
 const sheepdog = createRequire(import.meta.url)(root)
-const [names, titles] = [chosen(speakers), chosen(realCases)]
+const isOthers = words.includes('--others')
+const agents = isOthers ? others : speakers
+const [names, titles] = [chosen(agents), chosen(realCases)]
 const newNode = installNode()
 const server = await startModelServer({ script: 'text=hi' })
 const table = []
 let faults = 0
 for (const title of titles) table.push([title])
 for (const provider of names) {
-  const folders = [newNode, install(provider, speakers[provider].packages)]
+  const { packages, python, cannot } = agents[provider]
+  const folders = [newNode, python ? installPython(provider, python) : install(provider, packages)]
   for (const [index, title] of titles.entries()) {
     const test = realCases[title]
-    if (test.cannot?.includes(provider) || (provider === 'pi' && (test.asks || test.takesTools))) {
+    const isBeyond = test.cannot?.includes(provider) || cannot?.includes(title)
+    if (isBeyond || (provider === 'pi' && (test.asks || test.takesTools))) {
       table[index].push('can not')
       continue
     }
@@ -117,7 +124,8 @@ for (const provider of names) {
   }
 }
 await server.close()
-if (names.length === Object.keys(speakers).length && titles.length === Object.keys(realCases).length) {
-  writeTable('internals/sessions.md', 'npm run test:acp', [['case', ...names], ...table])
+if (names.length === Object.keys(agents).length && titles.length === Object.keys(realCases).length) {
+  const name = `npm run test:acp${isOthers ? ' -- --others' : ''}`
+  writeTable('internals/sessions.md', name, [['case', ...names], ...table])
 }
 if (faults > 0) fail(`${faults} cases came out otherwise, or left a process`)
