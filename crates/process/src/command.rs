@@ -3,7 +3,7 @@
 //! Each fault that can be found before the spawn has its own error here, so that "the program is missing" never means a missing
 //! folder. Other faults (races, interpreters) come back from the spawn as an errno.
 
-use super::local_bins::{DEFAULT_PATH, with_local_bins};
+use super::local_bins::{DEFAULT_PATH, local_bins, with_local_bins};
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{ContainedFolders, open_input};
@@ -69,7 +69,7 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
         check_text("cwd", &cwd.to_string_lossy())?;
         check_cwd(cwd)?;
     }
-    let program = find_program(&spec.command, path_of(&environment), spec.cwd.as_deref())?;
+    let program = find_program(spec, path_of(&environment))?;
     let mut argv = vec![OsString::from(&spec.command)];
     argv.extend(spec.args.iter().map(OsString::from));
     let input = match &spec.input {
@@ -148,7 +148,7 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
             ),
         )
         .with("command", name),
-        nix::libc::ENOENT => not_found(&name),
+        nix::libc::ENOENT => not_found(&name, &missing_file(&command.program)),
         nix::libc::EACCES | nix::libc::EISDIR if syscall != "chdir" => {
             not_executable(&name, &command.program)
         }
@@ -272,21 +272,38 @@ fn cwd_missing(cwd: &Path) -> Error {
     .with("cwd", cwd.to_string_lossy().into_owned())
 }
 
-fn not_found(command: &str) -> Error {
-    // A command line in one string: no shell reads it.
-    let mut words = command.split_whitespace();
-    let hint = match (words.next(), words.next()) {
-        (Some(program), Some(_)) if !program.contains('/') => {
-            let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
-            format!("; arguments are an array of their own: run({program:?}, {arguments:?})")
-        }
-        _ => String::new(),
+fn missing_file(program: &Path) -> String {
+    format!(": {} does not exist", program.display())
+}
+
+fn not_found(command: &str, tried: &str) -> Error {
+    Error::new(ErrorCode::ProcessNotFound, format!("{command}: program not found{tried}"))
+        .with("command", command)
+}
+
+/// Where the name of a program was looked for in vain, and what was probably meant.
+fn tried_path(spec: &ProcessSpec) -> String {
+    let place = match &spec.prefer_local {
+        Some(_) => ", neither in `node_modules/.bin` nor on the PATH of its environment",
+        None => " on the PATH of its environment",
     };
-    Error::new(
-        ErrorCode::ProcessNotFound,
-        format!("{command}: program not found, neither as a path nor on the PATH of its environment{hint}"),
-    )
-    .with("command", command)
+    format!("{place}{}", likely_mistake(spec).unwrap_or_default())
+}
+
+fn likely_mistake(spec: &ProcessSpec) -> Option<String> {
+    let mut words = spec.command.split_whitespace();
+    let program = words.next()?;
+    // A command line in one string: no shell reads it.
+    let arguments: Vec<&str> = words.collect();
+    if !arguments.is_empty() {
+        return Some(format!("; arguments are an array of their own: run({program:?}, {arguments:?})"));
+    }
+    if spec.prefer_local.is_some() {
+        return None;
+    }
+    let folder = spec.cwd.clone().or_else(|| std::env::current_dir().ok())?;
+    let local = local_bins(&folder).map(|bin| bin.join(program)).find(|file| file.is_file())?;
+    Some(format!("; {} exists: pass `preferLocal: true` to run it", local.display()))
 }
 
 fn not_executable(command: &str, program: &Path) -> Error {
@@ -297,8 +314,9 @@ fn not_executable(command: &str, program: &Path) -> Error {
 
 /// Finds a program like a shell: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on
 /// PATH.
-fn find_program(command: &str, path: Option<&OsStr>, cwd: Option<&Path>) -> Result<PathBuf> {
-    let in_cwd = |relative: &Path| match cwd {
+fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
+    let command = spec.command.as_str();
+    let in_cwd = |relative: &Path| match &spec.cwd {
         Some(cwd) => cwd.join(relative),
         None => relative.to_path_buf(),
     };
@@ -306,7 +324,10 @@ fn find_program(command: &str, path: Option<&OsStr>, cwd: Option<&Path>) -> Resu
         let program = in_cwd(Path::new(command));
         return match probe(&program) {
             Probe::Program => std::path::absolute(&program).or(Ok(program)),
-            Probe::Missing => Err(not_found(command)),
+            Probe::Missing => {
+                let program = std::path::absolute(&program).unwrap_or(program);
+                Err(not_found(command, &missing_file(&program)))
+            }
             Probe::NotExecutable => Err(not_executable(command, &program)),
         };
     }
@@ -323,7 +344,7 @@ fn find_program(command: &str, path: Option<&OsStr>, cwd: Option<&Path>) -> Resu
     }
     match denied {
         Some(program) => Err(not_executable(command, &program)),
-        None => Err(not_found(command)),
+        None => Err(not_found(command, &tried_path(spec))),
     }
 }
 
@@ -386,6 +407,36 @@ mod tests {
         assert_eq!(code(resolve_in(folder.path(), "a\0b")), "INVALID_OPTION");
         // Without the execute bit nobody may run it, root included.
         assert_eq!(code(resolve_in(folder.path(), "tool")), "PROCESS_NOT_EXECUTABLE");
+    }
+
+    #[test]
+    fn tells_where_it_looked_and_what_was_probably_meant() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let bins = folder.path().join("node_modules/.bin");
+        fs::create_dir_all(&bins).expect("a folder");
+        fs::write(bins.join("local"), "#!/bin/sh\n").expect("a file");
+        fs::set_permissions(bins.join("local"), fs::Permissions::from_mode(0o755)).expect("a mode");
+        let message = |command: &str, prefer_local: Option<&str>| {
+            let mut spec = ProcessSpec::new(command, [""; 0]);
+            spec.environment.changes = vec![("PATH".into(), Some("/nowhere".into()))];
+            spec.cwd = Some(folder.path().join("node_modules"));
+            spec.prefer_local = prefer_local.map(Into::into);
+            resolve(&spec, String::new()).expect_err("an error").to_string()
+        };
+        let on_path = "program not found on the PATH of its environment";
+        assert!(message("other", None).ends_with(&format!("other: {on_path}")));
+        assert!(message("npm test", None).ends_with("array of their own: run(\"npm\", [\"test\"])"));
+        let local = format!(
+            "local: {on_path}; {} exists: pass `preferLocal: true` to run it",
+            bins.join("local").display()
+        );
+        assert!(message("local", None).ends_with(&local), "{}", message("local", None));
+        let neither =
+            "other: program not found, neither in `node_modules/.bin` nor on the PATH of its environment";
+        assert!(message("other", Some("")).ends_with(neither));
+        let program = folder.path().join("node_modules/other");
+        let missing = format!("./other: program not found: {} does not exist", program.display());
+        assert!(message("./other", None).ends_with(&missing), "{}", message("./other", None));
     }
 
     #[test]

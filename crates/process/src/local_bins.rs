@@ -2,16 +2,20 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The search path of an environment that has none.
 pub(super) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// `node_modules/.bin` of the folder and of each folder above it, the innermost first, then `path`. A folder with a colon in its
-/// name cannot be in a search path and is left out.
+/// `node_modules/.bin` of the folder and of each folder above it, the innermost first.
+pub(super) fn local_bins(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    folder.ancestors().map(|folder| folder.join("node_modules/.bin"))
+}
+
+/// The local folders of programs, then `path`. A folder with a colon in its name cannot be in a search path and is left out.
 pub(super) fn with_local_bins(folder: &Path, path: Option<&OsStr>) -> OsString {
     let mut entries = OsString::new();
-    for bin in folder.ancestors().map(|folder| folder.join("node_modules/.bin")) {
+    for bin in local_bins(folder) {
         if !bin.as_os_str().as_bytes().contains(&b':') {
             entries.push(bin);
             entries.push(":");
