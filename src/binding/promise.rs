@@ -52,17 +52,27 @@ pub struct Promised<T> {
     value: PhantomData<fn() -> T>,
 }
 
-/// Settles one promise, from any thread.
-pub struct Reply<T> {
-    settler: Settler,
+/// Settles one promise, from any thread. One that is dropped settles it with ADDON_FAULT: the promise never stays pending.
+pub struct Reply<T: ToNapiValue + Send + 'static> {
+    settler: Option<Settler>,
     value: PhantomData<fn(T)>,
 }
 
 impl<T: ToNapiValue + Send + 'static> Reply<T> {
-    pub fn send(self, settled: impl Into<Settled<T>>) {
-        let settled = settled.into();
+    pub fn send(mut self, settled: impl Into<Settled<T>>) {
+        self.settle(settled.into());
+    }
+
+    fn settle(&mut self, settled: Settled<T>) {
+        let Some(settler) = self.settler.take() else { return };
         // SAFETY: called once, with the environment of the promise, on its thread.
-        self.settler.settle(Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }));
+        settler.settle(Box::new(|raw_env| unsafe { ToNapiValue::to_napi_value(raw_env, settled) }));
+    }
+}
+
+impl<T: ToNapiValue + Send + 'static> Drop for Reply<T> {
+    fn drop(&mut self) {
+        self.settle(Settled::from(Err(Error::of_panic(&"the work ended without an answer"))));
     }
 }
 
@@ -77,8 +87,8 @@ where
 }
 
 /// The same without a task, where the core calls back: `begin` is given what settles the promise.
-pub fn reply<T>(begin: impl FnOnce(Reply<T>) + 'static) -> Promised<T> {
-    let begin = |settler| begin(Reply { settler, value: PhantomData });
+pub fn reply<T: ToNapiValue + Send + 'static>(begin: impl FnOnce(Reply<T>) + 'static) -> Promised<T> {
+    let begin = |settler| begin(Reply { settler: Some(settler), value: PhantomData });
     Promised { begin: Box::new(begin), value: PhantomData }
 }
 
