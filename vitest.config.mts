@@ -16,6 +16,7 @@ export default defineConfig({
     // dozens of programs took more than 30 s.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     // The time to remove the files of the tests, too.
     teardownTimeout: 60_000,
   },

@@ -15,7 +15,7 @@ async function answerTo(config: SessionConfig, method: string, ...event: unknown
   const session = await client.createSession(config)
   await session.send(JSON.stringify(event))
   const answers = () => asked().filter((message) => message.method === method)
-  await expect.poll(() => answers().length, { timeout: 5000 }).toBe(1)
+  await expect.poll(() => answers().length, { timeout: 30_000 }).toBe(1)
   const { sessionId, requestId, ...answer } = answers()[0]!.params as Record<string, unknown>
   expect({ sessionId, requestId }).toEqual({ sessionId: session.sessionId, requestId: 'r' })
   return answer

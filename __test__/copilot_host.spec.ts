@@ -19,7 +19,7 @@ it('SIGKILL of the host takes the runtime with it', async () => {
   const pid = Number(await line())
   expect(isAlive(pid)).toBe(true)
   child.kill('SIGKILL')
-  await expect.poll(() => isAlive(pid), { timeout: 5000 }).toBe(false)
+  await expect.poll(() => isAlive(pid), { timeout: 30_000 }).toBe(false)
 })
 
 it('a worker thread that is terminated takes its runtime with it', async () => {
@@ -27,5 +27,5 @@ it('a worker thread that is terminated takes its runtime with it', async () => {
   const pid = Number(await line())
   child.stdin.write('now\n')
   expect(await line()).toBe('terminated')
-  await expect.poll(() => isAlive(pid), { timeout: 5000 }).toBe(false)
+  await expect.poll(() => isAlive(pid), { timeout: 30_000 }).toBe(false)
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { isAlive, rejection, scripted } from './copilot/peer'
 
 const requested = (asked: () => { method?: string }[], method: string) =>
-  expect.poll(() => asked().some((message) => message.method === method), { timeout: 5000 }).toBe(true)
+  expect.poll(() => asked().some((message) => message.method === method), { timeout: 30_000 }).toBe(true)
 
 describe('stop() and start()', () => {
   it('stop() in the middle of a start ends it, and a later start works', async () => {

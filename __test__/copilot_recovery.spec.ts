@@ -89,7 +89,7 @@ describe('retry()', () => {
   it('runs the history again without a second user message', async () => {
     const { client, asked } = scripted(['--retries', 'retry-answers'])
     const session = await client.createSession()
-    expect(answerOf(await session.retry({ timeoutMs: 5000 }))).toBe('this time it worked')
+    expect(answerOf(await session.retry({ timeoutMs: 30_000 }))).toBe('this time it worked')
     const [request] = asked().filter(({ method }) => method === 'session.sendMessages')
     expect(request?.params).toEqual({ sessionId: session.sessionId, messages: [] })
     expect(asked().some(({ method }) => method === 'session.send' || method === 'session.sendAndWait')).toBe(
@@ -100,7 +100,7 @@ describe('retry()', () => {
   it('fails as a turn does', async () => {
     const { client } = scripted(['--retries', 'retry-fails'])
     const session = await client.createSession()
-    expect(await rejection(session.retry({ timeoutMs: 5000 }))).toMatchObject({
+    expect(await rejection(session.retry({ timeoutMs: 30_000 }))).toMatchObject({
       code: 'SESSION_ERROR',
       message: 'still down',
     })

@@ -13,7 +13,7 @@ async function play(name: string) {
 describe('a runtime that waits for the end of a turn by itself', () => {
   it('is asked to, and its answer is the answer', async () => {
     const { session, methods } = await play('wait-answers')
-    const answer = await session.sendAndWait('go', 5000)
+    const answer = await session.sendAndWait('go', 30_000)
     expect(answerOf(answer)).toBe('answer to go')
     expect(answer?.completionEventId).toMatch(/^0{8}-/)
     expect(Object.keys(answer!)).not.toContain('completionEventId')
@@ -23,14 +23,14 @@ describe('a runtime that waits for the end of a turn by itself', () => {
 
   it('may say that a message has no answer', async () => {
     const { session } = await play('wait-without-answer')
-    expect(await session.sendAndWait('go', 5000)).toBeUndefined()
+    expect(await session.sendAndWait('go', 30_000)).toBeUndefined()
   })
 
   it('is not believed before the event that it names was dispatched', async () => {
     const { session } = await play('wait-overtakes')
     const seen: string[] = []
     session.on('session.idle', (event) => void seen.push((event as { id: string }).id))
-    const answer = await session.sendAndWait('go', 5000)
+    const answer = await session.sendAndWait('go', 30_000)
     expect(seen).toEqual([answer?.completionEventId])
   })
 
@@ -38,7 +38,7 @@ describe('a runtime that waits for the end of a turn by itself', () => {
     const { session } = await play('wait-fails')
     const seen: string[] = []
     session.on('session.error', ({ data }) => void seen.push(data.message))
-    const error = await rejection(session.sendAndWait('go', 5000))
+    const error = await rejection(session.sendAndWait('go', 30_000))
     expect(error).toMatchObject({
       code: 'SESSION_ERROR',
       errorType: 'quota',
@@ -52,7 +52,7 @@ describe('a runtime that waits for the end of a turn by itself', () => {
   it('gets the messages of concurrent calls in their order', async () => {
     const { session, asked } = await play('wait-answers')
     const prompts = Array.from({ length: 20 }, (_, index) => `message ${index}`)
-    const answers = await Promise.all(prompts.map((prompt) => session.sendAndWait(prompt, 5000)))
+    const answers = await Promise.all(prompts.map((prompt) => session.sendAndWait(prompt, 30_000)))
     expect(answers.map(answerOf)).toEqual(prompts.map((prompt) => `answer to ${prompt}`))
     const sent = asked().filter(({ method }) => method === 'session.sendAndWait')
     expect(sent.map(({ params }) => params?.['prompt'])).toEqual(prompts)
@@ -61,9 +61,9 @@ describe('a runtime that waits for the end of a turn by itself', () => {
   it('is told that one wait was cancelled, and goes on with the others', async () => {
     const { session, asked, methods } = await play('wait-hangs')
     const abort = new AbortController()
-    const first = rejection(session.sendAndWait('hangs 1', { timeoutMs: 5000, signal: abort.signal }))
+    const first = rejection(session.sendAndWait('hangs 1', { timeoutMs: 30_000, signal: abort.signal }))
     const second = rejection(session.sendAndWait('hangs 2', { timeoutMs: 400 }))
-    expect(answerOf(await session.sendAndWait('go', 5000))).toBe('answer to go')
+    expect(answerOf(await session.sendAndWait('go', 30_000))).toBe('answer to go')
     abort.abort()
     expect((await first).code).toBe('SESSION_ABORTED')
     const error = await second
@@ -80,7 +80,7 @@ describe('a runtime that waits for the end of a turn by itself', () => {
   it('is told to abort when the only one who waits aborts', async () => {
     const { session, methods } = await play('wait-hangs')
     const abort = new AbortController()
-    const aborted = rejection(session.sendAndWait('hangs', { timeoutMs: 5000, signal: abort.signal }))
+    const aborted = rejection(session.sendAndWait('hangs', { timeoutMs: 30_000, signal: abort.signal }))
     await new Promise<void>((resolve) => session.on('user.message', () => resolve()))
     abort.abort()
     expect((await aborted).code).toBe('SESSION_ABORTED')
@@ -96,7 +96,7 @@ describe('a runtime that waits for the end of a turn by itself', () => {
     ['wait-shuts-down', 'SESSION_CLOSED'],
   ])('%s ends the wait with %s', async (name, code) => {
     const { session } = await play(name)
-    expect((await rejection(session.sendAndWait('go', 5000))).code).toBe(code)
+    expect((await rejection(session.sendAndWait('go', 30_000))).code).toBe(code)
   })
 
   it('holds nobody back whose session was disconnected', async () => {
@@ -113,7 +113,7 @@ describe('a runtime that does not know session.sendAndWait', () => {
     const { client, asked } = scripted()
     const session = await client.createSession()
     const prompts = ['one', 'two', 'three']
-    const answers = await Promise.all(prompts.map((prompt) => session.sendAndWait(prompt, 5000)))
+    const answers = await Promise.all(prompts.map((prompt) => session.sendAndWait(prompt, 30_000)))
     expect(answers.map(answerOf)).toEqual(prompts.map((prompt) => `answer to ${prompt}`))
     expect(asked().filter(({ method }) => method === 'session.sendAndWait')).toHaveLength(1)
     const sent = asked().filter(({ method }) => method === 'session.send')

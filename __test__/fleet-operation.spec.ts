@@ -148,7 +148,7 @@ describe.each(engines)('a fleet %s', (_, options) => {
         nextAt: expect.any(Number),
       },
     ])
-    await vi.waitFor(() => expect(seen.length).toBeGreaterThan(1), { timeout: 20_000 })
+    await vi.waitFor(() => expect(seen.length).toBeGreaterThan(1), { timeout: 60_000 })
     expect(await fleet.unschedule(queue)).toBe(true)
     expect(await fleet.unschedule(queue)).toBe(false)
     expect(await fleet.schedules()).toEqual([])
@@ -234,9 +234,9 @@ describe.runIf(hasServer)('sheepdog fleet and sheepdog jobs', () => {
     expect(run('fleet', 'status').stdout).toContain('queue default: 0 running, 1 queued, paused')
     expect(run('jobs', '--title', 'bad').stdout).toMatch(/^one +queued +bad +"The bad one"/)
     expect(run('jobs', 'ls', '--tag', 'other').stdout).toBe('')
-    await vi.waitFor(() => expect(lines.join('\n')).toMatch(/^one +queued/m), { timeout: 10_000 })
+    await vi.waitFor(() => expect(lines.join('\n')).toMatch(/^one +queued/m), { timeout: 60_000 })
     expect(run('fleet', 'resume', 'default')).toMatchObject({ status: 0 })
-    await vi.waitFor(() => expect(lines.join('\n')).toMatch(/^one +failed/m), { timeout: 10_000 })
+    await vi.waitFor(() => expect(lines.join('\n')).toMatch(/^one +failed/m), { timeout: 60_000 })
     watch.kill('SIGKILL')
     expect(run('jobs', 'retry', '--all', '--tag', 't').stdout).toBe('1 job\n')
     expect(run('fleet', 'schedule', 'n', '--cron', '0 2 * * *', '--job', '{"handler":"bad"}').status).toBe(0)

@@ -66,7 +66,7 @@ describe.runIf(hasServer)('a fleet', () => {
       for await (const event of job.events({ live: false })) if (event.type === 'step') steps.push(event)
       return steps
     }
-    await vi.waitFor(async () => expect(await told()).toHaveLength(3), { timeout: 10_000 })
+    await vi.waitFor(async () => expect(await told()).toHaveLength(3), { timeout: 60_000 })
     const { cursor } = (await told())[1]!
     const rest: JobEvent[] = []
     for await (const event of job.events({ live: false, from: cursor })) rest.push(event)

@@ -24,7 +24,7 @@ describe('the clocks', () => {
 
   it.concurrent('end an agent that falls silent, and nothing of it is left', async () => {
     const error = await failure(
-      played([session, said('part'), { spawn: true }, { hang: true }]).run('hi', { idleTimeoutMs: 500 }),
+      played([session, said('part'), { spawn: true }, { hang: true }]).run('hi', { idleTimeoutMs: 1500 }),
     )
     expect(error).toMatchObject({ code: 'AGENT_IDLE', result: { text: 'part' } })
     expect(isAlive(error.result.process.pid)).toBe(false)
@@ -34,12 +34,12 @@ describe('the clocks', () => {
     const result = await played([
       session,
       tool,
-      { wait: 1200 },
+      { wait: 3000 },
       { line: { type: 'item.completed', item: { ...command, status: 'completed', exit_code: 0 } } },
       said('Done.'),
       done,
     ]).run('hi', {
-      idleTimeoutMs: 500,
+      idleTimeoutMs: 1500,
       toolIdleTimeoutMs: 20_000,
     })
     expect(result.text).toBe('Done.')
@@ -52,7 +52,7 @@ describe('the clocks', () => {
 
   it.concurrent('end an attempt that takes too long', async () => {
     const error = await failure(
-      played([session, { repeat: [said('more')], every: 50 }]).run('hi', { timeoutMs: 700 }),
+      played([session, { repeat: [said('more')], every: 50 }]).run('hi', { timeoutMs: 8000 }),
     )
     expect(error).toMatchObject({ code: 'AGENT_TIMED_OUT', result: { text: 'more' } })
   })

@@ -47,6 +47,6 @@ it.skipIf(process.platform !== 'linux')(
     expect(readdirSync(temporary)).toHaveLength(1)
     const second = host([session, said('Hello.'), { exit: 0 }], temporary, '')
     await second.exit
-    await vi.waitUntil(() => readdirSync(temporary).length === 0)
+    await expect.poll(() => readdirSync(temporary)).toEqual([])
   },
 )

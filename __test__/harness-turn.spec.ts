@@ -64,11 +64,11 @@ describe('a turn', () => {
 
   it('waits for a slow reader without taking that for silence', async () => {
     const many = Array.from({ length: 3000 }, (_, index) => said(`${index} ${'x'.repeat(1000)}`))
-    const turn = played([printed(session, ...many, done)]).start('hi', { idleTimeoutMs: 400 })
+    const turn = played([printed(session, ...many, done)]).start('hi', { idleTimeoutMs: 1000 })
     let texts = 0
     for await (const event of turn) {
       if (event.type === 'text' && texts++ % 1500 === 0)
-        await new Promise((resolve) => setTimeout(resolve, 500))
+        await new Promise((resolve) => setTimeout(resolve, 1200))
     }
     expect(texts).toBe(3000)
     await turn.result

@@ -69,7 +69,7 @@ describe('an answer', () => {
 
   it('may be long and may be slow', async () => {
     expect((await scripted('long=2000000').call).text).toHaveLength(2_000_000)
-    const slow = await scripted('drip=10,40', { idleTimeoutMs: 250 }).call
+    const slow = await scripted('drip=10,150', { idleTimeoutMs: 1200 }).call
     expect(slow.text).toBe('drop 1 drop 2 drop 3 drop 4 drop 5 drop 6 drop 7 drop 8 drop 9 drop 10 ')
   })
 

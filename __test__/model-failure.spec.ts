@@ -29,11 +29,11 @@ describe('a failure that may pass', () => {
   })
 
   it('is asked again after silence, before the head and within the answer', async () => {
-    const before = scripted('silent;;text=fine', { timeoutMs: 200 })
+    const before = scripted('silent;;text=fine', { timeoutMs: 1500 })
     expect(await before.call).toMatchObject({ text: 'fine', attempts: 2 })
-    const within = scripted('stall;;text=fine', { idleTimeoutMs: 200 })
+    const within = scripted('stall;;text=fine', { idleTimeoutMs: 1500 })
     expect(await within.call).toMatchObject({ text: 'fine', attempts: 2 })
-    const total = scripted('drip=200,20;;text=fine', { timeoutMs: 300 })
+    const total = scripted('drip=200,20;;text=fine', { timeoutMs: 1500 })
     expect(await total.call).toMatchObject({ text: 'fine', attempts: 2 })
     for (const { requests } of [before, within, total]) {
       const [first, second] = requests()

@@ -130,8 +130,9 @@ describe('the channels sheepdog:turn and sheepdog:tool', () => {
     for await (const event of left) if (event.type === 'session') break
     await left.result
     expect(() => left[Symbol.asyncIterator]()).toThrow(/already being read/)
-    await vi.waitFor(() =>
-      expect(tools.map(({ phase }) => phase)).toEqual(Array(3).fill(['start', 'end']).flat()),
+    await vi.waitFor(
+      () => expect(tools.map(({ phase }) => phase)).toEqual(Array(3).fill(['start', 'end']).flat()),
+      { timeout: 30_000 },
     )
   })
 
@@ -320,10 +321,13 @@ describe('OpenTelemetry', () => {
 
   /** Spans by name, when all that are expected have ended. */
   const spans = (count: number) =>
-    vi.waitFor(() => {
-      expect(exporter.getFinishedSpans()).toHaveLength(count)
-      return Object.fromEntries(exporter.getFinishedSpans().map((span) => [span.name, span]))
-    })
+    vi.waitFor(
+      () => {
+        expect(exporter.getFinishedSpans()).toHaveLength(count)
+        return Object.fromEntries(exporter.getFinishedSpans().map((span) => [span.name, span]))
+      },
+      { timeout: 30_000 },
+    )
 
   it('gets a span of the turn, and in it one of each tool', async () => {
     const tracer = trace.getTracer('test')

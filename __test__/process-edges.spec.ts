@@ -181,12 +181,12 @@ describe('the edges of a run', () => {
     let lines = 0
     try {
       const process = spawn('sh', ['-c', 'for i in 1 2 3 4 5; do echo $i; sleep 0.05; done'], {
-        timeoutMs: 3000,
+        timeoutMs: 10_000,
       })
       for await (const _ of process) lines++
     } finally {
       vi.useRealTimers()
     }
     expect(lines).toBe(5)
-  }, 5000)
+  }, 20_000)
 })

@@ -74,7 +74,7 @@ describe('iterating', () => {
   })
 
   it('ends by throwing what result rejects with', async () => {
-    const running = spawn('sh', ['-c', 'echo x; exec sleep 60'], { idleTimeoutMs: 200 })
+    const running = spawn('sh', ['-c', 'echo x; exec sleep 60'], { idleTimeoutMs: 2000 })
     const iterator = running.lines()
     expect((await iterator.next()).value.text).toBe('x')
     await expect(iterator.next()).rejects.toMatchObject({ code: 'PROCESS_IDLE' })
@@ -102,10 +102,10 @@ describe('iterating', () => {
   })
 
   it('slowly slows the program and is not taken for silence', async () => {
-    const running = spawn('sh', ['-c', 'seq 1 400000; echo end >&2'], { idleTimeoutMs: 400 })
+    const running = spawn('sh', ['-c', 'seq 1 400000; echo end >&2'], { idleTimeoutMs: 1000 })
     const iterator = running.lineBatches()
     await iterator.next()
-    await new Promise((resolve) => setTimeout(resolve, 700))
+    await new Promise((resolve) => setTimeout(resolve, 1500))
     let count = 0
     for await (const { stream, lines } of iterator) if (stream === 'stdout') count += lines.length
     expect(count).toBeGreaterThan(300_000)

@@ -47,7 +47,10 @@ describe('bytes', () => {
     const { stdout, stderr, stdoutBytes } = await run('sh', odd, { encoding: 'buffer' })
     expect(stdout).toBeInstanceOf(Uint8Array)
     expect([[...stdout], [...stderr], stdoutBytes]).toEqual([bytes, [], 4])
-    const silent = run('sh', [...sh(`${odd[1]!}; exec sleep 60`)], { encoding: 'buffer', idleTimeoutMs: 300 })
+    const silent = run('sh', [...sh(`${odd[1]!}; exec sleep 60`)], {
+      encoding: 'buffer',
+      idleTimeoutMs: 2000,
+    })
     const error = (await silent.catch((failed: unknown) => failed)) as { result: { stdout: Uint8Array } }
     expect([...error.result.stdout]).toEqual(bytes)
   })
@@ -310,7 +313,7 @@ describe('saveOutput', () => {
     expect(readFileSync(err, 'utf8')).toBe('words\n')
     expect((await running.result).stdoutBytes).toBe(1_000_000)
 
-    const silent = spawn('sh', ['-c', 'echo first; sleep 600'], { idleTimeoutMs: 300 })
+    const silent = spawn('sh', ['-c', 'echo first; sleep 600'], { idleTimeoutMs: 2000 })
     await expect(silent.saveOutput({ stdout: out, append: true })).rejects.toMatchObject({
       code: 'PROCESS_IDLE',
     })

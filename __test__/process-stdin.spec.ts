@@ -23,7 +23,7 @@ describe('a call that is refused', () => {
   it.each(refused)('closes the stream that it was given: %s', async (_, call) => {
     const input = new Readable({ read: () => {} })
     await expect(call(input)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    await vi.waitFor(() => expect(input.destroyed).toBe(true))
+    await expect.poll(() => input.destroyed).toBe(true)
   })
 })
 

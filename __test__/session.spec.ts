@@ -287,13 +287,13 @@ test('structured answers, a re-ask included', async () => {
 })
 
 test('a failed prompt rejects with its code, kind and what there is of the result', async () => {
-  await using session = await open({ idleTimeoutMs: 200 })
+  await using session = await open({ idleTimeoutMs: 1500 })
   expect(await failure(session.prompt('error 401'))).toMatchObject({
     code: 'AGENT_FAILED',
     kind: 'auth',
     result: { text: 'API Error: 500', provider: 'gemini' },
   })
-  expect(await failure(session.prompt('stall'))).toMatchObject({ code: 'AGENT_IDLE', idleTimeoutMs: 200 })
+  expect(await failure(session.prompt('stall'))).toMatchObject({ code: 'AGENT_IDLE', idleTimeoutMs: 1500 })
   expect(await failure(session.prompt('crash'))).toMatchObject({
     code: 'AGENT_CRASHED',
     exitCode: 9,

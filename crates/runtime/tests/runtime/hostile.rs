@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame, FrameHeader};
 
@@ -268,7 +269,12 @@ async fn runtime<F: Future<Output = ()> + Send>(
             let number = counted.fetch_add(1, Ordering::Relaxed);
             let script = script.clone();
             tokio::spawn(async move {
-                let Ok(socket) = tokio_tungstenite::accept_async(stream).await else { return };
+                // Announced as our runtime announces itself: the client waits for hello however busy the machine is.
+                let announce = |_: &Request, mut response: Response| {
+                    response.headers_mut().insert("x-sheepdog-runtime", "1".parse().unwrap());
+                    Ok(response)
+                };
+                let Ok(socket) = tokio_tungstenite::accept_hdr_async(stream, announce).await else { return };
                 script(number, socket).await;
             });
         }
