@@ -13,7 +13,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "random", &["hex"]),
     ("ground", "redaction", &["error"]),
     ("ground", "retry", &["error"]),
-    ("ground", "os", &["lock"]),
+    ("ground", "os", &["lock", "signal"]),
     ("ground", "record", &["error", "line", "lock", "random", "redaction", "os"]),
     ("ground", "trace", &["os", "record"]),
     ("agents", "harness", &["model"]),
@@ -25,7 +25,8 @@ const ROOMS: &[&str] = &["ground", "wires", "agents"];
 /// A file that says PURE in its first line names none of these.
 const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
 /// Values of `ground` are pure whether they say so or not.
-const VALUES: &[&str] = &["error", "hex", "json", "line", "percent", "random", "redaction", "retry"];
+const VALUES: &[&str] =
+    &["error", "hex", "json", "line", "percent", "random", "redaction", "retry", "signal"];
 
 struct Source {
     /// `sheepdog` is the addon.
@@ -100,6 +101,7 @@ fn is_test_file(path: &Path) -> bool {
 /// Code alone: comments go, and everything from the test module on.
 fn strip(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
+    let code = code.split("#[cfg(all(test,").next().unwrap_or(code);
     code.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
 }
 
@@ -181,6 +183,10 @@ fn uses(home: &str, sources: &[Source]) -> BTreeMap<Vec<String>, BTreeSet<Vec<St
                     rest = &rest[1..];
                 }
                 base.extend(rest.iter().cloned());
+                // The twin of this system is used under the name that all of them have.
+                for part in base.iter_mut().filter(|part| *part == "system") {
+                    "unix".clone_into(part);
+                }
                 // The file that defines the name is the longest beginning of the path that is a file.
                 (1..=base.len())
                     .rev()
@@ -356,6 +362,70 @@ fn work_that_blocks_has_one_home() {
     assert!(astray.is_empty(), "use os::blocking, os::addresses_of or os::connect_to: {astray:?}");
 }
 
+/// Words that name a system, or that only one family of systems has.
+const SYSTEM_WORDS: &[&str] = &[
+    "nix::",
+    "libc::",
+    "inotify::",
+    "std::os::",
+    "io::unix",
+    "net::unix",
+    "target_os",
+    "cfg(unix",
+    "cfg(windows",
+    "cfg!(unix",
+    "cfg!(windows",
+    "\"/proc",
+];
+/// The places that may know a system: a crate, and the beginning of a path in it.
+const SYSTEM_PLACES: &[(&str, &str)] = &[
+    ("ground", "os"),
+    ("guard", ""),
+    ("process", "fence"),
+    ("process", "guard"),
+    // Its one line chooses the twin.
+    ("process", "launch.rs"),
+    ("process", "launch/unix"),
+];
+/// Crates that only one family of systems has.
+const SYSTEM_CRATES: &[&str] = &["nix", "libc", "inotify"];
+
+fn names_system(code: &str) -> Option<&'static str> {
+    SYSTEM_WORDS.iter().copied().find(|word| code.contains(word))
+}
+
+/// Another system is a twin of `os/unix` and of `launch/unix`, with the same names. Everything else is the same on all systems.
+#[test]
+fn a_system_is_named_in_its_own_places_only() {
+    let sources = sources();
+    let mut faults = Vec::new();
+    for (home, place) in SYSTEM_PLACES {
+        let mut those = sources.iter().filter(|one| one.home == *home && one.path.starts_with(place));
+        if !those.any(|one| names_system(&one.code).is_some()) {
+            faults.push(format!("{home}: {place} needs no exception"));
+        }
+    }
+    for source in &sources {
+        let may =
+            SYSTEM_PLACES.iter().any(|(home, place)| source.home == *home && source.path.starts_with(place));
+        if let Some(word) = names_system(&source.code).filter(|_| !may) {
+            faults.push(format!("{} names {word}: give `ground::os` a function for it", source.shown()));
+        }
+    }
+    for (home, folder) in
+        crates().iter().filter(|(home, _)| !SYSTEM_PLACES.iter().any(|(may, _)| may == home))
+    {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+        let own = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        // The versions of the workspace are in the root manifest.
+        let own = own.split("[package]").nth(1).unwrap_or(own);
+        for name in SYSTEM_CRATES.iter().filter(|name| own.contains(&format!("\n{name}"))) {
+            faults.push(format!("{home} declares {name}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 /// A crate, a folder in it, and the files of that folder that may use `std::fs`, with the reason.
 type HeldRoom = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
@@ -369,13 +439,8 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("folder/mod.rs", "removes its own folder; std follows no link there"),
             ("folder/owner.rs", "removes folders by their names; std follows no link there"),
             ("folder/state_folder.rs", "makes links in a new folder, before any program can write it"),
-            ("program/package.rs", "looks for programs on PATH"),
             ("replay/file.rs", "reads what its user names, pipes too"),
             ("replay/record.rs", "lists a folder for a hint, and names the type of an open file"),
-            (
-                "turn/request.rs",
-                "asks whether the working directory can be written, by a file without a name",
-            ),
             ("limit/session_log.rs", "lists folders; what it finds is opened by `open_regular`"),
         ],
     ),
@@ -395,7 +460,6 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("checkout/folder.rs", "locks and removes beside what a job's program can write"),
             ("checkout/mirror.rs", "files beside what a job's program can write"),
             ("checkout/mod.rs", "notes beside what a job's program can write"),
-            ("mod.rs", "reads the machine's name"),
         ],
     ),
     ("egress", "", &[("authority.rs", "makes files in a folder of random name")]),
@@ -403,7 +467,6 @@ const HELD_ROOMS: &[HeldRoom] = &[
         "process",
         "",
         &[
-            ("census.rs", "reads /proc"),
             ("command.rs", "names the type of an open file"),
             ("echo.rs", "names the type of an open file"),
             ("fence/listeners.rs", "reads /proc"),
@@ -413,9 +476,9 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("guard/execute.rs", "names the type of an open file"),
             ("guard/leash.rs", "the kernel's own files"),
             ("guard/image.rs", "a file without a name, in a folder of random name"),
-            ("launch/ways.rs", "asks whether paths exist, and opens none"),
+            ("launch/unix/ways.rs", "asks whether paths exist, and opens none"),
+            ("launch/unix/wiring.rs", "/dev/null, and pipes"),
             ("save.rs", "names the type of an open file"),
-            ("wiring.rs", "/dev/null, and pipes"),
         ],
     ),
 ];

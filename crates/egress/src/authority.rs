@@ -6,15 +6,14 @@ use crate::host::Host;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::lock::lock;
+use ground::os::{private_files, private_folders};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
 use std::collections::HashMap;
-use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -132,7 +131,7 @@ impl Files {
             .ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
         let folder = place.join(format!("sheepdog-certificates-{random}"));
         // Another user's folder of this name would be an error.
-        DirBuilder::new().mode(0o700).create(&folder)?;
+        private_folders().create(&folder)?;
         let files = Files { whole: folder.join("all.pem"), added: folder.join("own.pem"), folder };
         let own = pem(certificate);
         // Node adds these to its own. The host's are meant for the program too.
@@ -141,7 +140,7 @@ impl Files {
         let extra: String =
             wires::http::extra_certificates().iter().map(|certificate| pem(certificate)).collect();
         for (path, text) in [(&files.whole, whole), (&files.added, own + &extra)] {
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+            let file = private_files().write(true).create_new(true).open(path);
             file.and_then(|mut file| file.write_all(text.as_bytes()))?;
         }
         Ok(files)

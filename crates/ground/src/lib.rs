@@ -10,6 +10,7 @@ pub mod percent;
 pub mod random;
 pub mod redaction;
 pub mod retry;
+pub mod signal;
 
 // The operating system, records, and the log.
 pub mod os;

@@ -17,11 +17,11 @@ use super::roster::{Entry, cross_out, entries, tree_id};
 use super::sweep::{SweepRequest, marks_of, sweep};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{
-    Host, HostState, ProcessEntry, ProcessIdentity, ProcessTable, blocking, kill_process, signal_process,
-    start_time, ticks_now,
+    Host, HostState, ProcessEntry, ProcessIdentity, ProcessTable, arguments_of, blocking, kill_process,
+    short_name_of, signal_process, start_time, ticks_now,
 };
 use ground::record::epoch_ms;
-use nix::sys::signal::Signal;
+use ground::signal::Signal;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, SystemTime};
@@ -129,7 +129,7 @@ pub async fn stop_tree(id: &str) -> Result<Reaped> {
         ));
     };
     for member in &found.members {
-        signal_process(*member, Signal::SIGTERM);
+        signal_process(*member, Signal::Term);
     }
     let until = tokio::time::Instant::now() + STOP_GRACE;
     while tokio::time::Instant::now() < until {
@@ -224,7 +224,7 @@ fn look() -> Look {
                 // A tree in this tree has a mark of its own.
                 let is_another =
                     members.iter().any(|(other, pids)| other != mark && pids.contains(&identity.pid));
-                if name_of(identity.pid) == GUARD {
+                if short_name_of(identity.pid) == GUARD {
                     guards.push(identity);
                 } else if !is_another {
                     pids.insert(identity.pid);
@@ -250,10 +250,8 @@ fn look() -> Look {
 
 /// Whether this process says by itself that it is of the run: it has the mark, or it is the run's guard.
 fn proves(pid: i32, mark: &str) -> bool {
-    let is_guard = || {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words.split(|&byte| byte == 0).take(2).eq([GUARD.as_bytes(), mark.as_bytes()])
-    };
+    let is_guard =
+        || arguments_of(pid).split(|&byte| byte == 0).take(2).eq([GUARD.as_bytes(), mark.as_bytes()]);
     marks_of(pid).split(|&byte| byte == 0).any(|found| found == mark.as_bytes()) || is_guard()
 }
 
@@ -306,7 +304,7 @@ fn member(entry: &ProcessEntry) -> TreeMember {
     TreeMember {
         pid,
         parent: entry.parent,
-        command: if command.is_empty() { name_of(pid) } else { command },
+        command: if command.is_empty() { short_name_of(pid) } else { command },
         rss_bytes: ground::os::rss_bytes(pid),
         cpu_ms: entry.cpu_ticks * 10,
     }
@@ -314,12 +312,8 @@ fn member(entry: &ProcessEntry) -> TreeMember {
 
 /// A process's words, as far as they are shown; empty where they can't be read.
 pub(super) fn command_of(pid: i32) -> String {
-    let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut bytes = arguments_of(pid);
     bytes.truncate(MAX_COMMAND_BYTES);
     let text = String::from_utf8_lossy(&bytes).into_owned();
     text.trim_end_matches('\0').replace(|letter: char| letter.is_control(), " ")
-}
-
-fn name_of(pid: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
 }

@@ -6,16 +6,13 @@
 use super::local_bins::{DEFAULT_PATH, local_bins, with_local_bins};
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
-use ground::os::{ContainedFolders, open_input};
-use nix::unistd::{AccessFlags, access};
+use ground::os::{
+    ContainedFolders, IS_A_DIRECTORY, LONGEST_ARGUMENT, Refusal, may_execute, open_input, refusal_of,
+};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// The longest single argument or variable Linux takes, its NUL not counted (MAX_ARG_STRLEN is 32 pages of 4 KiB).
-const MAX_ARGUMENT_BYTES: usize = 131_071;
 
 /// The name of the mark that every process of a run inherits.
 pub(crate) const MARK: &str = "SHEEPDOG_RUN";
@@ -128,7 +125,7 @@ fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
     let file = open_input(&path, &contained)
         .map_err(|error| failed(error.to_string(), error.raw_os_error().unwrap_or(0)))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(failed("is a directory".into(), nix::libc::EISDIR));
+        return Err(failed("is a directory".into(), IS_A_DIRECTORY));
     }
     Ok(file)
 }
@@ -136,11 +133,11 @@ fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
 /// The error for a spawn that the system refused.
 pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) -> Error {
     let name = command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    match errno {
-        nix::libc::ENOENT if syscall == "chdir" => {
+    match refusal_of(errno) {
+        Refusal::Missing if syscall == "chdir" => {
             cwd_missing(command.cwd.as_deref().unwrap_or(Path::new("")))
         }
-        nix::libc::ENOENT if command.program.exists() => Error::new(
+        Refusal::Missing if command.program.exists() => Error::new(
             ErrorCode::ProcessNotFound,
             format!(
                 "{name}: the interpreter that {} names in its first line (or its loader) is missing",
@@ -148,11 +145,9 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
             ),
         )
         .with("command", name),
-        nix::libc::ENOENT => not_found(&name, &missing_file(&command.program)),
-        nix::libc::EACCES | nix::libc::EISDIR if syscall != "chdir" => {
-            not_executable(&name, &command.program)
-        }
-        nix::libc::E2BIG => {
+        Refusal::Missing => not_found(&name, &missing_file(&command.program)),
+        Refusal::NotExecutable if syscall != "chdir" => not_executable(&name, &command.program),
+        Refusal::TooLong => {
             let bytes: usize = command.argv.iter().map(|arg| arg.len() + 1).sum::<usize>()
                 + command.environment.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
             Error::new(
@@ -179,14 +174,14 @@ pub(crate) fn start_refused(name: &str, errno: i32, syscall: &str) -> Error {
 
 /// Advice for a lack of descriptors, processes or memory; empty for other errors.
 fn remedy(errno: i32) -> &'static str {
-    match errno {
-        nix::libc::EMFILE | nix::libc::ENFILE => {
+    match refusal_of(errno) {
+        Refusal::NoDescriptors => {
             ": run fewer at once, or raise the limit of open files (`ulimit -n`); a run takes three descriptors"
         }
-        nix::libc::EAGAIN => {
+        Refusal::NoProcesses => {
             ": run fewer at once, or raise the limit of processes (`ulimit -u`); a run takes three processes at least"
         }
-        nix::libc::ENOMEM => ": there is no memory left for another process",
+        Refusal::NoMemory => ": there is no memory left for another process",
         _ => "",
     }
 }
@@ -202,13 +197,13 @@ fn check_text(path: &str, text: &str) -> Result<()> {
 }
 
 fn check_length(path: &str, bytes: usize) -> Result<()> {
-    if bytes > MAX_ARGUMENT_BYTES && cfg!(target_os = "linux") {
+    if let Some(longest) = LONGEST_ARGUMENT.filter(|longest| bytes > *longest) {
         let message = format!(
-            "{path} is {bytes} bytes, the system takes {MAX_ARGUMENT_BYTES} at most: pass long texts by `input` or a file"
+            "{path} is {bytes} bytes, the system takes {longest} at most: pass long texts by `input` or a file"
         );
         return Err(Error::new(ErrorCode::ProcessArgumentTooLong, message)
             .with("bytes", bytes)
-            .with("maxBytes", MAX_ARGUMENT_BYTES));
+            .with("maxBytes", longest));
     }
     Ok(())
 }
@@ -251,12 +246,12 @@ fn check_cwd(cwd: &Path) -> Result<()> {
     if !cwd.is_dir() {
         return Err(cwd_missing(cwd));
     }
-    if access(cwd, AccessFlags::X_OK).is_err() {
+    if let Err(error) = may_execute(cwd) {
         return Err(Error::new(
             ErrorCode::ProcessSpawnFailed,
             format!("this user may not enter the working directory {}", cwd.display()),
         )
-        .with("errno", nix::libc::EACCES)
+        .with("errno", error.raw_os_error().unwrap_or(0))
         .with("syscall", "chdir")
         .with("cwd", cwd.to_string_lossy().into_owned()));
     }
@@ -333,9 +328,9 @@ fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
     }
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     let mut denied = None;
-    for folder in path.as_bytes().split(|&byte| byte == b':') {
+    for folder in std::env::split_paths(path) {
         // An empty entry is the current folder.
-        let program = in_cwd(&Path::new(OsStr::from_bytes(folder)).join(command));
+        let program = in_cwd(&folder.join(command));
         match probe(&program) {
             Probe::Program => return std::path::absolute(&program).or(Ok(program)),
             Probe::NotExecutable => denied = denied.or(Some(program)),
@@ -357,7 +352,7 @@ enum Probe {
 fn probe(program: &Path) -> Probe {
     match program.metadata() {
         Err(_) => Probe::Missing,
-        Ok(metadata) if metadata.is_file() && access(program, AccessFlags::X_OK).is_ok() => Probe::Program,
+        Ok(metadata) if metadata.is_file() && may_execute(program).is_ok() => Probe::Program,
         Ok(_) => Probe::NotExecutable,
     }
 }
@@ -461,7 +456,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn an_argument_longer_than_the_system_takes_is_found_before_the_spawn() {
-        let mut spec = ProcessSpec::new("sh", ["a".repeat(MAX_ARGUMENT_BYTES)]);
+        let mut spec = ProcessSpec::new("sh", ["a".repeat(131_071)]);
         assert!(resolve(&spec, String::new()).is_ok());
         spec.args = vec!["a".repeat(200_000)];
         let error = resolve(&spec, String::new()).expect_err("too long");

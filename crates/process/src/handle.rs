@@ -11,9 +11,9 @@ use super::start::Admission;
 use super::stdin::StdinWriter;
 use ground::error::Result;
 use ground::lock::lock;
-use ground::os::{TerminalSize, TreeUsage};
+use ground::os::{TerminalSize, TreeUsage, signal_of};
+use ground::signal::Signal;
 use ground::trace;
-use nix::sys::signal::Signal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
@@ -92,7 +92,7 @@ impl Process {
     /// Like [`Process::stop`] with `Killed`, but sends the group the signal of this number at once. SIGKILL ends the whole tree
     /// at once. An unknown number means SIGTERM.
     pub fn kill(&self, signal: i32) {
-        let signal = Signal::try_from(signal).unwrap_or(Signal::SIGTERM);
+        let signal = signal_of(signal).unwrap_or(Signal::Term);
         let stop = WantedEnd { reason: StopReason::Killed, signal: Some(signal) };
         let _ = self.orders.send(Order::Stop(stop));
     }

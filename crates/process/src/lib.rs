@@ -19,10 +19,8 @@ mod census;
 mod command;
 mod echo;
 mod end;
-#[cfg(target_os = "linux")]
 mod fence;
 mod gate;
-#[cfg(target_os = "linux")]
 pub mod guard;
 mod handle;
 mod keep;
@@ -57,7 +55,6 @@ mod sweep;
 mod threshold;
 mod traffic;
 mod watchdog;
-mod wiring;
 
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
 pub use echo::{Echo, EchoTarget};

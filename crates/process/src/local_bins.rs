@@ -1,7 +1,7 @@
 //! PURE. The search path of a program that is first looked for in the folders of its project.
 
+use std::env::{join_paths, split_paths};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The search path of an environment that has none.
@@ -14,15 +14,10 @@ pub(super) fn local_bins(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// The local folders of programs, then `path`. A folder with a colon in its name cannot be in a search path and is left out.
 pub(super) fn with_local_bins(folder: &Path, path: Option<&OsStr>) -> OsString {
-    let mut entries = OsString::new();
-    for bin in local_bins(folder) {
-        if !bin.as_os_str().as_bytes().contains(&b':') {
-            entries.push(bin);
-            entries.push(":");
-        }
-    }
-    entries.push(path.unwrap_or(OsStr::new(DEFAULT_PATH)));
-    entries
+    let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
+    let bins = local_bins(folder).filter(|bin| join_paths([bin]).is_ok());
+    // What a path was split into can be joined again.
+    join_paths(bins.chain(split_paths(path))).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

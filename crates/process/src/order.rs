@@ -4,7 +4,7 @@ use super::newcomer::{Moment, Newcomer};
 use super::sink::Sink;
 use super::spec::StopReason;
 use ground::os::{TerminalSize, TreeUsage};
-use nix::sys::signal::Signal;
+use ground::signal::Signal;
 use tokio::sync::oneshot;
 
 /// An order from a handle to the owner task.

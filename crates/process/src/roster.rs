@@ -11,9 +11,10 @@ use super::launch::Launched;
 use super::roster_queue::enqueue;
 use super::spec::{ProcessSpec, Strays};
 use super::sweep::is_marked;
-use ground::os::{ContainedFolders, HeldFolder, ProcessIdentity, blocking, start_time};
+use ground::os::{
+    ContainedFolders, HeldFolder, ProcessIdentity, blocking, runtime_folder, start_time, user_id,
+};
 use ground::record::{Record, epoch_ms};
-use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -231,7 +232,7 @@ fn touch(folder: &HeldFolder, mark: &str) {
 
 /// The list's folder, if it is still the user's own.
 fn opened() -> Option<HeldFolder> {
-    open_own(folder()?, geteuid().as_raw())
+    open_own(folder()?, user_id())
 }
 
 /// `$SHEEPDOG_STATE_DIR`, `$XDG_RUNTIME_DIR/sheepdog`, `/run/user/UID/sheepdog`, `$XDG_STATE_HOME/sheepdog` or
@@ -243,13 +244,13 @@ fn folder() -> Option<&'static Path> {
 }
 
 fn find_folder() -> Option<PathBuf> {
-    let user = geteuid().as_raw();
+    let user = user_id();
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("HOME").filter(|home| home.is_absolute() && home.is_dir());
     let candidates = [
         variable("SHEEPDOG_STATE_DIR"),
         variable("XDG_RUNTIME_DIR").map(|folder| folder.join("sheepdog")),
-        Some(PathBuf::from(format!("/run/user/{user}/sheepdog"))),
+        Some(runtime_folder().join("sheepdog")),
         variable("XDG_STATE_HOME").map(|folder| folder.join("sheepdog")),
         home.map(|home| home.join(".local/state/sheepdog")),
     ];
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn a_folder_of_somebody_elses_making_is_not_trusted() {
         let parent = tempfile::tempdir().unwrap();
-        let user = geteuid().as_raw();
+        let user = user_id();
         let own = parent.path().join("own");
         assert!(make_own(&own, user) && make_own(&own, user));
         assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);

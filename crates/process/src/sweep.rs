@@ -15,7 +15,7 @@ use ground::lock::lock;
 use ground::os::{
     ProcessEntry, ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, variables_of,
 };
-use nix::sys::signal::Signal;
+use ground::signal::Signal;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -155,7 +155,7 @@ fn look(open: Vec<PendingSweep>) -> Vec<PendingSweep> {
 /// Without a process table: whoever is in the group, unseen and uncounted.
 fn kill_group_of(request: &SweepRequest) -> Swept {
     if request.leader > 0 {
-        signal_group(request.leader, Signal::SIGKILL);
+        signal_group(request.leader, Signal::Kill);
     }
     Swept::default()
 }

@@ -29,7 +29,7 @@ mod phase;
 pub(crate) use phase::RunLimits;
 
 use super::spec::StopReason;
-use nix::sys::signal::Signal;
+use ground::signal::Signal;
 use phase::{Held, Phase, after};
 use std::time::{Duration, Instant};
 
@@ -208,7 +208,7 @@ impl Watchdog {
     /// Like [`Watchdog::on_stop`], with a signal of the user's choice, which is sent even if another stop came before. SIGKILL
     /// has no grace period.
     pub(crate) fn on_signal(&mut self, reason: StopReason, signal: Signal, now: Instant) -> Step {
-        if signal == Signal::SIGKILL {
+        if signal == Signal::Kill {
             return self.stop(reason, false, now);
         }
         match self.on_stop(reason, now) {
@@ -242,7 +242,7 @@ impl Watchdog {
         match (gentle, self.phase) {
             (true, Phase::Running) => {
                 self.phase = Phase::Stopping(now);
-                Step::Signal(Signal::SIGTERM)
+                Step::Signal(Signal::Term)
             }
             (true, _) => Step::Nothing,
             (false, Phase::Parting { .. }) => self.on_group(false, now),

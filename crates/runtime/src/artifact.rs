@@ -9,9 +9,9 @@
 
 use super::wire::client_message::{UploadDecline, UploadResponse};
 use super::wire::runtime_message::{Undelivered, UploadResult, UploadStatus};
+use ground::os::FileStamp;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use wires::watch::Stamp;
 
 /// Requests that may be unanswered at a time: what clients with small queues can take.
 pub const MAX_UNANSWERED: usize = 8;
@@ -27,7 +27,7 @@ pub struct Artifact {
     pub filepath: String,
     /// As the system knows it.
     pub path: PathBuf,
-    pub stamp: Stamp,
+    pub stamp: FileStamp,
     /// Told to the client with the request.
     pub warning: Option<String>,
 }
@@ -45,7 +45,7 @@ pub struct Upload {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uploaded {
     /// Size and modification time of the file when it was opened for the last attempt.
-    pub stamp: Stamp,
+    pub stamp: FileStamp,
     /// Length of the content that was sent, in bytes.
     pub bytes: u64,
     /// SHA-256 of the content that was sent, in hexadecimal.
@@ -75,7 +75,7 @@ pub struct ArtifactBook {
     asked: BTreeMap<u64, Artifact>,
     uploading: BTreeMap<u64, Artifact>,
     /// The stamp of the content that the client has, for each delivered file.
-    sent: HashMap<PathBuf, Stamp>,
+    sent: HashMap<PathBuf, FileStamp>,
     undelivered: Vec<Undelivered>,
     delivered: u64,
     last_id: u64,
@@ -231,7 +231,7 @@ mod tests {
             filename: filepath.rsplit('/').next().unwrap().to_owned(),
             filepath: filepath.to_owned(),
             path: PathBuf::from("/root").join(filepath),
-            stamp: Stamp::default(),
+            stamp: FileStamp::default(),
             warning: None,
         }
     }
@@ -296,7 +296,7 @@ mod tests {
         book.found(artifact("out/a"));
         assert_eq!(book.unanswered(), 1, "not sent yet: the answer is for the newest content");
         let upload = book.answer(response(None, "out/a")).unwrap();
-        book.found(Artifact { stamp: Stamp { bytes: 9, ..Stamp::default() }, ..artifact("out/a") });
+        book.found(Artifact { stamp: FileStamp { bytes: 9, ..FileStamp::default() }, ..artifact("out/a") });
         assert_eq!(book.ask(), None);
         book.uploaded(upload.id, Ok(Uploaded::default())).unwrap();
         assert!(book.ask().is_some());
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn rule_6_a_content_that_is_home_is_not_asked_for_again() {
-        let stamp = Stamp { bytes: 5, modified_nanos: 5, ..Stamp::default() };
+        let stamp = FileStamp { bytes: 5, modified_nanos: 5, ..FileStamp::default() };
         let changed = Artifact { stamp, ..artifact("out/a") };
         let mut book = ArtifactBook::default();
         book.found(artifact("out/a"));
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!((book.ask(), book.unanswered()), (None, 0));
         book.found(changed);
         assert_eq!(book.ask(), None, "told of late");
-        book.found(Artifact { stamp: Stamp { bytes: 6, ..stamp }, ..artifact("out/a") });
+        book.found(Artifact { stamp: FileStamp { bytes: 6, ..stamp }, ..artifact("out/a") });
         assert!(book.ask().is_some());
     }
 

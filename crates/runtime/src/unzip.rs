@@ -5,9 +5,9 @@
 //!
 //! Blocking: call it on a blocking thread.
 
-use std::fs::{self, File, OpenOptions};
+use ground::os::{private_files, set_mode};
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use zip::ZipArchive;
@@ -211,15 +211,11 @@ impl Unpacking<'_> {
             Err(_) => {}
         }
         // `create_new` never follows a symlink, not even one that was made a moment ago.
-        let mut out = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| error.to_string())?;
+        let mut out =
+            private_files().write(true).create_new(true).open(&path).map_err(|error| error.to_string())?;
         self.copy(entry, &mut out, stop)?;
         let mode = entry.unix_mode().map_or(0o644, |mode| mode & 0o777);
-        out.set_permissions(fs::Permissions::from_mode(mode | 0o600)).map_err(|error| error.to_string())
+        set_mode(&out, mode | 0o600).map_err(|error| error.to_string())
     }
 
     fn copy(&mut self, from: &mut impl Read, to: &mut File, stop: &AtomicBool) -> Result<(), String> {
@@ -282,6 +278,7 @@ fn inside(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
     use zip::write::SimpleFileOptions;
 
     fn pack(entries: &[(&str, &[u8])]) -> tempfile::TempDir {

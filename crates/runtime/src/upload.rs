@@ -4,6 +4,7 @@
 use super::artifact::{Upload, UploadFailure, Uploaded};
 use ground::hex::hex;
 use ground::lock::lock;
+use ground::os::FileStamp;
 use ground::os::open_in_place;
 use ground::random;
 use ground::retry::RetryPolicy;
@@ -14,7 +15,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wires::http::{Body, FileBody, HttpClient, HttpError, HttpOptions};
-use wires::watch::Stamp;
 
 /// Attempts on one URL. When a server asks for a longer wait than the longest one here, the next attempt comes earlier: the drain
 /// has a limit.
@@ -133,11 +133,11 @@ async fn send(http: &HttpClient, upload: &Upload, file: Arc<File>, len: u64) -> 
 }
 
 /// Opens the file, if it still is the file that was found.
-async fn open(path: &Path) -> io::Result<(Arc<File>, Stamp)> {
+async fn open(path: &Path) -> io::Result<(Arc<File>, FileStamp)> {
     let path = path.to_owned();
     let opened = ground::os::blocking(move || open_in_place(&path)).await;
     let (file, metadata) = opened.map_err(io::Error::other)??;
-    Ok((Arc::new(file), Stamp::of(&metadata)))
+    Ok((Arc::new(file), FileStamp::of(&metadata)))
 }
 
 fn words_for(error: &io::Error) -> String {

@@ -29,7 +29,7 @@ pub use turn::run_turn;
 
 use super::engine::Shared;
 use ground::error::Error;
-use ground::os::on_disk;
+use ground::os::{blocking, machine_name};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -89,9 +89,8 @@ impl Worker {
 }
 
 async fn made_up_name() -> String {
-    let host = on_disk(|| std::fs::read_to_string("/proc/sys/kernel/hostname")).await;
+    let host = blocking(machine_name).await.ok().flatten();
     let host = host
-        .ok()
         .or_else(|| std::env::var("HOSTNAME").ok())
         .map(|name| name.trim().to_owned())
         .filter(|name| !name.is_empty())

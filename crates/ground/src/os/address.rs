@@ -1,6 +1,6 @@
 //! Resolves host names on a thread of the addon: tokio's own look-up panics when the system refuses it a thread.
 
-use super::blocking;
+use super::blocking::blocking;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tokio::net::TcpStream;

@@ -1,10 +1,10 @@
 //! Files, on threads where they may hang. tokio's own file functions panic when the system refuses them a thread.
 
-use super::blocking;
+use super::blocking::blocking;
+use super::system::read_at;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Runs file system work that returns an `io::Result`.
@@ -20,7 +20,7 @@ pub async fn read_piece(file: &Arc<File>, offset: u64, most: usize) -> io::Resul
     on_disk(move || {
         let mut piece = vec![0; most];
         let read = loop {
-            match file.read_at(&mut piece, offset) {
+            match read_at(&file, &mut piece, offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 read => break read?,
             }

@@ -2,11 +2,11 @@
 //! each boot.
 //!
 //! PLACE stands for one boot of the machine and for the namespace in which process ids count. Ids of another place can't be
-//! checked from here. PID and START identify a process within a place. Without /proc the place is unknown and written as 0.
+//! checked from here. PID and START identify a process within a place. Where the system does not tell it, the place is unknown and written as 0.
 
-use super::process_table::start_time;
+use super::system::process::start_time;
+use super::system::{may_be_alive, place_of_processes};
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
 /// A process that runs other programs. Written as `PLACE-PID-START`.
@@ -33,7 +33,7 @@ impl Host {
         *OWN.get_or_init(|| {
             let pid = std::process::id();
             let start = start_time(pid.cast_signed()).unwrap_or(0);
-            Host { place: place().unwrap_or(0), pid, start }
+            Host { place: place_of_processes().unwrap_or(0), pid, start }
         })
     }
 
@@ -59,12 +59,8 @@ impl Host {
         match start_time(self.pid.cast_signed()) {
             Some(start) if start == self.start => HostState::Alive,
             Some(_) => HostState::Gone,
-            // A readable stat line that gives no living process belongs to a zombie. A process with an unreadable line counts as
-            // the host.
-            None => match std::fs::read(format!("/proc/{}/stat", self.pid)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => HostState::Alive,
-                _ => HostState::Gone,
-            },
+            None if may_be_alive(self.pid) => HostState::Alive,
+            None => HostState::Gone,
         }
     }
 }
@@ -73,16 +69,6 @@ impl fmt::Display for Host {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:06x}-{}-{}", self.place, self.pid, self.start)
     }
-}
-
-/// `None` where the place can't be determined.
-fn place() -> Option<u32> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    let mut hasher = DefaultHasher::new();
-    (boot.trim(), ids).hash(&mut hasher);
-    // Zero stands for an unknown place.
-    Some((hasher.finish() as u32 & 0xff_ffff).max(1))
 }
 
 #[cfg(all(test, target_os = "linux"))]

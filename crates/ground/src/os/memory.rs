@@ -3,7 +3,8 @@
 //! malloc keeps what is freed between pieces that are still in use. A thousand runs at a time leave megabytes of that behind. When
 //! many have ended, the allocator is asked to give back what it can.
 
-use super::blocking;
+use super::blocking::blocking;
+use super::system::give_back_memory;
 use crate::lock::lock;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -64,7 +65,7 @@ impl Drop for MemoryUser {
             for _ in 0..TIMES {
                 tokio::time::sleep(AFTER).await;
                 // Without a thread for it, the memory stays until the next time.
-                let _ = blocking(give_back).await;
+                let _ = blocking(give_back_memory).await;
             }
             lock(&TIDE).given_back();
         };
@@ -72,14 +73,6 @@ impl Drop for MemoryUser {
             Ok(runtime) => drop(runtime.spawn(giving_back)),
             Err(_) => lock(&TIDE).given_back(),
         }
-    }
-}
-
-fn give_back() {
-    // SAFETY: the call takes no pointer, and may be made by any thread at any time.
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    unsafe {
-        nix::libc::malloc_trim(0);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The interface to the operating system: functions that differ between Linux and macOS, under the same names.
+//! The interface to the operating system. Everything that differs between systems is in one folder for each family of them, under
+//! the same names: [`unix`] for Linux and macOS.
 //!
 //! | name | Linux | macOS (never run by this project) |
 //! |---|---|---|
@@ -12,55 +13,58 @@
 //! | [`Claim`] | a socket's name in the abstract namespace | no other holder of a name is known |
 //! | [`Terminal`] | posix_openpt(3) | the same |
 //! | [`MemoryUser`] | malloc_trim(3) of glibc | nothing is given back |
+//! | [`watch_folder`] | inotify | unsupported: the caller scans |
+//! | [`held_for_writing`] | /proc | unknown |
+//! | [`can_write`] | a file without a name | the permission bits |
+//!
+//! Another system gets a folder beside `unix` with the same names, and one line here. Nothing outside of this folder, of the guard
+//! and of `process/launch` names a system (`tests/layers.rs`).
 //!
 //! The module also wraps what any system may refuse. [`blocking`] runs all work that blocks; a thread that the system refuses is
 //! an error, never a panic. [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and similar functions read and
 //! write files. [`Awake`] is a clock that stops while this process is stopped. [`sleep_until`] waits for an optional deadline.
-//! [`Screen`] is the host's own stdout or stderr. [`HeldFolder`] is the only way to open files that a contained program could replace. [`at_exit`] registers a function for this
+//! [`Screen`] is the host's own stdout or stderr. [`HeldFolder`] is the only way to open files that a contained program could replace. `at_exit` registers a function for this
 //! process's own end.
 
 mod address;
-mod at_exit;
 mod awake;
 pub mod blocking;
-mod claim;
 mod deadline;
 mod disk;
-mod exit;
-mod group;
-mod held_folder;
+mod file_stamp;
+mod folder_event;
 mod host;
 mod memory;
-#[cfg(target_os = "linux")]
-pub mod pidfd;
-mod pipe;
+mod process_entry;
 mod process_table;
-mod regular_file;
-mod screen;
-mod terminal;
+mod refusal;
+mod terminal_size;
+#[cfg(unix)]
+pub mod unix;
+
+#[cfg(unix)]
+use unix as system;
 
 pub use address::{addresses_of, connect_to};
-pub(crate) use at_exit::at_exit;
 pub use awake::Awake;
 pub use blocking::{HandedOver, blocking, hand_over};
-pub use claim::Claim;
 pub use deadline::sleep_until;
 pub use disk::{on_disk, read_piece, write_piece};
-pub use exit::wait_for_exit;
-pub use group::{group_exists, signal_group};
-pub use held_folder::HeldFolder;
-pub use held_folder::{
-    ContainedFolders, EntryKind, FileIdentity, open_input, open_output, place_below, place_of_folder,
-};
+pub use file_stamp::FileStamp;
+pub use folder_event::{FolderChange, FolderEvent};
 pub use host::{Host, HostState};
 pub use memory::MemoryUser;
-pub use pipe::{Pipe, PipeWriter, widen};
-pub use process_table::TreeUsage;
-pub use process_table::{
-    ProcessEntry, ProcessIdentity, ProcessTable, command_names, kill_process, lineage_of, rss_bytes,
-    signal_process, start_time, ticks_now, variables_of, walk_descendants, was_alive_for,
+pub use process_entry::{ProcessEntry, ProcessIdentity, TICKS_PER_SECOND};
+pub use process_table::{ProcessTable, TreeUsage, walk_descendants};
+pub use refusal::Refusal;
+pub(crate) use system::at_exit;
+pub use system::{
+    Claim, ContainedFolders, EntryKind, FileIdentity, FolderWatch, HeldFolder, IS_A_DIRECTORY,
+    LONGEST_ARGUMENT, Pipe, PipeWriter, Screen, Terminal, arguments_of, can_write, command_names,
+    group_exists, held_for_writing, is_executable, kill_process, lineage_of, link, machine_name,
+    make_writable, may_execute, open_in_place, open_input, open_output, open_regular, own_input, place_below,
+    place_of_folder, private_files, private_folders, read_short_text, refusal_of, rss_bytes, runtime_folder,
+    set_mode, short_name_of, signal_group, signal_of, signal_process, start_time, ticks_now, user_id,
+    variables_of, wait_for_exit, was_alive_for, watch_folder,
 };
-pub use regular_file::{open_in_place, open_regular, read_short_text};
-pub use screen::Screen;
-pub use terminal::Terminal;
-pub use terminal::TerminalSize;
+pub use terminal_size::TerminalSize;

@@ -9,6 +9,7 @@
 //! fails: closed, not open. A program that this process may not look at (it is undumpable) is refused.
 //!
 //! [`rules`] and [`address`] decide, and are PURE. [`listeners`] knows which servers are the tree's own.
+#![cfg(target_os = "linux")]
 
 mod address;
 mod answer;

@@ -151,7 +151,7 @@ impl Notice {
     /// A descriptor of this process for the open socket behind the caller's descriptor.
     pub(super) fn socket(&self, index: usize) -> Result<OwnedFd, Errno> {
         let process = self.process().ok_or(Errno::EACCES)?;
-        let held = ground::os::pidfd::open(process).map_err(|_| Errno::EACCES)?;
+        let held = ground::os::unix::pidfd::open(process).map_err(|_| Errno::EACCES)?;
         take(&held, self.int(index))
     }
 }

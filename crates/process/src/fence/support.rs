@@ -18,7 +18,7 @@ pub(crate) fn can_decide() -> bool {
 /// pidfd_getfd, from Linux 5.6 on. Containers may forbid it.
 fn can_take_sockets() -> bool {
     let own = nix::unistd::getpid().as_raw();
-    let Ok(process) = ground::os::pidfd::open(own) else { return false };
+    let Ok(process) = ground::os::unix::pidfd::open(own) else { return false };
     // SAFETY: a call without pointers.
     let taken = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), process.as_raw_fd(), 0) };
     let Ok(taken) = Errno::result(taken) else { return false };

@@ -68,7 +68,7 @@ fn make() -> Result<Image, Errno> {
     if !Path::new("/proc/self/stat").exists() {
         return Err(Errno::ENOSYS);
     }
-    ground::os::pidfd::open(nix::unistd::getpid().as_raw())?;
+    ground::os::unix::pidfd::open(nix::unistd::getpid().as_raw())?;
     match in_memory() {
         Err(errno) if is_scarcity(errno) => Err(errno),
         made => made.or_else(|errno| in_folders().ok_or(errno)),

@@ -5,7 +5,7 @@
 //! the host may have waited for all children, and then the number may belong to any process.
 
 use ground::lock::lock;
-use ground::os::pidfd;
+use ground::os::unix::pidfd;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};

@@ -10,6 +10,7 @@
 //! no other child, so neither SIGCHLD nor the host's other children are touched and no zombie stays.
 //!
 //! Nothing here blocks but [`launch::launch`] (half a millisecond); waiting is async.
+#![cfg(target_os = "linux")]
 
 mod cgroup;
 mod execute;

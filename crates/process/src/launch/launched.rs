@@ -1,14 +1,10 @@
 //! A started program with the tree that holds it, or the reason why there is none.
 
 use super::super::spec::ContainmentLevel;
-use super::super::wiring::Ends;
-#[cfg(target_os = "linux")]
-use crate::fence::Fence;
 use crate::gate::Gate;
 use crate::traffic::Traffic;
-use ground::error::{Error, ErrorCode, Result};
+use ground::error::Error;
 use ground::os::{Pipe, PipeWriter, Terminal};
-use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,8 +31,8 @@ impl<T> Launched<T> {
 /// The ways out of a sandbox. They close when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Ways {
-    #[cfg(target_os = "linux")]
-    pub fence: Option<Fence>,
+    /// What decides about the program's connections, if anything has to.
+    pub fence: Option<Box<dyn std::fmt::Debug + Send + Sync>>,
     pub gate: Option<Box<dyn Gate>>,
     pub traffic: Traffic,
 }
@@ -64,20 +60,4 @@ impl From<Error> for NotLaunched {
     fn from(error: Error) -> NotLaunched {
         NotLaunched::Failed(error)
     }
-}
-
-pub(super) fn watch_pipes(ends: Ends) -> Result<Pipes> {
-    let watch = || -> io::Result<Pipes> {
-        Ok(Pipes {
-            stdin: ends.stdin.map(PipeWriter::from_owned_fd).transpose()?,
-            stdout: ends.stdout.map(Pipe::from_owned_fd).transpose()?,
-            stderr: ends.stderr.map(Pipe::from_owned_fd).transpose()?,
-            terminal: ends.terminal.map(Arc::new),
-        })
-    };
-    watch().map_err(|error| {
-        Error::new(ErrorCode::ProcessSpawnFailed, format!("cannot watch the pipes of the program: {error}"))
-            .with("errno", error.raw_os_error().unwrap_or(0))
-            .with("syscall", "epoll_ctl")
-    })
 }

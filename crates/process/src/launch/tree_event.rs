@@ -1,7 +1,7 @@
 //! PURE. The events of a process tree.
 
 use super::super::spec::ProcessUsage;
-use nix::sys::signal::Signal;
+use ground::os::signal_of;
 
 /// The end of the command itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,20 +11,10 @@ pub(crate) struct ExitStatus {
 }
 
 impl ExitStatus {
-    /// Reads the status word of wait(2).
-    pub(crate) fn from_wait_status(status: i32) -> Self {
-        if nix::libc::WIFSIGNALED(status) {
-            ExitStatus { code: None, signal: Some(nix::libc::WTERMSIG(status)) }
-        } else {
-            ExitStatus { code: Some(nix::libc::WEXITSTATUS(status)), signal: None }
-        }
-    }
-
     /// The signal's name, "SIGTERM".
     pub(crate) fn signal_name(self) -> Option<String> {
         let number = self.signal?;
-        let named = Signal::try_from(number).map(|signal| signal.as_str().to_owned());
-        Some(named.unwrap_or_else(|_| format!("SIG{number}")))
+        Some(signal_of(number).map_or_else(|| format!("SIG{number}"), |signal| signal.name().to_owned()))
     }
 }
 

@@ -31,7 +31,7 @@ fn kills_at_once_after_silence_and_activity_puts_it_off() {
 fn terminates_then_kills_at_the_wall_clock_whatever_the_activity() {
     let (mut dog, start) = watchdog();
     dog.on_activity(at(start, 59.0));
-    assert_eq!(dog.on_time(at(start, 60.0)), Step::Signal(Signal::SIGTERM));
+    assert_eq!(dog.on_time(at(start, 60.0)), Step::Signal(Signal::Term));
     assert_eq!(dog.reason(), Some(StopReason::TimedOut));
     assert_eq!(dog.on_time(at(start, 61.9)), Step::Nothing);
     assert_eq!(dog.on_time(at(start, 62.0)), Step::Kill);
@@ -54,7 +54,7 @@ fn rests_while_a_slow_reader_holds_the_pipe_but_the_wall_clock_does_not() {
 #[test]
 fn the_first_reason_wins_and_a_later_one_only_hastens() {
     let (mut dog, start) = watchdog();
-    assert_eq!(dog.on_stop(StopReason::Aborted, at(start, 1.0)), Step::Signal(Signal::SIGTERM));
+    assert_eq!(dog.on_stop(StopReason::Aborted, at(start, 1.0)), Step::Signal(Signal::Term));
     assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.1)), Step::Nothing);
     assert_eq!(dog.on_stop(StopReason::HostClosing, at(start, 1.2)), Step::Kill);
     assert_eq!(dog.reason(), Some(StopReason::Aborted));
@@ -63,9 +63,9 @@ fn the_first_reason_wins_and_a_later_one_only_hastens() {
 #[test]
 fn a_kill_without_grace_is_one_whatever_came_before() {
     let (mut dog, start) = watchdog();
-    assert_eq!(dog.on_stop(StopReason::Killed, start), Step::Signal(Signal::SIGTERM));
+    assert_eq!(dog.on_stop(StopReason::Killed, start), Step::Signal(Signal::Term));
     assert!(dog.is_in_grace());
-    assert_eq!(dog.on_signal(StopReason::Killed, Signal::SIGKILL, start), Step::Kill);
+    assert_eq!(dog.on_signal(StopReason::Killed, Signal::Kill, start), Step::Kill);
     assert!(!dog.is_in_grace());
     let (mut dog, start) = watchdog();
     assert_eq!(dog.on_stop(StopReason::InputFailed, start), Step::Kill);
@@ -145,7 +145,7 @@ fn what_is_dying_is_not_given_up() {
 fn pipes_that_end_before_the_exit_end_nothing() {
     let (mut dog, start) = watchdog();
     assert_eq!(dog.on_pipes_ended(), Step::Nothing);
-    assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.0)), Step::Signal(Signal::SIGTERM));
+    assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.0)), Step::Signal(Signal::Term));
     dog.on_exit(at(start, 1.5));
     assert_eq!(
         dog.on_stop(StopReason::Killed, at(start, 1.6)),
@@ -173,13 +173,13 @@ fn endless_limits_never_fire() {
 
 #[test]
 fn a_signal_of_the_users_choice_goes_out_again_and_sigkill_waits_for_nobody() {
-    let int = Signal::SIGINT;
+    let int = Signal::Int;
     let (mut dog, start) = watchdog();
     assert_eq!(dog.on_signal(StopReason::Killed, int, start), Step::Signal(int));
     assert_eq!(dog.deadline(), Some(at(start, 2.0)));
     assert_eq!(dog.on_signal(StopReason::Killed, int, at(start, 1.0)), Step::Signal(int));
     assert_eq!(dog.deadline(), Some(at(start, 2.0)), "another signal is no other grace");
-    assert_eq!(dog.on_signal(StopReason::Killed, Signal::SIGKILL, at(start, 1.5)), Step::Kill);
+    assert_eq!(dog.on_signal(StopReason::Killed, Signal::Kill, at(start, 1.5)), Step::Kill);
     assert_eq!(dog.on_signal(StopReason::Killed, int, at(start, 1.6)), Step::Nothing, "it is being killed");
     assert_eq!(dog.on_exit(at(start, 1.7)), Step::Sweep);
     assert_eq!(dog.reason(), Some(StopReason::Killed));

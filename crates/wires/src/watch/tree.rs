@@ -2,11 +2,11 @@
 //!
 //! The functions may block on the file system: [`super::TreeWatch`] calls them on blocking threads.
 
-use super::file_book::{FileBook, Stamp};
+use super::file_book::FileBook;
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules};
-use super::kernel::{self, Change, KernelEvent, Watch};
-use super::open_files::held_for_writing;
-use ground::os::read_short_text;
+use ground::os::{
+    FileStamp, FolderChange, FolderEvent, FolderWatch, held_for_writing, read_short_text, watch_folder,
+};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct FoundFile {
     pub relative: PathBuf,
     /// Absolute path without symlinks.
     pub path: PathBuf,
-    pub stamp: Stamp,
+    pub stamp: FileStamp,
 }
 
 /// The result of a sweep over all directories.
@@ -50,8 +50,8 @@ struct Root {
 
 pub(crate) struct Tree {
     roots: Vec<Root>,
-    watches: HashMap<PathBuf, Watch>,
-    events: mpsc::Sender<KernelEvent>,
+    watches: HashMap<PathBuf, FolderWatch>,
+    events: mpsc::Sender<FolderEvent>,
     book: FileBook,
     /// Files that were created but not closed: hard links, and files that are being written.
     unclosed: HashSet<PathBuf>,
@@ -61,7 +61,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(events: mpsc::Sender<KernelEvent>, watch_limit: usize) -> Tree {
+    pub(crate) fn new(events: mpsc::Sender<FolderEvent>, watch_limit: usize) -> Tree {
         Tree {
             roots: Vec::new(),
             watches: HashMap::new(),
@@ -117,31 +117,31 @@ impl Tree {
     }
 
     /// The files that are finished according to these events of the kernel.
-    pub(crate) fn on_events(&mut self, events: Vec<KernelEvent>) -> Vec<FoundFile> {
+    pub(crate) fn on_events(&mut self, events: Vec<FolderEvent>) -> Vec<FoundFile> {
         let mut seen = HashMap::new();
         let mut finished = Vec::new();
         for event in events {
             match event.change {
-                Change::Lost => return self.sweep().finished,
-                Change::DirectoryCame => seen.extend(self.walk(&event.path)),
-                Change::Unwatched => {
+                FolderChange::Lost => return self.sweep().finished,
+                FolderChange::DirectoryCame => seen.extend(self.walk(&event.path)),
+                FolderChange::Unwatched => {
                     self.watches.remove(&event.path);
                     seen.extend(self.walk(&event.path));
                 }
-                Change::Gone if event.is_dir => {
+                FolderChange::Gone if event.is_dir => {
                     // The watches would follow the directory to its new place. If that place is watched, it gets new watches.
                     self.watches.retain(|watched, _| !watched.starts_with(&event.path));
                 }
-                Change::Gone => {
+                FolderChange::Gone => {
                     self.book.forget(&event.path);
                     self.unclosed.remove(&event.path);
                     seen.remove(&event.path);
                     self.on_rules_touched(&event.path, &mut seen);
                 }
-                Change::FileMade => {
+                FolderChange::FileMade => {
                     self.unclosed.insert(event.path);
                 }
-                Change::FileClosed => {
+                FolderChange::FileClosed => {
                     self.unclosed.remove(&event.path);
                     if self.on_rules_touched(&event.path, &mut seen) {
                         continue;
@@ -199,7 +199,7 @@ impl Tree {
             return None;
         }
         let (root, relative) = self.root_of(path, false)?;
-        Some(FoundFile { root, relative, path: path.to_owned(), stamp: Stamp::of(&metadata) })
+        Some(FoundFile { root, relative, path: path.to_owned(), stamp: FileStamp::of(&metadata) })
     }
 
     /// Watches, then reads a directory and those below it. Returns the files that were not reported.
@@ -238,7 +238,7 @@ impl Tree {
             self.scanning = true;
             return;
         }
-        match kernel::watch(directory, &self.events) {
+        match watch_folder(directory, &self.events) {
             Ok(watch) => {
                 self.watches.insert(directory.to_owned(), watch);
             }

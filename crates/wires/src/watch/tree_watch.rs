@@ -1,8 +1,8 @@
 //! The task that owns a tree: it waits for requests, events and, where necessary, a timer. [`super::tree`] makes the decisions.
 
-use super::kernel::KernelEvent;
 use super::tree::{FoundFile, Sweep, Tree};
 use ground::error::{Error, ErrorCode};
+use ground::os::FolderEvent;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -166,7 +166,7 @@ async fn on_order(tree: Tree, order: Order) -> (Option<Tree>, Vec<FoundFile>) {
     }
 }
 
-async fn on_events(tree: Tree, batch: Vec<KernelEvent>) -> (Option<Tree>, Vec<FoundFile>) {
+async fn on_events(tree: Tree, batch: Vec<FolderEvent>) -> (Option<Tree>, Vec<FoundFile>) {
     let overflowed = batch.len() >= EVENT_QUEUE;
     let (tree, finished) = lend(tree, move |tree| {
         let mut finished = tree.on_events(batch);

@@ -74,7 +74,7 @@ impl OwnPlace {
         for entry in std::fs::read_dir(&self.root)? {
             let name = entry?.file_name();
             if !self.is_anew(&name) {
-                std::os::unix::fs::symlink(self.root.join(&name), self.folder.join(&name))?;
+                ground::os::link(&self.root.join(&name), &self.folder.join(&name))?;
             }
         }
         Ok(write)
@@ -91,8 +91,7 @@ impl OwnPlace {
 
 /// Fails where anything has this name.
 fn make_new_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().mode(0o700).create(path)
+    ground::os::private_folders().create(path)
 }
 
 #[cfg(test)]

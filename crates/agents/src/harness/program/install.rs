@@ -3,7 +3,7 @@
 //! Some of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
 //! two processes do the work of one. Where the package is laid out as its provider knows, the agent is started itself.
 
-use super::package::{Program, is_program};
+use super::package::Program;
 use crate::harness::provider::Provider;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub fn find(command: &str, path: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(command)).filter(|file| file.is_file());
     }
     let folders = path.split(':').filter(|folder| !folder.is_empty());
-    folders.map(|folder| Path::new(folder).join(command)).find(|file| is_program(file))
+    folders.map(|folder| Path::new(folder).join(command)).find(|file| ground::os::is_executable(file))
 }
 
 fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {

@@ -25,11 +25,6 @@ pub(crate) fn whole_script(file: &Path) -> Program {
     }
 }
 
-pub(crate) fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-}
-
 /// The folder of the package `scope/name` that holds `file`.
 pub(crate) fn package<'a>(file: &'a Path, scope: &str, name: &str) -> Option<&'a Path> {
     file.ancestors().skip(1).find(|folder| {
@@ -47,7 +42,11 @@ pub(crate) fn siblings(root: &Path, scope: &str, name: &str) -> Vec<PathBuf> {
 
 /// npm's names for this system and this processor.
 pub(crate) fn npm_platform() -> (&'static str, &'static str) {
-    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
-    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        "windows" => "win32",
+        _ => "linux",
+    };
+    let machine = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "x64" };
     (system, machine)
 }

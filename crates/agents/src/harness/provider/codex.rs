@@ -15,7 +15,7 @@ use crate::harness::level::{Level, Mode, unallowable};
 use crate::harness::limit::session_log::SessionLog;
 use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Image, Launch, Wanted};
-use crate::harness::program::package::{Program, is_program, npm_platform, package, siblings};
+use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
 use serde_json::{Value, json};
@@ -387,7 +387,7 @@ fn behind_launcher(file: &Path) -> Option<Program> {
         let file = ["bin/codex", "codex/codex"]
             .map(|file| vendor.join(file))
             .into_iter()
-            .find(|file| is_program(file));
+            .find(|file| ground::os::is_executable(file));
         if let Some(file) = file {
             let tools = ["codex-path", "path"]
                 .map(|folder| vendor.join(folder))

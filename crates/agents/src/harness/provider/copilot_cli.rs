@@ -16,7 +16,7 @@ use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::mcp_server::configuration;
 use crate::harness::program::launch::{Launch, Wanted};
-use crate::harness::program::package::{Program, is_program, npm_platform, package, siblings};
+use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
 use std::path::Path;
@@ -381,6 +381,6 @@ fn behind_launcher(file: &Path) -> Option<Program> {
         .iter()
         .flat_map(|name| siblings(root, "@github", name))
         .map(|root| root.join("copilot"))
-        .find(|file| is_program(file))?;
+        .find(|file| ground::os::is_executable(file))?;
     Some(Program { command: file.to_string_lossy().into_owned(), ..Program::default() })
 }

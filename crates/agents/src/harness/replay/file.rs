@@ -8,8 +8,7 @@ use crate::harness::evidence::verdict::Ending;
 use crate::harness::provider::Provider;
 use ground::error::{Error, ErrorCode};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, stdin};
-use std::os::fd::AsFd;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Bytes at the end of stderr that are kept, as in a live turn.
@@ -52,9 +51,8 @@ fn read(provider: Provider, recorded: &RecordedFiles) -> Result<Replay, Error> {
 }
 
 fn open(path: &Path) -> std::io::Result<File> {
-    // A socket can't be opened by its path, and Node's pipes are sockets.
     if path == Path::new("/dev/stdin") {
-        return Ok(stdin().as_fd().try_clone_to_owned()?.into());
+        return ground::os::own_input();
     }
     // The user names it, and a pipe is as good as a file.
     File::open(path)

@@ -163,7 +163,7 @@ impl TurnRequest {
         else {
             return Ok(());
         };
-        if can_write(cwd) {
+        if ground::os::can_write(cwd) {
             return Ok(());
         }
         let problem = format!(
@@ -183,25 +183,6 @@ impl TurnRequest {
         };
         self.agent.name.clone().unwrap_or_else(head)
     }
-}
-
-/// Asks the system by creating a file without a name, which no other process can see.
-#[cfg(target_os = "linux")]
-fn can_write(folder: &std::path::Path) -> bool {
-    use std::io::ErrorKind;
-    use std::os::unix::fs::OpenOptionsExt;
-    const DIRECTORY: i32 = if cfg!(target_arch = "aarch64") { 0o40_000 } else { 0o200_000 };
-    const UNNAMED: i32 = 0o20_000_000 | DIRECTORY;
-    match std::fs::OpenOptions::new().write(true).custom_flags(UNNAMED).open(folder) {
-        Ok(_) => true,
-        // A file system that can't do this tells nothing.
-        Err(error) => !matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn can_write(folder: &std::path::Path) -> bool {
-    std::fs::metadata(folder).is_ok_and(|facts| !facts.permissions().readonly())
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -368,7 +367,7 @@ impl Home {
 }
 
 fn private(path: &Path) -> std::io::Result<File> {
-    std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+    ground::os::private_files().create(true).truncate(false).write(true).open(path)
 }
 
 /// The server of an owner that is gone is killed by its guard, in a moment.

@@ -2,10 +2,10 @@
 
 use ground::error::{Error, ErrorCode};
 use ground::hex::hex;
+use ground::os::{FileIdentity, private_files, private_folders};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(super) fn checkouts(folder: &Path) -> PathBuf {
@@ -23,23 +23,21 @@ pub(super) fn digest(text: &str) -> String {
 }
 
 pub(super) fn make_private(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    private_folders().recursive(true).create(folder)
 }
 
 /// `None`: another process, or another attempt of this one, has it.
 pub(super) fn try_lock(path: &Path) -> io::Result<Option<File>> {
     loop {
-        let mut options = std::fs::OpenOptions::new();
-        let file = options.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+        let file = private_files().create(true).truncate(false).read(true).write(true).open(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
         }
         // One that was removed since it was opened locks nothing.
-        let is_there = std::fs::metadata(path).is_ok_and(|found| {
-            file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
-        });
+        let is_there =
+            FileIdentity::at(path).is_ok_and(|found| FileIdentity::of(&file).is_ok_and(|own| own == found));
         if is_there {
             return Ok(Some(file));
         }
@@ -60,7 +58,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 
 fn make_writable(folder: &Path) {
     // An error is ignored here: the removal that follows fails and reports it.
-    let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
+    let _ = ground::os::make_writable(folder);
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -3,7 +3,7 @@
 //!
 //! The first terminal that a session's leader opens becomes its controlling one.
 
-use super::super::command::ResolvedCommand;
+use crate::command::ResolvedCommand;
 use ground::os::Terminal;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;

@@ -1,6 +1,6 @@
 //! Waits for the exit of a child without reaping it and without SIGCHLD, which belongs to libuv.
 
-use super::blocking;
+use super::super::blocking::blocking;
 use nix::libc;
 use std::time::Duration;
 use tokio::task::JoinHandle;

@@ -3,7 +3,8 @@
 //! One thread reads from it. The thread starts with the first watch and ends with the last; removing a watch wakes it. Two
 //! watchers of the same directory share the kernel's watch.
 
-use ground::lock::lock;
+use super::super::folder_event::{FolderChange, FolderEvent};
+use crate::lock::lock;
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
 use std::collections::HashMap;
 use std::io;
@@ -11,34 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
-/// A change of an entry of a watched directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A writer closed it, or it was renamed into place.
-    FileClosed,
-    /// It was created. A writer will close it; a hard link is never closed.
-    FileMade,
-    /// A directory was made or moved here.
-    DirectoryCame,
-    /// It was deleted or moved away.
-    Gone,
-    /// The directory itself is gone, and its watch with it. Another directory may have taken its place.
-    Unwatched,
-    /// Events were lost, so the directory has to be scanned.
-    Lost,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct KernelEvent {
-    pub change: Change,
-    pub path: PathBuf,
-    pub is_dir: bool,
-}
-
 struct Subscriber {
     number: u64,
     directory: PathBuf,
-    events: mpsc::Sender<KernelEvent>,
+    events: mpsc::Sender<FolderEvent>,
 }
 
 struct Instance {
@@ -55,13 +32,13 @@ fn instance() -> MutexGuard<'static, Option<Instance>> {
 }
 
 /// A watched directory; dropping it ends the watch.
-pub(crate) struct Watch {
+pub struct FolderWatch {
     descriptor: WatchDescriptor,
     number: u64,
 }
 
 /// Watches the entries of one directory, not those below. Fails at the kernel's limits, or when the path is not a directory.
-pub(crate) fn watch(directory: &Path, events: &mpsc::Sender<KernelEvent>) -> io::Result<Watch> {
+pub fn watch_folder(directory: &Path, events: &mpsc::Sender<FolderEvent>) -> io::Result<FolderWatch> {
     let mut guard = instance();
     let instance = match guard.as_mut() {
         Some(instance) => instance,
@@ -88,10 +65,10 @@ pub(crate) fn watch(directory: &Path, events: &mpsc::Sender<KernelEvent>) -> io:
         directory: directory.to_owned(),
         events: events.clone(),
     });
-    Ok(Watch { descriptor, number })
+    Ok(FolderWatch { descriptor, number })
 }
 
-impl Drop for Watch {
+impl Drop for FolderWatch {
     fn drop(&mut self) {
         let mut guard = instance();
         let Some(instance) = guard.as_mut() else { return };
@@ -115,7 +92,7 @@ fn read(mut inotify: Inotify) {
                 // No further changes will be reported. Watchers that are told of lost events scan instead.
                 let ended = instance().take();
                 for subscriber in ended.iter().flat_map(|instance| instance.subscribers.values().flatten()) {
-                    subscriber.tell(Change::Lost, None, false);
+                    subscriber.tell(FolderChange::Lost, None, false);
                 }
                 return;
             }
@@ -136,25 +113,25 @@ impl Instance {
     fn dispatch(&mut self, event: &inotify::Event<&std::ffi::OsStr>) {
         if event.mask.contains(EventMask::Q_OVERFLOW) {
             for subscriber in self.subscribers.values().flatten() {
-                subscriber.tell(Change::Lost, None, false);
+                subscriber.tell(FolderChange::Lost, None, false);
             }
             return;
         }
         if event.mask.contains(EventMask::IGNORED) {
             for subscriber in self.subscribers.remove(&event.wd).into_iter().flatten() {
-                subscriber.tell(Change::Unwatched, None, true);
+                subscriber.tell(FolderChange::Unwatched, None, true);
             }
             return;
         }
         let is_dir = event.mask.contains(EventMask::ISDIR);
         let change = if event.mask.intersects(EventMask::DELETE | EventMask::MOVED_FROM) {
-            Change::Gone
+            FolderChange::Gone
         } else if is_dir && event.mask.intersects(EventMask::CREATE | EventMask::MOVED_TO) {
-            Change::DirectoryCame
+            FolderChange::DirectoryCame
         } else if event.mask.intersects(EventMask::CLOSE_WRITE | EventMask::MOVED_TO) {
-            Change::FileClosed
+            FolderChange::FileClosed
         } else if event.mask.contains(EventMask::CREATE) {
-            Change::FileMade
+            FolderChange::FileMade
         } else {
             return;
         };
@@ -165,9 +142,9 @@ impl Instance {
 }
 
 impl Subscriber {
-    fn tell(&self, change: Change, name: Option<&std::ffi::OsStr>, is_dir: bool) {
+    fn tell(&self, change: FolderChange, name: Option<&std::ffi::OsStr>, is_dir: bool) {
         let path = name.map_or_else(|| self.directory.clone(), |name| self.directory.join(name));
         // A full queue loses nothing: its reader notices it and scans (`TreeWatch`).
-        let _ = self.events.try_send(KernelEvent { change, path, is_dir });
+        let _ = self.events.try_send(FolderEvent { change, path, is_dir });
     }
 }

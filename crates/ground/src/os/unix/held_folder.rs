@@ -42,8 +42,13 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    pub(crate) fn of(file: &File) -> io::Result<FileIdentity> {
+    pub fn of(file: &File) -> io::Result<FileIdentity> {
         Ok(Self::by(&file.metadata()?))
+    }
+
+    /// The file that this path leads to.
+    pub fn at(path: &Path) -> io::Result<FileIdentity> {
+        Ok(Self::by(&std::fs::metadata(path)?))
     }
 
     fn by(facts: &Metadata) -> FileIdentity {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// `None` where the system does not report open files. Files of other users' processes are not found.
-pub(crate) fn held_for_writing(below: &[&Path]) -> Option<HashSet<PathBuf>> {
+pub fn held_for_writing(below: &[&Path]) -> Option<HashSet<PathBuf>> {
     let mut held = HashSet::new();
     let mut seen_any = false;
     for process in std::fs::read_dir("/proc").ok()?.flatten() {

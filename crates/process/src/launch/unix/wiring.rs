@@ -1,11 +1,15 @@
 //! The program's three standard descriptors, and the host's ends of them.
 
-use super::spec::{Input, ProcessSpec, Stdio};
-use ground::os::{Terminal, TerminalSize, widen};
+use super::super::launched::Pipes;
+use crate::spec::{Input, ProcessSpec, Stdio};
+use ground::error::{Error, ErrorCode, Result};
+use ground::os::unix::widen;
+use ground::os::{Pipe, PipeWriter, Terminal, TerminalSize};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::fs::{File, OpenOptions};
 use std::io::{self, pipe};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// The program's ends and the host's ends of the descriptors.
 #[derive(Debug)]
@@ -118,6 +122,23 @@ impl Wiring {
         };
         Ok(Wiring { program: [program.try_clone()?, program.try_clone()?, program], ends })
     }
+}
+
+/// Makes the host's ends ready to be watched.
+pub(super) fn watch_pipes(ends: Ends) -> Result<Pipes> {
+    let watch = || -> io::Result<Pipes> {
+        Ok(Pipes {
+            stdin: ends.stdin.map(PipeWriter::from_owned_fd).transpose()?,
+            stdout: ends.stdout.map(Pipe::from_owned_fd).transpose()?,
+            stderr: ends.stderr.map(Pipe::from_owned_fd).transpose()?,
+            terminal: ends.terminal.map(Arc::new),
+        })
+    };
+    watch().map_err(|error| {
+        Error::new(ErrorCode::ProcessSpawnFailed, format!("cannot watch the pipes of the program: {error}"))
+            .with("errno", error.raw_os_error().unwrap_or(0))
+            .with("syscall", "epoll_ctl")
+    })
 }
 
 /// One of the host's own. The JavaScript engine may have made it non-blocking, which programs do not expect.

@@ -4,23 +4,24 @@
 //! The command stays a zombie until the strays are swept: as long as it is not reaped, its pid, and so the number of its group,
 //! can't be reused.
 
-use super::super::command::{ResolvedCommand, spawn_error};
-use super::super::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
-use super::super::sweep::{SweepRequest, Swept, sweep};
-use super::super::wiring::{Wires, Wiring};
-use super::launched::{Launched, NotLaunched, Ways, watch_pipes};
-use super::preparation::Preparation;
-use super::refusal::no_thread;
+use super::super::launched::{Launched, NotLaunched, Ways};
+use super::super::preparation::Preparation;
+use super::super::refusal::no_thread;
+use super::super::tree_event::{ExitStatus, TreeEvent};
+use super::super::turn::{Turn, with_turn};
+use super::exit::exit_of;
 use super::session;
-use super::tree_event::{ExitStatus, TreeEvent};
-use super::turn::{Turn, with_turn};
+use super::wiring::{Wires, Wiring, watch_pipes};
+use crate::command::{ResolvedCommand, spawn_error};
+use crate::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
+use crate::sweep::{SweepRequest, Swept, sweep};
 use ground::error::Result;
 use ground::os::{
     ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
     walk_descendants,
 };
+use ground::signal::Signal;
 use nix::libc;
-use nix::sys::signal::Signal;
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -169,7 +170,7 @@ impl DirectTree {
             return;
         }
         let descendants = walk_descendants(self.pid);
-        signal_group(self.pid, Signal::SIGKILL);
+        signal_group(self.pid, Signal::Kill);
         for identity in &descendants {
             kill_process(*identity);
         }
@@ -226,7 +227,7 @@ fn reap(pid: i32) -> (ExitStatus, ProcessUsage) {
         // SAFETY: both pointers outlive the call; the pid is an exited child of ours, so the call does not block.
         let reaped = unsafe { libc::wait4(pid, &mut status, 0, &mut usage) };
         if reaped == pid {
-            return (ExitStatus::from_wait_status(status), usage_of(&usage));
+            return (exit_of(status), usage_of(&usage));
         }
         if reaped < 0 && nix::errno::Errno::last() != nix::errno::Errno::EINTR {
             // Somebody else in the host waited for all children: the status is gone.

@@ -1,5 +1,6 @@
 //! Pseudo-terminals: the host holds one end, the program the other.
 
+use super::super::terminal_size::TerminalSize;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
@@ -7,19 +8,6 @@ use nix::sys::stat::Mode;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-
-/// The size of a terminal in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TerminalSize {
-    pub columns: u16,
-    pub rows: u16,
-}
-
-impl Default for TerminalSize {
-    fn default() -> Self {
-        TerminalSize { columns: 80, rows: 24 }
-    }
-}
 
 /// The host's end. While it is open, the program's end does not hang up.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The ways out of a sandbox: opened before the program starts, because it learns of the gate by its environment.
 
-use super::launched::Ways;
-use super::refusal::no_sandbox;
+use super::super::launched::Ways;
+use super::super::refusal::no_sandbox;
 use crate::command::ResolvedCommand;
 use crate::fence::{Fence, Rules, Tcp};
 use crate::gate::Gate;
@@ -131,9 +131,9 @@ fn plain(mut from: PathBuf, path: &Path) -> PathBuf {
 /// Begins to decide about the program's connections.
 pub(super) fn guard(ways: &mut Ways, listener: Option<OwnedFd>, rules: Rules) -> Result<()> {
     let Some(listener) = listener else { return Ok(()) };
-    let fence = Fence::start(listener, rules, ways.traffic.refusals.clone());
     // Without a fence the listener is closed, and every connection fails.
-    ways.fence =
-        Some(fence.map_err(|error| no_sandbox(&format!("its connections can't be watched: {error}")))?);
+    let fence = Fence::start(listener, rules, ways.traffic.refusals.clone())
+        .map_err(|error| no_sandbox(&format!("its connections can't be watched: {error}")))?;
+    ways.fence = Some(Box::new(fence));
     Ok(())
 }

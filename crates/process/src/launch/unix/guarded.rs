@@ -1,26 +1,28 @@
 //! The launcher under guard (Linux): see `process/guard`.
 
-use super::super::command::{ResolvedCommand, spawn_error, start_refused};
-use super::super::guard::{
+use super::super::launched::{Launched, NotLaunched, Ways};
+use super::super::preparation::Preparation;
+use super::super::refusal::{no_limits, no_sandbox, no_thread};
+use super::super::tree_event::{ExitStatus, TreeEvent};
+use super::super::turn::{TURN, Turn};
+use super::exit::exit_of;
+use super::ways;
+use super::wiring::{Wires, watch_pipes};
+use crate::command::{ResolvedCommand, spawn_error, start_refused};
+use crate::fence::{Rules, can_decide};
+use crate::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, Lifeline, Line, ResourceLimits,
     landlock_abi, launch as start,
 };
-use super::super::sandbox::{Links, OWN_TERMINAL, Plan, Sandbox};
-use super::super::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
-use super::super::sweep::{SweepRequest, Swept, sweep};
-use super::super::wiring::Wires;
-use super::launched::{Launched, NotLaunched, Ways, watch_pipes};
-use super::preparation::Preparation;
-use super::refusal::{no_limits, no_sandbox, no_thread};
-use super::tree_event::{ExitStatus, TreeEvent};
-use super::turn::{TURN, Turn};
-use super::ways;
-use crate::fence::{Rules, can_decide};
+use crate::sandbox::{Links, OWN_TERMINAL, Plan, Sandbox};
+use crate::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
+use crate::sweep::{SweepRequest, Swept, sweep};
 use crate::traffic::Traffic;
 use ground::error::{Error, ErrorCode, Result};
+use ground::os::unix::native;
 use ground::os::{ContainedFolders, group_exists, hand_over, place_below, place_of_folder, ticks_now};
+use ground::signal::Signal;
 use nix::libc::{EACCES, EIO, ELOOP};
-use nix::sys::signal::Signal;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -369,7 +371,7 @@ impl GuardedTree {
                     system_ms: exit.system.as_secs_f64() * 1e3,
                     max_rss_bytes: exit.max_rss_bytes,
                 };
-                self.end = Some((ExitStatus::from_wait_status(exit.status), usage));
+                self.end = Some((exit_of(exit.status), usage));
                 TreeEvent::Exited
             }
             GuardEvent::Dying => TreeEvent::Dying,
@@ -396,7 +398,9 @@ impl GuardedTree {
     }
 
     pub(super) fn signal(&mut self, signal: Signal) {
-        self.lifeline.signal(signal);
+        if let Some(signal) = native(signal) {
+            self.lifeline.signal(signal);
+        }
     }
 
     pub(super) fn kill(&mut self) {

@@ -1,0 +1,137 @@
+//! Launching on Linux and macOS. `guarded` launches under a guard (Linux); `direct` launches without one: by process group, parents
+//! and marks.
+
+mod direct;
+mod exit;
+#[cfg(target_os = "linux")]
+mod guarded;
+mod session;
+#[cfg(target_os = "linux")]
+mod ways;
+pub(crate) mod wiring;
+
+use super::launched::{Launched, NotLaunched};
+use super::preparation::Preparation;
+use super::refusal::{no_limits, no_sandbox};
+use super::tree_event::TreeEvent;
+use super::turn::Turn;
+#[cfg(target_os = "linux")]
+use crate::fence::can_decide;
+#[cfg(target_os = "linux")]
+use crate::guard::landlock_abi;
+use crate::sandbox::report::SandboxSupport;
+use crate::spec::{Containment, ProcessSpec, Strays};
+use ground::error::{Error, ErrorCode};
+use ground::signal::Signal;
+use tokio::sync::Notify;
+
+/// The processes of a run.
+pub(crate) enum Tree {
+    Direct(direct::DirectTree),
+    #[cfg(target_os = "linux")]
+    Guarded(Box<guarded::GuardedTree>),
+}
+
+impl Tree {
+    /// The next event. Cancel safe.
+    pub(crate) async fn next(&mut self) -> TreeEvent {
+        match self {
+            Tree::Direct(tree) => tree.next().await,
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.next().await,
+        }
+    }
+
+    /// Signals the process group.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        match self {
+            Tree::Direct(tree) => tree.signal(signal),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.signal(signal),
+        }
+    }
+
+    /// SIGKILL to everything, now.
+    pub(crate) fn kill(&mut self) {
+        match self {
+            Tree::Direct(tree) => tree.kill(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.kill(),
+        }
+    }
+
+    /// After `Exited`: kill what is left, or let it live. `Gone` follows.
+    pub(crate) fn finish(&mut self, strays: Strays) {
+        match self {
+            Tree::Direct(tree) => tree.finish(strays),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.finish(strays),
+        }
+    }
+
+    /// Whether somebody of the command's process group is alive.
+    pub(crate) fn has_group(&self) -> bool {
+        match self {
+            Tree::Direct(tree) => tree.has_group(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.has_group(),
+        }
+    }
+
+    /// The process that everything of the run is below.
+    pub(crate) fn root(&self) -> i32 {
+        match self {
+            Tree::Direct(tree) => tree.root(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.root(),
+        }
+    }
+}
+
+/// Starts the prepared program.
+pub(super) async fn launch(
+    preparation: Preparation,
+    spec: &ProcessSpec,
+    turn: &Turn,
+    cut_short: &Notify,
+) -> std::result::Result<Launched<Tree>, NotLaunched> {
+    #[cfg(target_os = "linux")]
+    let preparation = match spec.containment {
+        Containment::Group => preparation,
+        Containment::Auto | Containment::Strict => {
+            match guarded::launch(preparation, spec, turn, cut_short).await? {
+                guarded::Attempt::Launched(launched) => {
+                    return Ok(launched.with_tree(Tree::Guarded));
+                }
+                guarded::Attempt::Unavailable(command) => Box::new(|| Ok(command)) as Preparation,
+            }
+        }
+    };
+    if spec.containment == Containment::Strict {
+        return Err(Error::new(
+            ErrorCode::ContainmentUnavailable,
+            "PID namespaces exist on Linux only: leave out `containment: \"strict\"`",
+        )
+        .with("containment", "strict")
+        .into());
+    }
+    if spec.sandbox.is_some() {
+        return Err(no_sandbox(
+            "it needs the guard: Linux, a place to execute it from, and `containment` other than \"group\"",
+        )
+        .into());
+    }
+    if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
+        return Err(no_limits(None).into());
+    }
+    let launched = direct::launch(preparation, spec, turn, cut_short).await?;
+    Ok(launched.with_tree(Tree::Direct))
+}
+
+/// The sandbox features of this kernel.
+pub(crate) fn sandbox_support() -> SandboxSupport {
+    #[cfg(target_os = "linux")]
+    return SandboxSupport::new(landlock_abi(), can_decide());
+    #[cfg(not(target_os = "linux"))]
+    SandboxSupport::new(0, false)
+}
