@@ -51,6 +51,7 @@ export const {
   doctor,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
+  keepsSchedules,
   listTrees,
   reapTrees,
   replay,

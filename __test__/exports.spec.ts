@@ -27,7 +27,7 @@ describe('the package', () => {
   })
 
   it('is one for import and require, by its name', () => {
-    execFileSync(process.execPath, [join(root, 'scripts/esm.mjs'), '--write'])
+    execFileSync(process.execPath, [join(root, 'scripts/generated.mjs')])
     const script = `
       import { createRequire } from 'node:module'
       import sheepdog, * as all from 'sheepdog'

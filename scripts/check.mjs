@@ -14,6 +14,6 @@ checkCrates()
 checkPackage()
 const { findNewTypes } = await import('./types.mjs')
 if ((await findNewTypes()) !== undefined) {
-  fail('index.d.ts or copilot-protocol.d.ts is not up to date: run `npm run build` and commit it')
+  fail('index.d.ts or a file of entries/ is not up to date: run `npm run build` and commit it')
 }
 console.log('checks passed')

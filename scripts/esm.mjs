@@ -1,7 +1,6 @@
-// Writes index.mjs and those of the other entry points: what `import` gets. One instance for import and require, so that an error
+// index.mjs and those of the other entry points: what `import` gets. One instance for import and require, so that an error
 // of one is known to the other.
 import { createRequire } from 'node:module'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { entries } from './entries.mjs'
 import { root } from './step.mjs'
@@ -46,16 +45,11 @@ function load() {
 `
 }
 
-export function writeEsm() {
-  write('index.js', 'sheepdog')
-  for (const name of entries) write(`entries/${name}.js`, `sheepdog/${name}`)
+/** Text of each file, by its name. */
+export function renderAllEsm() {
+  const below = entries.map((name) => [
+    `entries/${name}.mjs`,
+    renderEsm(`entries/${name}.js`, `sheepdog/${name}`),
+  ])
+  return { 'index.mjs': renderEsm('index.js', 'sheepdog'), ...Object.fromEntries(below) }
 }
-
-function write(file, specifier) {
-  const target = join(root, file.replace(/js$/, 'mjs'))
-  const text = renderEsm(file, specifier)
-  if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text)
-}
-
-// A process of its own: what builds the addon must not have it loaded.
-if (process.argv.includes('--write')) writeEsm()

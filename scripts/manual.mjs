@@ -1,33 +1,40 @@
-// `npm run manual`, and part of `npm run build`: man/sheepdog.1 and docs/commands.md, made of what the built commands say of
-// themselves. A test holds both to be current.
+// man/sheepdog.1 and docs/commands.md, made of what the built commands say of themselves. Every command writes the first; it is in
+// the package alone. `npm run manual`, which is part of `npm run build`, writes docs/commands.md. A test holds it to be current.
 import { createRequire } from 'node:module'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from './step.mjs'
 
 const require = createRequire(import.meta.url)
 
-/** The text of each file, by its path. */
-export function manuals() {
+/** Text of the manual page, by its name. */
+export function renderManualPage() {
   const { commands, variables, version } = require('../dist/cli/catalogue.js')
   const { renderManual } = require('../dist/cli/manual.js')
+  return { 'man/sheepdog.1': renderManual(commands(), variables, version()) }
+}
+
+/** Text of docs/commands.md, by its name. */
+function renderCommands() {
+  const { commands } = require('../dist/cli/catalogue.js')
   const { renderHelp } = require('../dist/cli/help.js')
   const sections = commands().map(
     (command) => `## sheepdog ${command.name}\n\n\`\`\`text\n${renderHelp(command)}\`\`\`\n`,
   )
   return {
-    [join(root, 'man', 'sheepdog.1')]: renderManual(commands(), variables, version()),
-    [join(root, 'docs', 'commands.md')]:
-      `# Every command\n\nThis page holds what \`sheepdog help COMMAND\` prints, for every command. The usual ones are explained with examples in [The command](cli.md).\n\n${sections.join('\n')}`,
+    'docs/commands.md': `# Every command\n\nThis page holds what \`sheepdog help COMMAND\` prints, for every command. The usual ones are explained with examples in [The command](cli.md).\n\n${sections.join('\n')}`,
   }
 }
 
-export function writeManuals() {
-  for (const [file, text] of Object.entries(manuals())) {
-    mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(file, text)
-  }
+/** The text of each file, by its path. */
+export function manuals() {
+  const texts = Object.entries({ ...renderManualPage(), ...renderCommands() })
+  return Object.fromEntries(texts.map(([name, text]) => [join(root, name), text]))
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) writeManuals()
+export function writeCommands() {
+  for (const [name, text] of Object.entries(renderCommands())) writeFileSync(join(root, name), text)
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) writeCommands()

@@ -61,5 +61,5 @@ export function prepare({ addon = 'release' } = {}) {
   buildAddon(addon)
   step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json'])
   copyLibraries()
-  step('writing index.mjs', process.execPath, [join(root, 'scripts', 'esm.mjs'), '--write'])
+  step('writing what only the package has', process.execPath, [join(root, 'scripts', 'generated.mjs')])
 }

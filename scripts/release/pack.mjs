@@ -2,7 +2,7 @@
 // A platform whose addon was not built (npm/<platform>/*.node) is told, and packed by nobody; with --all it is an error.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { writeEsm } from '../esm.mjs'
+import { writeGenerated } from '../generated.mjs'
 import { fail, root, step } from '../step.mjs'
 
 const words = process.argv.slice(2)
@@ -33,7 +33,7 @@ for (const platform of readdirSync(join(root, 'npm'))) {
   step(`packing ${own.name}`, 'npm', ['pack', '--silent', '--pack-destination', folder], { cwd: target })
 }
 
-writeEsm()
+writeGenerated()
 for (const file of ['README.md', 'LICENSE', ...main.files.filter((file) => !/[*!]/.test(file))]) {
   if (!existsSync(join(root, file))) fail(`${file} is missing: run \`npm run build\` first`)
   cpSync(join(root, file), join(staged, file), { recursive: true })
