@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 /// The modules at the root of a crate that another one of the same crate may use. Modules that are not listed may use none.
 const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "random", &["hex"]),
+    ("ground", "keep", &["line"]),
     ("ground", "redaction", &["error"]),
     ("ground", "retry", &["error"]),
     ("ground", "os", &["lock", "signal"]),
-    ("ground", "record", &["error", "line", "lock", "random", "redaction", "os"]),
+    ("ground", "record", &["error", "keep", "line", "lock", "random", "redaction", "os"]),
     ("ground", "trace", &["os", "record"]),
     ("agents", "harness", &["model"]),
     ("agents", "acp", &["model", "harness"]),
@@ -26,7 +27,7 @@ const ROOMS: &[&str] = &["ground", "wires", "agents"];
 const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
 /// Values of `ground` are pure whether they say so or not.
 const VALUES: &[&str] =
-    &["error", "hex", "json", "line", "percent", "random", "redaction", "retry", "signal"];
+    &["error", "hex", "json", "keep", "line", "percent", "random", "redaction", "retry", "signal"];
 
 struct Source {
     /// `sheepdog` is the addon.

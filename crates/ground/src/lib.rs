@@ -4,6 +4,7 @@
 pub mod error;
 pub mod hex;
 pub mod json;
+pub mod keep;
 pub mod line;
 pub mod lock;
 pub mod percent;

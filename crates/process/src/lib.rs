@@ -4,7 +4,7 @@
 //! resolves the command (`start`, `command`), and starts it off the JavaScript thread (`launch`). Then it waits in one
 //! `select!` (`runner`) for orders from the handles, for the tree (`launch::Tree`), for its clock, and for bytes (`outputs`,
 //! which go to the `outlet`). Pure siblings decide the next step: `watchdog` (time limits, the sequence of signals), `end`
-//! (events of the tree), `keep` (bounded head and tail), `line`. At the end the `report` makes the outcome, and the `publisher`
+//! (events of the tree). At the end the `report` makes the outcome, and the `publisher`
 //! publishes it.
 //!
 //! - Done is the command's exit, not its pipes' end: pipes that others hold are read for `drain`, then strays are killed.
@@ -23,7 +23,6 @@ mod fence;
 mod gate;
 pub mod guard;
 mod handle;
-mod keep;
 mod launch;
 mod life;
 mod local_bins;

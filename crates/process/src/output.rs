@@ -1,6 +1,6 @@
 //! One stream of a run: its pipe, and the kept part of its output.
 
-use super::keep::Keep;
+use ground::keep::Keep;
 use ground::os::Pipe;
 use std::cell::RefCell;
 use std::io;

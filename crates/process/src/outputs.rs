@@ -1,10 +1,10 @@
 //! A run's stdout and stderr, and the times of their last output.
 
-use super::keep::Keep;
 use super::output::{Ask, Output, READ_BUFFER};
 use super::replay::give;
 use super::sink::Sink;
 use super::stream::Stream;
+use ground::keep::Keep;
 use ground::line::LineTooLong;
 use ground::os::Pipe;
 use std::future::pending;

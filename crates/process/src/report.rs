@@ -1,12 +1,12 @@
 //! Makes the outcome of a run when it is over.
 
 use super::end::End;
-use super::keep::Keep;
 use super::launch::sandbox_report;
 use super::refusals::Refused;
 use super::sandbox::report::SandboxReport;
 use super::spec::{ContainmentLevel, Encoding, Outcome, ProcessSpec, RunResult, StopReason};
 use super::stop::{failure, stop_error};
+use ground::keep::Keep;
 use ground::lock::lock;
 use ground::os::blocking;
 use std::sync::{Arc, Mutex};

@@ -1,25 +1,23 @@
 //! PURE: turns the bytes of a command into text for the client: secrets redacted, characters whole, head and tail kept.
 
-use ground::line::left_out;
+use ground::keep::Keep;
 use ground::redaction::Redactor;
 use std::borrow::Cow;
 
-/// Bytes kept of one stream for the request's result, from the start and from the end each.
-const KEPT_BYTES: usize = 480 << 10;
+/// Bytes kept of one stream for the request's result: half from the start, half from the end.
+const KEPT_BYTES: usize = 3 * (480 << 10);
 
 /// One stream of one command.
 pub struct TextStream {
     redactor: Redactor,
     /// The beginning of a character whose remaining bytes have not arrived.
     partial: Vec<u8>,
-    head: String,
-    tail: String,
-    left_out: u64,
+    kept: Keep,
 }
 
 impl TextStream {
     pub fn new(redactor: Redactor) -> TextStream {
-        TextStream { redactor, partial: Vec::new(), head: String::new(), tail: String::new(), left_out: 0 }
+        TextStream { redactor, partial: Vec::new(), kept: Keep::new(KEPT_BYTES) }
     }
 
     /// The text that these bytes complete. Invalid ones become U+FFFD.
@@ -28,12 +26,12 @@ impl TextStream {
             && self.partial.is_empty()
             && let Ok(text) = std::str::from_utf8(bytes)
         {
-            self.keep(text);
+            self.kept.push(text.as_bytes());
             return Cow::Borrowed(text);
         }
         let safe = self.redactor.push(bytes);
         let text = self.decode(safe, false);
-        self.keep(&text);
+        self.kept.push(text.as_bytes());
         Cow::Owned(text)
     }
 
@@ -41,18 +39,14 @@ impl TextStream {
     pub fn end(&mut self) -> String {
         let safe = self.redactor.flush();
         let text = self.decode(safe, true);
-        self.keep(&text);
+        self.kept.push(text.as_bytes());
         text
     }
 
     /// The kept parts of the whole text; true when something was left out.
-    pub fn into_kept(mut self) -> (String, bool) {
-        if self.left_out == 0 {
-            self.head.push_str(&self.tail);
-            return (self.head, false);
-        }
-        let notice = format!("\n{}\n", left_out(self.left_out));
-        (format!("{}{notice}{}", self.head, self.tail), true)
+    pub fn into_kept(self) -> (String, bool) {
+        let is_cut = self.kept.truncated();
+        (self.kept.into_text().0, is_cut)
     }
 
     fn decode(&mut self, safe: Vec<u8>, ended: bool) -> String {
@@ -74,23 +68,6 @@ impl TextStream {
                 }
                 String::from_utf8_lossy(&bytes).into_owned()
             }
-        }
-    }
-
-    fn keep(&mut self, text: &str) {
-        let mut rest = text;
-        if self.head.len() < KEPT_BYTES && self.left_out == 0 && self.tail.is_empty() {
-            let at = rest.floor_char_boundary(KEPT_BYTES - self.head.len());
-            self.head.push_str(&rest[..at]);
-            rest = &rest[at..];
-        }
-        self.tail.push_str(rest);
-        // The tail may grow to twice its size, so that not every piece has to move all of it.
-        if self.tail.len() > 2 * KEPT_BYTES {
-            let surplus = self.tail.len() - KEPT_BYTES;
-            let at = self.tail.ceil_char_boundary(surplus);
-            self.left_out += at as u64;
-            self.tail.drain(..at);
         }
     }
 }
@@ -154,6 +131,6 @@ mod tests {
         stream.push("last".as_bytes());
         let (kept, truncated) = stream.into_kept();
         assert!(truncated && kept.starts_with("first") && kept.ends_with("last"));
-        assert!(kept.len() < 3 * KEPT_BYTES + 100);
+        assert!(kept.len() < KEPT_BYTES + 100);
     }
 }

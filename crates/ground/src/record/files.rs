@@ -8,11 +8,11 @@
 use super::buffer::{Batch, Channel, Piece};
 use super::folder::write_json;
 use super::spec::RecordFacts;
+use crate::keep::Tail;
 use crate::line::left_out;
 use crate::os::{FileIdentity, HeldFolder};
 use crate::redaction::Redactor;
 use serde_json::Value;
-use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) struct Files {
 struct Output {
     redactor: Redactor,
     written: u64,
-    tail: VecDeque<u8>,
+    tail: Tail,
     /// Bytes past the cap, including those of the tail.
     cut: u64,
     /// Text to be appended by this flush.
@@ -54,7 +54,7 @@ impl Files {
         let output = || Output {
             redactor: redactor.clone(),
             written: 0,
-            tail: VecDeque::new(),
+            tail: Tail::new(TAIL_BYTES),
             cut: 0,
             text: Vec::new(),
             file: None,
@@ -204,9 +204,7 @@ impl Output {
         self.written += now as u64;
         let rest = &bytes[now..];
         self.cut += rest.len() as u64;
-        self.tail.extend(&rest[rest.len().saturating_sub(TAIL_BYTES)..]);
-        let over = self.tail.len().saturating_sub(TAIL_BYTES);
-        self.tail.drain(..over);
+        self.tail.push(rest);
         now
     }
 
@@ -216,7 +214,7 @@ impl Output {
         if self.cut == 0 {
             return (0, 0);
         }
-        let tail = self.tail.make_contiguous();
+        let tail = std::mem::replace(&mut self.tail, Tail::new(TAIL_BYTES)).into_linear();
         let is_whole = self.cut == tail.len() as u64;
         let from = if is_whole && !is_json {
             0

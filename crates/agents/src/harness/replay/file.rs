@@ -7,6 +7,7 @@ use crate::harness::evidence::transcript::Transcript;
 use crate::harness::evidence::verdict::Ending;
 use crate::harness::provider::Provider;
 use ground::error::{Error, ErrorCode};
+use ground::keep::Tail;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -63,14 +64,13 @@ pub(super) fn tail_of(mut file: File) -> std::io::Result<String> {
     // A pipe can't be skipped by seeking; it is read through instead.
     let length = file.metadata().map_or(0, |facts| facts.len());
     let _ = file.seek(SeekFrom::Start(length.saturating_sub(STDERR_TAIL_BYTES as u64)));
-    let (mut tail, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
+    let (mut tail, mut buffer) = (Tail::new(STDERR_TAIL_BYTES), vec![0; READ_BYTES]);
     loop {
         let read = file.read(&mut buffer)?;
         if read == 0 {
-            return Ok(String::from_utf8_lossy(&tail).into_owned());
+            return Ok(String::from_utf8_lossy(&tail.into_linear()).into_owned());
         }
-        tail.extend_from_slice(&buffer[..read]);
-        tail.drain(..tail.len().saturating_sub(STDERR_TAIL_BYTES));
+        tail.push(&buffer[..read]);
     }
 }
 

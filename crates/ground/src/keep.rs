@@ -1,24 +1,25 @@
-//! PURE. The kept part of a stream: its head and its tail, bounded, cut at line borders.
+//! PURE. The kept part of a stream: its head and its tail ([`Keep`]), cut at line borders, or its tail alone ([`Tail`]). Both are
+//! bounded.
 
 use memchr::{memchr, memrchr};
 
 /// Head and tail of a byte stream of any length, in bounded memory that grows with what is really there.
 #[derive(Clone, Debug)]
-pub(crate) struct Keep {
+pub struct Keep {
     head: Vec<u8>,
     head_limit: usize,
-    tail: Ring,
+    tail: Tail,
     total: u64,
 }
 
 impl Keep {
     /// Keeps at most `limit` bytes: the first half of it as the head, the rest as the tail.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         let head_limit = limit / 2;
-        Keep { head: Vec::new(), head_limit, tail: Ring::new(limit - head_limit), total: 0 }
+        Keep { head: Vec::new(), head_limit, tail: Tail::new(limit - head_limit), total: 0 }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = (self.head_limit - self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -27,28 +28,28 @@ impl Keep {
 
     /// The oldest bytes of a tail that is full and large, so that the next read goes there without a copy in between. The
     /// caller must [`Keep::commit`] as many bytes as it wrote; otherwise the text is torn.
-    pub(crate) fn oldest(&mut self) -> Option<&mut [u8]> {
+    pub fn oldest(&mut self) -> Option<&mut [u8]> {
         self.tail.oldest()
     }
 
     /// Takes in `length` bytes that were read over [`Keep::oldest`], and returns them.
-    pub(crate) fn commit(&mut self, length: usize) -> &[u8] {
+    pub fn commit(&mut self, length: usize) -> &[u8] {
         self.total += length as u64;
         self.tail.commit(length)
     }
 
     /// Bytes seen in all.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Whether bytes were left out.
-    pub(crate) fn truncated(&self) -> bool {
+    pub fn truncated(&self) -> bool {
         self.total > (self.head.len() + self.tail.len()) as u64
     }
 
     /// Everything that is still whole, as it came: `None` once bytes were left out.
-    pub(crate) fn whole(&self) -> Option<Vec<u8>> {
+    pub fn whole(&self) -> Option<Vec<u8>> {
         if self.truncated() {
             return None;
         }
@@ -59,7 +60,7 @@ impl Keep {
 
     /// The text: all of it, or head and tail on line borders with one line between that says how much is missing. Beside it the
     /// bytes, where the text has replaced some of them.
-    pub(crate) fn into_text(self) -> (String, Option<Vec<u8>>) {
+    pub fn into_text(self) -> (String, Option<Vec<u8>>) {
         match String::from_utf8(self.into_bytes()) {
             Ok(text) => (text, None),
             Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Some(error.into_bytes())),
@@ -67,7 +68,7 @@ impl Keep {
     }
 
     /// The kept output, undecoded: later output may complete its last character.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    pub fn into_bytes(self) -> Vec<u8> {
         let truncated = self.truncated();
         let Keep { head: mut bytes, tail, total, .. } = self;
         if !truncated {
@@ -91,7 +92,7 @@ impl Keep {
         if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
             bytes.push(b'\n');
         }
-        bytes.extend_from_slice(ground::line::left_out(left_out).as_bytes());
+        bytes.extend_from_slice(crate::line::left_out(left_out).as_bytes());
         bytes.push(b'\n');
         bytes.extend_from_slice(&rest[from..]);
         bytes
@@ -124,27 +125,27 @@ fn character_length(first: u8) -> usize {
     }
 }
 
-const LARGE_RING_BYTES: usize = 1 << 20;
+const LARGE_TAIL_BYTES: usize = 1 << 20;
 
-/// The last `limit` bytes of what was pushed.
+/// The last `limit` bytes of what was pushed, in a ring that grows with what is really there.
 #[derive(Clone, Debug)]
-struct Ring {
+pub struct Tail {
     bytes: Vec<u8>,
     limit: usize,
     /// Index of the oldest byte, once the ring is full.
     start: usize,
 }
 
-impl Ring {
-    fn new(limit: usize) -> Self {
-        Ring { bytes: Vec::new(), limit, start: 0 }
+impl Tail {
+    pub fn new(limit: usize) -> Self {
+        Tail { bytes: Vec::new(), limit, start: 0 }
     }
 
     fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(self.limit)..];
         let room = (self.limit - self.bytes.len()).min(bytes.len());
         let (grow, mut rest) = bytes.split_at(room);
@@ -170,7 +171,7 @@ impl Ring {
     /// The run of oldest bytes up to the ring's seam.
     fn oldest(&mut self) -> Option<&mut [u8]> {
         // In a small ring the runs would be too short to be worth a read.
-        if self.bytes.len() < self.limit || self.limit < LARGE_RING_BYTES {
+        if self.bytes.len() < self.limit || self.limit < LARGE_TAIL_BYTES {
             return None;
         }
         self.bytes.get_mut(self.start..)
@@ -189,7 +190,8 @@ impl Ring {
         target.extend_from_slice(&self.bytes[..self.start]);
     }
 
-    fn into_linear(mut self) -> Vec<u8> {
+    /// The bytes in the order in which they came.
+    pub fn into_linear(mut self) -> Vec<u8> {
         self.bytes.rotate_left(self.start);
         self.bytes
     }
@@ -264,7 +266,7 @@ mod tests {
 
     #[test]
     fn bytes_read_over_the_oldest_are_kept_as_pushed_ones() {
-        let limit = 2 * LARGE_RING_BYTES;
+        let limit = 2 * LARGE_TAIL_BYTES;
         let (mut pushed, mut read) = (Keep::new(limit), Keep::new(limit));
         assert!(read.oldest().is_none(), "nothing is left out yet");
         let mut in_place = 0;
@@ -283,7 +285,7 @@ mod tests {
             }
             read.push(rest);
         }
-        assert!(in_place > LARGE_RING_BYTES);
+        assert!(in_place > LARGE_TAIL_BYTES);
         assert_eq!(read.total(), pushed.total());
         assert_eq!(read.into_text(), pushed.into_text());
         let mut small = Keep::new(16);
