@@ -3,6 +3,7 @@
 use super::update::TurnEnd;
 use crate::harness::evidence::answer::append;
 use crate::harness::evidence::counts::{Steps, Warnings};
+use crate::harness::evidence::turn_usage::TurnUsage;
 use crate::harness::limit::reset::Reset;
 use crate::harness::{AgentEvent, Usage};
 
@@ -19,9 +20,7 @@ pub(crate) struct Account {
     is_cut: bool,
     is_cut_told: bool,
     steps: Steps,
-    usage: Option<Usage>,
-    /// Usage reported during the turn, call by call; it counts if the end of the turn reports none.
-    passing: Option<Usage>,
+    usage: TurnUsage,
     /// End of the account's usage limit, as the agent reported it during the turn.
     pub(super) reset: Option<Reset>,
     warnings: Warnings,
@@ -71,19 +70,19 @@ impl Account {
     }
 
     pub(crate) fn on_passing_usage(&mut self, usage: Usage) {
-        self.passing = Some(self.passing.unwrap_or_default().plus(usage));
+        self.usage.add_passing(usage);
     }
 
     /// An end of turn, one of several if the agent woke up by itself. What it says of tokens, as an event.
     pub(crate) fn on_end(&mut self, usage: Option<Usage>, cost_usd: Option<f64>) -> Option<AgentEvent> {
         self.steps.answer_ends();
-        let passing = self.passing.take();
+        let passing = self.usage.take_passing();
         let mut usage = usage.or(passing);
         if let Some(cost) = cost_usd.filter(|cost| *cost > 0.0) {
             usage = Some(Usage { cost_usd: Some(cost), ..usage.unwrap_or_default() });
         }
         let usage = usage?;
-        self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        self.usage.add(usage);
         Some(AgentEvent::Usage(usage))
     }
 
@@ -130,7 +129,7 @@ impl Account {
     }
 
     pub(crate) fn usage(&self) -> Option<Usage> {
-        self.usage.or(self.passing)
+        self.usage.total()
     }
 
     /// The work done so far, in figures that only grow: tool calls, and tokens of a model that answered.
@@ -227,6 +226,7 @@ mod tests {
         account.on_passing_usage(usage(5));
         account.on_end(Some(usage(10)), Some(0.5));
         account.on_passing_usage(usage(7));
+        assert_eq!(account.usage().map(|usage| usage.input_tokens), Some(17), "before the next end");
         account.on_end(None, None);
         assert_eq!(account.usage().map(|usage| (usage.input_tokens, usage.cost_usd)), Some((17, Some(0.5))));
         let mut session = SessionUsage::default();

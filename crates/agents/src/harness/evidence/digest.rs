@@ -5,6 +5,7 @@ use super::answer::{Answer, LEFT_OUT};
 use super::background::BackgroundWork;
 use super::counts::{Steps, Warnings};
 use super::failure::{Failure, Words};
+use super::turn_usage::TurnUsage;
 use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::limit::reset::Reset;
@@ -31,9 +32,7 @@ pub struct Digest {
     model: Option<String>,
     answer: Answer,
     structured: Option<Value>,
-    usage: Option<Usage>,
-    /// Usage reported during the turn since `usage` was set, which is in no total yet.
-    usage_in_passing: Option<Usage>,
+    usage: TurnUsage,
     steps: Steps,
     /// The model answered in what was read, whatever count of turns the CLI reports: its own words about a failed call are none.
     has_answered: bool,
@@ -202,23 +201,20 @@ impl Digest {
 
     /// Usage of one step or message, to be added.
     pub fn usage(&mut self, usage: Usage) {
-        self.usage_in_passing = None;
-        self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+        self.usage.add(usage);
         self.emit(|| AgentEvent::Usage(usage));
     }
 
     /// Usage of the whole turn so far: the event tells what is new of it.
     pub fn usage_total(&mut self, total: Usage) {
-        self.usage_in_passing = None;
-        let new = self.usage.map_or(total, |known| total.since(known));
-        self.usage = Some(total);
+        let new = self.usage.set(total);
         self.emit(|| AgentEvent::Usage(new));
     }
 
     /// All that a provider which tells its usage at its end has told in passing since it last did so: it counts until that end
     /// comes.
     pub fn usage_in_passing(&mut self, since: Usage) {
-        self.usage_in_passing = Some(since);
+        self.usage.set_passing(since);
     }
 
     /// The model began an answer, or goes on with it; a tool's end closes it.
@@ -368,10 +364,7 @@ impl Digest {
 
     /// All that was used so far.
     pub fn total_usage(&self) -> Option<Usage> {
-        match (self.usage, self.usage_in_passing) {
-            (Some(usage), Some(passing)) => Some(usage.plus(passing)),
-            (usage, passing) => usage.or(passing),
-        }
+        self.usage.total()
     }
 
     /// A model answered, or a tool ran.

@@ -14,4 +14,5 @@ pub(crate) mod recent;
 pub(crate) mod refused;
 pub(crate) mod tally;
 pub mod transcript;
+pub(crate) mod turn_usage;
 pub mod verdict;
