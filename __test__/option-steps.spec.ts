@@ -11,6 +11,8 @@ const turn = 'lib/harness/request.ts'
 const open = 'lib/harness/session/request.ts'
 const submission = 'lib/fleet/submission.ts'
 const work = 'lib/fleet/worker.ts'
+const operation = 'lib/fleet/operation.ts'
+const fleet = 'lib/fleet.ts'
 
 interface Step {
   file: string
@@ -49,6 +51,25 @@ const kinds: Record<string, Step[]> = {
     { file: submission, after: /const checks = \{/, lines: checked },
     { file: submission, after: /const \{\s*provider,/, lines: 'probeMs,' },
     { file: submission, after: /const own = \{/, lines: 'probeMs,' },
+  ],
+  'of a filter of jobs': [
+    { file: operation, after: /export interface JobFilter \{/, lines: declared },
+    { file: operation, after: /const filterChecks = \{/, lines: checked },
+    { file: native, after: /export interface FilterSpec \{/, lines: declared },
+  ],
+  'of a list of jobs': [
+    { file: operation, after: /export interface JobListOptions extends [^{]*\{/, lines: declared },
+    { file: operation, after: /const listChecks = \{/, lines: checked },
+    { file: fleet, after: /const \{ limit,/, lines: 'probeMs,' },
+  ],
+  'of a prune': [
+    { file: operation, after: /export interface PruneOptions \{/, lines: declared },
+    { file: operation, after: /const pruneChecks = \{/, lines: checked },
+    { file: native, after: /export interface PruneSpec \{/, lines: declared },
+  ],
+  'of a schedule': [
+    { file: operation, after: /export interface ScheduleOptions \{/, lines: declared },
+    { file: operation, after: /const scheduleChecks = \{/, lines: checked },
   ],
   'of a worker': [
     { file: work, after: /export interface WorkOptions \{/, lines: declared },
@@ -102,6 +123,8 @@ describe('an option', () => {
         open,
         submission,
         work,
+        operation,
+        fleet,
         'lib/harness/session.ts',
         'lib/harness/session/specification.ts',
       ]

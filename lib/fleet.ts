@@ -16,6 +16,7 @@ import {
   checkList,
   checkPrune,
   filterSpec,
+  pruneSpec,
   scheduleSpec,
   shownSchedule,
   type FleetSchedule,
@@ -302,8 +303,9 @@ export class Fleet implements AsyncDisposable {
    */
   async *jobs(options: JobListOptions = {}): AsyncGenerator<JobRecord, void, undefined> {
     checkList(options)
-    const { limit, after } = options
-    const list = (await settle(this.#fleet.list(filterSpec(options), after, limit))) as NativeJobList
+    const { limit, after, ...filter } = options
+    filter satisfies Crossing<typeof filter, JobFilter>
+    const list = (await settle(this.#fleet.list(filterSpec(filter), after, limit))) as NativeJobList
     for (;;) {
       const page = JSON.parse(await settle<string>(list.next())) as StoredRecord[]
       if (page.length === 0) return
@@ -367,10 +369,7 @@ export class Fleet implements AsyncDisposable {
    */
   async prune(options: PruneOptions): Promise<Pruned> {
     checkPrune(options)
-    const { olderThanMs, states = [], queue, dryRun = false } = options
-    return JSON.parse(
-      await settle<string>(this.#fleet.prune({ olderThanMs, states, queue, dryRun })),
-    ) as Pruned
+    return JSON.parse(await settle<string>(this.#fleet.prune(pruneSpec(options)))) as Pruned
   }
 
   /**

@@ -1,7 +1,7 @@
 // Options of the calls for operators: filters of jobs, prunes, schedules.
-import type { FilterSpec } from '../../native/native'
+import type { FilterSpec, PruneSpec } from '../../native/native'
 import { invalidOption } from '../error'
-import { check, checkOptions } from '../option'
+import { check, checkOptions, type Checks, type Crossing } from '../option'
 import type { JobState } from './record'
 import { jobSpec, jobText, type JobOptions } from './submission'
 
@@ -136,8 +136,12 @@ const filterChecks = {
   state: oneOrMore(check.oneOf(...states)),
   tag: check.name,
   title: check.name,
-}
-const listChecks = { ...filterChecks, limit: check.count, after: check.name }
+} satisfies Checks<JobFilter>
+const listChecks = {
+  ...filterChecks,
+  limit: check.count,
+  after: check.name,
+} satisfies Checks<JobListOptions>
 const pruneChecks = {
   olderThanMs: check.duration,
   states(path: string, value: unknown) {
@@ -146,12 +150,12 @@ const pruneChecks = {
   },
   queue: check.name,
   dryRun: check.boolean,
-}
+} satisfies Checks<PruneOptions>
 const scheduleChecks = {
   cron: check.name,
   timeZone: check.name,
   catchUp: check.oneOf('skip', 'once'),
-}
+} satisfies Checks<ScheduleOptions>
 
 /** @internal */
 export function checkList(options: JobListOptions): void {
@@ -164,8 +168,9 @@ export function checkFilter(filter: JobFilter): void {
 }
 
 /** @internal */
-export function filterSpec({ state = [], queue, tag, title }: JobFilter): FilterSpec {
-  return { states: typeof state === 'string' ? [state] : state, queue, tag, title }
+export function filterSpec({ state = [], ...rest }: JobFilter): FilterSpec {
+  rest satisfies Crossing<typeof rest, FilterSpec>
+  return { ...rest, states: typeof state === 'string' ? [state] : state }
 }
 
 /** @internal */
@@ -175,14 +180,19 @@ export function checkPrune(options: PruneOptions): void {
     throw invalidOption('olderThanMs', 'expected a number of milliseconds, got undefined')
 }
 
+/** @internal */
+export function pruneSpec({ states = [], dryRun = false, ...rest }: PruneOptions): PruneSpec {
+  rest satisfies Crossing<typeof rest, PruneSpec>
+  return { ...rest, states, dryRun }
+}
+
 /** @internal The schedule as the core takes it, checked. */
 export function scheduleSpec(id: string, options: ScheduleOptions, job: JobOptions): string {
   check.name('id', id)
   check.object('options', options)
   checkOptions(options, scheduleChecks)
   if (options.cron === undefined) throw invalidOption('cron', 'expected a cron expression, got undefined')
-  const { cron, timeZone, catchUp } = options
-  return jobText({ id, cron, timeZone, catchUp, job: jobSpec(job) })
+  return jobText({ ...options, id, job: jobSpec(job) })
 }
 
 /** @internal A job as its submitter wrote it. */

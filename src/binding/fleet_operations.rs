@@ -31,7 +31,7 @@ pub struct PruneSpec {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GivenSchedule {
     id: String,
     cron: String,
@@ -220,5 +220,19 @@ impl NativeJobWatch {
             let page = watch.lock().await.next().await;
             page.map(|page| Value::from_iter(page.iter().map(Listed::shown)).to_string()).into()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_no_schedule_has_is_named_and_not_dropped() {
+        let mut given = json!({ "id": "a", "cron": "@daily", "job": { "handler": "check" } });
+        assert!(to_schedule(&given.to_string()).is_ok());
+        given["probeMs"] = json!(1);
+        let error = to_schedule(&given.to_string()).map(|_| ()).unwrap_err();
+        assert!(error.message().contains("probeMs"), "{error}");
     }
 }
