@@ -276,7 +276,7 @@ fn not_found(command: &str, tried: &str) -> Error {
         .with("command", command)
 }
 
-/// Where the name of a program was looked for in vain, and what was probably meant.
+/// The places where the name of a program was looked for in vain, and the likely mistake.
 fn tried_path(spec: &ProcessSpec) -> String {
     let place = match &spec.prefer_local {
         Some(_) => ", neither in `node_modules/.bin` nor on the PATH of its environment",

@@ -16,7 +16,7 @@ pub(super) fn local_bins(folder: &Path) -> impl Iterator<Item = PathBuf> {
 pub(super) fn with_local_bins(folder: &Path, path: Option<&OsStr>) -> OsString {
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     let bins = local_bins(folder).filter(|bin| join_paths([bin]).is_ok());
-    // What a path was split into can be joined again.
+    // The parts of a path can always be joined again.
     join_paths(bins.chain(split_paths(path))).unwrap_or_else(|_| path.to_owned())
 }
 

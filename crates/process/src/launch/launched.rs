@@ -31,7 +31,7 @@ impl<T> Launched<T> {
 /// The ways out of a sandbox. They close when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Ways {
-    /// What decides about the program's connections, if anything has to.
+    /// The task that decides about the program's connections, if anything has to.
     pub fence: Option<Box<dyn std::fmt::Debug + Send + Sync>>,
     pub gate: Option<Box<dyn Gate>>,
     pub traffic: Traffic,

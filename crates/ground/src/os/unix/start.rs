@@ -1,4 +1,4 @@
-//! What the system refuses when a program is started.
+//! The limits and errors of the system when a program is started.
 
 use super::super::refusal::Refusal;
 use nix::libc;
