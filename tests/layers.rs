@@ -103,7 +103,10 @@ fn is_test_file(path: &Path) -> bool {
 fn strip(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
     let code = code.split("#[cfg(all(test,").next().unwrap_or(code);
-    code.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+    // An address in a string is no comment.
+    let comment =
+        |line: &str| line.match_indices("//").map(|(at, _)| at).find(|at| !line[..*at].ends_with(':'));
+    code.lines().map(|line| &line[..comment(line).unwrap_or(line.len())]).collect::<Vec<_>>().join("\n")
 }
 
 fn name_of(path: &str) -> String {
@@ -328,7 +331,6 @@ fn pure_files_wait_for_nothing() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A thread that the system refuses is an error of `os::blocking`, and a panic of tokio's own in the middle of an owner.
 /// The folder of the one engine that speaks to NATS, below the sources of the fleet.
 const NATS: &str = "engine/nats";
 /// Words of NATS. A `subject` or a `consumer` elsewhere would tie the fleet to that server.
@@ -349,6 +351,7 @@ fn the_names_of_nats_stay_in_its_engine() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// A thread that the system refuses is an error of `os::blocking`, and a panic of tokio's own in the middle of an owner.
 #[test]
 fn work_that_blocks_has_one_home() {
     let astray: Vec<_> = sources()
@@ -361,6 +364,82 @@ fn work_that_blocks_has_one_home() {
         .map(Source::shown)
         .collect();
     assert!(astray.is_empty(), "use os::blocking, os::addresses_of or os::connect_to: {astray:?}");
+}
+
+/// Calls that wait for a disk, or sleep.
+const WAITS: &[&str] = &[
+    "fs::",
+    "File::open",
+    "File::create",
+    "OpenOptions",
+    "private_files()",
+    "private_folders()",
+    "HeldFolder::",
+    "open_regular(",
+    ".read_dir()",
+    ".metadata()",
+    ".symlink_metadata()",
+    ".canonicalize()",
+    "thread::sleep",
+];
+/// Functions that take work to a thread that may block.
+const TAKEN_AWAY: &[&str] = &["blocking(", "on_disk(", "hand_over("];
+
+/// The part of the text up to the bracket that closes the one before it.
+fn enclosed(text: &str) -> &str {
+    let mut depth = 1;
+    let end = text.find(|letter| {
+        match letter {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The bodies of asynchronous functions and blocks, without the work that they hand to other threads.
+fn asynchronous(code: &str) -> String {
+    let mut found = String::new();
+    for (at, _) in code.match_indices("async ") {
+        let rest = &code[at + "async ".len()..];
+        // A block, or the function that begins here.
+        let open = match rest.starts_with("fn ") {
+            true => rest.find(['{', ';']).filter(|open| rest[*open..].starts_with('{')),
+            false => rest.find('{').filter(|open| matches!(rest[..*open].trim(), "" | "move")),
+        };
+        let Some(open) = open else { continue };
+        let mut body = enclosed(&rest[open + 1..]);
+        while let Some((word, at)) =
+            TAKEN_AWAY.iter().filter_map(|word| Some((word, body.find(word)?))).min_by_key(|(_, at)| *at)
+        {
+            found.push_str(&body[..at]);
+            let work = &body[at + word.len()..];
+            body = &work[enclosed(work).len()..];
+        }
+        found.push_str(body);
+        found.push('\n');
+    }
+    found
+}
+
+/// A disk can hang, and a thread of tokio that waits for it stops all runs that it serves.
+#[test]
+fn asynchronous_code_waits_for_no_disk() {
+    let mut faults = Vec::new();
+    // A server for tests.
+    for source in sources().iter().filter(|one| !one.path.ends_with("test_server.rs")) {
+        let code = asynchronous(&source.code);
+        for line in code.lines().filter(|line| WAITS.iter().any(|word| line.contains(word))) {
+            faults.push(format!("{}: {}", source.shown(), line.trim()));
+        }
+    }
+    assert!(faults.is_empty(), "hand it to os::blocking:\n{}", faults.join("\n"));
+
+    let code =
+        "async fn a() { on_disk(|| fs::read(b)).await; c }\nasync move { fs::write(d) }\nfn e() { fs::f() }";
+    assert_eq!(asynchronous(code), " ).await; c \n fs::write(d) \n");
 }
 
 /// Words that name a system, or that only one family of systems has.
