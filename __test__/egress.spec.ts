@@ -207,28 +207,37 @@ print(looked > 20, found, os.environ['ALIAS'] == os.environ['MODEL_KEY'], sys.ar
     const certificate = join(__dirname, '..', 'fixtures', 'certificate')
     const script = `
 const { createServer } = require('https')
-const { readFileSync } = require('fs')
+const { readFileSync, writeFileSync } = require('fs')
 const { run } = require(${JSON.stringify(join(__dirname, '..'))})
 const server = createServer(
   { key: readFileSync(${JSON.stringify(join(certificate, 'loopback.key.pem'))}), cert: readFileSync(${JSON.stringify(join(certificate, 'loopback.cert.pem'))}) },
-  ({ headers }, response) => response.end(headers.authorization),
+  ({ headers, url }, response) => {
+    const version = { name: 'pkg', version: '1.0.0', description: headers.authorization, dist: {} }
+    response.end(url === '/pkg' ? JSON.stringify({ name: 'pkg', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': version } }) : headers.authorization)
+  },
 ).listen(0, '127.0.0.1', async () => {
   const place = 'localhost:' + server.address().port
   const network = { secrets: { MODEL_KEY: { value: ${JSON.stringify(key)}, hosts: [place] } } }
+  // A user's own file, in which the authority of this run is not.
+  writeFileSync('.npmrc', 'cafile=' + ${JSON.stringify(join(certificate, 'loopback.cert.pem'))} + '\\n//' + place + '/:_authToken=\${MODEL_KEY}\\n')
   const commands = {
+    npm: ['npm', 'view', 'pkg', 'description', '--fetch-retries=0', '--registry=https://' + place],
     node: [process.execPath, '-e', 'require("https").get("https://' + place + '", { headers: { authorization: "Bearer " + process.env.MODEL_KEY } }, (a) => a.pipe(process.stdout))'],
     curl: ['sh', '-c', 'curl -s -H "Authorization: Bearer $MODEL_KEY" https://' + place],
     python: ['python3', '-c', 'import os, urllib.request as r; print(r.urlopen(r.Request("https://' + place + '", headers={"Authorization": "Bearer " + os.environ["MODEL_KEY"]})).read().decode(), end="")'],
   }
   for (const [name, [command, ...args]] of Object.entries(commands)) {
-    const { stdout, stderr } = await run(command, args, { sandbox: { network } })
-    console.log(name, stdout.startsWith('Bearer sk-test-') && stdout.length === 7 + ${key.length} && !stdout.includes('REAL'), stderr.trim())
+    const { stdout, stderr } = await run(command, args, { env: { npm_config_cache: 'cache' }, sandbox: { write: ['.'], network } })
+    console.log(name, stdout.trimEnd().startsWith('Bearer sk-test-') && stdout.trimEnd().length === 7 + ${key.length} && !stdout.includes('REAL'), stderr.trim())
   }
   server.close()
 })`
     const env = { NODE_EXTRA_CA_CERTS: join(certificate, 'loopback.cert.pem') }
-    const { stdout, stderr } = await run(process.execPath, ['-e', script], { env })
-    expect(stdout + stderr).toBe('node true \ncurl true \npython true \n')
+    const { stdout, stderr } = await run(process.execPath, ['-e', script], {
+      cwd: mkdtempSync(join(folder, 'tls-')),
+      env,
+    })
+    expect(stdout + stderr).toBe('npm true \nnode true \ncurl true \npython true \n')
   })
 })
 

@@ -25,13 +25,15 @@ const NAME: &str = "Sheepdog, for one program";
 const VALID: Duration = Duration::from_secs(90 * 24 * 3600);
 const BEFORE: Duration = Duration::from_secs(24 * 3600);
 /// They replace what the program trusts, so they name all authorities.
-const WHOLE: [&str; 8] = [
+const WHOLE: [&str; 9] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
     "PIP_CERT",
     "GIT_SSL_CAINFO",
     "CARGO_HTTP_CAINFO",
+    // A file in npm's configuration would take the place of what Node trusts.
+    "npm_config_cafile",
     "AWS_CA_BUNDLE",
     "CODEX_CA_CERTIFICATE",
 ];
