@@ -86,6 +86,11 @@ const PROTOCOLS: [u32; 2] = [0, 6];
 const NEW_LISTENER: u32 = 1 << 3;
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
+/// Options by which the packets of a socket go elsewhere than its address says, by their levels: devices (`SO_BINDTODEVICE`,
+/// `SO_BINDTOIFINDEX`), and source routes (`IP_OPTIONS`, `IPV6_RTHDR` with its older forms `IPV6_2292RTHDR`, `IPV6_2292PKTOPTIONS`). With them,
+/// a connection to loopback sends what it likes to any machine.
+const ROUTES: [(u32, &[u32]); 3] = [(1, &[25, 62]), (0, &[4]), (41, &[57, 5, 6])];
+
 /// The system calls of one architecture that matter here, and of the 32-bit one that the same kernel runs.
 struct Calls {
     architecture: u32,
@@ -98,6 +103,7 @@ struct Calls {
     send_to: u32,
     send_message: u32,
     send_messages: u32,
+    set_option: u32,
     truncate: &'static [u32],
     io_uring_setup: u32,
     /// Numbers from here on are another architecture's in disguise.
@@ -123,13 +129,14 @@ const NATIVE: Option<Calls> = Some(Calls {
     send_to: 44,
     send_message: 46,
     send_messages: 307,
+    set_option: 54,
     truncate: &[76],
     io_uring_setup: 425,
     // x32
     end: Some(0x4000_0000),
     own: |call| call.x86_64,
     foreign: |call| call.i386,
-    foreign_network: &[102, 345, 359, 360, 361, 362, 363, 369, 370, 425],
+    foreign_network: &[102, 345, 359, 360, 361, 362, 363, 366, 369, 370, 425],
     foreign_seccomp: 354,
 });
 #[cfg(target_arch = "aarch64")]
@@ -144,12 +151,13 @@ const NATIVE: Option<Calls> = Some(Calls {
     send_to: 206,
     send_message: 211,
     send_messages: 269,
+    set_option: 208,
     truncate: &[45],
     io_uring_setup: 425,
     end: None,
     own: |call| call.aarch64,
     foreign: |call| call.arm,
-    foreign_network: &[281, 282, 283, 284, 288, 290, 296, 374, 425],
+    foreign_network: &[281, 282, 283, 284, 288, 290, 294, 296, 374, 425],
     foreign_seccomp: 383,
 });
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -192,6 +200,7 @@ pub(crate) fn build(reach: Reach, no_truncate: bool, asks: bool) -> Option<Vec<I
     if reach == Reach::Asked {
         program.ask(calls.bind);
         program.ask(calls.listen);
+        program.when(calls.set_option, &options());
     }
     if matches!(reach, Reach::Tcp | Reach::Asked) {
         let sends = [(calls.send_to, 3), (calls.send_message, 2), (calls.send_messages, 3)];
@@ -215,6 +224,20 @@ fn filters() -> Program {
     block.load(argument(1));
     block.push(JUMP_ANY_BIT, 0, 1, NEW_LISTENER);
     block.refuse(EBUSY);
+    block.allow();
+    block
+}
+
+fn options() -> Program {
+    let mut block = Program::default();
+    block.load(argument(1));
+    for (level, names) in ROUTES {
+        let mut routes = Program::default();
+        routes.load(argument(2));
+        routes.refuse_numbers(names, EPERM);
+        routes.allow();
+        block.when(level, &routes);
+    }
     block.allow();
     block
 }

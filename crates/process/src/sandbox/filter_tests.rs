@@ -292,7 +292,27 @@ fn sends_do_not_connect(call: impl Fn(u32, [u32; 4]) -> u32) {
 }
 
 #[test]
+fn no_option_sends_packets_elsewhere_than_the_address_says() {
+    let call = of(Reach::Asked);
+    let set = |level, name| call(native().set_option, [3, level, name, 0]);
+    // Source routes of both versions of IP, and devices.
+    for (level, name) in [(0, 4), (41, 57), (41, 5), (41, 6), (1, 25), (1, 62)] {
+        assert_eq!(set(level, name), EPERM, "{level} {name}");
+    }
+    // SO_REUSEADDR, TCP_NODELAY and TCP_KEEPIDLE, IP_TOS, IPV6_V6ONLY
+    for (level, name) in [(1, 2), (6, 1), (6, 4), (0, 1), (41, 26)] {
+        assert_eq!(set(level, name), 0, "{level} {name}");
+    }
+    // Where each host is allowed, a way to another one is nothing more.
+    assert_eq!(of(Reach::Tcp)(native().set_option, [3, 0, 4, 0]), 0);
+}
+
+#[test]
 fn other_architectures_are_no_way_around() {
+    assert!(
+        native().foreign_network.contains(&if cfg!(target_arch = "x86_64") { 366 } else { 294 }),
+        "setsockopt"
+    );
     let filter = build(Reach::Tcp, true, true).expect("a filter");
     for number in native().foreign_network.iter().chain(&FOREIGN_TRUNCATE) {
         assert_eq!(run(&filter, FOREIGN, *number, [0; 4]), EACCES, "{number}");
