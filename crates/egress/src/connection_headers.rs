@@ -1,6 +1,6 @@
 //! Headers that are between the program and the proxy only. PURE.
 
-use hyper::header::{CONNECTION, HeaderMap, HeaderName};
+use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderName};
 
 /// Headers that are of one connection.
 const OF_A_CONNECTION: [&str; 8] = [
@@ -21,6 +21,8 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
+        // Without it, a server answers for another host than the one that was checked.
+        .filter(|name| name != HOST)
         .collect();
     for name in named {
         headers.remove(name);
@@ -40,7 +42,8 @@ mod tests {
     fn what_is_of_a_connection_stays_behind() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
-            ("connection", "close, X-Own"),
+            ("connection", "close, X-Own, Host"),
+            ("host", "a.example"),
             ("x-own", "1"),
             ("proxy-authorization", "Basic x"),
             ("transfer-encoding", "chunked"),
@@ -52,6 +55,6 @@ mod tests {
         strip(&mut headers);
         let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
-        assert_eq!(left, ["accept", "authorization"]);
+        assert_eq!(left, ["accept", "authorization", "host"]);
     }
 }

@@ -18,7 +18,8 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, UPGRADE,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, IF_RANGE, RANGE,
+    UPGRADE,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -220,6 +221,11 @@ impl Inspected {
         if is_seen {
             request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
+        if is_own {
+            // Parts of a secret in parts of an answer would be found by nobody.
+            request.headers_mut().remove(RANGE);
+            request.headers_mut().remove(IF_RANGE);
+        }
         let (asked, leaks) =
             (Arc::new(std::sync::Mutex::new(AskedText::default())), Arc::new(AtomicBool::new(false)));
         let foreign = Search::new(shared.access.secrets.foreign(&self.host, self.port));
@@ -238,6 +244,8 @@ impl Inspected {
             Err(error) => return unreachable(&format!("{}: {error}", self.place())),
         };
         *self.server.lock().await = Some(Server::Open(server));
+        // The words beside the status are the server's own, and could hold a secret.
+        response.extensions_mut().clear();
         if is_seen {
             return self.on_answer(response, is_own, asked);
         }
@@ -262,13 +270,7 @@ impl Inspected {
                 self.place()
             ));
         }
-        for value in response.headers_mut().values_mut() {
-            if let Some(hidden) = secrets.hide(value.as_bytes())
-                && let Ok(hidden) = HeaderValue::from_bytes(&hidden)
-            {
-                *value = hidden;
-            }
-        }
+        secrets.hide_in(response.headers_mut());
         if is_own && !secrets.keeps_length() {
             response.headers_mut().remove(CONTENT_LENGTH);
         }

@@ -8,7 +8,7 @@ use crate::search::Needle;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Uri;
-use hyper::header::{HeaderMap, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 use std::fmt;
 
@@ -152,6 +152,24 @@ impl Secrets {
         self.0.iter().filter(|secret| !secret.is_for(host, port)).map(Secret::needle).collect()
     }
 
+    /// Hides secrets in the headers of an answer.
+    pub(crate) fn hide_in(&self, headers: &mut HeaderMap) {
+        for value in headers.values_mut() {
+            if let Some(hidden) = self.hide(value.as_bytes())
+                && let Ok(hidden) = HeaderValue::from_bytes(&hidden)
+            {
+                *value = hidden;
+            }
+        }
+        // Names are in lower case, as many keys are.
+        let values: Vec<String> = self.0.iter().map(|secret| secret.value.to_ascii_lowercase()).collect();
+        let holds = |name: &&HeaderName| values.iter().any(|value| name.as_str().contains(value));
+        let names: Vec<HeaderName> = headers.keys().filter(holds).cloned().collect();
+        for name in names {
+            headers.remove(name);
+        }
+    }
+
     /// Replacements for a host's answer: a secret that it repeats becomes the placeholder again.
     pub(crate) fn hidden(&self) -> Vec<Needle> {
         let hidden = |secret: &Secret| Needle {
@@ -211,7 +229,6 @@ fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderName;
 
     const VALUE: &str = "sk-ant-api03-REALREALREALREALREAL";
     const RANDOM: &str = "0123456789abcdef0123456789abcdef";

@@ -1,6 +1,9 @@
 //! Requests that are looked into, over real TLS. Names are resolved by a table, and every server is on loopback.
 #![expect(clippy::expect_used, reason = "a panic is a test's report, in its helpers too")]
 
+#[path = "inspect/attacks.rs"]
+mod attacks;
+
 use base64::Engine;
 use egress::{Access, Hosts, Metered, Outside, Proxy, Reports, Rule, Secret, Secrets};
 use rcgen::{CertificateParams, KeyPair};
@@ -74,7 +77,10 @@ async fn serve(
 ) {
     while let Some(request) = message(&mut stream).await {
         all.lock().expect("unpoisoned").push(request.clone());
-        if stream.write_all(answer(&request).as_bytes()).await.is_err() {
+        let answer = answer(&request);
+        // The end of the connection is the end of such an answer.
+        if stream.write_all(answer.as_bytes()).await.is_err() || answer.starts_with("HTTP/1.0") {
+            let _ = stream.shutdown().await;
             return;
         }
     }
