@@ -1,0 +1,34 @@
+// `npm run test:egress [-- SECTION|NAME ...]`: the proof that a sandbox with `hosts` and `secrets` holds, with real programs. Its sections
+// are the files of scripts/egress; a NAME is an agent, a tool or a row of one of them. All servers are on loopback, except for the package
+// registries of this machine, which the section `tools` finds by what their own clients ask for. Tables go to docs/internals/egress.md
+// when a section ran whole; `--built` takes the addon as it is.
+import { enter, isNamed } from './egress/outside.mjs'
+import { fail, prepare } from './setup.mjs'
+import { writeTable } from './table.mjs'
+
+const sections = {
+  agents: () => import('./egress/agents.mjs'),
+  tools: () => import('./egress/tools.mjs'),
+}
+
+if (process.platform !== 'linux') fail('the sandbox is for Linux')
+const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
+const chosen = Object.keys(sections).filter((name) => words.includes(name))
+const names = words.filter((word) => !(word in sections))
+if (!process.env.SHEEPDOG_EGRESS_NAME && !process.argv.includes('--built')) prepare({ addon: 'any' })
+enter()
+let failures = 0
+for (const section of chosen.length > 0 ? chosen : Object.keys(sections)) {
+  console.log(`\n# ${section}`)
+  const started = performance.now()
+  const { run } = await sections[section]()
+  const outcome = await run(names)
+  failures += outcome.failures
+  const seconds = ((performance.now() - started) / 1000).toFixed(0)
+  console.log(
+    `# ${section}: ${outcome.failures === 0 ? 'as it should be' : `${outcome.failures} FAILED`}, ${seconds} s`,
+  )
+  if (outcome.isWhole && outcome.failures === 0 && isNamed && process.getuid() === 0)
+    writeTable('internals/egress.md', `npm run test:egress -- ${section}`, outcome.rows)
+}
+process.exit(failures === 0 ? 0 : 1)
