@@ -303,7 +303,7 @@ fn no_option_sends_packets_elsewhere_than_the_address_says() {
     for (level, name) in [(1, 2), (6, 1), (6, 4), (0, 1), (41, 26)] {
         assert_eq!(set(level, name), 0, "{level} {name}");
     }
-    // Where each host is allowed, a way to another one is nothing more.
+    // With ports, each host is allowed, so a way to another host adds nothing.
     assert_eq!(of(Reach::Tcp)(native().set_option, [3, 0, 4, 0]), 0);
 }
 

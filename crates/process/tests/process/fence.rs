@@ -139,7 +139,8 @@ const GATE: [&str; 4] = ["gate", "gate-blocking", "gate-by-any", "gate-mapped"];
 const SERVERS: [&str; 5] =
     ["own-server", "own-server-for-all", "own-server-six", "own-server-unbound", "closed-port"];
 /// Needs a privilege, or is not on every machine: without a sandbox it proves nothing.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
+    "source-route",
     "source-route-six",
     "raw",
     "packet",
