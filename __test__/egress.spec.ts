@@ -191,12 +191,13 @@ print(looked > 20, found, os.environ['ALIAS'] == os.environ['MODEL_KEY'], sys.ar
       env: { ...options.env, SSL_CERT_FILE: join(scratch, 'none') },
     })
     expect(control.stdout).toMatch(/^True \['\d+ .*\] True True\n$/)
-    const { stdout } = await run('python3', args, {
+    const result = await run('python3', args, {
       ...options,
       record,
       sandbox: { write: [scratch], network: { secrets: secrets() } },
     })
-    expect(stdout).toBe('True [] True True\n')
+    expect(result.stdout).toBe('True [] True True\n')
+    expect(JSON.stringify(result)).not.toContain(key)
     for (const name of readdirSync(record, { recursive: true, encoding: 'utf8' })) {
       const path = join(record, name)
       if (statSync(path).isFile()) expect(readFileSync(path, 'utf8')).not.toContain(key)
@@ -327,6 +328,33 @@ describe('agents', () => {
       ({ provider }) => provider === 'claude-code',
     )
     expect(claude!.hosts).toEqual(['api.anthropic.com', 'platform.claude.com'])
+  })
+
+  it('refuses the word provider for an agent whose hosts nobody knows', async () => {
+    const script = `'${process.execPath}' -e "$TRY" ${portOf(listed)}`
+    const agent = { name: 'own-agent', command: 'sh', args: ['-c', script] }
+    const run = (hosts: 'provider' | string[], variables: object = {}) =>
+      new Harness({
+        provider: agent,
+        ...options({ network: { hosts } }),
+        retry: { attempts: 1 },
+        env: { ...options({}).env, OPENAI_BASE_URL: undefined, ANTHROPIC_BASE_URL: undefined, ...variables },
+      })
+        .run('hi')
+        .catch((error) => error)
+    for (const hosts of ['provider' as const, ['provider', 'a.example']]) {
+      const error = await run(hosts)
+      expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toMatch(
+        /^sandbox\.network\.hosts: nothing is known .* list them .* OPENAI_BASE_URL/,
+      )
+    }
+    // The agent starts, and is none.
+    for (const error of [
+      await run(['a.example']),
+      await run('provider', { OPENAI_BASE_URL: `http://127.0.0.1:${portOf(listed)}/v1` }),
+    ])
+      expect(error.code).not.toBe('INVALID_OPTION')
   })
 
   describe('with a meter', () => {

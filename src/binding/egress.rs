@@ -99,6 +99,12 @@ impl Egress for ListedHosts {
         let mut listed = self.0.clone().ok()?;
         // A variable may hold anything.
         let own: Vec<Rule> = hosts.iter().filter_map(|host| Rule::parse(host).ok()).collect();
+        if listed.has_provider && own.is_empty() {
+            let problem = "nothing is known about the hosts of this agent: list them in place of \"provider\", or set \
+                           ANTHROPIC_BASE_URL or OPENAI_BASE_URL";
+            let unknown = Error::invalid_option("sandbox.network.hosts", problem);
+            return Some(process::Hosts::by(ListedHosts(Err(unknown))));
+        }
         if listed.has_provider {
             listed.hosts.extend(own.iter().cloned());
         }

@@ -1,7 +1,6 @@
 //! The start and the end of a run as its record holds them. docs/record.md has the fields.
 
 use super::command::ResolvedCommand;
-use super::sandbox::Network;
 use super::spec::{Containment, Environment, EnvironmentBase, Outcome, ProcessSpec, Strays};
 use ground::error::Result;
 use ground::os::Host;
@@ -18,9 +17,7 @@ pub(super) fn open(spec: &ProcessSpec, command: &ResolvedCommand) -> Result<Opti
     let Some(wanted) = &spec.record else { return Ok(None) };
     let mut wanted = wanted.clone();
     wanted.secrets.extend(secrets_of(&spec.environment));
-    if let Some(Network::Hosts(hosts)) = spec.sandbox.as_ref().map(|sandbox| &sandbox.network) {
-        wanted.secrets.extend(hosts.egress().secrets().into_iter().map(Secret::new));
-    }
+    wanted.secrets.extend(spec.secrets());
     wanted.contained.extend(spec.contained());
     Record::create(&wanted, start_of(spec, &command.mark)).map(Some)
 }

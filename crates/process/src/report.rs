@@ -9,6 +9,7 @@ use super::stop::{failure, stop_error};
 use ground::keep::Keep;
 use ground::lock::lock;
 use ground::os::blocking;
+use ground::redaction::Redactor;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -62,7 +63,8 @@ impl<'a> Report<'a> {
         let status = end.status.unwrap_or_default();
         let result = RunResult {
             command: std::mem::take(&mut spec.command),
-            args: std::mem::take(&mut spec.args),
+            // An error that nobody catches is printed with its result.
+            args: Redactor::new(spec.secrets()).redact_pieces(&std::mem::take(&mut spec.args)),
             pid: self.pid,
             exit_code: status.code,
             signal: status.signal_name(),

@@ -2,13 +2,14 @@
 
 use super::echo::Echo;
 use super::sandbox::report::SandboxReport;
-use super::sandbox::{Sandbox, contained_folders};
+use super::sandbox::{Network, Sandbox, contained_folders};
 use super::stream::Stream;
 use super::traffic::Traffic;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::os::TerminalSize;
 use ground::record::{RecordFacts, RecordSpec};
+use ground::redaction::Secret;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -109,6 +110,14 @@ impl ProcessSpec {
     /// replaced (`os::HeldFolder`).
     pub(crate) fn contained(&self) -> Vec<PathBuf> {
         contained_folders(self.cwd.as_deref(), self.sandbox.as_ref())
+    }
+
+    /// Secrets of the sandbox, which its program never sees.
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        match self.sandbox.as_ref().map(|sandbox| &sandbox.network) {
+            Some(Network::Hosts(hosts)) => hosts.egress().secrets().into_iter().map(Secret::new).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The clock that has run out before the start.
