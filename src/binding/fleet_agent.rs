@@ -206,8 +206,9 @@ fn absolute(folder: PathBuf) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binding::sandbox::SecretSpec;
     use agents::harness::{AgentSandbox, Level, McpServer, request::Background};
-    use process::Containment;
+    use process::{Containment, Network, Sandbox};
     use serde_json::json;
     use std::time::Duration;
 
@@ -308,6 +309,53 @@ mod tests {
         assert_eq!((given.agent.limits.total, given.allow.len()), (None, 0));
         let other = request(&agent(defaults("gemini")), json!({})).unwrap();
         assert_eq!((other.agent.model.as_deref(), inherited(&other).len()), (None, 2));
+    }
+
+    #[test]
+    fn secrets_are_the_workers_and_reach_a_job_that_names_hosts() {
+        let network = |value: Value| -> Option<AgentSandboxSpec> {
+            Some(serde_json::from_value(json!({ "network": value })).unwrap())
+        };
+        let worker = |provider: &str| {
+            let mut sandbox = network(json!({ "hosts": ["worker.example"] }));
+            let secret = SecretSpec {
+                value: "real-0123456789".into(),
+                hosts: vec!["api.example".into()],
+                placeholder: None,
+            };
+            sandbox.as_mut().unwrap().hosts_mut().unwrap().secrets =
+                Some([("KEY".to_owned(), secret)].into());
+            agent(TurnSpec {
+                agent: AgentSpec { provider: provider.into(), sandbox, ..AgentSpec::default() },
+                ..TurnSpec::default()
+            })
+        };
+        let values = |request: TurnRequest| match request.agent.sandbox {
+            Some(AgentSandbox::Custom(Sandbox { network: Network::Hosts(hosts), .. })) => {
+                Some(hosts.egress().secrets())
+            }
+            _ => None,
+        };
+        let hosts = || json!({ "sandbox": { "network": { "hosts": ["job.example"] } } });
+        let real = || Some(vec!["real-0123456789".to_owned()]);
+        for (provider, options, expected) in [
+            ("codex", hosts(), real()),
+            ("", hosts(), real()),
+            // Nothing of the job: the worker's own sandbox.
+            ("codex", json!({}), real()),
+            // The worker is another agent.
+            ("gemini", hosts(), Some(Vec::new())),
+            // The job has no list of hosts.
+            ("codex", json!({ "sandbox": { "network": "none" } }), None),
+            ("codex", json!({ "sandbox": { "network": { "ports": [443] } } }), None),
+            ("codex", json!({ "sandbox": "workspace" }), None),
+        ] {
+            let request = request(&worker(provider), options.clone()).unwrap();
+            assert_eq!(values(request), expected, "{provider} {options}");
+        }
+        // A job brings none, whatever it holds.
+        let own = json!({ "sandbox": { "network": { "hosts": [], "secrets": [] } } });
+        assert!(request(&worker("codex"), own).is_err());
     }
 
     #[test]
