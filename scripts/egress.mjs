@@ -9,6 +9,9 @@ import { writeTable } from './table.mjs'
 const sections = {
   agents: () => import('./egress/agents.mjs'),
   tools: () => import('./egress/tools.mjs'),
+  hostile: () => import('./egress/hostile.mjs'),
+  ends: () => import('./egress/ends.mjs'),
+  search: () => import('./egress/search.mjs'),
 }
 
 if (process.platform !== 'linux') fail('the sandbox is for Linux')

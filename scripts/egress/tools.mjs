@@ -3,22 +3,13 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { lookup } from 'node:dns/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { identity, isNamed, listed, listening, name as host } from './outside.mjs'
+import { identity, listed, listening, name as host } from './outside.mjs'
 
 const { run: start } = createRequire(import.meta.url)('../../index.js')
 const KEY = 'tok_REAL0123456789REAL0123456789'
