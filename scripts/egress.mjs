@@ -12,6 +12,7 @@ const sections = {
   hostile: () => import('./egress/hostile.mjs'),
   ends: () => import('./egress/ends.mjs'),
   search: () => import('./egress/search.mjs'),
+  cost: () => import('./egress/cost.mjs'),
 }
 
 if (process.platform !== 'linux') fail('the sandbox is for Linux')

@@ -28,7 +28,7 @@ const commands = {
     expected: /installed/,
   },
   'pip install': {
-    text: 'python3 -m pip install -q --root-user-action=ignore --no-deps --disable-pip-version-check --index-url https://user:$TOKEN@HOST/simple --target out small-package && python3 -c "import sys; sys.path.insert(0, \'out\'); import small_package; print(small_package.VALUE)"',
+    text: '"$PYTHON" -m pip install -q --root-user-action=ignore --no-deps --disable-pip-version-check --index-url https://user:$TOKEN@HOST/simple --target out small-package && python3 -c "import sys; sys.path.insert(0, \'out\'); import small_package; print(small_package.VALUE)"',
     expected: /^installed$/,
   },
   cargo: {
@@ -132,6 +132,10 @@ function workplace(base) {
     RUSTUP_HOME: process.env.RUSTUP_HOME ?? join(homedir(), '.rustup'),
     GIT_CONFIG_GLOBAL: join(home, 'none'),
     PIP_FIND_LINKS: '',
+    // Not a launcher in its place, which writes into its own folder after each installation.
+    PYTHON: spawnSync('python3', ['-c', 'import sys; print(sys.executable)'], {
+      encoding: 'utf8',
+    }).stdout?.trim(),
     npm_config_cache: join(home, 'npm'),
     GIT_TERMINAL_PROMPT: '0',
   }
@@ -200,7 +204,7 @@ async function atLoopback(words, rows) {
 
 const ordinary = {
   npm: 'npm install --no-audit --no-fund --fetch-retries=0 --loglevel=error ms && node -p "require(\'ms\')(1000)"',
-  pip: 'python3 -m pip install -q --root-user-action=ignore --no-deps --no-cache-dir --retries 0 --disable-pip-version-check --target out iniconfig && ls out',
+  pip: '"$PYTHON" -m pip install -q --root-user-action=ignore --no-deps --no-cache-dir --retries 0 --disable-pip-version-check --target out iniconfig && ls out',
   cargo: 'cd crate && cargo fetch -q && ls "$CARGO_HOME"/registry/src/*',
 }
 const INSTALLED = { npm: /1s/, pip: /iniconfig/, cargo: /cfg-if/ }
