@@ -286,19 +286,25 @@ fn tried_path(spec: &ProcessSpec) -> String {
 }
 
 fn likely_mistake(spec: &ProcessSpec) -> Option<String> {
-    let mut words = spec.command.split_whitespace();
-    let program = words.next()?;
-    // A command line in one string: no shell reads it.
-    let arguments: Vec<&str> = words.collect();
-    if !arguments.is_empty() {
-        return Some(format!("; arguments are an array of their own: run({program:?}, {arguments:?})"));
+    if let Some(hint) = command_line(&spec.command) {
+        return Some(hint);
     }
     if spec.prefer_local.is_some() {
         return None;
     }
+    let program = &spec.command;
     let folder = spec.cwd.clone().or_else(|| std::env::current_dir().ok())?;
     let local = local_bins(&folder).map(|bin| bin.join(program)).find(|file| file.is_file())?;
     Some(format!("; {} exists: pass `preferLocal: true` to run it", local.display()))
+}
+
+/// The hint for a whole command line in one string, which no shell reads.
+fn command_line(command: &str) -> Option<String> {
+    let mut words = command.split_whitespace();
+    let program = words.next().filter(|program| !program.contains('/'))?;
+    let arguments: Vec<&str> = words.collect();
+    let is_line = !arguments.is_empty();
+    is_line.then(|| format!("; arguments are an array of their own: run({program:?}, {arguments:?})"))
 }
 
 fn not_executable(command: &str, program: &Path) -> Error {
@@ -321,7 +327,8 @@ fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
             Probe::Program => std::path::absolute(&program).or(Ok(program)),
             Probe::Missing => {
                 let program = std::path::absolute(&program).unwrap_or(program);
-                Err(not_found(command, &missing_file(&program)))
+                let hint = command_line(command).unwrap_or_default();
+                Err(not_found(command, &format!("{}{hint}", missing_file(&program))))
             }
             Probe::NotExecutable => Err(not_executable(command, &program)),
         };
@@ -421,6 +428,7 @@ mod tests {
         let on_path = "program not found on the PATH of its environment";
         assert!(message("other", None).ends_with(&format!("other: {on_path}")));
         assert!(message("npm test", None).ends_with("array of their own: run(\"npm\", [\"test\"])"));
+        assert!(message("ls -la /tmp", None).ends_with("run(\"ls\", [\"-la\", \"/tmp\"])"));
         let local = format!(
             "local: {on_path}; {} exists: pass `preferLocal: true` to run it",
             bins.join("local").display()
