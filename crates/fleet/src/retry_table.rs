@@ -9,6 +9,7 @@
 //! A limit that never ends still ends the job: after [`MAX_WAITS`] waits it counts as any other failure.
 
 use super::fault::JobFault;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// Most waits for a limit that cost no attempt.
@@ -51,10 +52,14 @@ pub fn consequence_of(fault: &JobFault, spent: u32, waits: u32) -> Consequence {
     }
 }
 
-/// Delay of a job that no worker here can take, by the number of its deliveries.
-pub fn refusal_delay(deliveries: u64) -> Duration {
+/// Delay of a job that no worker here can take, by the number of its deliveries. Up to half of it is left out, by chance: the
+/// server serves workers in turn, and jobs that came back at equal intervals would meet the same wrong workers again and again.
+pub fn refusal_delay(deliveries: u64, id: &str) -> Duration {
     let times = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
-    doubled(Duration::from_millis(100), times).min(Duration::from_secs(5))
+    let longest = doubled(Duration::from_millis(100), times).min(Duration::from_secs(5));
+    let mut hasher = DefaultHasher::new();
+    (id, deliveries).hash(&mut hasher);
+    longest - longest.mul_f64((hasher.finish() % 1000) as f64 / 2000.0)
 }
 
 /// Delay of a job that lost its workers, by the number of losses.
@@ -74,6 +79,13 @@ mod tests {
     fn of(code: &str, facts: serde_json::Value, spent: u32, waits: u32) -> Consequence {
         let facts = facts.as_object().cloned().unwrap_or_default();
         consequence_of(&JobFault { code: code.into(), message: String::new(), facts }, spent, waits)
+    }
+
+    #[test]
+    fn two_jobs_that_were_refused_together_do_not_come_back_together() {
+        let delays = |id: &str| (1..20).map(|times| refusal_delay(times, id)).collect::<Vec<_>>();
+        let pairs = delays("a").into_iter().zip(delays("b")).filter(|(left, right)| left == right).count();
+        assert!(pairs < 3, "{pairs} of 19 delays are equal");
     }
 
     #[test]
@@ -121,8 +133,9 @@ mod tests {
 
     #[test]
     fn a_job_that_nobody_takes_is_offered_less_and_less_often() {
-        assert_eq!(refusal_delay(1), Duration::from_millis(100));
-        assert_eq!(refusal_delay(3), Duration::from_millis(400));
-        assert_eq!(refusal_delay(1000), Duration::from_secs(5));
+        for (deliveries, longest) in [(1, 100), (3, 400), (1000, 5000)] {
+            let delay = refusal_delay(deliveries, "job").as_millis();
+            assert!((longest / 2..=longest).contains(&delay), "{delay} of {longest} ms");
+        }
     }
 }

@@ -62,7 +62,7 @@ impl Attempt {
         let delivery = self.delivery.borrow_and_update().clone();
         let spec = Arc::new(delivery.spec.clone());
         if !self.host.accepts(&spec) {
-            return delivery.give_back(refusal_delay(delivery.deliveries)).await;
+            return delivery.give_back(refusal_delay(delivery.deliveries, &delivery.spec.id)).await;
         }
         if let Some(delay) = too_early(&spec) {
             return delivery.give_back(delay).await;
@@ -74,7 +74,11 @@ impl Attempt {
             Ok(slot) => slot,
             Err(delay) => {
                 return delivery
-                    .give_back(delay.unwrap_or(refusal_delay(delivery.deliveries)).min(MAX_KEY_DELAY))
+                    .give_back(
+                        delay
+                            .unwrap_or(refusal_delay(delivery.deliveries, &delivery.spec.id))
+                            .min(MAX_KEY_DELAY),
+                    )
                     .await;
             }
         };
@@ -256,7 +260,9 @@ impl Attempt {
             }
             Err(_) => {
                 // A newer version may have written it; others can read it then.
-                delivery.give_back(refusal_delay(delivery.deliveries).max(CONFLICT_DELAY)).await;
+                delivery
+                    .give_back(refusal_delay(delivery.deliveries, &delivery.spec.id).max(CONFLICT_DELAY))
+                    .await;
                 None
             }
         }
