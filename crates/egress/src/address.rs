@@ -33,8 +33,10 @@ fn closed_six(ip: Ipv6Addr) -> Option<&'static str> {
     match ip.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some("an unspecified address"),
         [0, 0, 0, 0, 0, 0, 0, 1] => Some("a loopback address"),
-        // An address of IPv4 in an address of IPv6: compatible, translated (NAT64), 6to4.
-        [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => closed_four(four(high, low)),
+        // An address of IPv4 in an address of IPv6: compatible, translated (SIIT, NAT64), 6to4.
+        [0, 0, 0, 0, 0, 0, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => closed_four(four(high, low)),
         [0x2002, high, low, ..] => closed_four(four(high, low)),
         [0x64, 0xff9b, 1, ..] => Some("a private address"),
         // Teredo hides the address that it leads to.
@@ -74,6 +76,7 @@ mod tests {
             "::ffff:127.0.0.1",
             "::ffff:169.254.169.254",
             "::7f00:1",
+            "::ffff:0:7f00:1",
             "64:ff9b::a9fe:a9fe",
             "64:ff9b:1::1",
             "2002:7f00:1::",
