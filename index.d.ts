@@ -1767,6 +1767,34 @@ type ErrorCode$1 =
 /** An agent that the harness can run. */
 type ProviderName = 'claude-code' | 'codex' | 'gemini' | 'opencode' | 'copilot' | 'qwen' | 'pi' | 'kimi'
 
+/** Input that the agent asks of the user: fields of a form, or a page to visit. */
+interface ElicitationRequest {
+  /** Id of the request. */
+  id: string
+  /** The agent's message, for people. */
+  message: string
+  /** `"form"`: the fields of `schema` are to be filled in. `"url"`: the user is to visit `url`. */
+  mode: 'form' | 'url'
+  /** JSON Schema of the fields: an object with plain values. Only for a form. */
+  schema?: object
+  /** Page that the user is to visit. Check it before you open it: the agent chose it. */
+  url?: string
+  /** Id of the tool call that needs the input, as in the event `tool_start`. */
+  toolCallId?: string
+}
+/** Answer to an elicitation. `content` has the fields of a form. */
+type ElicitationAnswer =
+  | {
+      /** The user has given the input, or has agreed to visit the page. */
+      action: 'accept'
+      /** Fields of the form, by their names. */
+      content?: Record<string, string | number | boolean | string[]> | undefined
+    }
+  | {
+      /** `"decline"`: the user refuses. `"cancel"`: the user leaves it open. */
+      action: 'decline' | 'cancel'
+    }
+
 /** Category of a tool, as the agent reports it. */
 type ToolKind =
   'read' | 'edit' | 'delete' | 'move' | 'search' | 'execute' | 'think' | 'fetch' | 'switch_mode' | 'other'
@@ -1925,6 +1953,13 @@ type AgentEvent =
       request: AgentPermissionRequest
       answer: Answer
       by: 'policy' | 'handler' | 'timeout'
+    }
+  /** Input that the agent asked of the user, and what became of the request. The input itself is left out. */
+  | {
+      type: 'elicitation'
+      request: ElicitationRequest
+      action: 'accept' | 'decline' | 'cancel'
+      by: 'handler' | 'timeout'
     }
   /** The new mode of the agent. */
   | {
@@ -3282,7 +3317,22 @@ interface OpenOptions extends Pick<
       ) => Answer | Promise<Answer>)
     | undefined
   /**
-   * How long `onPermission` may take, in milliseconds. After that the tool call is refused.
+   * Gives the input that the agent asks of the user: a form, or a page to visit. An error in this function
+   * cancels the request. `context.signal` is aborted when no answer is needed any more.
+   *
+   * @default the agent is told that nobody can be asked
+   */
+  onElicitation?:
+    | ((
+        request: ElicitationRequest,
+        context: {
+          signal: AbortSignal
+        },
+      ) => ElicitationAnswer | Promise<ElicitationAnswer>)
+    | undefined
+  /**
+   * How long `onPermission` and `onElicitation` may take, in milliseconds. After that the tool call is
+   * refused, and the input is cancelled.
    *
    * @default 300_000 (5 minutes)
    */
@@ -8121,6 +8171,8 @@ export {
   withRetry,
 }
 export type {
+  ElicitationAnswer as AgentElicitationAnswer,
+  ElicitationRequest as AgentElicitationRequest,
   AgentErrorKind,
   AgentEvent,
   AgentHandler,

@@ -10,6 +10,8 @@ import {
   defineTool,
   type AgentSession,
   type OpenOptions,
+  type AgentElicitationAnswer,
+  type AgentElicitationRequest,
   type AgentPermissionRequest,
   type AgentSessionEvent,
 } from '..'
@@ -208,6 +210,45 @@ test('a question goes to the handler with a signal of its own, and its answer co
     tool: { id: 't1', kind: 'execute', title: 'ls', input: { command: 'ls' } },
     options: [{ kind: 'allow_always' }, { kind: 'allow_once' }, { kind: 'reject_once' }],
   })
+})
+
+test('input that the agent asks of the user comes from onElicitation', async () => {
+  const asked: AgentElicitationRequest[] = []
+  const answers: AgentElicitationAnswer[] = [
+    { action: 'accept', content: { name: 'Ada' } },
+    { action: 'decline' },
+  ]
+  await using session = await open({
+    onElicitation(request) {
+      asked.push(request)
+      return answers[asked.length - 1] ?? ({ action: 'perhaps' } as never)
+    },
+  })
+  const events: AgentSessionEvent[] = []
+  const seen = (async () => {
+    for await (const event of session.events()) events.push(event)
+  })()
+  expect((await session.prompt('elicit form')).text).toBe('{"action":"accept","content":{"name":"Ada"}}')
+  expect((await session.prompt('elicit url')).text).toBe('{"action":"decline"}')
+  const { text, warnings } = await session.prompt('elicit form')
+  expect(text).toBe('{"action":"cancel"}')
+  expect(warnings[0]).toContain('onElicitation failed')
+  expect(asked.slice(0, 2)).toEqual([
+    {
+      id: expect.any(String),
+      message: 'Who are you?',
+      mode: 'form',
+      schema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+    },
+    { id: expect.any(String), message: 'Who are you?', mode: 'url', url: 'https://example.com/in' },
+  ])
+  await session.close()
+  await seen
+  expect(events.filter(({ type }) => type === 'elicitation')).toMatchObject([
+    { action: 'accept', by: 'handler' },
+    { action: 'decline', by: 'handler' },
+    { action: 'cancel', by: 'handler' },
+  ])
 })
 
 test('a cancel aborts the signal of an open question', async () => {

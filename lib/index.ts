@@ -17,6 +17,10 @@ export type {
   Rule,
   ToolKind,
 } from './harness/session/permission'
+export type {
+  ElicitationAnswer as AgentElicitationAnswer,
+  ElicitationRequest as AgentElicitationRequest,
+} from './harness/session/elicitation'
 export type { McpServer } from './harness/mcp_server'
 export type { OpenOptions, PromptOptions } from './harness/session/request'
 export {

@@ -1,3 +1,4 @@
+import type { ElicitationRequest } from './session/elicitation'
 import type { Answer, PermissionRequest } from './session/permission'
 import { JsonIterator, type Source } from '../output'
 import type { AgentErrorKind, AgentUsage } from './result'
@@ -31,6 +32,13 @@ export type AgentEvent =
   // Only in sessions:
   /** A permission request, its answer, and what decided: the policy, your handler or the timeout. */
   | { type: 'permission'; request: PermissionRequest; answer: Answer; by: 'policy' | 'handler' | 'timeout' }
+  /** Input that the agent asked of the user, and what became of the request. The input itself is left out. */
+  | {
+      type: 'elicitation'
+      request: ElicitationRequest
+      action: 'accept' | 'decline' | 'cancel'
+      by: 'handler' | 'timeout'
+    }
   /** The new mode of the agent. */
   | { type: 'mode'; mode: string }
   /** The session's title, where the agent tells one. */

@@ -16,6 +16,7 @@ import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
 import { check, checkOptions, show, type Crossing } from '../option'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
+import { readElicitationAnswer, type ElicitationRequest } from './session/elicitation'
 import type { Answer, PermissionRequest } from './session/permission'
 import { checkPrompt, promptSpec, type PromptPart } from './session/prompt'
 import { mergedOptions, openSpec } from './session/specification'
@@ -112,7 +113,7 @@ export class AgentSession implements AsyncDisposable {
     this.history = facts.history
     this.record = facts.record ?? undefined
     this.#tools = tools
-    this.#asked = new Questions(session, facts.channel, options.onPermission, {
+    this.#asked = new Questions(session, facts.channel, options, {
       onStop: () => tools?.cancelCalls(),
       onOver() {
         watch?.end()
@@ -356,23 +357,32 @@ export async function openSession(
   }
 }
 
-/** Hands the agent's questions to the handler, each with a signal of its own. */
+/** A line of the session's channel. */
+interface Asked {
+  question?: PermissionRequest
+  elicitation?: ElicitationRequest
+  /** Id of a question that needs no answer any more. */
+  withdrawn?: string
+  stopped?: true
+}
+
+/** Hands the agent's questions to the handlers, each with a signal of its own. */
 class Questions implements Reader {
   readonly #session: NativeSession
   readonly #channel: number
-  readonly #handler: OpenOptions['onPermission']
+  readonly #handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>
   readonly #open = new Map<string, AbortController>()
   readonly #told: { onStop(): void; onOver(): void }
 
   constructor(
     session: NativeSession,
     channel: number,
-    handler: OpenOptions['onPermission'],
+    handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>,
     told: { onStop(): void; onOver(): void },
   ) {
     this.#session = session
     this.#channel = channel
-    this.#handler = handler
+    this.#handlers = handlers
     this.#told = told
     attach(channel, this)
   }
@@ -380,8 +390,9 @@ class Questions implements Reader {
   onBlock(block: Block): void {
     release(this.#channel, block.weight)
     for (const line of block.text.split('\n')) {
-      const said = JSON.parse(line) as { question?: PermissionRequest; withdrawn?: string; stopped?: true }
+      const said = JSON.parse(line) as Asked
       if (said.question) void this.#ask(said.question)
+      if (said.elicitation) void this.#elicit(said.elicitation)
       if (said.withdrawn !== undefined) this.#withdraw(said.withdrawn)
       if (said.stopped) this.#told.onStop()
     }
@@ -398,21 +409,39 @@ class Questions implements Reader {
   }
 
   async #ask(question: PermissionRequest): Promise<void> {
+    const { id } = question
+    const ask = async (signal: AbortSignal) => this.#handlers.onPermission?.(question, { signal })
+    await this.#handle(
+      id,
+      async (signal) => this.#session.answer(id, ...toWord(await ask(signal))),
+      (problem) => this.#session.answer(id, 'reject', false, problem),
+    )
+  }
+
+  async #elicit(request: ElicitationRequest): Promise<void> {
+    const { id } = request
+    const ask = async (signal: AbortSignal) => this.#handlers.onElicitation?.(request, { signal })
+    await this.#handle(
+      id,
+      async (signal) => this.#session.elicited(id, ...readElicitationAnswer(await ask(signal))),
+      (problem) => this.#session.elicited(id, 'cancel', undefined, problem),
+    )
+  }
+
+  /** Runs a handler under a signal of its own. */
+  async #handle(
+    id: string,
+    run: (signal: AbortSignal) => Promise<void>,
+    onFailed: (problem: string) => void,
+  ): Promise<void> {
     const controller = new AbortController()
-    this.#open.set(question.id, controller)
+    this.#open.set(id, controller)
     try {
-      const answer = await this.#handler?.(question, { signal: controller.signal })
-      const [word, isOption] = toWord(answer)
-      this.#session.answer(question.id, word, isOption)
+      await run(controller.signal)
     } catch (error) {
-      this.#session.answer(
-        question.id,
-        'reject',
-        false,
-        error instanceof Error ? error.message : String(error),
-      )
+      onFailed(error instanceof Error ? error.message : String(error))
     } finally {
-      this.#open.delete(question.id)
+      this.#open.delete(id)
     }
   }
 

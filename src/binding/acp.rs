@@ -10,7 +10,8 @@ use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
 use super::promise::{Promised, Settled, settle};
 use agents::acp::{
-    self, Answer, HostRequest, OpenRequest, Policy, PromptPart, PromptRequest, Rule, Session, WeakSession,
+    self, Answer, Elicited, HostRequest, OpenRequest, Policy, PromptPart, PromptRequest, Rule, Session,
+    WeakSession,
 };
 use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
@@ -36,6 +37,8 @@ pub struct OpenSpec {
     pub deny: Vec<RuleSpec>,
     /// Whether the host answers permission requests that the rules leave open.
     pub has_handler: bool,
+    /// Whether the host gives the input that the agent asks of the user.
+    pub has_elicitation_handler: bool,
     pub permission_timeout_ms: Option<Millis>,
     pub servers: Vec<McpServerSpec>,
     pub settle_ms: Option<Millis>,
@@ -160,6 +163,7 @@ impl NativeSession {
                         poll_fn(|context| channel.poll_room(context)).await;
                         let line = match asked {
                             HostRequest::Question(question) => json!({ "question": question }),
+                            HostRequest::Elicitation(asked) => json!({ "elicitation": asked }),
                             HostRequest::Withdrawn { id } => json!({ "withdrawn": id }),
                             HostRequest::Stopped => json!({ "stopped": true }),
                         };
@@ -242,6 +246,21 @@ impl NativeSession {
             (None, false, _) => Ok(Answer::Reject),
         };
         session.answer(&id, answer);
+    }
+
+    /// Gives the input that the agent asked of the user. `action`: `accept`, `decline` or `cancel`. `content`: JSON of the fields.
+    /// `problem`: the error of a handler that failed.
+    #[napi]
+    pub fn elicited(&self, id: String, action: String, content: Option<String>, problem: Option<String>) {
+        let Ok(session) = self.opened() else { return };
+        let content = content.and_then(|content| serde_json::from_str(&content).ok());
+        let reply = match (problem, action.as_str()) {
+            (Some(problem), _) => Err(problem),
+            (None, "accept") => Ok(Elicited::Accept(content)),
+            (None, "decline") => Ok(Elicited::Decline),
+            (None, _) => Ok(Elicited::Cancel),
+        };
+        session.elicited(&id, reply);
     }
 
     /// The session's title, once the agent has told one.
@@ -334,6 +353,7 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         allow,
         deny,
         has_handler,
+        has_elicitation_handler,
         permission_timeout_ms,
         servers,
         settle_ms,
@@ -346,6 +366,7 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
     };
     request.allow_commands(commands.unwrap_or_default())?;
     request.has_handler = has_handler;
+    request.has_elicitation_handler = has_elicitation_handler;
     if let Some(timeout) = permission_timeout_ms {
         request.permission_timeout = timeout.limit();
     }

@@ -8,6 +8,7 @@ import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, retryChecks, schemaText } from '../request'
 import { check, checkOptions, show, type Checks } from '../../option'
 import { processOptionChecks } from '../../process'
+import type { ElicitationAnswer, ElicitationRequest } from './elicitation'
 import type { Answer, PermissionRequest, Policy } from './permission'
 
 /** Options of a session. The options of the harness are the defaults. */
@@ -65,7 +66,18 @@ export interface OpenOptions extends Pick<
    */
   onPermission?(request: PermissionRequest, context: { signal: AbortSignal }): Answer | Promise<Answer>
   /**
-   * How long `onPermission` may take, in milliseconds. After that the tool call is refused.
+   * Gives the input that the agent asks of the user: a form, or a page to visit. An error in this function
+   * cancels the request. `context.signal` is aborted when no answer is needed any more.
+   *
+   * @default the agent is told that nobody can be asked
+   */
+  onElicitation?(
+    request: ElicitationRequest,
+    context: { signal: AbortSignal },
+  ): ElicitationAnswer | Promise<ElicitationAnswer>
+  /**
+   * How long `onPermission` and `onElicitation` may take, in milliseconds. After that the tool call is
+   * refused, and the input is cancelled.
    *
    * @default 300_000 (5 minutes)
    */
@@ -148,6 +160,7 @@ export const openChecks = {
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
   onPermission: check.function,
+  onElicitation: check.function,
   permissionTimeoutMs: check.timeout,
   tools(path: string, value: unknown) {
     const names = new Set<string>()

@@ -31,6 +31,7 @@ mod active;
 mod agent_log;
 mod agent_messages;
 mod connection;
+mod elicitation;
 mod examination;
 mod leftovers;
 mod limit_wait;
@@ -64,6 +65,7 @@ mod user_orders;
 mod verdict;
 
 pub use crate::harness::Level;
+pub use elicitation::{Elicitation, Elicited};
 pub use examination::{Speaker, examine, list_sessions};
 pub use permission::{Policy, Rule};
 pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOption, QuestionTool};

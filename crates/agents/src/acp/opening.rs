@@ -204,7 +204,7 @@ impl Entered<'_> {
 impl Handshake<'_> {
     /// The version that the agent speaks, and all that it says of itself.
     async fn greet(&mut self) -> Result<(Version, Value), Fault> {
-        let hello = self.ask("initialize", &hello()).await?;
+        let hello = self.ask("initialize", &hello(self.request.has_elicitation_handler)).await?;
         match Version::of(&hello) {
             Ok(version) => Ok((version, hello)),
             Err(number) => {
@@ -514,10 +514,12 @@ pub(crate) fn unknown_session(session: &str) -> Refusal {
     Refusal { code: -32_602, message: format!("Unknown session: {session}"), data: None }
 }
 
-/// One request for both versions: an agent takes what it knows of it.
-fn hello() -> Value {
+/// One request for both versions: an agent takes what it knows of it. `has_elicitation_handler`: the user may be asked for input.
+fn hello(has_elicitation_handler: bool) -> Value {
     let info = json!({ "name": "sheepdog", "title": "Sheepdog", "version": env!("CARGO_PKG_VERSION") });
-    json!({ "protocolVersion": 2, "info": info, "clientInfo": info, "capabilities": {}, "clientCapabilities": {} })
+    let can =
+        if has_elicitation_handler { json!({ "elicitation": { "form": {}, "url": {} } }) } else { json!({}) };
+    json!({ "protocolVersion": 2, "info": info, "clientInfo": info, "capabilities": can, "clientCapabilities": can })
 }
 
 fn takes_system_prompt(hello: &Value) -> bool {

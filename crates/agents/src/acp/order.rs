@@ -1,5 +1,6 @@
 //! Orders from the handles of a session to its owner task.
 
+use super::elicitation::Elicited;
 use super::question::Answer;
 use super::request::PromptRequest;
 use crate::harness::turn::audience::Audience;
@@ -28,6 +29,10 @@ pub(crate) enum Order {
     Answer {
         id: String,
         answer: Result<Answer, String>,
+    },
+    Elicited {
+        id: String,
+        elicited: Result<Elicited, String>,
     },
     Steer {
         text: String,
@@ -111,7 +116,11 @@ impl Order {
                 let _ = reply.send(Err(error));
             }
             Order::Prompt(prompt) => prompt.refuse(error),
-            Order::Turn { .. } | Order::Listen(_) | Order::Answer { .. } | Order::OwnTool { .. } => {}
+            Order::Turn { .. }
+            | Order::Listen(_)
+            | Order::Answer { .. }
+            | Order::Elicited { .. }
+            | Order::OwnTool { .. } => {}
         }
     }
 }

@@ -1,6 +1,7 @@
 //! PURE: a permission request of the agent, in one shape for both versions, and the answer to it. Options are chosen by kind,
 //! never by position.
 
+use super::elicitation::{Elicitation, Elicited};
 use super::update::{ToolUpdate, owned, text_of};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -61,13 +62,24 @@ pub enum Decider {
     Timeout,
 }
 
+impl Decider {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Decider::Policy => "policy",
+            Decider::Handler => "handler",
+            Decider::Timeout => "timeout",
+        }
+    }
+}
+
 /// A request to the host while a session lives.
-#[expect(clippy::large_enum_variant, reason = "few, and gone as soon as they are told")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostRequest {
     /// Answer with [`Session::answer`](super::Session::answer).
     Question(Question),
-    /// The question needs no answer any more.
+    /// Answer with [`Session::elicited`](super::Session::elicited).
+    Elicitation(Elicitation),
+    /// The question, or the elicitation, needs no answer any more.
     Withdrawn { id: String },
     /// The turn was stopped: calls of the host's own tools are to end.
     Stopped,
@@ -78,8 +90,31 @@ pub(super) struct OpenQuestion {
     /// JSON-RPC id of the agent's request, as the agent wrote it. Agents use an id again after an answer, so a late answer of the
     /// handler is matched by the question's own id, which no other question of the session has.
     pub(super) asked: String,
-    pub(super) question: Question,
+    pub(super) subject: Subject,
     pub(super) reject_at: Option<Instant>,
+}
+
+/// The subject of a question.
+pub(super) enum Subject {
+    Permission(Question),
+    Elicitation(Elicitation),
+}
+
+impl OpenQuestion {
+    pub(super) fn id(&self) -> &str {
+        match &self.subject {
+            Subject::Permission(question) => &question.id,
+            Subject::Elicitation(elicitation) => &elicitation.id,
+        }
+    }
+
+    /// The answer on the wire that nobody decides on it any more.
+    pub(super) fn cancelled(&self) -> Value {
+        match &self.subject {
+            Subject::Permission(_) => outcome(None),
+            Subject::Elicitation(_) => Elicited::Cancel.to_json(),
+        }
+    }
 }
 
 impl Question {

@@ -1,14 +1,17 @@
-//! Answers the agent's permission questions, each exactly once: by the rules, by the handler, or by the timeout.
+//! Answers the agent's questions, each exactly once: by the rules, by the handler, or by the timeout. A question is about a
+//! permission, or about input of the user.
 
+use super::elicitation::{Elicitation, Elicited};
 use super::opening::{unknown_method, unknown_session};
 use super::owner::Owner;
 use super::permission::{Ruling, rule};
-use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, outcome};
+use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, Subject, outcome};
 use super::update::ToolUpdate;
 use crate::harness::AgentEvent;
 use ground::trace::{SESSION, debug};
 use serde_json::{Value, json};
 use std::time::Instant;
+use wires::jsonrpc::Refusal;
 
 /// Questions that wait for the handler at one time.
 const MAX_OPEN: usize = 256;
@@ -16,13 +19,18 @@ const MAX_OPEN: usize = 256;
 impl Owner {
     /// The agent asks for something.
     pub(super) fn on_asked(&mut self, id: &str, method: &str, params: &Value) {
-        if method != "session/request_permission" {
-            return self.link.connection.client.respond(id, Err(&unknown_method(method)));
+        match method {
+            "session/request_permission" => {}
+            "elicitation/create" if self.session.request.has_elicitation_handler => {}
+            _ => return self.link.connection.client.respond(id, Err(&unknown_method(method))),
         }
         // A permission for another session is not ours to give: its tools are not those of this one.
         if let Some(other) = params["sessionId"].as_str().filter(|asked| *asked != self.session.id) {
             debug!(target: SESSION, id = self.session.number, "refuses a question of another session");
             return self.link.connection.client.respond(id, Err(&unknown_session(other)));
+        }
+        if method == "elicitation/create" {
+            return self.on_elicitation(id, params);
         }
         let call =
             [&params["toolCall"], &params["subject"]["toolCall"]].into_iter().find(|call| call.is_object());
@@ -30,12 +38,10 @@ impl Owner {
             let (events, is_new) = self.work.book.on_asked(update);
             self.on_tool_events(events, is_new);
         }
-        self.questions.asked += 1;
-        let number = self.questions.asked.to_string();
+        let number = self.next_question();
         let question = Question::read(&number, params, |tool| self.work.book.known(tool));
-        let mut open = OpenQuestion { asked: id.to_owned(), question, reject_at: None };
-        if self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some()) {
-            return self.respond(id, None);
+        if self.is_stopping() {
+            return self.respond(id, &outcome(None));
         }
         // The agent could take an answer to either question for the answer to the other one.
         if self.questions.open.iter().any(|open| open.asked == id) {
@@ -48,41 +54,89 @@ impl Owner {
         match rule(
             &self.session.request.policy,
             self.session.request.agent.level,
-            &open.question,
+            &question,
             &self.session.cwd,
         ) {
-            Ruling::Allow => self.decide(&open, &Answer::Allow, Decider::Policy),
-            Ruling::Reject => self.decide(&open, &Answer::Reject, Decider::Policy),
+            Ruling::Allow => self.decide(id, &question, &Answer::Allow, Decider::Policy),
+            Ruling::Reject => self.decide(id, &question, &Answer::Reject, Decider::Policy),
             Ruling::Open if !self.session.request.has_handler => {
-                self.decide(&open, &Answer::Reject, Decider::Policy)
+                self.decide(id, &question, &Answer::Reject, Decider::Policy)
             }
             Ruling::Open if self.questions.open.len() >= MAX_OPEN => {
                 self.warn(format!("more than {MAX_OPEN} questions were open, so this one was refused"));
-                self.decide(&open, &Answer::Reject, Decider::Policy)
+                self.decide(id, &question, &Answer::Reject, Decider::Policy)
             }
             Ruling::Open => {
                 debug!(target: SESSION, id = self.session.number, "asks its handler for a permission");
-                open.reject_at = self
-                    .session
-                    .request
-                    .permission_timeout
-                    .and_then(|limit| Instant::now().checked_add(limit));
-                let _ = self.session.host.send(HostRequest::Question(open.question.clone()));
-                self.questions.open.push(open);
+                let _ = self.session.host.send(HostRequest::Question(question.clone()));
+                self.keep(id, Subject::Permission(question));
             }
         }
     }
 
+    /// The agent asks for input of the user.
+    fn on_elicitation(&mut self, id: &str, params: &Value) {
+        let number = self.next_question();
+        let Some(elicitation) = Elicitation::read(&number, params) else {
+            let message = format!(
+                "elicitation/create: expected mode \"form\" with requestedSchema, or mode \"url\" with url, got {}",
+                params["mode"]
+            );
+            let refusal = Refusal { code: -32_602, message, data: None };
+            return self.link.connection.client.respond(id, Err(&refusal));
+        };
+        if self.is_stopping() || self.questions.open.len() >= MAX_OPEN {
+            return self.respond(id, &Elicited::Cancel.to_json());
+        }
+        if self.questions.open.iter().any(|open| open.asked == id) {
+            return self.on_withdrawn(id);
+        }
+        debug!(target: SESSION, id = self.session.number, "asks its handler for input of the user");
+        let _ = self.session.host.send(HostRequest::Elicitation(elicitation.clone()));
+        self.keep(id, Subject::Elicitation(elicitation));
+    }
+
+    fn next_question(&mut self) -> String {
+        self.questions.asked += 1;
+        self.questions.asked.to_string()
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some())
+    }
+
+    /// Keeps a question until its handler answers, or the time for that is up.
+    fn keep(&mut self, id: &str, subject: Subject) {
+        let limit = self.session.request.permission_timeout;
+        let reject_at = limit.and_then(|limit| Instant::now().checked_add(limit));
+        self.questions.open.push(OpenQuestion { asked: id.to_owned(), subject, reject_at });
+    }
+
     /// The handler has answered, or failed.
     pub(super) fn on_answer(&mut self, id: &str, answer: Result<Answer, String>) {
-        let Some(open) = self.take(id) else { return };
+        let Some(OpenQuestion { asked, subject: Subject::Permission(question), .. }) = self.take(id) else {
+            return;
+        };
         match answer {
-            Ok(answer) => self.decide(&open, &answer, Decider::Handler),
+            Ok(answer) => self.decide(&asked, &question, &answer, Decider::Handler),
             Err(problem) => {
                 self.warn(format!("onPermission failed, so the tool was refused: {problem}"));
-                self.decide(&open, &Answer::Reject, Decider::Handler);
+                self.decide(&asked, &question, &Answer::Reject, Decider::Handler);
             }
         }
+    }
+
+    /// The handler has given the user's input, or failed.
+    pub(super) fn on_elicited(&mut self, id: &str, reply: Result<Elicited, String>) {
+        let Some(OpenQuestion { asked, subject: Subject::Elicitation(elicitation), .. }) = self.take(id)
+        else {
+            return;
+        };
+        let reply = reply.unwrap_or_else(|problem| {
+            self.warn(format!("onElicitation failed, so the agent got no input: {problem}"));
+            Elicited::Cancel
+        });
+        self.reply(&asked, &elicitation, &reply, Decider::Handler);
     }
 
     /// The agent gives its question up.
@@ -106,24 +160,30 @@ impl Owner {
             self.questions.open.iter().position(|question| question.reject_at.is_some_and(|at| at <= now))
         {
             let open = self.questions.open.remove(at);
-            let _ = self.session.host.send(HostRequest::Withdrawn { id: open.question.id.clone() });
-            self.decide(&open, &Answer::Reject, Decider::Timeout);
+            let _ = self.session.host.send(HostRequest::Withdrawn { id: open.id().to_owned() });
+            match open.subject {
+                Subject::Permission(question) => {
+                    self.decide(&open.asked, &question, &Answer::Reject, Decider::Timeout)
+                }
+                Subject::Elicitation(elicitation) => {
+                    self.reply(&open.asked, &elicitation, &Elicited::Cancel, Decider::Timeout)
+                }
+            }
         }
     }
 
     /// The question needs no answer any more; the agent is told so, for it may wait.
     pub(super) fn forget(&mut self, open: OpenQuestion) {
-        self.respond(&open.asked, None);
-        let _ = self.session.host.send(HostRequest::Withdrawn { id: open.question.id });
+        self.respond(&open.asked, &open.cancelled());
+        let _ = self.session.host.send(HostRequest::Withdrawn { id: open.id().to_owned() });
     }
 
     fn take(&mut self, id: &str) -> Option<OpenQuestion> {
-        let at = self.questions.open.iter().position(|question| question.question.id == id)?;
+        let at = self.questions.open.iter().position(|open| open.id() == id)?;
         Some(self.questions.open.remove(at))
     }
 
-    fn decide(&mut self, open: &OpenQuestion, answer: &Answer, by: Decider) {
-        let question = &open.question;
+    fn decide(&mut self, asked: &str, question: &Question, answer: &Answer, by: Decider) {
         let mut answer = answer;
         let mut chosen = question.choose(answer);
         if chosen.is_none() && *answer != Answer::Reject {
@@ -141,7 +201,7 @@ impl Owner {
                 active.refused = Some(question.tool.title.clone());
             }
         }
-        self.respond(&open.asked, chosen);
+        self.respond(asked, &outcome(chosen));
         if is_refused && by != Decider::Handler {
             self.warn(format!("{} was refused: nothing allows it at this level", question.tool.title));
         }
@@ -149,16 +209,21 @@ impl Owner {
         self.tell(AgentEvent::Permission {
             request: json!(question),
             answer: answer.to_json(),
-            by: match by {
-                Decider::Policy => "policy",
-                Decider::Handler => "handler",
-                Decider::Timeout => "timeout",
-            },
+            by: by.as_str(),
         });
     }
 
-    fn respond(&self, id: &str, option: Option<&str>) {
-        self.link.connection.client.respond(id, Ok(&outcome(option).to_string()));
+    /// Gives the agent the user's input. The event has none of it: it may be a password.
+    fn reply(&mut self, asked: &str, elicitation: &Elicitation, reply: &Elicited, by: Decider) {
+        debug!(target: SESSION, id = self.session.number, ?by, action = reply.action(), "answered an elicitation");
+        self.respond(asked, &reply.to_json());
+        self.hold_clock(false);
+        let (request, action) = (json!(elicitation), reply.action());
+        self.tell(AgentEvent::Elicitation { request, action, by: by.as_str() });
+    }
+
+    fn respond(&self, id: &str, answer: &Value) {
+        self.link.connection.client.respond(id, Ok(&answer.to_string()));
     }
 
     pub(super) fn warn(&mut self, message: String) {

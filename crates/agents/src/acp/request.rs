@@ -20,7 +20,9 @@ pub struct OpenRequest {
     pub policy: Policy,
     /// Somebody answers what the rules leave open.
     pub has_handler: bool,
-    /// For an answer of the handler; `None`: off.
+    /// Somebody gives the input that the agent asks of the user.
+    pub has_elicitation_handler: bool,
+    /// For an answer of a handler; `None`: off.
     pub permission_timeout: Option<Duration>,
     pub servers: Vec<McpServer>,
     /// For how long nothing may go on behind a turn before it is over.
@@ -42,6 +44,7 @@ impl OpenRequest {
             agent,
             policy: Policy::default(),
             has_handler: false,
+            has_elicitation_handler: false,
             permission_timeout: Some(Self::PERMISSION_TIMEOUT),
             servers: Vec::new(),
             settle: Self::SETTLE,

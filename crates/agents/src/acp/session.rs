@@ -1,5 +1,6 @@
 //! The handle of a session. The owner task holds all state; a handle sends orders and awaits their results.
 
+use super::elicitation::Elicited;
 use super::opening::{aborted as was_aborted, open as open_session};
 use super::order::{Driver, Ears, Order, Prompt, Reply};
 use super::owner::{Owner, Shown, closed};
@@ -189,6 +190,11 @@ impl Session {
     /// Answers a question; `Err`: the handler failed, which rejects. Questions that are closed already are left alone.
     pub fn answer(&self, id: &str, answer: Result<Answer, String>) {
         let _ = self.orders.send(Order::Answer { id: id.to_owned(), answer });
+    }
+
+    /// Gives the input that the agent asked of the user. An error is that of a handler that failed.
+    pub fn elicited(&self, id: &str, elicited: Result<Elicited, String>) {
+        let _ = self.orders.send(Order::Elicited { id: id.to_owned(), elicited });
     }
 
     /// A call of one of the host's own tools begins or has ended. The agent's silence is not counted while such a call runs.

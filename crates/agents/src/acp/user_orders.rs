@@ -23,6 +23,7 @@ impl Owner {
             Order::Turn { abort: false, .. } => {}
             Order::Listen(sink) => self.on_listen(sink),
             Order::Answer { id, answer } => self.on_answer(&id, answer),
+            Order::Elicited { id, elicited } => self.on_elicited(&id, elicited),
             Order::Steer { text, reply } => self.on_steer(&text, reply),
             Order::SetMode { mode, reply } => self.on_set_mode(mode, reply),
             Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),

@@ -1,5 +1,5 @@
 use crate::support::{code, millis, opened, request, text, until};
-use agents::acp::{Answer, HostRequest, Level, OpenRequest, PromptRequest, Rule};
+use agents::acp::{Answer, Elicited, HostRequest, Level, OpenRequest, PromptRequest, Rule};
 use agents::harness::{AgentEvent, Provider};
 use process::Strays;
 use serde_json::{Value, json};
@@ -34,6 +34,58 @@ async fn the_handler_answers_by_kind() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn input_of_the_user_is_asked_of_the_handler_and_the_event_has_none_of_it() {
+    for version in [1, 2] {
+        let mut open = request(Provider::Gemini, version, "");
+        open.has_elicitation_handler = true;
+        let mut agent = opened(open).await;
+        let told = agent.session.start(PromptRequest::new("client")).outcome().await;
+        assert_eq!(text(&told), r#"{"elicitation":{"form":{},"url":{}}}"#);
+        let mut events = agent.session.events();
+        for (mode, elicited, said) in [
+            (
+                "form",
+                Ok(Elicited::Accept(Some(json!({"name":"Ada"})))),
+                r#"{"action":"accept","content":{"name":"Ada"}}"#,
+            ),
+            ("url", Ok(Elicited::Accept(None)), r#"{"action":"accept"}"#),
+            ("form", Ok(Elicited::Decline), r#"{"action":"decline"}"#),
+            ("form", Err("I broke".into()), r#"{"action":"cancel"}"#),
+        ] {
+            let turn = agent.session.start(PromptRequest::new(format!("elicit {mode}")));
+            let Some(HostRequest::Elicitation(asked)) = agent.host.recv().await else { panic!("{mode}") };
+            assert_eq!((asked.mode, asked.message.as_str()), (mode, "Who are you?"));
+            agent.session.elicited(&asked.id, elicited);
+            assert_eq!(text(&turn.outcome().await), said);
+            let action = serde_json::from_str::<Value>(said).unwrap()["action"].clone();
+            let found = until(&mut events, |event| matches!(event, AgentEvent::Elicitation { .. })).await;
+            let event = found.iter().find(|event| event["type"] == "elicitation").unwrap();
+            assert_eq!((&event["action"], &event["by"]), (&action, &json!("handler")));
+            assert!(!event.to_string().contains("Ada"));
+        }
+        let odd = agent.session.start(PromptRequest::new("elicit voice")).outcome().await;
+        assert!(text(&odd).contains("expected mode"), "{}", text(&odd));
+    }
+}
+
+#[tokio::test]
+async fn input_is_cancelled_when_nobody_gives_it() {
+    let mut open = request(Provider::Gemini, 1, "");
+    open.has_elicitation_handler = true;
+    open.permission_timeout = Some(millis(100));
+    let mut agent = opened(open).await;
+    let turn = agent.session.start(PromptRequest::new("elicit form"));
+    let Some(HostRequest::Elicitation(asked)) = agent.host.recv().await else { panic!() };
+    assert_eq!(agent.host.recv().await, Some(HostRequest::Withdrawn { id: asked.id }));
+    assert_eq!(text(&turn.outcome().await), r#"{"action":"cancel"}"#);
+    // Without a handler it is not offered, and an agent that asks all the same gets an error that names the method.
+    let agent = opened(request(Provider::Gemini, 1, "")).await;
+    assert_eq!(text(&agent.session.start(PromptRequest::new("client")).outcome().await), "{}");
+    let refused = agent.session.start(PromptRequest::new("elicit form")).outcome().await;
+    assert!(text(&refused).contains("Method not found: elicitation/create"), "{}", text(&refused));
 }
 
 #[tokio::test]

@@ -76,6 +76,13 @@ pub enum AgentEvent {
         answer: Value,
         by: &'static str,
     },
+    /// Input that the agent asked of the user, and what became of the request: `accept`, `decline` or `cancel`. The input is
+    /// not part of it. `by`: `handler` or `timeout`.
+    Elicitation {
+        request: Value,
+        action: &'static str,
+        by: &'static str,
+    },
     /// The agent's mode, as it is now.
     Mode {
         mode: String,
@@ -132,7 +139,9 @@ impl AgentEvent {
             AgentEvent::ToolEnd { output, .. } => output.as_ref().map_or(0, String::len),
             AgentEvent::Noise { line } => line.len(),
             AgentEvent::Prompt { text } => text.len(),
-            AgentEvent::Permission { request, .. } => request.to_string().len(),
+            AgentEvent::Permission { request, .. } | AgentEvent::Elicitation { request, .. } => {
+                request.to_string().len()
+            }
             AgentEvent::Plan { entries } => entries.to_string().len(),
             AgentEvent::Commands { commands } => commands.to_string().len(),
             AgentEvent::Diff { old_text, new_text, .. } => {
@@ -188,6 +197,7 @@ impl AgentEvent {
             | AgentEvent::Usage(_)
             | AgentEvent::End { .. }
             | AgentEvent::Permission { .. }
+            | AgentEvent::Elicitation { .. }
             | AgentEvent::Mode { .. }
             | AgentEvent::Commands { .. }
             | AgentEvent::Context { .. }

@@ -272,6 +272,7 @@ impl Audience {
                 self.redact_value(request);
                 self.redact_value(answer);
             }
+            AgentEvent::Elicitation { request, action: _, by: _ } => self.redact_value(request),
             AgentEvent::Mode { mode } => clean(mode),
             AgentEvent::Title { title } => clean(title),
             AgentEvent::Commands { commands } => self.redact_value(commands),
