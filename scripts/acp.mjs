@@ -1,7 +1,7 @@
 // `npm run test:acp [-- NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
 // verdict, time, and what was left alive; it goes to docs/internals/sessions.md when all ran. `-- --others`: agents that the package does
 // not know by name, by their command (fixtures/acp/others.mjs). `-- --peers`: other clients of the protocol on the same cases
-// (acp/peers.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
+// (acp/peers.mjs). `-- --mcp`: clients of `sheepdog mcp` (acp/mcp.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import { processesIn } from '../fixtures/agent-cases.mjs'
 import { workplace } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
 import { cache, install, installNode, installPython } from './acp/installation.mjs'
+import { runMcp } from './acp/mcp.mjs'
 import { runPeers } from './acp/peers.mjs'
 import { fail, prepare, root } from './setup.mjs'
 import { writeTable } from './table.mjs'
@@ -97,6 +98,10 @@ if (words.includes('--peers')) {
   await runPeers(words)
   process.exit(0)
 }
+if (words.includes('--mcp')) {
+  await runMcp(words)
+  process.exit(0)
+}
 const sheepdog = createRequire(import.meta.url)(root)
 const isOthers = words.includes('--others')
 const agents = isOthers ? others : speakers
@@ -126,6 +131,6 @@ for (const provider of names) {
 await server.close()
 if (names.length === Object.keys(agents).length && titles.length === Object.keys(realCases).length) {
   const name = `npm run test:acp${isOthers ? ' -- --others' : ''}`
-  writeTable('internals/sessions.md', name, [['case', ...names], ...table])
+  writeTable(`internals/${isOthers ? 'faces' : 'sessions'}.md`, name, [['case', ...names], ...table])
 }
 if (faults > 0) fail(`${faults} cases came out otherwise, or left a process`)
