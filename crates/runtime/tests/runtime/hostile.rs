@@ -270,6 +270,7 @@ async fn runtime<F: Future<Output = ()> + Send>(
             let script = script.clone();
             tokio::spawn(async move {
                 // Announced as our runtime announces itself: the client waits for hello however busy the machine is.
+                #[expect(clippy::result_large_err, reason = "the type is that of the library")]
                 let announce = |_: &Request, mut response: Response| {
                     response.headers_mut().insert("x-sheepdog-runtime", "1".parse().unwrap());
                     Ok(response)
