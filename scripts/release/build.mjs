@@ -9,9 +9,9 @@ import { fail, root, step } from '../step.mjs'
 
 /** What the oldest systems still maintained have. */
 const GLIBC = '2.28'
-/** Sizes of the addon: what is downloaded, and what is on the disk. On 2026-11-24 it had 9.2 MB and 21.0 MB. */
-const MAX_PACKED_BYTES = 9.5e6
-const MAX_BYTES = 22e6
+/** Sizes of the addon: what is downloaded, and what is on the disk. On 2026-11-24 it had 10.3 MB and 23.8 MB. */
+const MAX_PACKED_BYTES = 10.8e6
+const MAX_BYTES = 25e6
 
 const targets = {
   'x86_64-unknown-linux-gnu': 'linux-x64-gnu',
