@@ -104,7 +104,9 @@ async fn make(
     replicas: Option<usize>,
 ) -> Result<(), Error> {
     let mut room = MOST_BYTES;
-    let mut made: Vec<Config> = Vec::new();
+    // Each with the room it has. Another try never grows one: two members that set up a fleet at the same time would take the
+    // room from each other again and again.
+    let mut made: Vec<(Config, i64)> = Vec::new();
     let begun = std::time::Instant::now();
     let is_cluster = replicas.is_some_and(|count| count > 1);
     let configs = configs(names, lease, replicas.unwrap_or(1));
@@ -138,7 +140,7 @@ async fn make(
         loop {
             match context.create_stream(sized(&config, room)).await {
                 Ok(stream) if fits(&stream.cached_info().config, &config) => {
-                    made.push(config);
+                    made.push((config, room));
                     break;
                 }
                 Ok(_) => return Err(ignored(&config.name)),
@@ -173,8 +175,9 @@ async fn make(
                             return Err(Error::new(ErrorCode::FleetStorage, message));
                         }
                         // The streams that were already created take too much of the available room, so shrink them.
-                        for larger in &made {
+                        for (larger, given) in made.iter_mut().filter(|(_, given)| *given > room) {
                             let _ = context.update_stream(sized(larger, room)).await;
+                            *given = room;
                         }
                     }
                     // Another member created the stream first, with other sizes.
