@@ -369,6 +369,29 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     await page.close()
   })
 
+  it('opens a row that was still on its way when it was asked to', async () => {
+    const records = join(folder, 'on-its-way')
+    writeTurn(records, { id: 'b', name: 'the first', events: 4 })
+    writeTurn(records, { id: 'a', name: 'the second', events: 4 })
+    const page = await open(records)
+    await page.locator('#rows .row').first().waitFor()
+    let send = () => {}
+    const sent = new Promise<void>((resolve) => (send = resolve))
+    await page.route('**/rows?*', async (route) => {
+      await sent
+      await route.continue()
+    })
+    const asked = page.waitForRequest('**/rows?*')
+    await page.locator('.run', { hasText: 'the second' }).click()
+    await asked
+    await page.locator('#rows').focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    send()
+    await page.locator('#rows pre', { hasText: 'in no time' }).waitFor()
+    await page.close()
+  })
+
   it('stays smooth with a million lines', async () => {
     const records = join(folder, 'million')
     writeOutput(records, { id: 'a', lines: 1_000_000 })

@@ -127,6 +127,14 @@ export class RunRows {
     return undefined
   }
 
+  /** The row, also when it was still on its way. */
+  async #arrived(index) {
+    const row = this.#row(index)
+    if (row) return row
+    await this.#pages.get(Math.floor(index / pageRows))
+    return this.#row(index)
+  }
+
   async #load(page) {
     const turn = this.#turn
     const rows = await this.#get(`rows?from=${page * pageRows}&count=${pageRows}`).catch(() => undefined)
@@ -220,9 +228,10 @@ export class RunRows {
       this.#list.unfold(index, 0)
       return announce('folded')
     }
-    if (!(this.#row(index)?.more > 0)) return
-    this.#onLeave()
     const turn = this.#turn
+    const row = index < 0 ? undefined : await this.#arrived(index)
+    if (turn !== this.#turn || !(row?.more > 0)) return
+    this.#onLeave()
     const { text, isCut } = await this.#get(`row?index=${index}`)
     if (turn !== this.#turn) return
     const shown =
