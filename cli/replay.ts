@@ -55,8 +55,11 @@ export async function run(args: string[]): Promise<Ending> {
   const [provider, file, ...rest] = [...positionals, ...(command ?? [])]
   if (provider && file === undefined && isFolder(provider))
     return replayFolder(provider, values.json ?? false)
-  if (!provider || !file)
-    throw new UsageError('a provider and a file are needed: sheepdog replay PROVIDER FILE')
+  if (!provider || !file) {
+    const forms = 'sheepdog replay FOLDER shows a record, sheepdog replay PROVIDER FILE what an agent printed'
+    const isProvider = providerNames().some((name) => name === provider)
+    throw new UsageError(!provider || isProvider ? forms : `${provider}: no such folder: ${forms}`)
+  }
   if (rest.length > 0) throw new UsageError(`${JSON.stringify(rest[0])} was not expected`)
   if (values.exit !== undefined && !/^\d{1,3}$/.test(values.exit)) {
     throw new UsageError(`--exit: expected an exit code, got ${JSON.stringify(values.exit)}`)
