@@ -10,6 +10,13 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
     let millis = |limit: Option<std::time::Duration>| limit.unwrap_or_default().as_secs_f64() * 1e3;
     let error = match reason {
         StopReason::Exited => return None,
+        // The clocks of a turn are those of its harness, which knows the limits.
+        StopReason::Idle if spec.idle_timeout.is_none() => {
+            Error::new(ErrorCode::ProcessIdle, format!("{name} was silent for too long and was killed"))
+        }
+        StopReason::TimedOut if spec.timeout.is_none() => {
+            Error::new(ErrorCode::ProcessTimedOut, format!("{name} ran for too long and was stopped"))
+        }
         StopReason::Idle => {
             let limit = millis(spec.idle_timeout);
             let likely = if result.stdout_bytes + result.stderr_bytes == 0 && spec.stdio == Stdio::Piped {
