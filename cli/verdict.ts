@@ -53,7 +53,7 @@ export function describeEnd(ended: Ended): string | undefined {
     case undefined:
       break
     case 'PROCESS_IDLE':
-      return `${name} was silent for ${showDuration(Number(error?.idleTimeoutMs))} and was killed (--idle sets the limit)${also}`
+      return `${name} was silent for ${showDuration(Number(error?.idleTimeoutMs))} and was killed (--idle sets the limit)${also}${buffered(error.message)}`
     case 'PROCESS_TIMED_OUT':
       return `${name} was still running after ${showDuration(Number(error?.timeoutMs))} and was stopped (--timeout sets the limit)${also}`
     case 'PROCESS_KILLED':
@@ -66,6 +66,13 @@ export function describeEnd(ended: Ended): string | undefined {
   if (result?.signal)
     return `${name} was ended by ${result.signal} after ${showDuration(result.durationMs)}${also}`
   return strays > 0 ? `${name} exited with ${result?.exitCode ?? 'no status'}${also}` : undefined
+}
+
+/** The likely cause where nothing was printed, in the words of the command. */
+function buffered(message: string): string {
+  return message.includes('has printed nothing')
+    ? '; it has printed nothing: many programs hold their output back without a terminal, --pty gives them one'
+    : ''
 }
 
 function left(strays: number): string {
