@@ -104,7 +104,7 @@ describe('sheepdog run', () => {
       '125 when it is silent',
       ['--idle', '300ms', ...sh('sleep 60')],
       125,
-      /^sheepdog: sh was silent for 300 ms and was killed \(--idle sets the limit\).*\n$/,
+      /^sheepdog: sh was silent for 300 ms and was killed \(--idle sets the limit\); it has printed nothing: .*--pty gives them one.*\n$/,
     ],
     ['126 when it may not be executed', ['--', plainFile], 126, /^sheepdog: .*plain-file.*\n$/],
     [

@@ -215,6 +215,11 @@ describe.skipIf(!python)('on a terminal', () => {
     expect(asJson).not.toMatch(dangerous)
   })
 
+  it('replay names a folder that does not exist', async () => {
+    const { stderr, exitCode } = await run(process.execPath, [command, 'replay', 'no-such-run'])
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('no-such-run: no such folder')])
+  })
+
   it('replay shows a recording, and the record of a program', async () => {
     const file = join(folder, 'recorded.jsonl')
     writeFileSync(

@@ -53,7 +53,7 @@ export function describeEnd(ended: Ended): string | undefined {
     case undefined:
       break
     case 'PROCESS_IDLE':
-      return `${name} was silent for ${showDuration(Number(error?.idleTimeoutMs))} and was killed (--idle sets the limit)${also}${buffered(error.message)}`
+      return `${name} was silent for ${showDuration(Number(error?.idleTimeoutMs))} and was killed (--idle sets the limit)${buffered(error.message)}${also}`
     case 'PROCESS_TIMED_OUT':
       return `${name} was still running after ${showDuration(Number(error?.timeoutMs))} and was stopped (--timeout sets the limit)${also}`
     case 'PROCESS_KILLED':

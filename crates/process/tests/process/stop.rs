@@ -26,6 +26,21 @@ async fn silence_kills_the_whole_tree_at_once() {
     }
 }
 
+/// Turns keep clocks of their own, and their harness knows the limits.
+#[tokio::test]
+async fn no_limit_is_named_that_somebody_else_keeps() {
+    for (reason, expected) in [
+        (StopReason::Idle, "PROCESS_IDLE: sh was silent for too long and was killed"),
+        (StopReason::TimedOut, "PROCESS_TIMED_OUT: sh ran for too long and was stopped"),
+    ] {
+        let process = spawn(ProcessSpec { idle_timeout: None, timeout: None, ..shell("sleep 60") });
+        process.started().await.expect("started");
+        process.stop(reason);
+        let error = process.outcome().await.error.clone().expect("an error");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
 #[tokio::test]
 async fn a_program_that_prints_now_and_then_is_not_idle() {
     let mut spec = shell("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done");
