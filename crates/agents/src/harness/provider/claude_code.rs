@@ -102,9 +102,103 @@ pub(super) const WORDS: Words = Words {
     exit_code: no_exit_code,
 };
 
+/// The schema without the name of its dialect: the CLI (2.1.330) refuses that of draft 2020-12.
+fn without_dialect(schema: &Value) -> String {
+    let mut schema = schema.clone();
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("$schema");
+    }
+    schema.to_string()
+}
+
 /// The schema itself is an argument, which the system allows only so long.
-pub(super) fn takes_schema(schema: &Value) -> bool {
+pub(super) fn fits_an_argument(schema: &Value) -> bool {
     schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
+}
+
+/// The CLI ends at a keyword or a format that its validator does not know. Then the prompt asks for the answer.
+fn takes_schema(schema: &Value) -> bool {
+    fits_an_argument(schema) && is_known(schema)
+}
+
+/// Keywords of draft 7 whose value is no schema.
+const PLAIN: [&str; 30] = [
+    "$schema",
+    "$id",
+    "$ref",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "readOnly",
+    "writeOnly",
+    "deprecated",
+    "type",
+    "enum",
+    "const",
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "maxProperties",
+    "minProperties",
+    "required",
+    "contentEncoding",
+    "contentMediaType",
+];
+/// Keywords whose value is a schema, or a list of them.
+const WITHIN: [&str; 12] = [
+    "items",
+    "additionalItems",
+    "contains",
+    "additionalProperties",
+    "propertyNames",
+    "if",
+    "then",
+    "else",
+    "not",
+    "allOf",
+    "anyOf",
+    "oneOf",
+];
+/// Keywords whose value holds schemas by names.
+const BY_NAME: [&str; 4] = ["properties", "patternProperties", "definitions", "$defs"];
+const FORMATS: [&str; 12] = [
+    "date-time",
+    "date",
+    "time",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "uri",
+    "uri-reference",
+    "uuid",
+    "regex",
+];
+
+fn is_known(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().all(|(keyword, value)| match keyword.as_str() {
+            "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+            keyword if WITHIN.contains(&keyword) => is_known(value),
+            keyword if BY_NAME.contains(&keyword) => {
+                value.as_object().is_some_and(|schemas| schemas.values().all(is_known))
+            }
+            keyword => PLAIN.contains(&keyword),
+        }),
+        Value::Array(schemas) => schemas.iter().all(is_known),
+        _ => true,
+    }
 }
 
 /// The same for a session, as its adapter takes them.
@@ -179,7 +273,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(dollars) = wanted.max_budget_usd {
         launch.args(["--max-budget-usd", &dollars.to_string()]);
     }
-    if let Some(schema) = wanted.schema.as_ref().map(Value::to_string) {
+    if let Some(schema) = wanted.schema.as_ref().map(without_dialect) {
         launch.args(["--json-schema", &schema]);
     }
     if let Some(session) = &wanted.resume {
@@ -194,4 +288,35 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     launch.set("DISABLE_AUTOUPDATER", "1");
     Ok(launch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn is_given_only_a_schema_that_its_validator_knows() {
+        let of = |pair: Value| json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": { "pair": pair } });
+        for known in [
+            json!({ "type": "array", "items": { "$ref": "#/$defs/a" } }),
+            json!({ "type": "object", "properties": { "prefixItems": { "type": "string" } } }),
+            json!({ "enum": [{ "prefixItems": 1 }], "default": { "x": 1 } }),
+            json!({ "type": "string", "format": "email" }),
+            json!({ "anyOf": [true, { "type": "null" }] }),
+        ] {
+            assert!(takes_schema(&of(known.clone())), "{known}");
+            assert!(!without_dialect(&of(known)).contains("$schema"));
+        }
+        for unknown in [
+            json!({ "type": "array", "prefixItems": [{ "type": "string" }] }),
+            json!({ "items": { "unevaluatedProperties": false } }),
+            json!({ "type": "string", "format": "cuid" }),
+            json!({ "anyOf": [{ "x-note": "ours" }] }),
+            json!({ "properties": [] }),
+        ] {
+            assert!(!takes_schema(&of(unknown.clone())), "{unknown}");
+        }
+        assert!(!takes_schema(&json!({ "type": "array" })));
+    }
 }

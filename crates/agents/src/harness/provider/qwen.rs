@@ -3,7 +3,7 @@
 //! A failed model call is reported as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the
 //! text of the first try may be in the answer once more.
 
-use super::claude_code::takes_schema;
+use super::claude_code::fits_an_argument;
 use super::message::Messages;
 use super::message_usage::Style;
 use super::protocol::Protocol;
@@ -48,7 +48,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     reader: |before| Box::new(Messages::new(Style::Qwen, &WORDS, before)),
     behind_launcher: Some(behind_launcher),
-    takes_schema,
+    takes_schema: fits_an_argument,
     images: Some(Images::ByMessage),
     takes_servers: true,
     session: SessionPolicy::Told,
