@@ -13,7 +13,7 @@ export const isProtocol = (file) => parts.some((part) => file.endsWith(join('cop
 /** Text of the file, by its name. */
 export function renderProtocol() {
   const texts = parts.map((part) => readFileSync(join(root, 'lib', 'copilot', `${part}.ts`), 'utf8'))
-  // What one part takes from another stands in the same file here.
+  // The parts import from each other. Here they are one file, so these lines go.
   const links = /^(?:import|export) type (?:\{[^}]*\}|\*) from '[^']*'\n/gm
   const banner = '// Generated from lib/copilot/generated*.ts. Do not edit.\n'
   return { [`${protocol}.d.ts`]: banner + texts.map((text) => text.replace(links, '')).join('') }

@@ -1,12 +1,12 @@
 // The eight real agent CLIs with a key that they never see: an answer and a tool call each, over TLS that ends in the host process.
 import assert from 'node:assert/strict'
-import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { agents, pointAt, workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { folder as cache, install, nodeOf } from '../agents/install.mjs'
-import { isNamed, listed, name as host, secure } from './outside.mjs'
+import { filesWith, isNamed, listed, name as host, secure } from './outside.mjs'
 
 const FIXTURE = 'fake-key-0123456789'
 const KEY = 'fake-key-REAL0123456789abcdef'
@@ -29,19 +29,6 @@ const cases = {
     { shell: 'env > seen.txt; echo tool-ran', usage },
     { text: 'Done.', usage },
   ],
-}
-
-/** Files below a folder that hold the key. */
-function holding(folder) {
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name))
-  const isHolding = (file) => {
-    try {
-      return statSync(file).isFile() && readFileSync(file).includes(KEY)
-    } catch {
-      return false
-    }
-  }
-  return files.filter(isHolding)
 }
 
 async function runCase(provider, title, server, port) {
@@ -99,7 +86,7 @@ async function runCase(provider, title, server, port) {
       const seen = readFileSync(join(place.cwd, 'seen.txt'), 'utf8')
       assert.match(seen, /^HTTPS_PROXY=/m)
     }
-    assert.deepEqual(holding(join(place.home, '..')), [], 'the key is in a file')
+    assert.deepEqual(filesWith(join(place.home, '..'), KEY), [], 'the key is in a file')
     assert.ok(!JSON.stringify(result).includes(KEY), 'the key is in the result')
     return { calls: asked.length, refused: result.sandbox.refused.map(({ what }) => what) }
   } finally {

@@ -5,14 +5,13 @@ import { createRequire } from 'node:module'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { install } from '../agents/install.mjs'
-import { file, listed, name } from './outside.mjs'
+import { KEY, file, listed, name } from './outside.mjs'
 
 const { run: start } = createRequire(import.meta.url)('../../index.js')
 const RUNTIME = '0.0.83'
 const ROUNDS = 3
 const REQUESTS = 30
 const MEGABYTES = 100
-const KEY = 'tok_REAL0123456789REAL0123456789'
 
 /** The server in a process of its own, so that the host's processor time is the proxy's. */
 async function server() {

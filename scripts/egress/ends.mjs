@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { processesWith } from '../../fixtures/agent-cases.mjs'
 import { root } from '../step.mjs'
 import { identity, listed, listening, name } from './outside.mjs'
 
@@ -16,17 +16,6 @@ const REPETITIONS = 10
 const AT_ONCE = 100
 const WITHIN_MS = 20_000
 const STOPPED_MS = 1500
-
-/** Processes with this word in their environment. */
-function marked(word) {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'latin1').includes(word)
-    } catch {
-      return false
-    }
-  })
-}
 
 async function until(condition, what) {
   const end = Date.now() + WITHIN_MS
@@ -53,7 +42,7 @@ async function watched() {
 async function host(port) {
   const mark = randomUUID()
   const loop = `while :; do curl -sS -m 5 -o /dev/null -H "Authorization: Bearer $TOKEN" https://${name}:${port}/ 2>/dev/null; sleep 0.02; done`
-  const daemon = `setsid sh -c 'trap "" TERM HUP INT; ${loop.replaceAll('"', '\\"').replaceAll('\\"', '"')}' &`
+  const daemon = `setsid sh -c 'trap "" TERM HUP INT; ${loop}' &`
   const text = `${daemon}\n${daemon}\n(${loop}) &\n${loop}`
   const network = {
     hosts: listed(port),
@@ -70,14 +59,14 @@ async function killed(signal) {
   const { child, mark } = await host(port)
   try {
     await until(() => seen.requests > 20, 'requests of the program')
-    assert.ok(marked(mark).length > 3)
+    assert.ok(processesWith(mark).length > 3)
     const ended = new Promise((resolve) => child.once('exit', resolve))
     child.kill(signal)
     await ended
     // Connections that the host had made before its end arrive here still.
     await pause(50)
     const { connections } = seen
-    await until(() => marked(mark).length === 0, 'the end of the tree')
+    await until(() => processesWith(mark).length === 0, 'the end of the tree')
     await pause(200)
     assert.equal(seen.connections, connections, 'a connection was made after the end of the host')
   } finally {
@@ -97,11 +86,11 @@ async function stopped() {
     const { requests } = seen
     await pause(STOPPED_MS)
     assert.equal(seen.requests, requests, 'a request came while the host was stopped')
-    assert.ok(marked(mark).length > 3, 'the tree has ended')
+    assert.ok(processesWith(mark).length > 3, 'the tree has ended')
     child.kill('SIGCONT')
     await until(() => seen.requests > requests + 20, 'requests after the host went on')
     child.kill('SIGKILL')
-    await until(() => marked(mark).length === 0, 'the end of the tree')
+    await until(() => processesWith(mark).length === 0, 'the end of the tree')
   } finally {
     child.kill('SIGKILL')
     close()
@@ -151,7 +140,6 @@ const cases = {
 export async function run(words) {
   const rows = [['what', 'outcome']]
   let failures = 0
-  const place = mkdtempSync(join(tmpdir(), 'egress-ends-'))
   for (const [title, test] of Object.entries(cases)) {
     if (words.length > 0 && !words.some((word) => title.includes(word))) continue
     const started = performance.now()
@@ -165,6 +153,5 @@ export async function run(words) {
     }
     console.log(`${rows.at(-1).join(' | ')} (${((performance.now() - started) / 1000).toFixed(1)} s)`)
   }
-  if (existsSync(place)) rmSync(place, { recursive: true })
   return { rows, failures, isWhole: words.length === 0 }
 }

@@ -8,9 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkoutFor } from '../../fixtures/other-user.mjs'
 import { fail, root } from '../step.mjs'
-import { file, folder, identity, isNamed, listed, listening, name } from './outside.mjs'
+import { KEY, file, folder, identity, isNamed, listed, listening, name } from './outside.mjs'
 
-const KEY = 'tok_REAL0123456789REAL0123456789'
 /** Attempts that succeed in the sandbox: they are what it allows. */
 const allowed = /^(?:gate|own-|closed-port$|socket-inside|listed-host$)/
 /** Attempts that need a privilege, IPv6, a server that is not here, or a kernel with the protocol: without a sandbox they may fail as well. */

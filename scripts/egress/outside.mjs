@@ -1,6 +1,6 @@
 // The world outside of the sandboxes of `npm run test:egress`: a name with a certificate that this process trusts, and servers behind it.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer as createSocket, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,10 +59,22 @@ export function enter() {
   process.exit(status ?? 1)
 }
 
+/** The real key, which no program may see. */
+export const KEY = 'tok_REAL0123456789REAL0123456789'
+
+/** Files below a folder. */
+export const filesIn = (folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
+
+/** Files below a folder that hold this text. */
+export const filesWith = (folder, text) => filesIn(folder).filter((path) => readFileSync(path).includes(text))
+
 /** The name of all servers outside. */
 export const name = process.env.SHEEPDOG_EGRESS_NAME
 export const isNamed = name === NAME
-/** What a user lists to reach a server of this name at this port: the address too, because it is this machine's. */
+/** The hosts to list for a server of this name at this port. The address is one of them, because it is this machine's. */
 export const listed = (port) => (isNamed ? [`${name}:${port}`, `127.0.0.1:${port}`] : [`localhost:${port}`])
 export const folder = process.env[FOLDER]
 export const file = (name) => join(folder, name)

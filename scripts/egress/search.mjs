@@ -3,31 +3,16 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import {
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  readSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  closeSync,
-} from 'node:fs'
+import { mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, closeSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRequire } from 'node:module'
+import { processesWith } from '../../fixtures/agent-cases.mjs'
 import { root } from '../step.mjs'
-import { identity, listed, listening, name } from './outside.mjs'
+import { KEY, filesIn, filesWith, identity, listed, listening, name } from './outside.mjs'
 
-const KEY = 'tok_REAL0123456789REAL0123456789'
 const PIECE = 1 << 20
-
-const files = (folder) =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((entry) => join(folder, entry))
-    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
-const holding = (folder) => files(folder).filter((path) => readFileSync(path).includes(KEY))
 
 /** Whether the key is in the memory of a process. */
 function inMemory(pid) {
@@ -55,16 +40,6 @@ function inMemory(pid) {
   } finally {
     closeSync(memory)
   }
-}
-
-function treeOf(mark) {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'latin1').includes(mark)
-    } catch {
-      return false
-    }
-  })
 }
 
 /** A core dump of a process, searched and removed. */
@@ -147,8 +122,8 @@ const { run } = require(${JSON.stringify(root)})
 const options = JSON.parse(process.env.OPTIONS)
 const controller = new AbortController()
 process.on('SIGUSR2', () => controller.abort())
-run('sh', ['-c', process.env.LINE, KEY_ARGUMENT], { ...options, signal: controller.signal }).catch((error) => console.log(JSON.stringify(error.result ?? error)))
-setInterval(() => {}, 1000)`.replace('KEY_ARGUMENT', 'options.env.TOKEN')
+run('sh', ['-c', process.env.LINE, options.env.TOKEN], { ...options, signal: controller.signal }).catch((error) => console.log(JSON.stringify(error.result ?? error)))
+setInterval(() => {}, 1000)`
   const env = { ...process.env, OPTIONS: JSON.stringify(options), LINE: line, SHEEPDOG_LOG: 'trace' }
   const host = spawn(process.execPath, ['-e', body], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let [told, log] = ['', '']
@@ -156,11 +131,11 @@ setInterval(() => {}, 1000)`.replace('KEY_ARGUMENT', 'options.env.TOKEN')
   host.stderr.setEncoding('utf8').on('data', (text) => (log += text))
   try {
     const end = Date.now() + 60_000
-    while ((seen < 1 || treeOf(`MARK=${mark}`).length < 4) && Date.now() < end)
+    while ((seen < 1 || processesWith(`MARK=${mark}`).length < 4) && Date.now() < end)
       await new Promise((resolve) => setTimeout(resolve, 50))
     assert.equal(seen, 1, `the key did not arrive: ${log.slice(-2000)}`)
     // The host holds the mark in OPTIONS too.
-    const tree = treeOf(`MARK=${mark}`).filter((pid) => Number(pid) !== host.pid)
+    const tree = processesWith(`MARK=${mark}`).filter((pid) => pid !== host.pid)
     assert.ok(tree.length >= 3, `${tree.length} processes`)
     const of = (file) => tree.some((pid) => readFileSync(`/proc/${pid}/${file}`).includes(KEY))
     tell(`/proc/PID/environ of ${tree.length} processes`, of('environ'))
@@ -183,9 +158,9 @@ setInterval(() => {}, 1000)`.replace('KEY_ARGUMENT', 'options.env.TOKEN')
     tell('the result, with its output and its error', told.includes(KEY))
     tell("the host's log, at its finest", log.includes(KEY))
     assert.ok(log.length > 1000)
-    assert.ok(files(record).length > 1)
-    tell('the record', holding(record).length > 0)
-    tell('files of the working directory', holding(folder).length > 0)
+    assert.ok(filesIn(record).length > 1)
+    tell('the record', filesWith(record, KEY).length > 0)
+    tell('files of the working directory', filesWith(folder, KEY).length > 0)
     tell('answers of the page of runs', (await pageOf(record)).includes(KEY))
   } finally {
     host.kill('SIGKILL')

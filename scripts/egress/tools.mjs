@@ -9,10 +9,9 @@ import { createRequire } from 'node:module'
 import { lookup } from 'node:dns/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { identity, listed, listening, name as host } from './outside.mjs'
+import { KEY, identity, listed, listening, name as host } from './outside.mjs'
 
 const { run: start } = createRequire(import.meta.url)('../../index.js')
-const KEY = 'tok_REAL0123456789REAL0123456789'
 const CALL_MS = 180_000
 
 /** A command, and the names of the programs without which it is not tried. `$TOKEN` is the placeholder. */
@@ -106,22 +105,17 @@ function workplace(base) {
     writeFileSync(join(cwd, path), text)
   }
   write('home/.keep', '')
+  const dependency = base ? 'small-crate = { version = "1", registry = "own" }' : 'cfg-if = "1"'
+  write('package.json', '{ "private": true }')
+  write(
+    'crate/Cargo.toml',
+    `[package]\nname = "c"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n${dependency}\n`,
+  )
   if (base) {
     write('.npmrc', `registry=${base}/\n//${base.replace('https://', '')}/:_authToken=\${TOKEN}\n`)
-    write('package.json', '{ "private": true }')
-    write(
-      'crate/Cargo.toml',
-      '[package]\nname = "c"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nsmall-crate = { version = "1", registry = "own" }\n',
-    )
     write(
       '.cargo/config.toml',
       `[registries.own]\nindex = "sparse+${base}/index/"\n[registry]\nglobal-credential-providers = ["cargo:token"]\n`,
-    )
-  } else {
-    write('package.json', '{ "private": true }')
-    write(
-      'crate/Cargo.toml',
-      '[package]\nname = "c"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\ncfg-if = "1"\n',
     )
   }
   write('crate/src/lib.rs', '')
@@ -156,7 +150,7 @@ async function atLoopback(words, rows) {
     const path = join(folder, pathname.endsWith('/') ? `${pathname}index.html` : pathname)
     if (!existsSync(path) || statSync(path).isDirectory()) return response.writeHead(404).end()
     if (path.endsWith('.html')) response.setHeader('content-type', 'text/html')
-    // What a server that repeats its requests says.
+    // The server repeats the key, so that the proxy has to hide it.
     response.setHeader('x-seen', key)
     response.end(readFileSync(path))
   })

@@ -52,8 +52,9 @@ pub fn consequence_of(fault: &JobFault, spent: u32, waits: u32) -> Consequence {
     }
 }
 
-/// Delay of a job that no worker here can take, by the number of its deliveries. Up to half of it is left out, by chance: the
-/// server serves workers in turn, and jobs that came back at equal intervals would meet the same wrong workers again and again.
+/// Delay of a job that no worker here can take, by the number of its deliveries. Jobs are spread: up to half of it
+/// is left out, by the job's id. The server serves workers in turn, and jobs that came back at equal intervals would meet the same
+/// wrong workers again and again.
 pub fn refusal_delay(deliveries: u64, id: &str) -> Duration {
     let times = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX);
     let longest = doubled(Duration::from_millis(100), times).min(Duration::from_secs(5));

@@ -145,7 +145,7 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
             ),
         )
         .with("command", name),
-        Refusal::Missing => not_found(&name, &missing_file(&command.program)),
+        Refusal::Missing => no_such_file(&name, &command.program),
         Refusal::NotExecutable if syscall != "chdir" => not_executable(&name, &command.program),
         Refusal::TooLong => {
             let bytes: usize = command.argv.iter().map(|arg| arg.len() + 1).sum::<usize>()
@@ -267,8 +267,10 @@ fn cwd_missing(cwd: &Path) -> Error {
     .with("cwd", cwd.to_string_lossy().into_owned())
 }
 
-fn missing_file(program: &Path) -> String {
-    format!(": {} does not exist", program.display())
+/// The error for a path that leads to no file.
+fn no_such_file(command: &str, program: &Path) -> Error {
+    let hint = command_line(command).unwrap_or_default();
+    not_found(command, &format!(": {} does not exist{hint}", program.display()))
 }
 
 fn not_found(command: &str, tried: &str) -> Error {
@@ -282,19 +284,17 @@ fn tried_path(spec: &ProcessSpec) -> String {
         Some(_) => ", neither in `node_modules/.bin` nor on the PATH of its environment",
         None => " on the PATH of its environment",
     };
-    format!("{place}{}", likely_mistake(spec).unwrap_or_default())
+    let mistake = command_line(&spec.command).or_else(|| local_program(spec));
+    format!("{place}{}", mistake.unwrap_or_default())
 }
 
-fn likely_mistake(spec: &ProcessSpec) -> Option<String> {
-    if let Some(hint) = command_line(&spec.command) {
-        return Some(hint);
-    }
+/// The hint for a program of the project, which is run by its name only with `preferLocal`.
+fn local_program(spec: &ProcessSpec) -> Option<String> {
     if spec.prefer_local.is_some() {
         return None;
     }
-    let program = &spec.command;
     let folder = spec.cwd.clone().or_else(|| std::env::current_dir().ok())?;
-    let local = local_bins(&folder).map(|bin| bin.join(program)).find(|file| file.is_file())?;
+    let local = local_bins(&folder).map(|bin| bin.join(&spec.command)).find(|file| file.is_file())?;
     Some(format!("; {} exists: pass `preferLocal: true` to run it", local.display()))
 }
 
@@ -325,11 +325,7 @@ fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
         let program = in_cwd(Path::new(command));
         return match probe(&program) {
             Probe::Program => std::path::absolute(&program).or(Ok(program)),
-            Probe::Missing => {
-                let program = std::path::absolute(&program).unwrap_or(program);
-                let hint = command_line(command).unwrap_or_default();
-                Err(not_found(command, &format!("{}{hint}", missing_file(&program))))
-            }
+            Probe::Missing => Err(no_such_file(command, &std::path::absolute(&program).unwrap_or(program))),
             Probe::NotExecutable => Err(not_executable(command, &program)),
         };
     }

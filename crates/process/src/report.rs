@@ -63,8 +63,7 @@ impl<'a> Report<'a> {
         let status = end.status.unwrap_or_default();
         let result = RunResult {
             command: std::mem::take(&mut spec.command),
-            // An error that nobody catches is printed with its result.
-            args: Redactor::new(spec.secrets()).redact_pieces(&std::mem::take(&mut spec.args)),
+            args: shown_arguments(spec),
             pid: self.pid,
             exit_code: status.code,
             signal: status.signal_name(),
@@ -98,6 +97,12 @@ impl<'a> Report<'a> {
 type Text = (String, Option<Vec<u8>>);
 
 /// The kept output of both streams. Much text is converted on a thread that may block, so as not to take time from other runs.
+/// The arguments for the result. An error that nobody catches is printed with its result, so they show no secret of the sandbox.
+fn shown_arguments(spec: &mut ProcessSpec) -> Vec<String> {
+    let (secrets, args) = (spec.secrets(), std::mem::take(&mut spec.args));
+    if secrets.is_empty() { args } else { Redactor::new(secrets).redact_pieces(&args) }
+}
+
 async fn texts_of(kept: [Keep; 2], encoding: Encoding) -> [Text; 2] {
     if encoding == Encoding::Bytes {
         return kept.map(|kept| (String::new(), Some(kept.into_bytes())));

@@ -43,13 +43,8 @@ impl Owner {
         if self.is_stopping() {
             return self.respond(id, &outcome(None));
         }
-        // The agent could take an answer to either question for the answer to the other one.
-        if self.questions.open.iter().any(|open| open.asked == id) {
-            self.warn(format!(
-                "{} asked two questions under one id: both were refused",
-                self.session.agent.as_str()
-            ));
-            return self.on_withdrawn(id);
+        if self.is_second(id) {
+            return;
         }
         match rule(
             &self.session.request.policy,
@@ -88,12 +83,26 @@ impl Owner {
         if self.is_stopping() || self.questions.open.len() >= MAX_OPEN {
             return self.respond(id, &Elicited::Cancel.to_json());
         }
-        if self.questions.open.iter().any(|open| open.asked == id) {
-            return self.on_withdrawn(id);
+        if self.is_second(id) {
+            return;
         }
         debug!(target: SESSION, id = self.session.number, "asks its handler for input of the user");
         let _ = self.session.host.send(HostRequest::Elicitation(elicitation.clone()));
         self.keep(id, Subject::Elicitation(elicitation));
+    }
+
+    /// Whether an open question has this id: then both are refused. The agent could take an answer to either of them for the answer
+    /// to the other one.
+    fn is_second(&mut self, id: &str) -> bool {
+        let is_second = self.questions.open.iter().any(|open| open.asked == id);
+        if is_second {
+            self.warn(format!(
+                "{} asked two questions under one id: both were refused",
+                self.session.agent.as_str()
+            ));
+            self.on_withdrawn(id);
+        }
+        is_second
     }
 
     fn next_question(&mut self) -> String {

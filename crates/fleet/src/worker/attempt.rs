@@ -62,7 +62,7 @@ impl Attempt {
         let delivery = self.delivery.borrow_and_update().clone();
         let spec = Arc::new(delivery.spec.clone());
         if !self.host.accepts(&spec) {
-            return delivery.give_back(refusal_delay(delivery.deliveries, &delivery.spec.id)).await;
+            return delivery.give_back(delay_of_refused(&delivery)).await;
         }
         if let Some(delay) = too_early(&spec) {
             return delivery.give_back(delay).await;
@@ -73,13 +73,8 @@ impl Attempt {
         let slot = match self.take_slot(&spec).await {
             Ok(slot) => slot,
             Err(delay) => {
-                return delivery
-                    .give_back(
-                        delay
-                            .unwrap_or(refusal_delay(delivery.deliveries, &delivery.spec.id))
-                            .min(MAX_KEY_DELAY),
-                    )
-                    .await;
+                let delay = delay.unwrap_or(delay_of_refused(&delivery)).min(MAX_KEY_DELAY);
+                return delivery.give_back(delay).await;
             }
         };
         self.hold(&delivery, spec, slot.clone()).await;
@@ -260,9 +255,7 @@ impl Attempt {
             }
             Err(_) => {
                 // A newer version may have written it; others can read it then.
-                delivery
-                    .give_back(refusal_delay(delivery.deliveries, &delivery.spec.id).max(CONFLICT_DELAY))
-                    .await;
+                delivery.give_back(delay_of_refused(delivery).max(CONFLICT_DELAY)).await;
                 None
             }
         }
@@ -427,6 +420,10 @@ impl Attempt {
 /// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.
 fn is_full(error: &Error) -> bool {
     !is_too_long(error) && matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
+}
+
+fn delay_of_refused(delivery: &Delivery) -> Duration {
+    refusal_delay(delivery.deliveries, &delivery.spec.id)
 }
 
 /// The job's files first, where it has some; then the job.

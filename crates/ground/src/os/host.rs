@@ -2,7 +2,8 @@
 //! each boot.
 //!
 //! PLACE stands for one boot of the machine and for the namespace in which process ids count. Ids of another place can't be
-//! checked from here. PID and START identify a process within a place. Where the system does not tell it, the place is unknown and written as 0.
+//! checked from here. PID and START identify a process within a place. Where the system does not tell the place, it is written
+//! as 0.
 
 use super::system::process::start_time;
 use super::system::{may_be_alive, place_of_processes};

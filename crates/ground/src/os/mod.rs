@@ -6,8 +6,7 @@
 //! | [`ProcessTable`], [`walk_descendants`], [`start_time`] | /proc | no table: only the process group is known |
 //! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) |
 //! | [`Host`] | the boot and the namespace of process ids, pid and start time | the state of another host is unknown |
-//! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | does nothing: without a table no process is identified by
-//! pid |
+//! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | does nothing: without a table no process is identified by pid |
 //! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
 //! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | default size |
 //! | [`Claim`] | a socket's name in the abstract namespace | no other holder of a name is known |
@@ -23,8 +22,8 @@
 //! The module also wraps what any system may refuse. [`blocking`] runs all work that blocks; a thread that the system refuses is
 //! an error, never a panic. [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and similar functions read and
 //! write files. [`Awake`] is a clock that stops while this process is stopped. [`sleep_until`] waits for an optional deadline.
-//! [`Screen`] is the host's own stdout or stderr. [`HeldFolder`] is the only way to open files that a contained program could replace. `at_exit` registers a function for this
-//! process's own end.
+//! [`Screen`] is the host's own stdout or stderr. [`HeldFolder`] is the only way to open files that a contained program could
+//! replace. `at_exit` registers a function for this process's own end.
 
 mod address;
 mod awake;

@@ -7,6 +7,7 @@
 use super::message::Messages;
 use super::message_usage::Style;
 use super::protocol::Protocol;
+use super::schema_argument::{claude_takes, without_dialect};
 use super::{Descriptor, Images, SessionPolicy};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::failure::{Words, no_exit_code};
@@ -17,7 +18,6 @@ use crate::harness::mcp_server::configuration;
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::travel::files::{Project, SessionFiles, plain};
 use ground::error::Error;
-use serde_json::Value;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     title: "Claude Code",
@@ -52,7 +52,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     own_state: None,
     reader: |before| Box::new(Messages::new(Style::Claude, &WORDS, before)),
     behind_launcher: None,
-    takes_schema,
+    takes_schema: claude_takes,
     images: Some(Images::ByMessage),
     takes_servers: true,
     session: SessionPolicy::Told,
@@ -101,105 +101,6 @@ pub(super) const WORDS: Words = Words {
     refused_aside: &[],
     exit_code: no_exit_code,
 };
-
-/// The schema without the name of its dialect: the CLI (2.1.330) refuses that of draft 2020-12.
-fn without_dialect(schema: &Value) -> String {
-    let mut schema = schema.clone();
-    if let Some(members) = schema.as_object_mut() {
-        members.remove("$schema");
-    }
-    schema.to_string()
-}
-
-/// The schema itself is an argument, which the system allows only so long.
-pub(super) fn fits_an_argument(schema: &Value) -> bool {
-    schema["type"] == "object" && schema.to_string().len() <= Wanted::MAX_ARGUMENT_BYTES
-}
-
-/// The CLI ends at a keyword or a format that its validator does not know. Then the prompt asks for the answer.
-fn takes_schema(schema: &Value) -> bool {
-    fits_an_argument(schema) && is_known(schema)
-}
-
-/// Keywords of draft 7 whose value is no schema.
-const PLAIN: [&str; 30] = [
-    "$schema",
-    "$id",
-    "$ref",
-    "$comment",
-    "title",
-    "description",
-    "default",
-    "examples",
-    "readOnly",
-    "writeOnly",
-    "deprecated",
-    "type",
-    "enum",
-    "const",
-    "multipleOf",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "maxProperties",
-    "minProperties",
-    "required",
-    "contentEncoding",
-    "contentMediaType",
-];
-/// Keywords whose value is a schema, or a list of them.
-const WITHIN: [&str; 12] = [
-    "items",
-    "additionalItems",
-    "contains",
-    "additionalProperties",
-    "propertyNames",
-    "if",
-    "then",
-    "else",
-    "not",
-    "allOf",
-    "anyOf",
-    "oneOf",
-];
-/// Keywords whose value holds schemas by names.
-const BY_NAME: [&str; 4] = ["properties", "patternProperties", "definitions", "$defs"];
-const FORMATS: [&str; 12] = [
-    "date-time",
-    "date",
-    "time",
-    "duration",
-    "email",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "uri",
-    "uri-reference",
-    "uuid",
-    "regex",
-];
-
-fn is_known(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => members.iter().all(|(keyword, value)| match keyword.as_str() {
-            "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
-            keyword if WITHIN.contains(&keyword) => is_known(value),
-            keyword if BY_NAME.contains(&keyword) => {
-                value.as_object().is_some_and(|schemas| schemas.values().all(is_known))
-            }
-            keyword => PLAIN.contains(&keyword),
-        }),
-        Value::Array(schemas) => schemas.iter().all(is_known),
-        _ => true,
-    }
-}
 
 /// The same for a session, as its adapter takes them.
 const READING: &str = r#"{"claudeCode":{"options":{"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
@@ -288,35 +189,4 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     launch.set("DISABLE_AUTOUPDATER", "1");
     Ok(launch)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn is_given_only_a_schema_that_its_validator_knows() {
-        let of = |pair: Value| json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": { "pair": pair } });
-        for known in [
-            json!({ "type": "array", "items": { "$ref": "#/$defs/a" } }),
-            json!({ "type": "object", "properties": { "prefixItems": { "type": "string" } } }),
-            json!({ "enum": [{ "prefixItems": 1 }], "default": { "x": 1 } }),
-            json!({ "type": "string", "format": "email" }),
-            json!({ "anyOf": [true, { "type": "null" }] }),
-        ] {
-            assert!(takes_schema(&of(known.clone())), "{known}");
-            assert!(!without_dialect(&of(known)).contains("$schema"));
-        }
-        for unknown in [
-            json!({ "type": "array", "prefixItems": [{ "type": "string" }] }),
-            json!({ "items": { "unevaluatedProperties": false } }),
-            json!({ "type": "string", "format": "cuid" }),
-            json!({ "anyOf": [{ "x-note": "ours" }] }),
-            json!({ "properties": [] }),
-        ] {
-            assert!(!takes_schema(&of(unknown.clone())), "{unknown}");
-        }
-        assert!(!takes_schema(&json!({ "type": "array" })));
-    }
 }

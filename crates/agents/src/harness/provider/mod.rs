@@ -23,6 +23,7 @@ mod other;
 mod pi;
 pub mod protocol;
 mod qwen;
+mod schema_argument;
 
 use descriptor::no_schema;
 pub use descriptor::{Descriptor, Images, Reader, SessionPolicy};

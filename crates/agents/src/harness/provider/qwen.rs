@@ -3,10 +3,10 @@
 //! A failed model call is reported as an assistant's text "[API Error: ...]" before the failing `result`. After a retry the
 //! text of the first try may be in the answer once more.
 
-use super::claude_code::fits_an_argument;
 use super::message::Messages;
 use super::message_usage::Style;
 use super::protocol::Protocol;
+use super::schema_argument::fits_an_argument;
 use super::{Descriptor, Images, SessionPolicy};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::failure::Words;
