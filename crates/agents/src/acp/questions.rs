@@ -44,7 +44,11 @@ impl Owner {
             return self.respond(id, &outcome(None));
         }
         if self.is_second(id) {
-            return;
+            self.warn(format!(
+                "{} asked two questions under one id: both were refused",
+                self.session.agent.as_str()
+            ));
+            return self.on_withdrawn(id);
         }
         match rule(
             &self.session.request.policy,
@@ -84,25 +88,16 @@ impl Owner {
             return self.respond(id, &Elicited::Cancel.to_json());
         }
         if self.is_second(id) {
-            return;
+            return self.on_withdrawn(id);
         }
         debug!(target: SESSION, id = self.session.number, "asks its handler for input of the user");
         let _ = self.session.host.send(HostRequest::Elicitation(elicitation.clone()));
         self.keep(id, Subject::Elicitation(elicitation));
     }
 
-    /// Whether an open question has this id: then both are refused. The agent could take an answer to either of them for the answer
-    /// to the other one.
-    fn is_second(&mut self, id: &str) -> bool {
-        let is_second = self.questions.open.iter().any(|open| open.asked == id);
-        if is_second {
-            self.warn(format!(
-                "{} asked two questions under one id: both were refused",
-                self.session.agent.as_str()
-            ));
-            self.on_withdrawn(id);
-        }
-        is_second
+    /// Whether an open question has this id. The agent could take an answer to either of the two for the answer to the other one.
+    fn is_second(&self, id: &str) -> bool {
+        self.questions.open.iter().any(|open| open.asked == id)
     }
 
     fn next_question(&mut self) -> String {
