@@ -346,8 +346,9 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
 
   it('is worked by keyboard alone', async () => {
     const records = join(folder, 'keys')
-    writeTurn(records, { id: 'b', name: 'the first', events: 4 })
-    writeTurn(records, { id: 'a', name: 'the second', events: 4 })
+    // The newest one is open at first, and may ask for its rows again.
+    writeTurn(records, { id: 'newer', name: 'the newer', events: 4 })
+    writeTurn(records, { id: 'older', name: 'the older', events: 400 })
     const page = await open(records)
     await page.locator('#rows .row').first().waitFor()
     await page.locator('#filter').focus()
@@ -371,8 +372,9 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
 
   it('opens a row that was still on its way when it was asked to', async () => {
     const records = join(folder, 'on-its-way')
-    writeTurn(records, { id: 'b', name: 'the first', events: 4 })
-    writeTurn(records, { id: 'a', name: 'the second', events: 4 })
+    // The newest one is open at first, and may ask for its rows again.
+    writeTurn(records, { id: 'newer', name: 'the newer', events: 4 })
+    writeTurn(records, { id: 'older', name: 'the older', events: 400 })
     const page = await open(records)
     await page.locator('#rows .row').first().waitFor()
     let send = () => {}
@@ -381,8 +383,8 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
       await sent
       await route.continue()
     })
-    const asked = page.waitForRequest('**/rows?*')
-    await page.locator('.run', { hasText: 'the second' }).click()
+    const asked = page.waitForRequest('**/runs/older/rows?*')
+    await page.locator('.run', { hasText: 'the older' }).click()
     await asked
     await page.locator('#rows').focus()
     await page.keyboard.press('ArrowDown')
