@@ -408,7 +408,10 @@ test('claude-code at "plan" has no tool that writes or runs something, over its 
   const plan = await beginning('plan')
   expect(plan).toMatch(/"disallowedTools":\["Bash","PowerShell","Monitor".*"Write","Edit","NotebookEdit"/)
   expect(plan).toContain('"useAutoModeDuringPlan":false')
-  expect(await beginning('edit')).not.toContain('disallowedTools')
+  const edit = await beginning('edit')
+  expect(edit).not.toContain('disallowedTools')
+  // Where the mode without permissions is offered, claude-code does not start as root.
+  for (const held of [plan, edit]) expect(held).toContain('"allowDangerouslySkipPermissions":false')
 })
 
 test('a session holds its slot until it is closed', async () => {

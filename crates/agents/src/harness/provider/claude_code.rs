@@ -1,8 +1,8 @@
 //! PURE: Claude Code, `claude -p --output-format stream-json`.
 //!
 //! A failed model call ends in a `result` whose subtype is `success` with `is_error: true`. The CLI's own retries take minutes,
-//! and are reported as `system`/`api_retry`. It refuses to start nested in itself, and as root unless told that it is in a
-//! sandbox.
+//! and are reported as `system`/`api_retry`. It refuses to start nested in itself, and as root without permissions unless told
+//! that it is in a sandbox.
 
 use super::message::Messages;
 use super::message_usage::Style;
@@ -28,9 +28,9 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     modes: [
         Some(Mode { id: "plan", args: &[], set: &[], meta: READING, made: None }),
         // Its "acceptEdits" also runs what it takes for harmless in its folder.
-        Mode::named("default"),
-        Mode::named("default"),
-        Mode::named("bypassPermissions"),
+        Some(Mode { id: "default", args: &[], set: &[], meta: NO_BYPASS, made: None }),
+        Some(Mode { id: "default", args: &[], set: &[], meta: NO_BYPASS, made: None }),
+        Some(Mode { id: "bypassPermissions", args: &[], set: &[("IS_SANDBOX", "1")], meta: "", made: None }),
     ],
     modes_in_sandbox: None,
     switches: &["CLAUDE_CODE_SANDBOXED", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"],
@@ -103,7 +103,9 @@ pub(super) const WORDS: Words = Words {
 };
 
 /// The same for a session, as its adapter takes them.
-const READING: &str = r#"{"claudeCode":{"options":{"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
+const READING: &str = r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false,"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
+/// The mode without permissions is not even offered: root could not start with it.
+const NO_BYPASS: &str = r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false}}}"#;
 const NO_COMMANDS: &str = "--disallowedTools=Bash,PowerShell,Monitor,Workflow";
 const NO_WRITING: &str =
     "--disallowedTools=Bash,PowerShell,Monitor,Workflow,Write,Edit,NotebookEdit,EnterWorktree";
