@@ -151,6 +151,14 @@ describe('sandbox', () => {
     const inside = ['run', '--write', folder, '--', 'sh', '-c']
     expect((await sheepdog([...inside, `echo x > ${folder}/by-command`])).status).toBe(0)
     expect((await sheepdog([...inside, `echo x > ${folder}/../by-command`])).status).not.toBe(0)
+    const system = ['/usr', '/bin', '/lib', '/lib64', '/etc', '/proc', '/dev'].filter((path) =>
+      existsSync(path),
+    )
+    const reading = ['run', ...system.flatMap((path) => ['--read', path])]
+    expect((await sheepdog([...reading, '--', 'cat', '/etc/passwd'])).status).toBe(0)
+    expect((await sheepdog([...reading, '--', 'cat', `${folder}/by-command`])).stderr).toContain(
+      'Permission denied',
+    )
     expect((await sheepdog(['run', '--network', 'https', '--', 'true'])).stderr).toContain(
       '--network: expected',
     )

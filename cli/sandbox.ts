@@ -15,6 +15,13 @@ export const sandboxOptions = {
     fits: 'file',
     help: '... and below PATH; may be repeated; implies --sandbox',
   },
+  read: {
+    type: 'string',
+    multiple: true,
+    value: 'PATH',
+    fits: 'file',
+    help: 'let it read only below PATH and what it may write; most programs also need /usr, /bin, /lib, /lib64, /etc, /proc and /dev; may be repeated; implies --sandbox',
+  },
   network: {
     type: 'string',
     value: 'NAME',
@@ -50,6 +57,7 @@ export const hostOptions = {
 export function toAgentSandbox(values: {
   sandbox?: boolean
   write?: string[]
+  read?: string[]
   network?: string
   socket?: string[]
   host?: string[]
@@ -57,8 +65,8 @@ export function toAgentSandbox(values: {
 }): 'workspace' | SandboxOptions | undefined {
   const sandbox = toSandbox(values)
   if (!sandbox) return undefined
-  const { write, network, socket, host, secret } = values
-  if (!write && network === undefined && !socket && !host && !secret) return 'workspace'
+  const { write, read, network, socket, host, secret } = values
+  if (!write && !read && network === undefined && !socket && !host && !secret) return 'workspace'
   return { ...sandbox, write: ['.', ...(sandbox.write ?? [])] }
 }
 
@@ -95,19 +103,20 @@ export const levelOptions = {
 export function toSandbox(values: {
   sandbox?: boolean
   write?: string[]
+  read?: string[]
   network?: string
   socket?: string[]
   host?: string[]
   secret?: string[]
 }): SandboxOptions | undefined {
-  const { write, network, socket, host, secret } = values
-  if (!values.sandbox && !write && network === undefined && !socket && !host && !secret) return undefined
+  const { write, read, network, socket, host, secret } = values
+  if (!values.sandbox && !write && !read && network === undefined && !socket && !host && !secret) return undefined
   if ((host || secret) && network !== undefined)
     throw new UsageError(
       `--network: cannot be combined with ${host ? '--host' : '--secret'}, which allows these hosts only`,
     )
   const hosts = host || secret ? { hosts: host ?? [], secrets: toSecrets(secret) } : undefined
-  return { write: write ?? [], network: hosts ?? toNetwork(network), sockets: socket }
+  return { write: write ?? [], read, network: hosts ?? toNetwork(network), sockets: socket }
 }
 
 /** NAME@HOST, where a name with several hosts is repeated. */

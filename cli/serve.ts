@@ -88,6 +88,7 @@ export async function run(args: string[]): Promise<Ending> {
     'allow',
     'sandbox',
     'write',
+    'read',
     'network',
     'socket',
     'agent-host',
