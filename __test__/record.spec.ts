@@ -193,6 +193,8 @@ describe('a turn on record', () => {
       'turns',
       'toolCalls',
       'attempts',
+      'queuedMs',
+      'durationMs',
       'recovered',
     ] as const)
       expect(turn!.result[field], field).toEqual(result[field])

@@ -188,6 +188,11 @@ fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Repl
     };
     let unfinished = end.is_none().then(|| Unfinished::of(start));
     let mut replay = judge(provider, read, schema.as_ref(), unfinished);
+    // Times are not in the output: they are as they were told.
+    let time = |name: &str| end.and_then(|end| end["result"][name].as_f64());
+    let facts = &mut replay.result.facts;
+    facts.duration_ms = time("durationMs").unwrap_or(facts.duration_ms);
+    facts.queued_ms = time("queuedMs").unwrap_or(facts.queued_ms);
     if let Some(end) = end.filter(|end| end["isJudged"] == false) {
         replay.fault = fault_of(&end["error"]);
     }
