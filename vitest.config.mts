@@ -14,7 +14,7 @@ export default defineConfig({
     server: { deps: { inline: [/@actions\/(workflow-parser|expressions)/] } },
     // Tests wait for events. This is the backstop for an event that never comes: on two cores with a load of 16, tests that start
     // dozens of programs took more than 30 s.
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
     // The time to remove the files of the tests, too.

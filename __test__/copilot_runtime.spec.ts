@@ -93,7 +93,7 @@ describe('turns', () => {
     const types = seen(session)
     await session.sendAndWait({ prompt: 'go', agentMode: 'autopilot' }, 25_000)
     expect(types).toContain('session.idle')
-  }, 30_000)
+  })
 })
 
 describe('what the agent asks', () => {
@@ -234,7 +234,7 @@ describe('background work', () => {
     expect(types).toContain('subagent.started')
     expect(types.lastIndexOf('session.idle')).toBeGreaterThan(types.lastIndexOf('subagent.completed'))
     expect(answer?.agentId).toBeUndefined()
-  }, 30_000)
+  })
 })
 
 describe('the process', () => {
@@ -247,7 +247,7 @@ describe('the process', () => {
     await client.stop()
     expect((await turn).code).toBe('SESSION_CLOSED')
     expect(running(command)).toEqual([])
-  }, 30_000)
+  })
 
   it('SIGKILL in the middle of a turn is told at once, and leaves nothing alive', async () => {
     const { client, home } = connect()
@@ -269,7 +269,7 @@ describe('the process', () => {
     await expect.poll(() => running(command), { timeout: 30_000 }).toEqual([])
     await client.start()
     expect((await client.ping('alive')).message).toBe('pong: alive')
-  }, 30_000)
+  })
 
   it('rpc by path and its errors', async () => {
     const { client } = connect()

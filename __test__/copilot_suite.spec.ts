@@ -45,4 +45,4 @@ it('tells what passes with the SDK and not with this package, and the other way 
   expect(told).toContain('only with the SDK: test/e2e/small.e2e.test.ts: is the SDK')
   expect(told).toContain('only with this package: test/e2e/small.e2e.test.ts: is this package')
   expect(status).toBe(1)
-}, 120_000)
+})

@@ -43,4 +43,4 @@ it('a change of a result, a parameter, an option, an event or a method of RPC is
     const told = found[where].filter((one: string) => one.includes(path))
     expect(told, path).not.toEqual([])
   }
-}, 120_000)
+})

@@ -41,5 +41,5 @@ describe.runIf(hasServer)('a copy of the folder of a fleet', () => {
     expect((await old.record()).attempt).toBe(1)
     await again.close()
     await after.close()
-  }, 120_000)
+  })
 })

@@ -102,7 +102,7 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     for (const { result } of neighbours) expect(await result).toMatchObject({ attempt: expect.any(Number) })
     // Two of its runs were beside others, and cost nothing.
     expect(await poison.record()).toMatchObject({ state: 'dead', attempt: 4, spent: 2 })
-  }, 90_000)
+  })
 
   it('tries a job again at once, however soon after its end it is asked to', async () => {
     // A lease is longer than this test may take: whatever has to wait for one fails it.
@@ -122,7 +122,7 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     await failure(job.result)
     await worker.close()
     await own.close()
-  }, 120_000)
+  })
 
   it('goes on when the server is killed: runs, logs and results', async () => {
     const queue = newQueue()

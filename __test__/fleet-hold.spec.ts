@@ -47,5 +47,5 @@ describe.runIf(hasServer)('a provider at its limit', () => {
     }
     expect((await first.record()).attempt).toBe(2)
     expect((await second.record()).attempt, 'nobody asked the provider in vain').toBe(1)
-  }, 120_000)
+  })
 })

@@ -257,5 +257,5 @@ describe.runIf(hasServer)('sheepdog fleet and sheepdog jobs', () => {
       expect(run(...args)).toMatchObject({ status: 1, stderr: expect.stringContaining(message) })
     if (watch.exitCode === null && watch.signalCode === null) await once(watch, 'exit')
     await fleet.close()
-  }, 90_000)
+  })
 })

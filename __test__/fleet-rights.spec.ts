@@ -227,5 +227,5 @@ describe.runIf(hasServer)('the users of the example', () => {
     await other.close()
     await worker.close()
     for (const fleet of [workers, submitters, admin]) await fleet.close()
-  }, 120_000)
+  })
 })

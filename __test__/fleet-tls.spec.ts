@@ -79,7 +79,7 @@ describe.runIf(hasServer && hasOpenssl)('over TLS', () => {
       expect(error).toMatchObject({ code: 'FLEET_UNREACHABLE', servers: [`tls://${address}`] })
       expect(error.message).toMatch(/not trusted .*(UnknownIssuer|BadSignature).*`ca`.*NODE_EXTRA_CA_CERTS/)
     }
-  }, 90_000)
+  })
 
   it('trusts whom NODE_EXTRA_CA_CERTS adds', async () => {
     const folder = certificates('IP:127.0.0.1')
@@ -88,7 +88,7 @@ describe.runIf(hasServer && hasOpenssl)('over TLS', () => {
     const env = { ...process.env, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') }
     const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'inherit', 'inherit'], env })
     expect(await once(child, 'exit')).toEqual([0, null])
-  }, 90_000)
+  })
 
   it('a certificate for another name is not believed', async () => {
     const folder = certificates('DNS:elsewhere.example')
@@ -96,7 +96,7 @@ describe.runIf(hasServer && hasOpenssl)('over TLS', () => {
     const error = await failure(Fleet.connect({ servers: `tls://${address}`, ca: join(folder, 'ca.pem') }))
     expect(error.code).toBe('FLEET_UNREACHABLE')
     expect(error.message).toContain('connect by a name that the certificate contains')
-  }, 90_000)
+  })
 
   it('says what is wrong with the file', async () => {
     const empty = join(newFolder(), 'empty.pem')

@@ -18,7 +18,7 @@ describe('the units of the example', () => {
     const options = rest!.match(/--[a-z-]+/g)!
     expect(options.length).toBeGreaterThan(0)
     for (const option of options) expect(stdout).toContain(`${option} `)
-  }, 60_000)
+  })
 
   it.runIf(hasSystemd)(
     'are what systemd understands',

@@ -178,4 +178,4 @@ test('a reader of stderr that takes nothing keeps no run waiting', async () => {
   expect(printed).toBe('done\n')
   child.kill('SIGKILL')
   await once(child, 'exit')
-}, 60_000)
+})

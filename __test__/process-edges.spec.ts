@@ -188,5 +188,5 @@ describe('the edges of a run', () => {
       vi.useRealTimers()
     }
     expect(lines).toBe(5)
-  }, 20_000)
+  })
 })

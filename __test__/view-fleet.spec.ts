@@ -71,7 +71,7 @@ describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
     )
     view.child.kill('SIGTERM')
     await worker.close()
-  }, 120_000)
+  })
 
   it('are not shown with a folder', async () => {
     const { status, stderr } = await sheepdog(['view', 'records', '--fleet'])
