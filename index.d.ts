@@ -3794,7 +3794,10 @@ declare class Harness {
    *   all) and the end of `stderr`.
    *
    * @example
-   * const { text, usage, sessionId } = await codex.run('Fix the failing test.', { allow: ['npm test'] })
+   * const { text, usage, sessionId } = await claude.run('Fix the failing test.', {
+   *   allow: ['npm test'],
+   *   sandbox: 'workspace',
+   * })
    */
   run(prompt: string, options?: TurnOptions): Promise<TurnResult>
   /** Starts a turn whose answer matches a schema; see below. */

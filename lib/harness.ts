@@ -77,7 +77,10 @@ export class Harness {
    *   all) and the end of `stderr`.
    *
    * @example
-   * const { text, usage, sessionId } = await codex.run('Fix the failing test.', { allow: ['npm test'] })
+   * const { text, usage, sessionId } = await claude.run('Fix the failing test.', {
+   *   allow: ['npm test'],
+   *   sandbox: 'workspace',
+   * })
    */
   async run(prompt: string, options?: TurnOptions): Promise<TurnResult>
   async run(prompt: string, options?: TurnOptions): Promise<TurnResult> {
