@@ -84,7 +84,7 @@ pub(crate) struct Peer {
     pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Peer {
     pub(crate) async fn connect(server: &RuntimeServer) -> Peer {
