@@ -91,7 +91,7 @@ describe('without its addon', () => {
   it('a bundle says what to set', () => {
     const folder = temporary()
     mkdirSync(join(folder, 'a/b'), { recursive: true })
-    for (const file of ['native.js', 'version.js'])
+    for (const file of ['native.js', 'library.js'])
       cpSync(join(root, 'dist/lib', file), join(folder, 'a/b', file))
     writeFileSync(
       join(folder, 'a/b/run.js'),

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildAddon } from './addon.mjs'
+import { joinModules } from './join.mjs'
 import { bin, fail, root, runBeside, step } from './step.mjs'
 import { fingerprint, isStamped, stamp } from './stamp.mjs'
 
@@ -60,6 +61,7 @@ export function prepare({ addon = 'release' } = {}) {
   installPackages()
   buildAddon(addon)
   step('compiling lib/ and cli/', bin('tsc'), ['-p', 'tsconfig.json'])
+  joinModules()
   copyLibraries()
   step('writing what only the package has', process.execPath, [join(root, 'scripts', 'generated.mjs')])
 }

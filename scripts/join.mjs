@@ -1,0 +1,75 @@
+// Joins the modules of lib/ into dist/lib/library.js: one file to find, read and compile instead of 118 halves the time that
+// `require('sheepdog')` takes. Each module keeps a file of its own name, which hands out the same exports.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, posix, relative, sep } from 'node:path'
+import { root } from './step.mjs'
+
+/** Where tsc writes: a file for each source. */
+const compiled = join(root, 'dist/.modules')
+const target = join(root, 'dist')
+
+/** The scripts in a folder of `base`, by their path from there. */
+function filesOf(base, folder) {
+  if (!existsSync(join(base, folder))) return []
+  return readdirSync(join(base, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.js'))
+    .map((entry) => relative(base, join(entry.parentPath, entry.name)).replaceAll(sep, '/'))
+    .sort()
+}
+
+/** The code, with what it requires of lib/ taken from the library by `load`, a name that no module has. */
+function linked(name, code, load) {
+  return code.replace(/\brequire\("(\.\.?\/[^"]+)"\)/g, (whole, wanted) => {
+    const found = posix.join(posix.dirname(name), wanted)
+    return found.startsWith('lib/') ? `${load}("${found.slice('lib/'.length)}")` : whole
+  })
+}
+
+/** What stays the same is not written: a program may be running from it. */
+function write(name, text) {
+  const file = join(target, name)
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) return
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+}
+
+export function joinModules() {
+  const read = (name) => readFileSync(join(compiled, name), 'utf8')
+  const [library, commands] = [filesOf(compiled, 'lib'), filesOf(compiled, 'cli')]
+  const wanted = new Set([...library, ...commands, 'lib/library.js'])
+  for (const name of [...filesOf(target, 'lib'), ...filesOf(target, 'cli')])
+    if (!wanted.has(name) && !name.includes('/vendor/')) rmSync(join(target, name))
+  const parts = library.map((name) => {
+    const own = name.slice('lib/'.length, -'.js'.length)
+    const up = '../'.repeat(own.split('/').length - 1) || './'
+    write(name, `module.exports = require("${up}library.js")("${own}");\n`)
+    // In parentheses, because V8 then compiles a function at once rather than twice.
+    return `"${own}": (function (exports, module) {${linked(name, read(name), 'libraryModule')}\n}),\n`
+  })
+  write(
+    'lib/library.js',
+    `"use strict";
+const loaded = Object.create(null);
+function libraryModule(name) {
+    const known = loaded[name];
+    if (known) return known.exports;
+    const module = (loaded[name] = { exports: {} });
+    try {
+        modules[name].call(module.exports, module.exports, module);
+    } catch (error) {
+        delete loaded[name];
+        throw error;
+    }
+    return module.exports;
+}
+const modules = {
+__proto__: null,
+${parts.join('')}};
+module.exports = libraryModule;
+`,
+  )
+  for (const name of commands) {
+    const up = '../'.repeat(name.split('/').length - 1)
+    write(name, linked(name, read(name), `require("${up}lib/library.js")`))
+  }
+}
