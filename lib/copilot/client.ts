@@ -30,7 +30,6 @@ import {
 import { DETACH_TIMEOUT_MS, SessionOpener } from './session_opener'
 import { SessionTable } from './session_table'
 import { TokenProviders } from './token_providers'
-import { randomUUID } from 'node:crypto'
 
 export type { ConnectionState }
 
@@ -232,7 +231,9 @@ export class CopilotClient {
    */
   async salvageSession(sessionId: string): Promise<SessionSalvage> {
     check.string('sessionId', sessionId)
-    return settle(native.salvageCopilotSession(this.#homeOf('salvageSession'), sessionId, randomUUID()))
+    return settle(
+      native.salvageCopilotSession(this.#homeOf('salvageSession'), sessionId, crypto.randomUUID()),
+    )
   }
 
   #homeOf(method: string): string {

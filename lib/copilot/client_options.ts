@@ -14,7 +14,6 @@ import {
   parseAddress,
 } from './runtime_connection'
 import type { SessionFsConfig } from './session_fs'
-import { randomUUID } from 'node:crypto'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
@@ -256,7 +255,7 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
     enableRemoteSessions: options.enableRemoteSessions ?? false,
     connectionToken:
       connection.kind === 'tcp'
-        ? (connection.connectionToken ?? randomUUID())
+        ? (connection.connectionToken ?? crypto.randomUUID())
         : connection.kind === 'uri'
           ? connection.connectionToken
           : undefined,

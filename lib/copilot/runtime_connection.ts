@@ -1,7 +1,6 @@
 // The place of the runtime, and how it is started.
 import type { CopilotStartSpec } from '../../native/native'
 import { existsSync } from 'node:fs'
-import { isIPv6 } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { SheepdogError } from '../error'
 
@@ -121,7 +120,8 @@ export function parseAddress(url: string): { host: string; port: number } {
   if (/^\d+$/.test(rest)) return { host: 'localhost', port: parsePort(rest) }
   const bracketed = /^\[([^\]]+)\]:(\d+)$/.exec(rest)
   if (bracketed) {
-    if (!isIPv6(bracketed[1]!)) throw new SheepdogError('INVALID_OPTION', `Invalid cliUrl format: ${url}`)
+    if (!process.getBuiltinModule('node:net').isIPv6(bracketed[1]!))
+      throw new SheepdogError('INVALID_OPTION', `Invalid cliUrl format: ${url}`)
     return { host: bracketed[1]!, port: parsePort(bracketed[2]!) }
   }
   const parts = rest.split(':')

@@ -21,7 +21,6 @@ import { createSessionFsAdapter } from './session_fs'
 import type { SessionTable } from './session_table'
 import { SharedWork, throwIfLeft } from './shared_work'
 import type { TokenProviders } from './token_providers'
-import { randomUUID } from 'node:crypto'
 
 interface OpenAnswer {
   sessionId?: string
@@ -86,7 +85,7 @@ export class SessionOpener implements SessionOwner {
     if (full.sessionId != null)
       this.#refuseExisting(full.sessionId, full.configDirectory ?? this.#settings.home)
     const isNamedByServer = full.cloud != null && full.sessionId == null
-    const sessionId = isNamedByServer ? undefined : (full.sessionId ?? randomUUID())
+    const sessionId = isNamedByServer ? undefined : (full.sessionId ?? crypto.randomUUID())
     const registration = this.#tokens.register(full.gitHubTokenProvider, sessionId)
     if (sessionId !== undefined) attempt.session = this.#sessions.register(this, link, sessionId, full)
     try {

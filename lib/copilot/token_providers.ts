@@ -1,7 +1,6 @@
 // GitHub tokens that the runtime asks for when it needs one. A registration is the wire's name of a provider.
 import type { GitHubTokenAcquireRequest } from './generated'
 import type { GitHubTokenProvider } from './session_config'
-import { randomUUID } from 'node:crypto'
 
 interface Registration {
   provider: GitHubTokenProvider
@@ -15,7 +14,7 @@ export class TokenProviders {
   /** Before the session is opened, which may ask already. */
   register(provider: GitHubTokenProvider | undefined, sessionId: string | undefined): string | undefined {
     if (!provider) return undefined
-    const id = randomUUID()
+    const id = crypto.randomUUID()
     this.#registrations.set(id, { provider, sessionId, isOpen: false })
     return id
   }
