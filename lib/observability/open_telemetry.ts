@@ -7,8 +7,12 @@ import { warnOnce } from '../warning'
 /** Undefined: not looked for yet; null: not installed. */
 let api: typeof OpenTelemetry | null | undefined
 
+/** Where the API keeps what is set up, in all its releases since 1.0. Without it all its work comes to nothing. */
+const setUp = Symbol.for('opentelemetry.js.api.1')
+
 export function openTelemetry(): typeof OpenTelemetry | null {
   if (api === undefined) {
+    if (!(setUp in globalThis)) return null
     try {
       api = require('@opentelemetry/api') as typeof OpenTelemetry
     } catch {
