@@ -23,7 +23,16 @@ function isInstalled() {
 }
 
 if (!isInstalled())
-  step('installing what builds the site', 'npm', ['ci', '--prefix', site, '--no-audit', '--no-fund'])
+  // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
+  step('installing what builds the site', 'npm', [
+    'install',
+    '--no-save',
+    '--prefix',
+    site,
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+  ])
 
 // A copy: the pages resolve what they are made with from the folder that they are in.
 const pages = join(site, 'pages')
