@@ -346,7 +346,6 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
 
   it('is worked by keyboard alone', async () => {
     const records = join(folder, 'keys')
-    // The newest one is open at first, and may ask for its rows again.
     writeTurn(records, { id: 'newer', name: 'the newer', events: 4 })
     writeTurn(records, { id: 'older', name: 'the older', events: 400 })
     const page = await open(records)
@@ -354,7 +353,7 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     await page.locator('#filter').focus()
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('ArrowDown')
-    await page.locator('h2', { hasText: 'the second' }).waitFor()
+    await page.locator('h2', { hasText: 'the older' }).waitFor()
     const chosen = await page.locator('#runs').getAttribute('aria-activedescendant')
     expect(await page.locator(`#${chosen}`).getAttribute('aria-selected')).toBe('true')
     await page.locator('#rows .row').first().waitFor()

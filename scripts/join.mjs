@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join, posix, relative, sep } from 'node:path'
 import { root } from './step.mjs'
 
-/** Where tsc writes: a file for each source. */
+/** The output of tsc: a file for each source. */
 const compiled = join(root, 'dist/.modules')
 const target = join(root, 'dist')
 
@@ -25,7 +25,7 @@ function linked(name, code, load) {
   })
 }
 
-/** What stays the same is not written: a program may be running from it. */
+/** A file that stays the same is not written: a program may be running from it. */
 function write(name, text) {
   const file = join(target, name)
   if (existsSync(file) && readFileSync(file, 'utf8') === text) return

@@ -7,7 +7,7 @@ import { warnOnce } from '../warning'
 /** Undefined: not looked for yet; null: not installed. */
 let api: typeof OpenTelemetry | null | undefined
 
-/** Where the API keeps what is set up, in all its releases since 1.0. Without it all its work comes to nothing. */
+/** The API keeps what is set up under this name, in all its releases since 1.0. Without it all its work comes to nothing. */
 const setUp = Symbol.for('opentelemetry.js.api.1')
 
 export function openTelemetry(): typeof OpenTelemetry | null {

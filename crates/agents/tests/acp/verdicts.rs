@@ -49,7 +49,7 @@ async fn every_end_has_its_verdict_and_the_session_lives_on() {
     for (index, (wanted, version, prompt, expected, words)) in cases.into_iter().enumerate() {
         if provider != Some((wanted, version)) {
             let mut open = request(wanted, version, "");
-            // What is woken has to come within it, on a busy machine too.
+            // An answer that the agent begins by itself has to come within it, on a busy machine too.
             open.settle = millis(3000);
             agent = Some(opened(open).await);
             provider = Some((wanted, version));
