@@ -11,6 +11,7 @@ pub mod budget;
 pub mod copilot;
 pub mod copilot_log;
 pub mod delivery;
+#[cfg_attr(not(feature = "egress"), path = "no_egress.rs")]
 pub mod egress;
 mod environment_objects;
 pub mod error;
