@@ -3388,6 +3388,11 @@ interface ProtocolClient {
   input: Readable
   /** Messages for the client. */
   output: Writable
+  /**
+   * The stderr of the agent, with the values of `redact` replaced. While more than 1 MiB waits for
+   * its reader, further text is dropped, and a line says how much. Without a log it is dropped.
+   */
+  log?: Writable | undefined
 }
 /** Options of an agent that is served to a client. The options of the harness are the defaults. */
 interface ServeOptions extends Pick<

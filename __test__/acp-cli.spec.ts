@@ -243,6 +243,35 @@ test('an agent that crashes is told by the answer to every open request', async 
   expect(await once(client.child, 'exit')).toEqual([1, null])
 })
 
+test('what the agent writes to stderr is written to stderr, up to its end', async () => {
+  const client = new Client(['--permission', 'auto', ...words()])
+  await client.open()
+  await client.prompt('logs 3')
+  await until(() => client.stderr.endsWith('last\n'))
+  expect(client.stderr).toBe(`${`${'l'.repeat(999)}\n`.repeat(3)}last\n`)
+  await client.prompt('crash')
+  await once(client.child, 'close')
+  expect(client.stderr).toMatch(/last\nsegmentation fault\n.*exited with 9/s)
+})
+
+test.each(['does not read', 'closes'] as const)(
+  'a client that %s stderr gets its answers, and the rest of the log is dropped',
+  async (how) => {
+    const client = new Client(['--permission', 'auto', ...words()])
+    if (how === 'closes') client.child.stderr!.destroy()
+    else client.child.stderr!.pause()
+    await client.open()
+    expect((await client.prompt('logs 8000')).result).toMatchObject({ stopReason: 'end_turn' })
+    if (how === 'does not read') client.child.stderr!.resume()
+    await client.prompt('hello')
+    client.child.stdin!.end()
+    expect(await once(client.child, 'close')).toEqual([0, null])
+    if (how === 'closes') return
+    const [, dropped] = /\[sheepdog: (\d+) bytes of the agent's log were dropped\]/.exec(client.stderr)!
+    expect(client.stderr.replace(/\n\[sheepdog.*\n/, '').length + Number(dropped)).toBe(8_000_005)
+  },
+)
+
 test.each(['client', 'sheepdog'] as const)('SIGKILL of the %s leaves nothing alive', async (whom) => {
   const cwd = join(folder, `kill-${whom}`)
   mkdirSync(cwd)
@@ -364,14 +393,19 @@ test('a harness serves any two streams', async () => {
     provider: { name: 'scripted', command: process.execPath, args: [agent] },
     cwd: folder,
   })
-  const [input, output] = [new PassThrough(), new PassThrough()]
-  const served = harness.serve({ input, output }, { permission: 'auto' })
+  const [input, output, log] = [new PassThrough(), new PassThrough(), new PassThrough()]
+  const served = harness.serve({ input, output, log }, { permission: 'auto', redact: ['s3cret'] })
   input.write(
     `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: 1 } })}\n`,
   )
   const [line] = await once(createInterface({ input: output }), 'line')
   expect(JSON.parse(line as string)).toMatchObject({ id: 1, result: { protocolVersion: 1 } })
-  input.end()
-  await served
-  expect(await failure(harness.serve({} as never))).toMatchObject({ code: 'INVALID_OPTION' })
+  const send = (message: Message) => input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  send({ id: 2, method: 'session/new', params: { cwd: folder, mcpServers: [] } })
+  const prompt = [{ type: 'text', text: 'blabs s3cret' }]
+  send({ id: 3, method: 'session/prompt', params: { sessionId: 'session-1', prompt } })
+  expect(await failure(served)).toMatchObject({ code: 'AGENT_CRASHED' })
+  expect(log.setEncoding('utf8').read()).toBe('fatal: bad key [REDACTED]\n')
+  for (const client of [{}, { input, output, log: 1 }])
+    expect(await failure(harness.serve(client as never))).toMatchObject({ code: 'INVALID_OPTION' })
 })

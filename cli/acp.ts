@@ -1,4 +1,5 @@
 // sheepdog acp: an agent of the Agent Client Protocol on stdin and stdout, with any agent behind it.
+import { finished } from 'node:stream/promises'
 import { Harness, type HarnessOptions, type Policy, type ServeOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { agentOf, commandOptions } from './agent_command'
@@ -7,6 +8,7 @@ import type { Ending, OptionTable } from './command'
 import { readJson } from './file'
 import { onInterrupt, type Interrupt } from './interrupt'
 import { recordOptions } from './record'
+import { logStream } from './screen'
 import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'serve an agent to an editor, over the Agent Client Protocol'
@@ -16,7 +18,8 @@ export const forms = ['PROVIDER [options]', '[options] -- COMMAND [ARGUMENTS]']
 export const about = `
 Is an agent of the Agent Client Protocol on stdin and stdout, for editors and for programs in any language. The agent
 behind it runs under the guard, at its permission level, within its time limits and budget, and on record. All other
-messages pass as they are. When the client closes stdin, or is killed, nothing of the agent is left.
+messages pass as they are. What the agent writes to stderr goes to stderr. When the client closes stdin, or is killed,
+nothing of the agent is left.
 
 A COMMAND is any other agent: a program that speaks the Agent Client Protocol.`
 
@@ -81,6 +84,9 @@ export const examples = [
   'sheepdog acp --sandbox -- cline --acp',
 ]
 
+/** How long a reader of the log may hold up the end; nothing of the agent is left by then. */
+const partingMs = 2000
+
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(withoutWorkspace(args), options)
   const isCommand = positionals.length === 0 && command !== undefined && command.length > 0
@@ -111,8 +117,9 @@ export async function run(args: string[]): Promise<Ending> {
     interrupt = signal
     controller.abort()
   })
+  const log = logStream('stderr')
   try {
-    const client = { input: process.stdin, output: process.stdout }
+    const client = { input: process.stdin, output: process.stdout, log }
     await new Harness({ provider }).serve(client, { ...serveOptions, signal: controller.signal })
     return 0
   } catch (error) {
@@ -121,5 +128,8 @@ export async function run(args: string[]): Promise<Ending> {
   } finally {
     leave()
     process.stdin.destroy()
+    log.end()
+    const parting = new Promise((done) => setTimeout(done, partingMs).unref())
+    await Promise.race([finished(log), parting])
   }
 }

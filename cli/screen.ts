@@ -1,6 +1,7 @@
 // The one writer of the command: what an agent, a model or a program said reaches the terminal as text, never as a control
 // sequence. Only `passThrough` writes bytes as they are: the output of the program that `sheepdog run` watches, and a data
 // stream that goes to a file or a pipe.
+import { Writable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { harmless } from '../lib/plain-text'
 
@@ -79,4 +80,12 @@ export class DataStream {
     if (!process[this.#name].isTTY) return piece
     return harmless(typeof piece === 'string' ? piece : this.#decoder.write(Buffer.from(piece)))
   }
+}
+
+/** A stream for what another program logs. It takes a piece when the reader has taken the one before, or is gone. */
+export function logStream(name: StreamName): Writable {
+  const data = new DataStream(name)
+  return new Writable({
+    write: (piece: Uint8Array, _, done) => void process[name].write(data.fit(piece), () => done()),
+  })
 }

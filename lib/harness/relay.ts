@@ -18,6 +18,11 @@ export interface ProtocolClient {
   input: Readable
   /** Messages for the client. */
   output: Writable
+  /**
+   * The stderr of the agent, with the values of `redact` replaced. While more than 1 MiB waits for
+   * its reader, further text is dropped, and a line says how much. Without a log it is dropped.
+   */
+  log?: Writable
 }
 
 /** Options of an agent that is served to a client. The options of the harness are the defaults. */
@@ -74,8 +79,11 @@ export async function serveAgent(
   limits: ReturnType<typeof nativeLimit>[],
 ): Promise<void> {
   const site = callSite()
-  if (typeof client?.input?.on !== 'function' || typeof client.output?.write !== 'function')
+  const isWritable = (stream: Writable | undefined) => typeof stream?.write === 'function'
+  if (typeof client?.input?.on !== 'function' || !isWritable(client.output))
     throw invalidOption('client', `expected { input, output }, two streams, got ${show(client)}`)
+  if (client.log !== undefined && !isWritable(client.log))
+    throw invalidOption('client', `expected a writable stream as log, got ${show(client.log)}`)
   checkOptions(options, serveChecks)
   const merged = mergedOptions(defaults, options)
   merged.permission = options?.permission ?? defaults.permission ?? 'ask'
@@ -91,7 +99,7 @@ export async function serveAgent(
     merged.budget && nativeBudget(merged.budget),
   )
   const channel = relay.open(delivery)
-  const output = new Output(client.output, channel.number)
+  const output = new Output(client, channel.number)
   const stop = feed(client.input, relay)
   output.onBroken = () => relay.end()
   try {
@@ -120,9 +128,10 @@ function feed(input: Readable, relay: InstanceType<typeof native.NativeRelay>): 
   }
 }
 
-/** The agent's lines on their way to the client. */
+/** The agent's lines on their way to the client, and its stderr on its way to the log. */
 class Output {
   readonly #stream: Writable
+  readonly #log: Log | undefined
   readonly #channel: number
   #isBroken = false
   /** The client takes nothing any more. */
@@ -130,20 +139,22 @@ class Output {
   /** Resolves when the last line was written, or can't be. */
   readonly ended: Promise<void>
 
-  constructor(stream: Writable, channel: number) {
-    this.#stream = stream
+  constructor({ output, log }: ProtocolClient, channel: number) {
+    this.#stream = output
+    this.#log = log && new Log(log)
     this.#channel = channel
-    stream.on('error', this.#onError)
+    output.on('error', this.#onError)
     this.ended = new Promise((resolve) => {
       attach(channel, {
         onBlock: (block) => this.#write(block),
         onEnd: () => {
+          this.#log?.end()
           const done = () => {
-            stream.off('error', this.#onError)
+            output.off('error', this.#onError)
             resolve()
           }
-          if (this.#isBroken || stream.destroyed) done()
-          else stream.write('', done)
+          if (this.#isBroken || output.destroyed) done()
+          else output.write('', done)
         },
       })
     })
@@ -156,7 +167,53 @@ class Output {
 
   #write(block: Block): void {
     const taken = () => release(this.#channel, block.weight)
+    if (block.stream === 'stderr') {
+      this.#log?.write(block.bytes!)
+      return taken()
+    }
     if (this.#isBroken || this.#stream.destroyed) return taken()
     this.#stream.write(block.bytes, taken)
+  }
+}
+
+/** Bytes that may wait for the reader of the log. */
+const maxWaitingLogBytes = 1 << 20
+
+/** A log that nobody waits for: neither a slow reader nor one that is gone delays a message. */
+class Log {
+  readonly #stream: Writable
+  #isBroken = false
+  #droppedBytes = 0
+
+  constructor(stream: Writable) {
+    this.#stream = stream
+    stream.on('error', this.#onError)
+  }
+
+  #onError = () => {
+    this.#isBroken = true
+  }
+
+  write(piece: Uint8Array): void {
+    if (this.#isBroken || this.#stream.destroyed) return
+    if (this.#stream.writableLength > maxWaitingLogBytes) {
+      this.#droppedBytes += piece.length
+      return
+    }
+    this.#tellDropped()
+    this.#stream.write(piece)
+  }
+
+  end(): void {
+    const done = () => this.#stream.off('error', this.#onError)
+    if (this.#isBroken || this.#stream.destroyed) return void done()
+    this.#tellDropped()
+    this.#stream.write('', done)
+  }
+
+  #tellDropped(): void {
+    if (this.#droppedBytes === 0) return
+    this.#stream.write(`\n[sheepdog: ${this.#droppedBytes} bytes of the agent's log were dropped]\n`)
+    this.#droppedBytes = 0
   }
 }

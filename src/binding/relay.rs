@@ -13,6 +13,7 @@ use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
+use process::Stream;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
@@ -47,7 +48,7 @@ impl NativeRelay {
         }
     }
 
-    /// Opens the channel that gets the agent's lines. Returns its number.
+    /// Opens the channel that gets the agent's lines and its stderr. Returns its number.
     #[napi]
     pub fn open(&self, delivery: &Delivery) -> RelayChannel {
         let channel = delivery.multiplexer.open();
@@ -112,14 +113,18 @@ pub struct RelayChannel {
     channel: Mutex<Option<Channel>>,
 }
 
-/// Delivers the lines for the client.
+/// Delivers the lines for the client, and the agent's stderr.
 struct Lines {
     channel: Channel,
 }
 
 impl ClientSink for Lines {
     fn tell(&mut self, lines: Vec<u8>) {
-        self.channel.send_bytes(lines);
+        self.channel.send_bytes(Stream::Stdout, lines);
+    }
+
+    fn log(&mut self, piece: Vec<u8>) {
+        self.channel.send_bytes(Stream::Stderr, piece);
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {

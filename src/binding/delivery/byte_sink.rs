@@ -19,8 +19,8 @@ impl Sink for ByteSink {
         stream == Stream::Stdout
     }
 
-    fn push(&mut self, _: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
-        self.0.send_bytes(bytes.to_vec());
+    fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
+        self.0.send_bytes(stream, bytes.to_vec());
         Ok(())
     }
 

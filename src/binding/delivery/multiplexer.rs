@@ -161,11 +161,11 @@ impl Channel {
         }
     }
 
-    /// Sends bytes of stdout that are not decoded; does nothing when there are none.
-    pub(in crate::binding) fn send_bytes(&mut self, bytes: Vec<u8>) {
+    /// Sends bytes that are not decoded; does nothing when there are none.
+    pub(in crate::binding) fn send_bytes(&mut self, stream: Stream, bytes: Vec<u8>) {
         let weight = bytes.len();
         if weight > 0 {
-            self.send(Stream::Stdout, Text::Raw(bytes), weight);
+            self.send(stream, Text::Raw(bytes), weight);
         }
     }
 

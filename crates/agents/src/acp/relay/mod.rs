@@ -29,7 +29,8 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::line::LineFramer;
 use ground::os::sleep_until;
-use process::{Input, Process, StdinWriter, StopReason, Stream};
+use ground::redaction::{Redactor, Secret};
+use process::{ChunkReader, Input, Process, StdinWriter, StopReason, Stream};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -50,6 +51,8 @@ const EXIT_WAIT: Duration = Duration::from_secs(1);
 pub trait ClientSink: Send {
     /// The next lines, each with its end.
     fn tell(&mut self, lines: Vec<u8>);
+    /// The next piece of what the agent writes to stderr.
+    fn log(&mut self, piece: Vec<u8>);
     /// Ready when there is room for more.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
 }
@@ -110,9 +113,12 @@ async fn run(
             let (to_agent, blocks) = mpsc::channel(MAX_BLOCKS);
             let writer = tokio::spawn(write(stdin, blocks));
             let mut relay = Relay {
+                chunks: process.chunks(),
                 process: process.clone(),
                 traffic,
                 output,
+                redactor: Redactor::new(request.agent.redact.iter().cloned().map(Secret::from)),
+                for_log: Vec::new(),
                 for_client: Vec::new(),
                 for_agent: Vec::new(),
                 to_agent,
@@ -146,8 +152,13 @@ async fn write(mut stdin: StdinWriter, mut blocks: mpsc::Receiver<Bytes>) {
 
 struct Relay<'a> {
     process: Process,
+    chunks: ChunkReader,
     traffic: Traffic,
     output: Box<dyn ClientSink>,
+    /// Removes secrets from the agent's stderr.
+    redactor: Redactor,
+    /// Text of the agent's stderr that waits for its turn.
+    for_log: Vec<u8>,
     /// Whole lines that wait for their turn.
     for_client: Vec<u8>,
     for_agent: Vec<u8>,
@@ -172,14 +183,13 @@ impl Relay<'_> {
         allowance: &Allowance,
         aborted: impl Future<Output = ()>,
     ) -> Over {
-        let mut chunks = self.process.chunks();
         let mut from_client = LineFramer::new(MAX_LINE_BYTES);
         let mut from_agent = LineFramer::new(MAX_LINE_BYTES);
         let mut aborted = std::pin::pin!(aborted);
         let to_agent = self.to_agent.clone();
         loop {
             let deadline = self.traffic.deadline(Instant::now());
-            let has_room = self.for_client.is_empty();
+            let has_room = self.for_client.is_empty() && self.for_log.is_empty();
             let is_read = self.for_agent.len().max(self.for_client.len()) < MAX_WAITING_BYTES;
             let outs = tokio::select! {
                 biased;
@@ -193,7 +203,7 @@ impl Relay<'_> {
                     continue;
                 }
                 () = poll_fn(|context| self.output.poll_room(context)), if !has_room => {
-                    self.output.tell(std::mem::take(&mut self.for_client));
+                    self.deliver();
                     continue;
                 }
                 bytes = input.recv(), if is_read => {
@@ -208,11 +218,14 @@ impl Relay<'_> {
                     }
                     outs
                 }
-                chunk = chunks.next(), if has_room => {
+                chunk = self.chunks.next(), if has_room => {
                     let bytes = match chunk {
                         Some((Stream::Stdout, bytes)) if bytes.is_empty() => return Over::AgentGone,
                         Some((Stream::Stdout, bytes)) => bytes,
-                        Some((Stream::Stderr, _)) => continue,
+                        Some((Stream::Stderr, piece)) => {
+                            self.for_log = self.redactor.push(&piece);
+                            continue;
+                        }
                         None => return Over::AgentGone,
                     };
                     let now = Instant::now();
@@ -252,15 +265,15 @@ impl Relay<'_> {
         let ended = match over {
             Over::ClientGone => {
                 self.process.stop(StopReason::Killed);
-                exit(self.process.clone()).await;
+                self.exit().await;
                 return Ok(());
             }
             Over::AgentGone => {
-                let exit = match tokio::time::timeout(EXIT_WAIT, exit(self.process.clone())).await {
+                let exit = match tokio::time::timeout(EXIT_WAIT, self.exit()).await {
                     Ok(exit) => exit,
                     Err(_) => {
                         self.process.stop(StopReason::Killed);
-                        exit(self.process.clone()).await
+                        self.exit().await
                     }
                 };
                 let name = self.traffic.agent_name();
@@ -270,7 +283,7 @@ impl Relay<'_> {
             }
             Over::Failed(error) => {
                 self.process.stop(StopReason::HostClosing);
-                let exit = exit(self.process.clone()).await;
+                let exit = self.exit().await;
                 exit.tell(error)
             }
         };
@@ -280,15 +293,54 @@ impl Relay<'_> {
         }
         let room = poll_fn(|context| self.output.poll_room(context));
         if tokio::time::timeout(EXIT_WAIT, room).await.is_ok() {
-            self.output.tell(std::mem::take(&mut self.for_client));
+            self.deliver();
         }
         Err(ended)
     }
-}
 
-async fn exit(process: Process) -> Exit {
-    let outcome = process.outcome().await;
-    Exit::of(&outcome)
+    /// Hands over what waits for the client and for the log.
+    fn deliver(&mut self) {
+        let (lines, piece) = (std::mem::take(&mut self.for_client), std::mem::take(&mut self.for_log));
+        if !piece.is_empty() {
+            self.output.log(piece);
+        }
+        if !lines.is_empty() {
+            self.output.tell(lines);
+        }
+    }
+
+    /// Waits until nothing of the tree is left. What the agent writes to stderr until then is passed on; a log without room
+    /// loses it, because the end waits for no reader.
+    async fn exit(&mut self) -> Exit {
+        let process = self.process.clone();
+        let mut outcome = std::pin::pin!(process.outcome());
+        let mut is_open = true;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                chunk = self.chunks.next(), if is_open => match chunk {
+                    Some((Stream::Stderr, piece)) => {
+                        let piece = self.redactor.push(&piece);
+                        self.log_if_room(piece).await;
+                    }
+                    Some((Stream::Stdout, _)) => {}
+                    None => is_open = false,
+                },
+                outcome = &mut outcome => break outcome,
+            }
+        };
+        let rest = self.redactor.flush();
+        self.log_if_room(rest).await;
+        Exit::of(&outcome)
+    }
+
+    async fn log_if_room(&mut self, piece: Vec<u8>) {
+        let has_room = poll_fn(|context| Poll::Ready(self.output.poll_room(context).is_ready())).await;
+        if has_room {
+            self.for_log.extend(piece);
+            self.deliver();
+        }
+    }
 }
 
 fn too_long(who: &str) -> Error {
