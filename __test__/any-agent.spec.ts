@@ -46,11 +46,13 @@ test('a turn has the verdicts, the clocks and the retries of a named agent', asy
   const retry = { attempts: 2, baseDelayMs: 1 }
   expect(await codes('error -32603 overloaded', { retry })).toEqual(['AGENT_FAILED', 'overloaded', 2])
   expect(await codes('nothing')).toEqual(['AGENT_TRUNCATED', undefined, 1])
+  // Nothing holds it to "edit" either; that is of no use to somebody who has mistyped the command.
   const missing = { name: 'missing', command: 'no-such-program' }
-  expect(await failure(run('hi', {}, missing))).toMatchObject({
-    code: 'AGENT_NOT_FOUND',
-    command: 'no-such-program',
-  })
+  for (const permission of ['auto', 'edit'] as const)
+    expect(await failure(run('hi', { permission }, missing))).toMatchObject({
+      code: 'AGENT_NOT_FOUND',
+      command: 'no-such-program',
+    })
 })
 
 test('an abort ends a turn, and its agent with it', async () => {
@@ -148,7 +150,10 @@ test('the doctor shakes hands with it', async () => {
     providers: [scripted, { name: 'missing', command: 'no-such-program' }],
   })
   expect(found).toMatchObject({ provider: 'scripted', found: true, session: { protocolVersion: 1 } })
-  expect(missing).toMatchObject({ found: false, problem: 'no-such-program was not found on PATH' })
+  expect(missing).toMatchObject({
+    found: false,
+    problem: expect.stringMatching(/^no-such-program was not found on PATH, nor in node_modules\/\.bin/),
+  })
 })
 
 test('a fleet runs its jobs, by the command of the job or of the worker', async () => {

@@ -1,9 +1,17 @@
 // Which agents are there.
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { doctor, type Finding } from '..'
-import { folder, isAlive } from './played-agent'
+import { doctor, Harness, type Finding } from '..'
+import { failure, folder, isAlive } from './played-agent'
 
 /** A folder for PATH with a `codex` that does this. */
 function codexThat(name: string, script: string): string {
@@ -69,9 +77,45 @@ describe('doctor', () => {
     })
     expect(session(good, 'pi')).toMatchObject({
       found: false,
-      problem: 'pi-acp was not found on PATH',
+      problem: expect.stringMatching(/^pi-acp was not found on PATH, nor in node_modules\/\.bin of/),
       install: expect.stringContaining('npm install -g pi-acp@'),
     })
+  })
+
+  it('names a program of the folder that is not on PATH', async () => {
+    const cwd = join(folder, 'packages')
+    mkdirSync(join(cwd, 'node_modules'), { recursive: true })
+    renameSync(codexThat('of-the-folder', 'echo codex-cli 1.2.3'), join(cwd, 'node_modules/.bin'))
+    const env = { PATH: '/nonexistent' }
+    const named = `name it in \`binary\``
+    // It looks around the working directory of this process: qwen is among the packages here.
+    const [finding] = await doctor({ providers: ['qwen'], env })
+    expect(finding).toMatchObject({ found: false, problem: expect.stringContaining(named) })
+    const error = await failure(new Harness({ provider: 'codex', cwd, env }).run('hi'))
+    expect(error).toMatchObject({ code: 'AGENT_NOT_FOUND', message: expect.stringContaining(named) })
+  })
+
+  it('says that an agent needs a newer Node, where an older one runs it', async () => {
+    const agent = join(__dirname, '../fixtures/acp/agent.mjs')
+    const examine = async (name: string, version: string) => {
+      const path = join(folder, name)
+      mkdirSync(path)
+      const write = (program: string, text: string) =>
+        writeFileSync(join(path, program), text, { mode: 0o755 })
+      // As pi-acp with Node 20: it greets, and can't open a session.
+      write(
+        'node',
+        `#!/bin/sh\n[ "$1" = --version ] && echo ${version} && exit\nexec '${process.execPath}' "$@"\n`,
+      )
+      write('pi-acp', `#!/usr/bin/env node\nprocess.argv.push('--start', 'new-exit')\nimport('${agent}')\n`)
+      const env = { PATH: `${path}:/usr/bin:/bin` }
+      const [finding] = await doctor({ providers: ['pi'], env })
+      const error = await failure(new Harness({ provider: 'pi', env, permission: 'auto' }).open())
+      return [finding!.session.problem, error.message]
+    }
+    const said = 'pi needs Node.js 22.19 or newer, and the `node` on its PATH is 20.1.0'
+    expect(await examine('old-node', 'v20.1.0')).toEqual([said, expect.stringContaining(said)])
+    expect(await examine('new-node', 'v22.19.0')).toEqual([undefined, expect.not.stringContaining('Node.js')])
   })
 
   it('ends what it started when it is aborted', async () => {

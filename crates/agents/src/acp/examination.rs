@@ -3,6 +3,8 @@
 use super::opening::enter;
 use super::request::OpenRequest;
 use crate::harness::program::doctor::{KILL_GRACE, examine_each, not_on_path};
+use crate::harness::program::install::NOR_AROUND;
+use crate::harness::program::node::old_node;
 use crate::harness::{AgentRequest, Level};
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
@@ -77,7 +79,11 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
             speaker.found = true;
             speaker.path = Some(entered.path.clone());
             match entered.greet(aborted).await {
-                Ok(version) => speaker.protocol_version = Some(version.number()),
+                Ok(version) => {
+                    speaker.protocol_version = Some(version.number());
+                    // Some greet with an old Node, and fail when a session is opened.
+                    speaker.problem = old_node(&request.agent, speaker.path.as_deref()).await;
+                }
                 Err(error) => speaker.problem = Some(error.message().to_owned()),
             }
         }
@@ -85,8 +91,8 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
             speaker.found = error.code() != ErrorCode::AgentNotFound;
             speaker.problem = Some(match speaker.found {
                 true => error.message().to_owned(),
-                false if provider.is_other() => not_on_path(request.agent.command()),
-                false => not_on_path(provider.protocol_program()),
+                false if provider.is_other() => not_on_path(request.agent.command()) + NOR_AROUND,
+                false => not_on_path(provider.protocol_program()) + NOR_AROUND,
             });
         }
     }

@@ -17,6 +17,7 @@ use crate::harness::AgentEvent;
 use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
 use crate::harness::json::object::put;
+use crate::harness::program::node::old_node;
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
 use ground::os::Claim;
@@ -90,7 +91,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
 
 /// Opens a session, until `given_up` resolves. Call it within tokio.
 pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = ()>) -> Result<Opened, Error> {
-    let Entered { mut handshake, folder, cwd, record, traffic, .. } = enter(request).await?;
+    let Entered { mut handshake, folder, cwd, record, traffic, path } = enter(request).await?;
     let agent = handshake.agent;
     let shaken = tokio::select! {
         shaken = handshake.shake_hands(&cwd) => shaken,
@@ -131,13 +132,24 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             }
             let exit = handshake.connection.ended().await;
             folder.remove().await;
-            let error = fault.into_error(agent, &exit);
+            let error = explained(fault.into_error(agent, &exit), request, &path).await;
             if let Some(record) = record {
                 record.close(None, Some(&error), false).await;
             }
             Err(error)
         }
     }
+}
+
+/// Adds to the error of an agent that its Node is too old, where that is so.
+async fn explained(error: Error, request: &OpenRequest, path: &str) -> Error {
+    let codes = [ErrorCode::AgentCrashed, ErrorCode::AgentFailed, ErrorCode::AgentIdle];
+    if !codes.contains(&error.code()) {
+        return error;
+    }
+    let Some(why) = old_node(&request.agent, Some(path)).await else { return error };
+    let told = Error::new(error.code(), format!("{}. {why}", error.message()));
+    error.facts().iter().fold(told, |told, (name, value)| told.with(name, value.clone()))
 }
 
 struct Shaken {
@@ -197,7 +209,13 @@ impl Entered<'_> {
             }
         };
         self.folder.remove().await;
-        greeted.map(|(version, _)| version).map_err(|fault| fault.into_error(self.handshake.agent, &exit))
+        match greeted {
+            Ok((version, _)) => Ok(version),
+            Err(fault) => {
+                let error = fault.into_error(self.handshake.agent, &exit);
+                Err(explained(error, self.handshake.request, &self.path).await)
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::request::OpenRequest;
 use crate::harness::Provider;
 use crate::harness::level::restraint::mode_of;
 use crate::harness::level::{Level, Mode};
-use crate::harness::program::install::{find, locate};
+use crate::harness::program::install::{NOR_AROUND, find, locate, packages_around};
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
 use ground::error::{Error, ErrorCode};
@@ -16,9 +16,7 @@ use std::path::Path;
 pub(super) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
     request.agent.depth()?;
     let path = request.agent.search_path();
-    let around: Vec<String> =
-        cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
-    let path = format!("{path}:{}", around.join(":"));
+    let path = format!("{path}:{}", packages_around(cwd));
     let found = match (&request.agent.binary, agent.protocol().program) {
         // Its command is all that is known of it.
         (Some(words), _) if agent.is_other() => other_program(words, &path),
@@ -41,7 +39,7 @@ fn not_found(agent: Provider, command: &str) -> Error {
     let install = agent.protocol().install();
     if install.is_empty() {
         let message = format!(
-            "{} was not started: its program, {command}, was not found on PATH. Check `provider.command`",
+            "{} was not started: its program, {command}, was not found on PATH{NOR_AROUND}. Check `provider.command`",
             agent.as_str()
         );
         return Error::new(ErrorCode::AgentNotFound, message)
@@ -49,7 +47,7 @@ fn not_found(agent: Provider, command: &str) -> Error {
             .with("command", command);
     }
     let message = format!(
-        "no session with {}: its program for the Agent Client Protocol, {command}, was not found on PATH. Install it with: {install}",
+        "no session with {}: its program for the Agent Client Protocol, {command}, was not found on PATH{NOR_AROUND}. Install it with: {install}",
         agent.as_str()
     );
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)

@@ -36,6 +36,17 @@ pub(super) struct Ready<'a> {
 /// Prepares the program. Call it within tokio.
 pub(super) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
     let agent = request.agent.provider;
+    let cwd = match &request.agent.cwd {
+        Some(cwd) => cwd.clone(),
+        None => std::env::current_dir().map_err(|error| {
+            Error::new(
+                ErrorCode::ProcessCwdMissing,
+                format!("the working directory of this process cannot be found: {error}"),
+            )
+        })?,
+    };
+    // The level of an agent without a name is a matter of its command, so that comes first.
+    let other = agent.is_other().then(|| program_of(agent, request, &cwd)).transpose()?;
     let Some(mode) = mode_of(agent, request.agent.level, request.agent.sandbox.is_some()) else {
         return Err(unheld(agent, request.agent.level, request.agent.sandbox.is_some()));
     };
@@ -55,16 +66,10 @@ pub(super) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
             format!("{} does not support tools over this protocol", agent.as_str()),
         ));
     }
-    let cwd = match &request.agent.cwd {
-        Some(cwd) => cwd.clone(),
-        None => std::env::current_dir().map_err(|error| {
-            Error::new(
-                ErrorCode::ProcessCwdMissing,
-                format!("the working directory of this process cannot be found: {error}"),
-            )
-        })?,
+    let program = match other {
+        Some(program) => program,
+        None => program_of(agent, request, &cwd)?,
     };
-    let program = program_of(agent, request, &cwd)?;
     let mut record = session_record::open(request, &cwd).await?;
     let (folder, mut sandbox) = make_room(request, &cwd).await?;
     let held = match hold(agent, mode, request, &folder, &mut sandbox).await {

@@ -1,6 +1,6 @@
 //! Checks the installed agents: finds each CLI, and starts it to get its version.
 
-use super::install::{find, locate};
+use super::install::{NOR_AROUND, advice_of_packages, find, here, locate, packages_around};
 use super::launch::{Launch, Wanted};
 use super::package::Program;
 use crate::harness::agent_request::AgentRequest;
@@ -83,10 +83,18 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
         install: provider.descriptor().install,
         hosts: needed_hosts(provider, |name| agent.variable(name)),
     };
-    let path = agent.search_path();
+    let mut path = agent.search_path();
     let command = agent.command().to_owned();
+    if let (true, Some(cwd)) = (provider.is_other(), here(agent.cwd.as_deref())) {
+        // Its turns are sessions, which look there as well.
+        path = format!("{path}:{}", packages_around(&cwd));
+    }
     let Some(file) = find(&command, &path) else {
-        finding.problem = Some(not_on_path(&command));
+        let more = match provider.is_other() {
+            true => NOR_AROUND.to_owned(),
+            false => advice_of_packages(&command, agent.cwd.as_deref()),
+        };
+        finding.problem = Some(not_on_path(&command) + &more);
         return finding;
     };
     finding.found = true;

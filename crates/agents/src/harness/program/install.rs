@@ -3,6 +3,7 @@
 //! Some of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
 //! two processes do the work of one. Where the package is laid out as its provider knows, the agent is started itself.
 
+use super::launch::path_text;
 use super::package::Program;
 use crate::harness::provider::Provider;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,29 @@ pub fn find(command: &str, path: &str) -> Option<PathBuf> {
     }
     let folders = path.split(':').filter(|folder| !folder.is_empty());
     folders.map(|folder| Path::new(folder).join(command)).find(|file| ground::os::is_executable(file))
+}
+
+/// The end of a message about a program that was searched in [`packages_around`] too.
+pub(crate) const NOR_AROUND: &str =
+    ", nor in node_modules/.bin of the working directory and the folders above it";
+
+/// The folders of programs of the packages in `cwd` and above it, as a search path.
+pub(crate) fn packages_around(cwd: &Path) -> String {
+    let folders: Vec<String> =
+        cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
+    folders.join(":")
+}
+
+/// The advice to use a program among these packages, as the end of a message; empty where there is none. Such a program is not
+/// started by itself, because it belongs to the folder that the agent works in.
+pub(crate) fn advice_of_packages(command: &str, cwd: Option<&Path>) -> String {
+    let found = here(cwd).and_then(|cwd| find(command, &packages_around(&cwd)));
+    found.map_or_else(String::new, |file| format!(". If you trust {}, name it in `binary`", file.display()))
+}
+
+/// This working directory, or that of the process.
+pub(super) fn here(cwd: Option<&Path>) -> Option<PathBuf> {
+    cwd.map(Path::to_owned).or_else(|| std::env::current_dir().ok())
 }
 
 fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {
@@ -103,6 +127,16 @@ mod tests {
         let given = ["node".to_owned(), "fake.mjs".to_owned()];
         let found = locate(Provider::Codex, Some(&given), "/nowhere").unwrap();
         assert_eq!((found.command.as_str(), found.arguments.as_slice()), ("node", &given[1..]));
+    }
+
+    #[test]
+    fn a_program_among_the_packages_of_a_folder_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let file = program(root.path(), "node_modules/.bin/codex");
+        let below = root.path().join("a/b");
+        let advice = advice_of_packages("codex", Some(&below));
+        assert_eq!(advice, format!(". If you trust {}, name it in `binary`", file.display()));
+        assert_eq!(advice_of_packages("no-such-program", Some(&below)), "");
     }
 
     #[test]

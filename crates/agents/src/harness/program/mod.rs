@@ -4,4 +4,5 @@ pub(crate) mod depth;
 pub mod doctor;
 pub mod install;
 pub mod launch;
+pub(crate) mod node;
 pub mod package;

@@ -51,6 +51,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
     protocol: Protocol {
         args: &["acp"],
+        node: Some((22, 19)),
         ..Protocol::plain("@moonshot-ai/kimi-code@2.1.0", Accounting::Nothing)
     },
 };

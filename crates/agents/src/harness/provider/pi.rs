@@ -53,6 +53,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
     protocol: Protocol {
         program: Some("pi-acp"),
+        node: Some((22, 19)),
         asides: &[
             aside("pi v", "---"),
             retry("Retrying (attempt ", "s)..."),

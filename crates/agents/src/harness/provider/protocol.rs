@@ -4,6 +4,9 @@ use crate::harness::limit::spending::Accounting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+/// A version of Node: major and minor.
+pub(crate) type NodeVersion = (u32, u32);
+
 /// How one CLI speaks the Agent Client Protocol.
 pub struct Protocol {
     /// Name of the program that speaks it, where it is not the CLI itself.
@@ -13,6 +16,8 @@ pub struct Protocol {
     pub model_flag: Option<&'static str>,
     /// The npm package, with its version; empty where it is unknown.
     pub package: &'static str,
+    /// The oldest Node that its programs work with, where Sheepdog's own oldest is not enough.
+    pub node: Option<NodeVersion>,
     /// Environment variables that are set unless the caller sets the same name.
     pub set: &'static [(&'static str, &'static str)],
     /// A good end always reports its tokens, so one without them hides an error.
@@ -41,6 +46,7 @@ impl Protocol {
             args: &[],
             model_flag: None,
             package,
+            node: None,
             set: &[],
             tells_usage: false,
             error_prefix: None,

@@ -8,7 +8,7 @@ use crate::harness::folder::sandbox::{SandboxPlace, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Level;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
-use crate::harness::program::install::locate;
+use crate::harness::program::install::{advice_of_packages, locate};
 use crate::harness::program::launch::{Image, ImageContent, Launch, Wanted, media_type, path_text};
 use crate::harness::program::package::Program;
 use crate::harness::provider::{Images, SessionPolicy};
@@ -76,7 +76,8 @@ pub(super) fn not_found(agent: &AgentRequest, command: &str) -> Error {
         Some(_) => format!("{provider} was not found: there is no program at `binary`, {command}"),
         None => {
             format!(
-                "{provider} was not found: there is no program {command} on PATH. Install it with: {install}"
+                "{provider} was not found: there is no program {command} on PATH. Install it with: {install}{}",
+                advice_of_packages(command, agent.cwd.as_deref())
             )
         }
     };
