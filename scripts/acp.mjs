@@ -1,7 +1,9 @@
 // `npm run test:acp [-- NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
 // verdict, time, and what was left alive; it goes to docs/internals/sessions.md when all ran. `-- --others`: agents that the package does
 // not know by name, by their command (fixtures/acp/others.mjs). `-- --peers`: other clients of the protocol on the same cases
-// (acp/peers.mjs). `-- --mcp`: clients of `sheepdog mcp` (acp/mcp.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
+// (acp/peers.mjs). `-- --mcp`: clients of `sheepdog mcp` (acp/mcp.mjs). `-- --clients`: clients of `sheepdog acp` (acp/clients.mjs).
+// `-- --survivors` and `-- --latency`: `sheepdog acp` beside the agent alone. All are installed, in exact versions, into a cache folder
+// (acp/installation.mjs).
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -11,9 +13,12 @@ import { openAt, speakers } from '../fixtures/acp/real.mjs'
 import { processesIn } from '../fixtures/agent-cases.mjs'
 import { workplace } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
+import { runClients } from './acp/clients.mjs'
 import { cache, install, installNode, installPython } from './acp/installation.mjs'
+import { runLatency } from './acp/latency.mjs'
 import { runMcp } from './acp/mcp.mjs'
 import { runPeers } from './acp/peers.mjs'
+import { runSurvivors } from './acp/survivors.mjs'
 import { fail, prepare, root } from './setup.mjs'
 import { writeTable } from './table.mjs'
 
@@ -93,13 +98,17 @@ const cellOf = ({ word, ms, left, isGood }) => {
   return isGood ? cell : `**${cell}**`
 }
 
-if (!words.includes('--built')) prepare({ addon: 'any' })
-if (words.includes('--peers')) {
-  await runPeers(words)
-  process.exit(0)
+const parts = {
+  '--peers': runPeers,
+  '--mcp': runMcp,
+  '--clients': runClients,
+  '--survivors': runSurvivors,
+  '--latency': runLatency,
 }
-if (words.includes('--mcp')) {
-  await runMcp(words)
+const part = Object.keys(parts).find((name) => words.includes(name))
+if (!words.includes('--built')) prepare({ addon: part === '--latency' ? 'release' : 'any' })
+if (part) {
+  await parts[part](words)
   process.exit(0)
 }
 const sheepdog = createRequire(import.meta.url)(root)

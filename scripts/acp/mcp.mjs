@@ -1,5 +1,6 @@
-// `npm run test:acp -- --mcp [CLIENT ...] [--minutes N]`: claude-code and codex as clients of `sheepdog mcp`. The model is scripted:
-// it starts an agent, asks for its state until the agent has ended, takes the result, starts another one, cancels it, and lists both.
+// `npm run test:acp -- --mcp [CLIENT ...] [--minutes N]`: claude-code, codex and the protocol's own client (`sdk`) as clients of
+// `sheepdog mcp`. The model is scripted: it starts an agent, asks for its state until the agent has ended, takes the result, starts
+// another one, cancels it, and lists both. The protocol's own client does the same, with its time limit of 60 s for a call.
 // The agents that are started are played (fixtures/bin/agent.mjs); the first takes three seconds, or so many minutes. The table goes
 // to docs/internals/faces.md.
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -11,8 +12,11 @@ import { startModelServer } from '../../fixtures/model-server.mjs'
 import { install } from '../agents/install.mjs'
 import { fail, root } from '../step.mjs'
 import { writeTable } from '../table.mjs'
+import { install as installPackages } from './installation.mjs'
 
-const clients = ['claude-code', 'codex']
+const sdk = '@modelcontextprotocol/sdk@1.32.2'
+const clients = ['claude-code', 'codex', 'sdk']
+const prompts = ['Which tests fail?', 'Wait for ever.']
 const command = join(root, 'cli', 'sheepdog.js')
 
 /** The call of a tool of the server "sheepdog", as each client's model names it. */
@@ -76,59 +80,93 @@ function playedCodex(place, waitMs) {
   return bin
 }
 
-async function runClient(client, waitMs) {
+/** How a client starts the server. */
+function serverAt(place, waitMs) {
+  const options = ['--provider', 'codex', '--permission', 'auto', '--idle', '1h']
+  const words = [process.execPath, command, 'mcp', ...options].map((word) => `'${word}'`).join(' ')
+  return {
+    name: 'sheepdog',
+    command: '/bin/sh',
+    // codex puts its own programs before those of PATH, so that it would start itself: the played one goes before them.
+    args: ['-c', `PATH='${playedCodex(place, waitMs)}':"$PATH" exec ${words}`],
+    env: { PATH: process.env.PATH, HOME: place.home },
+  }
+}
+
+/** Calls of a client whose model decides them. */
+async function callsOfModel(client, place, tools) {
   const { Harness } = createRequire(import.meta.url)(root)
-  const place = workplace(`mcp-${client}`)
-  const script = scriptOf(client, ['Which tests fail?', 'Wait for ever.'])
+  const script = scriptOf(client, prompts)
   const server = await startModelServer({ scripts: { it: script } })
   const { package: name, version } = agents[client]
   const { bin, problem } = install(client, name, version)
   if (!bin) fail(problem)
   const options = pointAt(client, server.urlFor('it'), place)
   options.env.PATH = `${bin}:${process.env.PATH}`
-  // codex puts its own programs before those of PATH, so that it would start itself: the played one goes before them.
-  const line = [
-    process.execPath,
-    command,
-    'mcp',
-    '--provider',
-    'codex',
-    '--permission',
-    'auto',
-    '--idle',
-    '1h',
-  ]
-  const words = line.map((word) => `'${word}'`).join(' ')
-  const tools = {
-    name: 'sheepdog',
-    command: '/bin/sh',
-    args: ['-c', `PATH='${playedCodex(place, waitMs)}':"$PATH" exec ${words}`],
-    env: { PATH: process.env.PATH, HOME: place.home },
-  }
-  const begun = performance.now()
   const calls = []
   const open = new Map()
-  let longest = 0
   const turn = new Harness({ ...options, permission: 'auto' }).start('Let codex look.', {
     mcpServers: [tools],
   })
   for await (const event of turn) {
     if (event.type === 'tool_start') open.set(event.id, performance.now())
     if (event.type !== 'tool_end') continue
-    longest = Math.max(longest, performance.now() - (open.get(event.id) ?? performance.now()))
-    calls.push({
-      name: event.name,
-      isError: event.isError,
-      output: String(event.output ?? '').replaceAll('\\', ''),
-    })
+    const ms = performance.now() - (open.get(event.id) ?? performance.now())
+    calls.push({ name: event.name, ms, output: String(event.output ?? '') })
   }
   const ended = await turn.result.then(
     () => 'success',
     (error) => `${error.code} ${error.message}`,
   )
+  await server.close()
+  return { calls, ended }
+}
+
+/** Calls of the protocol's own client, with its own time limit. */
+async function callsOfSdk(place, { name: _, ...server }) {
+  const bin = installPackages('mcp-sdk', [sdk])
+  const load = createRequire(join(bin, '..', 'it.js'))
+  const { Client } = load('@modelcontextprotocol/sdk/client/index.js')
+  const { StdioClientTransport } = load('@modelcontextprotocol/sdk/client/stdio.js')
+  const client = new Client({ name: 'official', version: '1.0.0' })
+  await client.connect(new StdioClientTransport({ ...server, cwd: place.cwd }))
+  const calls = []
+  const call = async (name, args) => {
+    const begun = performance.now()
+    const { content } = await client.callTool({ name, arguments: args })
+    const output = content.map(({ text }) => text).join('')
+    calls.push({ name, ms: performance.now() - begun, output })
+    return JSON.parse(output)
+  }
+  try {
+    const { tools } = await client.listTools()
+    if (tools.length !== 5) throw new Error(`${tools.length} tools are offered`)
+    const first = await call('start_agent', { provider: 'codex', prompt: prompts[0] })
+    let state
+    do ({ state } = await call('agent_status', { id: first.id, waitMs: 45_000 }))
+    while (state === 'running')
+    await call('agent_result', { id: first.id })
+    const second = await call('start_agent', { provider: 'codex', prompt: prompts[1] })
+    await call('cancel_agent', { id: second.id })
+    await call('list_agents', {})
+    return { calls, ended: 'success' }
+  } catch (error) {
+    return { calls, ended: `${error.code ?? ''} ${error.message}` }
+  } finally {
+    await client.close()
+  }
+}
+
+async function runClient(client, waitMs) {
+  const place = workplace(`mcp-${client}`)
+  const tools = serverAt(place, waitMs)
+  const begun = performance.now()
+  const callsOf = client === 'sdk' ? callsOfSdk(place, tools) : callsOfModel(client, place, tools)
+  const { calls: made, ended } = await callsOf
+  const calls = made.map(({ output, ...rest }) => ({ ...rest, output: output.replaceAll('\\', '') }))
+  const longest = Math.max(0, ...calls.map(({ ms }) => ms))
   await new Promise((resolve) => setTimeout(resolve, 1000))
   const left = processesIn(place).length
-  await server.close()
   place.remove()
   const outputs = (word) => calls.filter(({ name }) => name?.includes(word)).map(({ output }) => output)
   const has = (word, ...texts) => outputs(word).some((output) => texts.every((text) => output.includes(text)))
@@ -160,7 +198,7 @@ export async function runMcp(words) {
     found.push({ row, isGood })
   }
   if (names.length === clients.length && minutes === 0) {
-    const versions = names.map((name) => `${name} ${agents[name].version}`)
+    const versions = names.map((name) => (name === 'sdk' ? sdk : `${name} ${agents[name].version}`))
     const rows = Object.keys(found[0].row).map((title) => [title, ...found.map(({ row }) => row[title])])
     writeTable('internals/faces.md', 'npm run test:acp -- --mcp', [['tool', ...versions], ...rows])
   }

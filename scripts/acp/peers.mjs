@@ -22,15 +22,10 @@ const packages = {
   acpx: ['acpx@0.19.1'],
   'acp-ai-provider': ['@mcpc-tech/acp-ai-provider@0.2.9', 'ai@6.0.326'],
 }
-/** The same programs for all. */
-const programs = {
-  'claude-code': ['claude-agent-acp'],
-  codex: ['codex-acp'],
-  gemini: ['gemini', '--acp', '--model', 'gemini-2.5-flash'],
-  copilot: ['copilot', '--acp'],
-}
+/** All clients start the same programs. */
+const compared = ['claude-code', 'codex', 'gemini', 'copilot']
 
-/** ... and for ours, which starts them itself. */
+/** Ours starts them itself, with these models. */
 const models = { gemini: 'gemini-2.5-flash' }
 
 const hanging = [{ shell: 'tail -f /dev/null' }, { text: 'And on.' }]
@@ -114,7 +109,7 @@ async function runCase(client, agent, test, folders, server) {
   const call = {
     provider: agent,
     model: models[agent],
-    program: programs[agent],
+    program: speakers[agent].command,
     cwd: place.cwd,
     prompts,
     allows,
@@ -192,8 +187,8 @@ function killAgent(place, client) {
 }
 
 export async function runPeers(words) {
-  const some = Object.keys(programs).filter((name) => words.includes(name))
-  const agents = some.length > 0 ? some : Object.keys(programs)
+  const some = compared.filter((name) => words.includes(name))
+  const agents = some.length > 0 ? some : compared
   const only = Object.keys(cases).filter((name) => words.includes(name))
   const folders = [installNode()]
   for (const [name, list] of Object.entries(packages)) folders.push(install(name, list))
