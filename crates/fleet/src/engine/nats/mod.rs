@@ -5,6 +5,7 @@ mod batch;
 mod blob;
 mod connection;
 mod count;
+mod finished;
 mod leases;
 mod local;
 mod log;

@@ -33,39 +33,49 @@ const MAX_JOBS: i64 = 1_000_000;
 /// Ten for each queue, and one for each reader of a log that still grows. A server allows 1,000 when it is not told.
 const MAX_CONSUMERS: i32 = 100_000;
 
-/// Makes what is missing. Returns the fleet's lease.
+/// Facts of a fleet that its first connect decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub lease: Duration,
+    /// Fleets of earlier versions: an acknowledgement removes the job's message.
+    pub is_work_queue: bool,
+}
+
+/// Makes what is missing.
 pub(super) async fn ensure(
     context: &Context,
     names: &Names,
     lease: Option<Duration>,
     replicas: Option<usize>,
-) -> Result<Duration, Error> {
-    if let Some(found) = found_lease(context, names).await? {
-        if let Some(asked) = lease.filter(|asked| *asked != found) {
+) -> Result<Found, Error> {
+    if let Some(found) = found(context, names).await? {
+        if let Some(asked) = lease.filter(|asked| *asked != found.lease) {
             let problem = format!(
                 "this fleet's lease is {} ms, stored at its first connect, got {} ms",
-                found.as_millis(),
+                found.lease.as_millis(),
                 asked.as_millis()
             );
             return Err(Error::invalid_option("leaseMs", problem));
         }
         // A second look at each stream is cheap, and heals a first connect that was cut off.
-        make(context, names, found, replicas).await?;
+        make(context, names, found.lease, replicas).await?;
         return Ok(found);
     }
     let lease = lease.unwrap_or(DEFAULT_LEASE);
     make(context, names, lease, replicas).await?;
     // Two may have been the first at once: what is stored counts.
-    Ok(found_lease(context, names).await?.unwrap_or(lease))
+    Ok(found(context, names).await?.unwrap_or(Found { lease, is_work_queue: false }))
 }
 
-async fn found_lease(context: &Context, names: &Names) -> Result<Option<Duration>, Error> {
+async fn found(context: &Context, names: &Names) -> Result<Option<Found>, Error> {
     // The last one that is made says that all are there.
     match context.get_stream(names.jobs_stream()).await {
         Ok(stream) => {
-            let stored =
-                stream.cached_info().config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
-            stored.map(|millis| Some(Duration::from_millis(millis))).ok_or_else(|| {
+            let config = &stream.cached_info().config;
+            let stored = config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
+            let is_work_queue = config.retention == RetentionPolicy::WorkQueue;
+            let found = stored.map(|millis| Found { lease: Duration::from_millis(millis), is_work_queue });
+            found.map(Some).ok_or_else(|| {
                 let message = format!(
                     "the server has a stream {} that does not belong to a fleet: give the fleet another `prefix`",
                     names.jobs_stream()
@@ -221,7 +231,7 @@ fn is_room(code: ServerCode) -> bool {
 /// Whether the server took what matters: one that does not know a setting leaves it out without a word.
 fn fits(got: &Config, asked: &Config) -> bool {
     got.allow_message_ttl == asked.allow_message_ttl
-        && got.retention == asked.retention
+        && (got.retention == asked.retention || got.retention == RetentionPolicy::WorkQueue)
         && got.discard_new_per_subject == asked.discard_new_per_subject
         && got.max_messages_per_subject == asked.max_messages_per_subject
         && got.republish.is_some() == asked.republish.is_some()
@@ -308,7 +318,8 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
     let jobs = Config {
         name: names.jobs_stream(),
         subjects: vec![names.all_jobs()],
-        retention: RetentionPolicy::WorkQueue,
+        // Not a work queue: there each acknowledgement is a synchronized write. See `finished`.
+        retention: RetentionPolicy::Limits,
         max_messages: MAX_JOBS,
         max_messages_per_subject: 1,
         max_bytes: 8,
