@@ -78,8 +78,8 @@ describe('a fleet in memory', () => {
       ['known', true, undefined],
       ['', undefined, 'INVALID_OPTION'],
       ['xxxxx', undefined, 'INVALID_OPTION'],
-      ['new', undefined, undefined],
-      [expect.stringMatching(/^0/), undefined, undefined],
+      ['new', false, undefined],
+      [expect.stringMatching(/^0/), false, undefined],
     ])
     expect(answers.map(({ job }) => job?.id)).toEqual(['known', undefined, undefined, 'new', answers[4]!.id])
     expect(await fleet.submitMany([])).toEqual([])

@@ -111,7 +111,7 @@ export interface SubmittedJob {
   id: string
   /** The job, unless it was refused. */
   job?: Job
-  /** `true`: the fleet had a job of this id already, and it stays as it is. */
+  /** Whether the fleet had a job of this id already, which stays as it is. Absent for a refused job. */
   known?: boolean
   /** Reason why the job was refused. */
   error?: SheepdogError
@@ -274,7 +274,7 @@ export class Fleet implements AsyncDisposable {
           id: jobs[place]!.id ?? '',
           error: new SheepdogError(code as ErrorCode, message, facts),
         }
-      } else answers[place] = { id, job: new Job(this.#fleet, id), ...(known && { known }) }
+      } else answers[place] = { id, job: new Job(this.#fleet, id), known }
     }
     return answers
   }
