@@ -7897,7 +7897,7 @@ interface SubmittedJob {
   id: string
   /** The job, unless it was refused. */
   job?: Job
-  /** `true`: the fleet had a job of this id already, and it stays as it is. */
+  /** Whether the fleet had a job of this id already, which stays as it is. Absent for a refused job. */
   known?: boolean
   /** Reason why the job was refused. */
   error?: SheepdogError

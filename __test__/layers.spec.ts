@@ -16,7 +16,7 @@ const MAY_USE: Record<string, string[]> = {
   // A session's tools are those of the Copilot client.
   harness: ['base', 'observability', 'process', 'copilot'],
   runtime: ['base', 'process', 'harness'],
-  fleet: ['base', 'process', 'harness'],
+  fleet: ['base', 'observability', 'process', 'harness'],
   // Parts of the index, by themselves.
   entries: ['base', 'copilot', 'runtime', 'fleet'],
   index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet', 'observability'],

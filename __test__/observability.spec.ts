@@ -408,7 +408,7 @@ describe('OpenTelemetry', () => {
     ])
   })
 
-  it('counts programs by name and failure', async () => {
+  function collected() {
     const memory = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
     const reader = new PeriodicExportingMetricReader({ exporter: memory, exportIntervalMillis: 1e9 })
     const meters = new MeterProvider({ readers: [reader] })
@@ -417,6 +417,55 @@ describe('OpenTelemetry', () => {
       metrics.disable()
       await meters.shutdown()
     })
+    return { memory, meters }
+  }
+
+  it("counts a worker's attempts at jobs, those that run and those that ended", async () => {
+    const { memory, meters } = collected()
+    const points = async () => {
+      await meters.forceFlush()
+      const [scope] = memory.getMetrics().at(-1)!.scopeMetrics
+      return Object.fromEntries(
+        scope!.metrics.map(({ descriptor, dataPoints }) => [
+          descriptor.name,
+          dataPoints.map(({ attributes, value }) => [
+            attributes['sheepdog.job.queue'],
+            attributes['sheepdog.job.handler'],
+            attributes['error.type'],
+            typeof value === 'number' ? value : value.count,
+          ]),
+        ]),
+      )
+    }
+    await using fleet = await Fleet.connect({ memory: true })
+    let go = () => {}
+    const held = new Promise<void>((resolve) => (go = resolve))
+    const bad = () => Promise.reject(Object.assign(new Error('no'), { code: 'E_NO' }))
+    await fleet.work({ handlers: { wait: () => held, bad } })
+    const jobs = [
+      await fleet.submit({ handler: 'wait' }),
+      await fleet.submit({ handler: 'wait' }),
+      await fleet.submit({ handler: 'bad', attempts: 1 }),
+    ]
+    await vi.waitFor(async () =>
+      expect(await points()).toEqual({
+        'sheepdog.job.duration': [['default', 'bad', 'E_NO', 1]],
+        'sheepdog.job.active': [
+          ['default', 'wait', undefined, 2],
+          ['default', 'bad', undefined, 0],
+        ],
+      }),
+    )
+    go()
+    await Promise.allSettled(jobs.map((job) => job.result))
+    expect((await points())['sheepdog.job.active']).toEqual([
+      ['default', 'wait', undefined, 0],
+      ['default', 'bad', undefined, 0],
+    ])
+  })
+
+  it('counts programs by name and failure', async () => {
+    const { memory, meters } = collected()
     await run('true')
     await run('true')
     await run('false')

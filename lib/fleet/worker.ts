@@ -4,6 +4,7 @@ import type { NativeJob, NativeWorker, TurnSpec, WorkSpec } from '../../native/n
 import { invalidOption, settle, SheepdogError } from '../error'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
+import { JobWatch } from '../observability/job_watch'
 import { check, checkOptions, show, type Checks, type NothingLeft } from '../option'
 import { inheritance } from '../process'
 
@@ -170,18 +171,23 @@ function agentSpecs({ provider, inheritEnv = true, cwd, ...rest }: WorkerAgent):
 /** @internal What was submitted, for a handler. */
 export interface SubmittedSpec {
   handler?: string
+  queue?: string
   prompt: string
   data?: unknown
 }
 
 /** @internal Answers a job, once; never throws. */
 export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
+  let watch: JobWatch | undefined
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
+    watch = JobWatch.start(spec)
     job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
+    watch?.end(undefined)
   } catch (error) {
     const { code, message, facts } = faultOf(error)
     job.fail(code, message, facts)
+    watch?.end(code)
   }
 }
 

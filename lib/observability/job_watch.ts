@@ -1,0 +1,59 @@
+// Attempts at jobs with a handler, as metrics. There is a watch only where an SDK was set up when the attempt begins.
+import type * as OpenTelemetry from '@opentelemetry/api'
+import { given, openTelemetry, quietly, scope } from './open_telemetry'
+
+/** Boundaries of the histogram, in seconds: handlers take milliseconds, or hours. */
+const BOUNDARIES_S = [0.01, 0.04, 0.16, 0.64, 2.56, 10, 30, 60, 300, 900, 3600]
+
+interface Instruments {
+  durations: OpenTelemetry.Histogram
+  active: OpenTelemetry.UpDownCounter
+}
+
+export class JobWatch {
+  readonly #instruments: Instruments
+  readonly #attributes: OpenTelemetry.Attributes
+  readonly #startedMs = performance.now()
+
+  static start(facts: { queue?: string; handler?: string }): JobWatch | undefined {
+    const api = openTelemetry()
+    const instruments = api ? quietly(() => instrumentsOf(api)) : undefined
+    return instruments && new JobWatch(instruments, facts)
+  }
+
+  private constructor(instruments: Instruments, { queue, handler }: { queue?: string; handler?: string }) {
+    this.#instruments = instruments
+    this.#attributes = given({ 'sheepdog.job.queue': queue, 'sheepdog.job.handler': handler })
+    quietly(() => instruments.active.add(1, this.#attributes))
+  }
+
+  /** `errorCode`: `undefined` if the handler returned. */
+  end(errorCode: string | undefined): void {
+    const seconds = (performance.now() - this.#startedMs) / 1000
+    quietly(() => {
+      this.#instruments.active.add(-1, this.#attributes)
+      this.#instruments.durations.record(seconds, given({ ...this.#attributes, 'error.type': errorCode }))
+    })
+  }
+}
+
+let meter: OpenTelemetry.Meter | undefined
+let known: Instruments | undefined
+
+function instrumentsOf(api: typeof OpenTelemetry): Instruments {
+  // A program may set up its SDK at any time, and another one in its tests.
+  const current = api.metrics.getMeter(...scope())
+  if (known && meter === current) return known
+  meter = current
+  return (known = {
+    durations: current.createHistogram('sheepdog.job.duration', {
+      description: "Duration of attempts at a fleet's jobs.",
+      unit: 's',
+      advice: { explicitBucketBoundaries: BOUNDARIES_S },
+    }),
+    active: current.createUpDownCounter('sheepdog.job.active', {
+      description: "Attempts at a fleet's jobs that run.",
+      unit: '{attempt}',
+    }),
+  })
+}
