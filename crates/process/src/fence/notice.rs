@@ -1,14 +1,15 @@
 //! The kernel's side of the fence: calls of a program that wait for an answer.
 
 use nix::errno::Errno;
-use nix::libc::{self, c_int, c_ulong};
+use nix::libc::{self, Ioctl, c_int};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-const RECEIVE: c_ulong = 0xc050_2100;
-const SEND: c_ulong = 0xc018_2101;
-const IS_VALID: c_ulong = 0x4008_2102;
+// Ioctl has 64 bits with glibc and 32, signed, with musl.
+const RECEIVE: Ioctl = 0xc050_2100_u32 as Ioctl;
+const SEND: Ioctl = 0xc018_2101_u32 as Ioctl;
+const IS_VALID: Ioctl = 0x4008_2102_u32 as Ioctl;
 /// The call goes on as if nobody had been asked.
 const CONTINUE: u32 = 1;
 
