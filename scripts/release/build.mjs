@@ -2,60 +2,20 @@
 // Linux with glibc is built by cargo-zigbuild (cargo install cargo-zigbuild, pip install ziglang) against an old glibc.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { fail, root, step } from '../step.mjs'
+import { fail, root } from '../step.mjs'
+import { GLIBC, buildLibrary, prefixes, targets } from './library.mjs'
 
-/** What the oldest systems still maintained have. */
-const GLIBC = '2.28'
 /** Sizes of the addon: what is downloaded, and what is on the disk. On 2026-11-24 it had 10.3 MB and 23.8 MB. */
 const MAX_PACKED_BYTES = 10.8e6
 const MAX_BYTES = 25e6
-
-const targets = {
-  'x86_64-unknown-linux-gnu': 'linux-x64-gnu',
-  'aarch64-unknown-linux-gnu': 'linux-arm64-gnu',
-  'x86_64-unknown-linux-musl': 'linux-x64-musl',
-  'aarch64-unknown-linux-musl': 'linux-arm64-musl',
-  'x86_64-apple-darwin': 'darwin-x64',
-  'aarch64-apple-darwin': 'darwin-arm64',
-}
 
 const target = process.argv[2] ?? 'x86_64-unknown-linux-gnu'
 const name = targets[target]
 if (!name) fail(`no such target: ${target}; there are ${Object.keys(targets).join(', ')}`)
 
-const isGnu = target.endsWith('-gnu')
-const isLinux = target.includes('linux')
-// Panics and assertions name their source file. A user is not told where it was on the machine that built it.
-const prefixes = [
-  [process.env.CARGO_HOME ?? join(homedir(), '.cargo'), 'cargo'],
-  [process.env.RUSTUP_HOME ?? join(homedir(), '.rustup'), 'rustup'],
-  [root, 'sheepdog'],
-]
-const flags = prefixes.map(([from, to]) => `--remap-path-prefix=${from}=${to}`)
-// A musl addon is loaded into a musl Node: it is no static program.
-if (target.endsWith('-musl')) flags.push('-Ctarget-feature=-crt-static')
-const env = {
-  ...process.env,
-  // Paths may contain spaces; this form separates the flags otherwise.
-  CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f'),
-  CFLAGS: [process.env.CFLAGS, ...prefixes.map(([from, to]) => `-ffile-prefix-map=${from}=${to}`)]
-    .filter(Boolean)
-    .join(' '),
-}
-const cargo = isLinux
-  ? ['zigbuild', '--target', isGnu ? `${target}.${GLIBC}` : target]
-  : ['build', '--target', target]
-step(
-  `building the addon for ${name}`,
-  'cargo',
-  [...cargo, '--profile', 'distribution', '--package', 'sheepdog', '--lib'],
-  { env },
-)
-
-const library = join(root, 'target', target, 'distribution', isLinux ? 'libsheepdog.so' : 'libsheepdog.dylib')
+const library = buildLibrary({ target, profile: 'distribution' })
 const addon = join(root, 'npm', name, `sheepdog.${name}.node`)
 mkdirSync(join(root, 'npm', name), { recursive: true })
 copyFileSync(library, addon)
@@ -69,7 +29,7 @@ if (bytes.length > MAX_BYTES) fail(`the addon is larger than ${megabytes(MAX_BYT
 const left = prefixes.map(([from]) => from).filter((path) => bytes.includes(path))
 if (left.length > 0) fail(`the addon contains paths of this machine: ${left.join(', ')}`)
 console.log('contains no path of this machine')
-if (isGnu) showVersions(addon)
+if (target.endsWith('-linux-gnu')) showVersions(addon)
 
 /** The newest versions of glibc's symbols that the addon asks for; a newer one than promised is an error. */
 function showVersions(file) {

@@ -1,0 +1,72 @@
+// `npm run test:platforms [-- NAME ... --packed]`: the addon on other platforms, built and run on one Linux machine (x86-64). Each part fetches and
+// builds what it needs into a cache folder (SHEEPDOG_PLATFORMS, else ~/.cache/sheepdog-platforms), by apt, pip and npm alone. A part that
+// lacks something says what; that is a failure if the part was named, or with CI=true. `--packed`: with the addon that `release:build` made,
+// packed, and installed by npm in an empty folder; only parts that have a package.
+import { kernelPart } from './platforms/kernels.mjs'
+import { musl } from './platforms/musl.mjs'
+import { fail } from './step.mjs'
+import { writeRow } from './table.mjs'
+
+const parts = {
+  'x64-musl': musl,
+  'kernel-5.10': kernelPart('bullseye', '5.10'),
+  'kernel-6.1': kernelPart('bookworm', '6.1'),
+  'kernel-6.12': kernelPart('trixie', '6.12'),
+}
+
+if (process.platform !== 'linux' || process.arch !== 'x64') fail('this needs Linux on x86-64')
+const words = process.argv.slice(2)
+const isPacked = words.includes('--packed')
+const named = words.filter((word) => word !== '--packed')
+const unknown = named.filter((name) => !(name in parts))
+if (unknown.length > 0)
+  fail(`no such part: ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`)
+const mustRun = named.length > 0 || process.env.CI === 'true'
+
+const problems = []
+for (const name of named.length > 0 ? named : Object.keys(parts)) {
+  const lacking = parts[name].lacks()
+  if (lacking.length > 0) {
+    console.log(`\n# ${name}: not run, it lacks ${lacking.join(', ')}`)
+    if (mustRun) problems.push(`${name} lacks ${lacking.join(', ')}`)
+    continue
+  }
+  console.log(`\n# ${name}: ${parts[name].how}`)
+  const started = performance.now()
+  const { cases, machine } = await parts[name].run({ isPacked })
+  const failed = report(name, { cases, machine, seconds: (performance.now() - started) / 1000 })
+  if (failed > 0) problems.push(`${failed} cases failed on ${name}`)
+  else
+    writeRow('platforms.md', 'npm run test:platforms', [
+      parts[name].title,
+      parts[name].place,
+      ...counts(cases),
+    ])
+}
+if (problems.length > 0) fail(problems.join('; '))
+
+/** Prints the table of a part, and returns how many cases failed. */
+function report(part, { cases, machine, seconds }) {
+  for (const { name, end, ms, note } of cases)
+    console.log(`${name.padEnd(42)} ${end.padEnd(8)} ${`${ms}`.padStart(6)} ms  ${note}`.trimEnd())
+  if (machine)
+    console.log(
+      `Linux ${machine.release}, ${machine.arch}, Node.js ${machine.node}, Landlock ${machine.landlock}`,
+    )
+  const count = (end) => cases.filter((row) => row.end === end).length
+  const sums = `${count('passed')} passed, ${count('refused')} refused, ${count('FAILED')} failed`
+  console.log(`# ${part}: ${sums}, ${seconds.toFixed(0)} s`)
+  return count('FAILED')
+}
+
+/** The cells of the table in docs/platforms.md. */
+function counts(cases) {
+  return ['programs', 'trees', 'sandbox', 'tests'].map((area) => {
+    const rows = cases.filter((row) => row.area === area)
+    const refused = rows.filter(({ end }) => end === 'refused').length
+    if (rows.length === 0) return '-'
+    // A row of tests stands for many.
+    const number = rows.reduce((sum, { tests = 1 }) => sum + tests, 0)
+    return `${number - refused} passed${refused > 0 ? `, ${refused} refused` : ''}`
+  })
+}

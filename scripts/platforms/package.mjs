@@ -1,0 +1,78 @@
+// The package in a root: built for tests, or packed and installed as a user gets it.
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { buildLibrary, targets } from '../release/library.mjs'
+import { fail, root as project, step } from '../step.mjs'
+import { cache, quietly } from './cache.mjs'
+import { toolchainFor } from './toolchain.mjs'
+
+/**
+ * Puts the package for a target into a root, and returns its path there.
+ * @param {string} root
+ * @param {keyof typeof targets} target
+ * @param {{isPacked?: boolean}} options isPacked: what `release:build` and `release:pack` make, installed by npm in an empty folder
+ */
+export function placePackageFor(root, target, { isPacked }) {
+  if (isPacked) {
+    cpSync(installed(targets[target]), join(root, 'app'), { recursive: true, verbatimSymlinks: true })
+    return '/app/node_modules/sheepdog'
+  }
+  const addon = buildLibrary({ target, profile: 'dev', env: toolchainFor(target) })
+  placePackage(join(root, 'sheepdog'), targets[target], addon)
+  return '/sheepdog'
+}
+
+/** Puts the package into `folder`, beside an addon that was built for `platform` (`linux-x64-musl`). */
+export function placePackage(folder, platform, addon) {
+  const { files } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
+  const code = files.filter((name) => !/[*!]/.test(name) && !/^(docs|man|examples)/.test(name))
+  for (const name of ['package.json', 'native/native.js', ...code]) {
+    if (existsSync(join(project, name))) cpSync(join(project, name), join(folder, name), { recursive: true })
+  }
+  mkdirSync(join(folder, 'native'), { recursive: true })
+  copyFileSync(addon, join(folder, 'native', `sheepdog.${platform}.node`))
+}
+
+/** An empty folder in which npm has installed the tarballs for a platform. */
+function installed(platform) {
+  const { os, cpu, libc, main } = JSON.parse(
+    readFileSync(join(project, 'npm', platform, 'package.json'), 'utf8'),
+  )
+  if (!existsSync(join(project, 'npm', platform, main)))
+    fail(`no addon in npm/${platform}: run \`npm run release:build\` for it first`)
+  const tarballs = join(cache, 'tarballs')
+  step('packing', process.execPath, [join(project, 'scripts/release/pack.mjs'), tarballs])
+  const app = join(cache, `app-${platform}`)
+  rmSync(app, { recursive: true, force: true })
+  mkdirSync(app)
+  writeFileSync(join(app, 'package.json'), '{"private":true}\n')
+  const files = readdirSync(tarballs).filter(
+    (name) => /^sheepdog-\d.*\.tgz$/.test(name) || name.includes(platform),
+  )
+  const words = [
+    'install',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    `--os=${os}`,
+    `--cpu=${cpu}`,
+    `--libc=${libc}`,
+  ]
+  quietly(
+    'npm',
+    [...words, ...files.filter((name) => name.endsWith('.tgz')).map((name) => join(tarballs, name))],
+    {
+      cwd: app,
+    },
+  )
+  return app
+}

@@ -1,0 +1,126 @@
+// A Rust that builds for other platforms: Debian's, with zig as the linker and the C compiler. rustup is not needed. For musl, Debian
+// has no standard library; it is built from Debian's source.
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { cache, has, once, quietly } from './cache.mjs'
+import { lacksDebian, unpacked } from './debian.mjs'
+import { lacksPip, zig, zigbuild } from './wheels.mjs'
+
+const SUITE = 'bookworm'
+const compiler = [
+  'rustc-web',
+  'cargo-web',
+  'libstd-rust-web-1.96',
+  'libstd-rust-web-dev',
+  'rust-web-src',
+  'libllvm22',
+  'libgit2-1.5',
+  'libhttp-parser2.9',
+  'libmbedcrypto7',
+  'libmbedtls14',
+  'libmbedx509-1',
+  'libssh2-1',
+]
+/** Source of the standard library, by target. */
+const libraries = {
+  'x86_64-unknown-linux-gnu': { architecture: 'amd64' },
+  'aarch64-unknown-linux-gnu': { architecture: 'arm64' },
+  'x86_64-unknown-linux-musl': { source: true },
+  'aarch64-unknown-linux-musl': { source: true },
+}
+
+// Build scripts are for this machine, and are linked by its own compiler.
+export const lacksToolchain = () => [
+  ...lacksDebian(),
+  ...lacksPip(),
+  ...(has('cc', '--version') ? [] : ['cc (a C compiler)']),
+]
+
+/**
+ * The environment in which `cargo zigbuild --target TARGET` works.
+ * @param {keyof typeof libraries} target
+ */
+export function toolchainFor(target) {
+  const env = basicEnvironment()
+  const { architecture, source } = libraries[target]
+  if (source) builtLibrary(target, env)
+  else if (architecture !== 'amd64') foreignLibrary(target, architecture)
+  return env
+}
+
+const rustRoot = () => unpacked('rust', { suite: SUITE, packages: compiler })
+const rustLibraries = () => join(rustRoot(), 'usr/lib/rustlib')
+
+function basicEnvironment() {
+  const root = rustRoot()
+  const wrapped = (name) =>
+    `LD_LIBRARY_PATH='${root}/usr/lib/x86_64-linux-gnu' exec '${root}/usr/bin/${name}' "$@"`
+  const scripts = {
+    cargo: wrapped('cargo'),
+    rustc: wrapped('rustc'),
+    zig: `exec '${zig()}' "$@"`,
+    'cargo-zigbuild': `exec '${zigbuild()}' "$@"`,
+    // Debian's Rust comes without it, and the guard is linked with it. zig's is of one flavor.
+    'rust-lld': `[ "$1" = -flavor ] && shift 2\nexec '${zig()}' ld.lld "$@"`,
+  }
+  const programs = once('programs', scripts, (folder) => {
+    for (const [name, script] of Object.entries(scripts)) write(folder, name, script)
+  })
+  const { RUSTUP_TOOLCHAIN: _, RUSTFLAGS: __, ...inherited } = process.env
+  return {
+    ...inherited,
+    PATH: `${programs}${delimiter}${process.env.PATH}`,
+    CARGO: join(programs, 'cargo'),
+    RUSTC: join(programs, 'rustc'),
+    CARGO_ZIGBUILD_ZIG_PATH: join(programs, 'zig'),
+    CARGO_TARGET_DIR: join(cache, 'target'),
+    // Line tables are half of a debug build, and tests here need none.
+    CARGO_PROFILE_DEV_DEBUG: 'false',
+    CARGO_INCREMENTAL: '0',
+  }
+}
+
+function foreignLibrary(target, architecture) {
+  const root = unpacked(`rust-${architecture}`, {
+    suite: SUITE,
+    architecture,
+    packages: ['libstd-rust-web-dev'],
+  })
+  const link = join(rustLibraries(), target)
+  // Not kept by `once`: the compiler's own folder may have been unpacked anew.
+  rmSync(link, { force: true })
+  symlinkSync(join(root, 'usr/lib/rustlib', target), link)
+}
+
+/** Builds std with the bitcode that the guard's link-time optimisation needs, and puts it where rustc looks. */
+function builtLibrary(target, env) {
+  once(`rust-${target}`, { rust: rustRoot(), target }, (folder) => {
+    mkdirSync(join(folder, 'src'))
+    writeFileSync(
+      join(folder, 'Cargo.toml'),
+      '[package]\nname = "only_std"\nversion = "0.0.0"\nedition = "2024"\n[profile.release]\npanic = "unwind"\n[workspace]\n',
+    )
+    writeFileSync(join(folder, 'src/lib.rs'), '')
+    const flags = ['-Cembed-bitcode=yes', '-Ctarget-feature=-crt-static', '-Clink-self-contained=no']
+    quietly('cargo', ['build', '--release', '-Zbuild-std=std,panic_unwind,panic_abort', '--target', target], {
+      cwd: folder,
+      env: {
+        ...env,
+        RUSTC_BOOTSTRAP: '1',
+        CARGO_TARGET_DIR: join(folder, 'target'),
+        CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f'),
+      },
+    })
+    const built = join(folder, 'target', target, 'release/deps')
+    const place = join(rustLibraries(), target, 'lib')
+    mkdirSync(place, { recursive: true })
+    for (const name of readdirSync(built).filter((name) => name.endsWith('.rlib') && !/only_std/.test(name)))
+      copyFileSync(join(built, name), join(place, name))
+  })
+}
+
+function write(folder, name, command) {
+  const file = join(folder, name)
+  writeFileSync(file, `#!/bin/sh\n${command}\n`)
+  chmodSync(file, 0o755)
+}
