@@ -11,6 +11,7 @@ use super::spec::{Outcome, ProcessSpec};
 use super::start::{Admission, Begun, Opened, start};
 use super::stdin::Chunk;
 use futures_util::FutureExt;
+use ground::mailbox::Mailbox;
 use ground::os::{MemoryUser, blocking};
 pub(crate) use ground::trace::{RUN, debug};
 use std::panic::AssertUnwindSafe;
@@ -24,8 +25,9 @@ pub(super) async fn run(
     admission: Admission,
     written: Option<Receiver<Chunk>>,
     publisher: Publisher,
-    mut orders: UnboundedReceiver<Order>,
+    orders: UnboundedReceiver<Order>,
 ) {
+    let mut orders = Mailbox::new(orders);
     let _uses_memory = MemoryUser::new();
     let mut early = Vec::new();
     let mut opened = Opened::default();
@@ -38,14 +40,14 @@ pub(super) async fn run(
             publisher.set_started(Err(error.clone()));
             let mut outcome = Outcome { result: None, error: Some(error) };
             on_record::close(opened.record, &mut outcome).await;
-            return finish(&publisher, orders, early, outcome);
+            return finish(&publisher, orders, early, outcome).await;
         }
         Begun::Unknown(reason) => {
             debug!(target: RUN, id = number, ?reason, "was stopped while it was started");
             let mut outcome = Report::of_nobody(&mut spec, reason).outcome().await;
             publisher.set_started(outcome.error.clone().map_or(Ok(0), Err));
             on_record::close(opened.record, &mut outcome).await;
-            return finish(&publisher, orders, early, outcome);
+            return finish(&publisher, orders, early, outcome).await;
         }
     };
     publisher.set_started(Ok(launched.pid));
@@ -77,7 +79,7 @@ pub(super) async fn run(
     if let Some(echo) = echo {
         echo.finish(outcome.was_stopped()).await;
     }
-    finish(&publisher, orders, Vec::new(), outcome);
+    finish(&publisher, orders, Vec::new(), outcome).await;
 }
 
 fn sandbox_of(outcome: &mut Outcome) -> Option<&mut SandboxReport> {
@@ -85,9 +87,9 @@ fn sandbox_of(outcome: &mut Outcome) -> Option<&mut SandboxReport> {
 }
 
 /// Publishes the outcome, then serves the reader that came too late for the live output.
-fn finish(
+async fn finish(
     publisher: &Publisher,
-    mut orders: UnboundedReceiver<Order>,
+    mut orders: Mailbox<UnboundedReceiver<Order>>,
     mut early: Vec<Order>,
     outcome: Outcome,
 ) {
@@ -95,7 +97,8 @@ fn finish(
     // In this order: who finds the queue closed finds the outcome.
     publisher.set_outcome(outcome.clone());
     orders.close();
-    while let Ok(order) = orders.try_recv() {
+    // Until no sender is in the middle of sending one: `try_recv` would miss that.
+    while let Some(order) = orders.recv().await {
         early.push(order);
     }
     for order in early {

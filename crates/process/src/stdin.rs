@@ -2,6 +2,7 @@
 
 use bytes::{Buf, Bytes};
 use ground::error::{Error, ErrorCode, Result};
+use ground::mailbox::Mailbox;
 use ground::os::{PipeWriter, Terminal};
 use std::future::pending;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(super) struct Chunk {
 pub(super) struct Feed {
     pipe: PipeWriter,
     current: Chunk,
-    more: Option<mpsc::Receiver<Chunk>>,
+    more: Option<Mailbox<mpsc::Receiver<Chunk>>>,
     terminal: Option<Typist>,
     is_held: bool,
 }
@@ -45,7 +46,13 @@ impl Feed {
         terminal: Option<Arc<Terminal>>,
     ) -> Self {
         let current = Chunk { bytes: first, taken: None };
-        Feed { pipe, current, more, terminal: terminal.map(Typist::new), is_held: false }
+        Feed {
+            pipe,
+            current,
+            more: more.map(Mailbox::new),
+            terminal: terminal.map(Typist::new),
+            is_held: false,
+        }
     }
 
     /// Writes nothing more and keeps the pipe open. A program that is about to be killed must not see an end of input: it would

@@ -17,6 +17,7 @@ use crate::harness::{
 };
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
+use ground::mailbox::Mailbox;
 use ground::random;
 use serde_json::Value;
 use std::future::{pending, poll_fn};
@@ -32,7 +33,7 @@ pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
         let mut owner = Owner {
             // The events of the session are without secrets already.
             audience: Mutex::new(Audience::new(request.has_listener, &[])),
-            orders,
+            orders: Mailbox::new(orders),
             limits,
             started: Instant::now(),
             queued: Duration::ZERO,
@@ -51,7 +52,7 @@ pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 struct Owner {
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
-    orders: UnboundedReceiver<Order>,
+    orders: Mailbox<UnboundedReceiver<Order>>,
     audience: Mutex<Audience>,
     started: Instant,
     queued: Duration,

@@ -8,6 +8,7 @@ use crate::engine::Shared;
 use crate::record::LogEnd;
 use bytes::{BufMut, BytesMut};
 use ground::error::{Error, ErrorCode};
+use ground::mailbox::Mailbox;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -82,7 +83,8 @@ struct Writing {
 }
 
 impl Writing {
-    async fn run(mut self, mut entries: mpsc::UnboundedReceiver<Entry>) {
+    async fn run(mut self, entries: mpsc::UnboundedReceiver<Entry>) {
+        let mut entries = Mailbox::new(entries);
         let mut batch = BytesMut::new();
         while let Some(entry) = entries.recv().await {
             let (mut next, mut weight, mut events) = (Some(entry), 0_usize, 0_u64);

@@ -13,6 +13,7 @@ use crate::wire::client_message::{ClientMessage, UploadDecline, UploadResponse};
 use crate::wire::frame::{Body, RuntimeFrame};
 use crate::wire::runtime_message::{RuntimeError, RuntimeMessage, UploadRequest};
 use ground::error::{Error, ErrorCode, Result};
+use ground::mailbox::Mailbox;
 use ground::os::sleep_until;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -69,8 +70,9 @@ impl ClientSession {
         mut self,
         stream: ClientStream,
         early: Vec<RuntimeFrame>,
-        mut orders: mpsc::Receiver<Order>,
+        orders: mpsc::Receiver<Order>,
     ) {
+        let mut orders = Mailbox::new(orders);
         self.tell_peer();
         self.take_socket(stream, 0, early);
         let events = self.events.clone();

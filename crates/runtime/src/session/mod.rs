@@ -23,6 +23,7 @@ use crate::wire::capability::Capabilities;
 use crate::wire::client_message::{ArtifactDirs, ClientMessage, Hello};
 use crate::wire::frame::{Body, ClientFrame, Malformed};
 use crate::wire::reply;
+use ground::mailbox::Mailbox;
 use ground::os::sleep_until;
 use serde_json::Map;
 use std::collections::HashSet;
@@ -160,7 +161,7 @@ pub struct Session {
     files: Files,
     ending: Option<Ending>,
     closing: bool,
-    events: mpsc::Receiver<SessionEvent>,
+    events: Mailbox<mpsc::Receiver<SessionEvent>>,
     decided: mpsc::Receiver<Decided>,
     wake: Option<Instant>,
 }
@@ -208,7 +209,7 @@ impl Session {
             },
             ending: None,
             closing: false,
-            events,
+            events: Mailbox::new(events),
             decided,
             wake: None,
         };

@@ -2,6 +2,7 @@
 
 use super::tree::{FoundFile, Sweep, Tree};
 use ground::error::{Error, ErrorCode};
+use ground::mailbox::Mailbox;
 use ground::os::FolderEvent;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -87,7 +88,8 @@ impl TreeWatch {
     }
 }
 
-async fn run(spec: WatchSpec, mut orders: mpsc::Receiver<Order>, found: mpsc::Sender<FoundFile>) {
+async fn run(spec: WatchSpec, orders: mpsc::Receiver<Order>, found: mpsc::Sender<FoundFile>) {
+    let mut orders = Mailbox::new(orders);
     let (event_sender, mut events) = mpsc::channel(EVENT_QUEUE);
     let mut tree = Tree::new(event_sender, spec.watch_limit);
     loop {

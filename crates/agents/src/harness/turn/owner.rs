@@ -28,6 +28,7 @@ use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
 use crate::harness::program::package::Program;
 use crate::harness::replay::TurnResult;
 use ground::error::{Error, ErrorCode};
+use ground::mailbox::Mailbox;
 use ground::random;
 use ground::trace::{self, TURN, debug};
 use serde_json::Value;
@@ -55,7 +56,7 @@ struct Owner {
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
     account: HeldAccount,
-    orders: UnboundedReceiver<Order>,
+    orders: Mailbox<UnboundedReceiver<Order>>,
     audience: Audience,
     started: Instant,
     queued: Duration,
@@ -75,7 +76,7 @@ impl Owner {
             account: HeldAccount::new(&request.agent, limits.clone(), request.wait_for_reset),
             request,
             limits,
-            orders,
+            orders: Mailbox::new(orders),
             started: Instant::now(),
             queued: Duration::ZERO,
             tally: Tally::default(),
