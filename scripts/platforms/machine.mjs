@@ -61,7 +61,7 @@ export async function runInMachine({ architecture, image, root, command, memory 
 
 /**
  * Emulated everywhere, also where there is KVM: so each machine gives the same result. By one thread: with one for each processor, a
- * kernel that rewrites its own code while it starts panicked once in ten starts.
+ * kernel that rewrites its own code while it starts panicked once in about eight starts.
  */
 const always = '-accel tcg,thread=single -smp 2 -nodefaults -display none -serial stdio -no-reboot'.split(' ')
 
