@@ -14,7 +14,7 @@ use tokio::task::coop::unconstrained;
 /// A sender may hold a place in the queue that it never uses; it is not waited for any longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the two receivers of tokio have in common.
+/// The common part of the two receivers of tokio.
 pub trait Receive {
     fn close(&mut self);
     /// Drops the next message; false when none can come any more.
