@@ -110,7 +110,8 @@ export function toSandbox(values: {
   secret?: string[]
 }): SandboxOptions | undefined {
   const { write, read, network, socket, host, secret } = values
-  if (!values.sandbox && !write && !read && network === undefined && !socket && !host && !secret) return undefined
+  if (!values.sandbox && !write && !read && network === undefined && !socket && !host && !secret)
+    return undefined
   if ((host || secret) && network !== undefined)
     throw new UsageError(
       `--network: cannot be combined with ${host ? '--host' : '--secret'}, which allows these hosts only`,
