@@ -19,7 +19,10 @@ export const processCases = [
       const seen = []
       for await (const { stream, text } of spawn('sh', ['-c', 'echo a; echo b >&2; printf c']))
         seen.push(stream + text)
-      equal(seen.sort(), ['stderrb', 'stdouta', 'stdoutc'])
+      equal(
+        seen.sort((left, right) => (left < right ? -1 : 1)),
+        ['stderrb', 'stdouta', 'stdoutc'],
+      )
     },
   },
   {
