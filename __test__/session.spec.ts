@@ -410,7 +410,7 @@ test('claude-code at "plan" has no tool that writes or runs something, over its 
   expect(plan).toContain('"useAutoModeDuringPlan":false')
   const edit = await beginning('edit')
   expect(edit).not.toContain('disallowedTools')
-  // Where the mode without permissions is offered, claude-code does not start as root.
+  // As root, claude-code does not start if the mode without permissions is offered.
   for (const held of [plan, edit]) expect(held).toContain('"allowDangerouslySkipPermissions":false')
 })
 

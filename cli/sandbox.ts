@@ -53,8 +53,7 @@ export const hostOptions = {
   },
 } as const satisfies OptionTable
 
-/** The same for an agent, whose sandbox is its workspace at least; `undefined`: none is asked for. */
-export function toAgentSandbox(values: {
+interface SandboxValues {
   sandbox?: boolean
   write?: string[]
   read?: string[]
@@ -62,11 +61,17 @@ export function toAgentSandbox(values: {
   socket?: string[]
   host?: string[]
   secret?: string[]
-}): 'workspace' | SandboxOptions | undefined {
+}
+
+/** Whether more is asked for than `--sandbox` alone. */
+const hasMore = ({ write, read, network, socket, host, secret }: SandboxValues) =>
+  [write, read, network, socket, host, secret].some((value) => value !== undefined)
+
+/** The same for an agent, whose sandbox is its workspace at least; `undefined`: none is asked for. */
+export function toAgentSandbox(values: SandboxValues): 'workspace' | SandboxOptions | undefined {
   const sandbox = toSandbox(values)
   if (!sandbox) return undefined
-  const { write, read, network, socket, host, secret } = values
-  if (!write && !read && network === undefined && !socket && !host && !secret) return 'workspace'
+  if (!hasMore(values)) return 'workspace'
   return { ...sandbox, write: ['.', ...(sandbox.write ?? [])] }
 }
 
@@ -100,18 +105,9 @@ export const levelOptions = {
 } as const satisfies OptionTable
 
 /** `undefined`: none is asked for. */
-export function toSandbox(values: {
-  sandbox?: boolean
-  write?: string[]
-  read?: string[]
-  network?: string
-  socket?: string[]
-  host?: string[]
-  secret?: string[]
-}): SandboxOptions | undefined {
+export function toSandbox(values: SandboxValues): SandboxOptions | undefined {
   const { write, read, network, socket, host, secret } = values
-  if (!values.sandbox && !write && !read && network === undefined && !socket && !host && !secret)
-    return undefined
+  if (!values.sandbox && !hasMore(values)) return undefined
   if ((host || secret) && network !== undefined)
     throw new UsageError(
       `--network: cannot be combined with ${host ? '--host' : '--secret'}, which allows these hosts only`,

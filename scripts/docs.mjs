@@ -5,6 +5,7 @@ import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkSite } from '../site/links.mjs'
 import { findBrowser } from './browser.mjs'
+import { installFrom } from './setup.mjs'
 import { bin, fail, root, step } from './step.mjs'
 
 const site = join(root, 'site')
@@ -22,17 +23,7 @@ function isInstalled() {
   return versions(installed, '') === versions(join(site, 'package-lock.json'), '')
 }
 
-if (!isInstalled())
-  // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
-  step('installing what builds the site', 'npm', [
-    'install',
-    '--no-save',
-    '--prefix',
-    site,
-    '--no-audit',
-    '--no-fund',
-    '--loglevel=error',
-  ])
+if (!isInstalled()) installFrom(site, 'installing what builds the site')
 
 // A copy: the pages resolve what they are made with from the folder that they are in.
 const pages = join(site, 'pages')

@@ -31,13 +31,19 @@ export function checkRust() {
   }
 }
 
+/** Installs the packages of the package-lock.json in this folder. */
+export function installFrom(folder, title) {
+  // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
+  const words = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
+  step(title, 'npm', [...words, '--prefix', folder])
+}
+
 /** Installs the packages of package-lock.json, unless exactly these are there. */
 export function installPackages() {
   const stampFile = join(root, 'node_modules', '.sheepdog-packages')
   const wanted = fingerprint(['package-lock.json'])
   if (isStamped(stampFile, wanted)) return
-  // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
-  step('installing packages', 'npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'])
+  installFrom(root, 'installing packages')
   stamp(stampFile, wanted)
 }
 

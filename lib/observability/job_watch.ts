@@ -1,6 +1,6 @@
 // Attempts at jobs with a handler, as metrics. There is a watch only where an SDK was set up when the attempt begins.
 import type * as OpenTelemetry from '@opentelemetry/api'
-import { given, openTelemetry, quietly, scope } from './open_telemetry'
+import { given, instrumentsBy, openTelemetry, quietly } from './open_telemetry'
 
 /** Boundaries of the histogram, in seconds: handlers take milliseconds, or hours. */
 const BOUNDARIES_S = [0.01, 0.04, 0.16, 0.64, 2.56, 10, 30, 60, 300, 900, 3600]
@@ -37,23 +37,14 @@ export class JobWatch {
   }
 }
 
-let meter: OpenTelemetry.Meter | undefined
-let known: Instruments | undefined
-
-function instrumentsOf(api: typeof OpenTelemetry): Instruments {
-  // A program may set up its SDK at any time, and another one in its tests.
-  const current = api.metrics.getMeter(...scope())
-  if (known && meter === current) return known
-  meter = current
-  return (known = {
-    durations: current.createHistogram('sheepdog.job.duration', {
-      description: "Duration of attempts at a fleet's jobs.",
-      unit: 's',
-      advice: { explicitBucketBoundaries: BOUNDARIES_S },
-    }),
-    active: current.createUpDownCounter('sheepdog.job.active', {
-      description: "Attempts at a fleet's jobs that run.",
-      unit: '{attempt}',
-    }),
-  })
-}
+const instrumentsOf = instrumentsBy<Instruments>((meter) => ({
+  durations: meter.createHistogram('sheepdog.job.duration', {
+    description: "Duration of attempts at a fleet's jobs.",
+    unit: 's',
+    advice: { explicitBucketBoundaries: BOUNDARIES_S },
+  }),
+  active: meter.createUpDownCounter('sheepdog.job.active', {
+    description: "Attempts at a fleet's jobs that run.",
+    unit: '{attempt}',
+  }),
+}))

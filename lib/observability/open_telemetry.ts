@@ -39,6 +39,19 @@ export function scope(): [name: string, version: string | undefined] {
   return (known ??= ['sheepdog', packageVersion()])
 }
 
+/**
+ * Instruments, made once for each meter: a program may set up its SDK at any time, and another one in its tests.
+ * May throw, as all code of an SDK.
+ */
+export function instrumentsBy<T>(make: (meter: OpenTelemetry.Meter) => T): (api: typeof OpenTelemetry) => T {
+  let kept: { meter: OpenTelemetry.Meter; made: T } | undefined
+  return (api) => {
+    const meter = api.metrics.getMeter(...scope())
+    if (kept?.meter !== meter) kept = { meter, made: make(meter) }
+    return kept.made
+  }
+}
+
 export function environmentOf({ traceId, spanId, traceFlags, traceState }: OpenTelemetry.SpanContext) {
   const flags = traceFlags.toString(16).padStart(2, '0')
   const environment: Record<string, string> = { TRACEPARENT: `00-${traceId}-${spanId}-${flags}` }

@@ -3,7 +3,16 @@ import type * as OpenTelemetry from '@opentelemetry/api'
 import type { RunResult } from '../process'
 import { basename } from 'node:path'
 import { channels, nextId, publish } from './channel'
-import { environmentOf, errorType, fail, given, openTelemetry, quietly, scope } from './open_telemetry'
+import {
+  environmentOf,
+  errorType,
+  fail,
+  given,
+  instrumentsBy,
+  openTelemetry,
+  quietly,
+  scope,
+} from './open_telemetry'
 
 /** Facts with which a run begins. */
 export interface RunFacts {
@@ -98,8 +107,13 @@ function endSpan(
   quietly(() => span.end())
 }
 
-let meter: OpenTelemetry.Meter | undefined
-let durations: OpenTelemetry.Histogram | undefined
+const durationsOf = instrumentsBy((meter) =>
+  meter.createHistogram('sheepdog.run.duration', {
+    description: 'Duration of programs that were run.',
+    unit: 's',
+    advice: { explicitBucketBoundaries: BOUNDARIES_S },
+  }),
+)
 
 function count(
   api: typeof OpenTelemetry,
@@ -108,17 +122,7 @@ function count(
   durationMs: number,
 ): void {
   quietly(() => {
-    // A program may set up its SDK at any time, and another one in its tests.
-    const current = api.metrics.getMeter(...scope())
-    if (meter !== current) {
-      meter = current
-      durations = current.createHistogram('sheepdog.run.duration', {
-        description: 'Duration of programs that were run.',
-        unit: 's',
-        advice: { explicitBucketBoundaries: BOUNDARIES_S },
-      })
-    }
     const attributes = given({ 'process.executable.name': basename(command), 'error.type': type })
-    durations?.record(durationMs / 1000, attributes)
+    durationsOf(api).record(durationMs / 1000, attributes)
   })
 }

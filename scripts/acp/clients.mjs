@@ -2,7 +2,7 @@
 // `sheepdog acp`. Right is a client that prints the scripted model's answer, and after which nothing is alive. The table goes to
 // docs/internals/faces.md.
 //
-// What is in no package comes from checkouts, each with its packages installed, and is left out where none is named:
+// Two clients are in no package. They are run from checkouts with installed packages, if these variables name them:
 //   SHEEPDOG_ACP_TYPESCRIPT  the TypeScript SDK, for its example client
 //   SHEEPDOG_ACPX            acpx, for its tests: those that run its scripted agent do so once alone and once behind `sheepdog acp`
 import { spawn, spawnSync } from 'node:child_process'
@@ -20,16 +20,14 @@ import {
 import { fileURLToPath } from 'node:url'
 import { join } from 'node:path'
 import { openAt, speakers } from '../../fixtures/acp/real.mjs'
-import { processesIn } from '../../fixtures/agent-cases.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { fail, root } from '../step.mjs'
 import { writeTable } from '../table.mjs'
 import { cache, install, installNode, installPython } from './installation.mjs'
+import { killAll, leftoversIn } from './leftovers.mjs'
 
 const CASE_MS = 180_000
-/** For an agent to be gone after its client. */
-const GRACE_MS = 5000
 const ANSWER = 'It is done.'
 const agents = ['claude-code', 'codex', 'gemini', 'opencode']
 const sheepdog = join(root, 'cli', 'sheepdog.js')
@@ -137,12 +135,8 @@ async function runCase(client, agent, folders, server) {
   clearInterval(onSaid)
   clearTimeout(timer)
   const ms = performance.now() - begun
-  const until = performance.now() + GRACE_MS
-  while (processesIn(place).length > 0 && performance.now() < until) {
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  const left = processesIn(place)
-  for (const pid of left) process.kill(pid, 'SIGKILL')
+  const left = await leftoversIn(place)
+  killAll(left)
   place.remove()
   return {
     isRight: said.includes(ANSWER) && left.length === 0,

@@ -12,10 +12,9 @@ import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { writeTable } from '../table.mjs'
 import { cache, install, installNode } from './installation.mjs'
+import { killAll, leftoversIn } from './leftovers.mjs'
 
 const CASE_MS = 40_000
-/** For an agent to be gone after its client. */
-const GRACE_MS = 5000
 const LIMIT_MS = 3000
 
 const packages = {
@@ -122,20 +121,10 @@ async function runCase(client, agent, test, folders, server) {
     await runCommand(client, command, { env: { ...process.env, ...env }, test, place, run })
   }
   if (run.ends.length === 0) run.ends.push({ ok: false })
-  const until = performance.now() + GRACE_MS
-  while (processesIn(place).length > 0 && performance.now() < until) {
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  const left = processesIn(place)
+  const left = await leftoversIn(place)
   // Before what it made is removed.
   const right = test.isRight(run) && !(test.leavesNothing && left.length > 0)
-  for (const pid of left) {
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch {
-      // It has just ended.
-    }
-  }
+  killAll(left)
   place.remove()
   return { right, left: left.length, ends: run.isKilled ? 'did not end' : run.ends }
 }

@@ -11,11 +11,10 @@ import { startModelServer } from '../../fixtures/model-server.mjs'
 import { fail, root } from '../step.mjs'
 import { writeTable } from '../table.mjs'
 import { cache, install, installNode } from './installation.mjs'
+import { GRACE_MS, killAll } from './leftovers.mjs'
 
 /** For an agent to start its tool. */
 const TOOL_MS = 120_000
-/** For an agent to be gone after its client. */
-const GRACE_MS = 5000
 
 /** codex's own sandbox fails in a home below /tmp. `sheepdog acp` sets this mode for `--permission auto`. */
 const modes = { codex: 'agent-full-access' }
@@ -64,13 +63,7 @@ async function runAgent(agent, isBetween, folders, server) {
   await pause(GRACE_MS)
   const left = processesIn(place)
   const names = left.map((pid) => wordsOf(pid).slice(0, 60))
-  for (const pid of left) {
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch {
-      // It has just ended.
-    }
-  }
+  killAll(left)
   place.remove()
   return { isRunning, before, left: left.length, names, said }
 }

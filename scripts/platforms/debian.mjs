@@ -47,7 +47,7 @@ export function dependency(suite, architecture, meta, pattern) {
 }
 
 /** Fetches the lists of a suite, once in a run. */
-export function refresh(suite, architecture = 'amd64') {
+function refresh(suite, architecture = 'amd64') {
   const key = `${suite}-${architecture}`
   if (ready.has(key)) return
   const folder = join(cache, 'apt', key)

@@ -25,7 +25,6 @@ export const kernelPart = (suite, version) => ({
     placeCases(root)
     const outcome = readCases(
       await runInMachine({
-        architecture: 'amd64',
         image: kernel(suite),
         root,
         command: caseCommand('/sheepdog'),

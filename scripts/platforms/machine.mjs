@@ -7,30 +7,18 @@ import { once, quietly } from './cache.mjs'
 import { dependency, unpacked } from './debian.mjs'
 import { busybox } from './root.mjs'
 
-const machines = {
-  amd64: {
-    packages: ['qemu-system-x86', 'seabios'],
-    program: 'qemu-system-x86_64',
-    options: ['-cpu', 'max'],
-    console: 'ttyS0',
-  },
-  arm64: {
-    packages: ['qemu-system-arm'],
-    program: 'qemu-system-aarch64',
-    options: ['-M', 'virt', '-cpu', 'cortex-a72'],
-    console: 'ttyAMA0',
-  },
-}
+const PACKAGES = ['qemu-system-x86', 'seabios']
+const CONSOLE = 'ttyS0'
 
 /** A machine that has not ended by then is killed. */
 const TIMEOUT_MS = 1_500_000
 
 /** The image of a suite's kernel of today. */
-export function kernel(suite, architecture = 'amd64') {
-  const meta = `linux-image-cloud-${architecture}`
-  const folder = once(`kernel-${suite}-${architecture}`, { suite, meta }, (folder) => {
-    const name = dependency(suite, architecture, meta, /^linux-image-\d/)
-    const parts = unpacked(`${name}.parts`, { suite, architecture, packages: [name] })
+export function kernel(suite) {
+  const meta = 'linux-image-cloud-amd64'
+  const folder = once(`kernel-${suite}-amd64`, { suite, meta }, (folder) => {
+    const name = dependency(suite, 'amd64', meta, /^linux-image-\d/)
+    const parts = unpacked(`${name}.parts`, { suite, packages: [name] })
     const [image] = readdirSync(join(parts, 'boot')).filter((name) => name.startsWith('vmlinuz-'))
     quietly('cp', [join(parts, 'boot', image), join(folder, 'vmlinuz')])
     rmSync(parts, { recursive: true })
@@ -41,20 +29,19 @@ export function kernel(suite, architecture = 'amd64') {
 
 /**
  * Starts a machine, and resolves with its console's text when it has powered off.
- * @param {{architecture: 'amd64' | 'arm64', image: string, root: string, command: string, memory?: number}} options
+ * @param {{image: string, root: string, command: string, memory?: number}} options
  * root: with a /bin/sh; command: for that shell
  */
-export async function runInMachine({ architecture, image, root, command, memory = 2500 }) {
-  const machine = machines[architecture]
+export async function runInMachine({ image, root, command, memory = 2500 }) {
   writeFileSync(join(root, 'command'), `${command}\n`)
-  writeFileSync(join(root, 'init'), startup(machine.console))
-  copyFileSync(busybox(architecture), join(root, 'bin/busybox'))
+  writeFileSync(join(root, 'init'), startup)
+  copyFileSync(busybox('amd64'), join(root, 'bin/busybox'))
   chmodSync(join(root, 'init'), 0o755)
   const initrd = `${root}.initrd`
   packed(root, initrd)
-  const kernelWords = `console=${machine.console} rdinit=/init lsm=landlock,yama quiet panic=-1`
+  const kernelWords = `console=${CONSOLE} rdinit=/init lsm=landlock,yama quiet panic=-1`
   const files = ['-kernel', image, '-initrd', initrd, '-append', kernelWords]
-  const ended = await emulated(machine, ['-m', `${memory}`, ...machine.options, ...files])
+  const ended = await emulated(['-m', `${memory}`, ...files])
   rmSync(initrd)
   return ended
 }
@@ -63,17 +50,18 @@ export async function runInMachine({ architecture, image, root, command, memory 
  * Emulated everywhere, also where there is KVM: so each machine gives the same result. By one thread: with one for each processor, a
  * kernel that rewrites its own code while it starts panicked once in about eight starts.
  */
-const always = '-accel tcg,thread=single -smp 2 -nodefaults -display none -serial stdio -no-reboot'.split(' ')
+const always =
+  '-cpu max -accel tcg,thread=single -smp 2 -nodefaults -display none -serial stdio -no-reboot'.split(' ')
 
-function emulated({ packages, program }, words) {
-  const root = unpacked(packages[0], { suite: 'bookworm', packages, closure: true })
+function emulated(words) {
+  const root = unpacked(PACKAGES[0], { suite: 'bookworm', packages: PACKAGES, closure: true })
   const libraries = join(root, 'usr/lib/x86_64-linux-gnu')
   const firmware = ['qemu', 'seabios'].flatMap((name) => ['-L', join(root, 'usr/share', name)])
   // With its own loader and libraries: it need not fit this machine.
   const own = [
     '--library-path',
     `${libraries}:${join(root, 'lib/x86_64-linux-gnu')}`,
-    join(root, 'usr/bin', program),
+    join(root, 'usr/bin/qemu-system-x86_64'),
   ]
   return new Promise((resolve) => {
     const child = spawn(
@@ -93,8 +81,7 @@ function emulated({ packages, program }, words) {
   })
 }
 
-function startup(console) {
-  return `#!/bin/busybox sh
+const startup = `#!/bin/busybox sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/ TMPDIR=/tmp
 alias box=/bin/busybox
 box mkdir -p /proc /sys /dev /tmp
@@ -107,11 +94,10 @@ box mount -t tmpfs none /dev/shm
 box mount -t tmpfs none /tmp
 box mount -t securityfs none /sys/kernel/security
 box ip link set lo up
-box setsid /bin/sh /command < /dev/null > /dev/${console} 2>&1
+box setsid /bin/sh /command < /dev/null > /dev/${CONSOLE} 2>&1
 echo "ENDED $?"
 box poweroff -f
 `
-}
 
 /** The folder as an archive for the kernel. */
 function packed(root, file) {

@@ -20,7 +20,7 @@ export function readCases({ output, end }) {
     [...output.matchAll(new RegExp(`^${word} (\\{.*\\})\\r?$`, 'gm'))].map(([, text]) => JSON.parse(text))
   const cases = lines('CASE')
   const [machine] = lines('MACHINE')
-  // Whatever ended early has said less than it should.
+  // A run that ended early has printed less than it should.
   if (!machine) {
     const note = `${end}; the last of what it printed:\n${output.slice(-2000)}`
     cases.push(caseOf({ area: 'programs', name: 'all cases are run', isGood: false, note }))

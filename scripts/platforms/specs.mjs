@@ -9,7 +9,7 @@ import { caseOf } from './outcome.mjs'
 const needed = ['vitest', 'zod', 'valibot', '@valibot/to-json-schema', 'arktype', '@opentelemetry/api']
 
 /** File names of __test__, without ".spec.ts". Not those that need more than busybox: process-output takes the date of GNU. */
-export const names = [
+const names = [
   'abort',
   'deadline',
   'hint',

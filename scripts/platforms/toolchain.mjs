@@ -1,6 +1,6 @@
 // A Rust that builds for other platforms: Debian's, with zig as the linker and the C compiler. rustup is not needed. For musl, Debian
 // has no standard library; it is built from Debian's source.
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { cache, has, once, quietly } from './cache.mjs'
 import { lacksDebian, unpacked } from './debian.mjs'
@@ -21,14 +21,6 @@ const compiler = [
   'libmbedx509-1',
   'libssh2-1',
 ]
-/** Source of the standard library, by target. */
-const libraries = {
-  'x86_64-unknown-linux-gnu': { architecture: 'amd64' },
-  'aarch64-unknown-linux-gnu': { architecture: 'arm64' },
-  'x86_64-unknown-linux-musl': { source: true },
-  'aarch64-unknown-linux-musl': { source: true },
-}
-
 // Build scripts are for this machine, and are linked by its own compiler.
 export const lacksToolchain = () => [
   ...lacksDebian(),
@@ -38,13 +30,11 @@ export const lacksToolchain = () => [
 
 /**
  * The environment in which `cargo zigbuild --target TARGET` works.
- * @param {keyof typeof libraries} target
+ * @param {string} target with musl: its standard library is built first
  */
 export function toolchainFor(target) {
   const env = basicEnvironment()
-  const { architecture, source } = libraries[target]
-  if (source) builtLibrary(target, env)
-  else if (architecture !== 'amd64') foreignLibrary(target, architecture)
+  builtLibrary(target, env)
   return env
 }
 
@@ -78,18 +68,6 @@ function basicEnvironment() {
     CARGO_PROFILE_DEV_DEBUG: 'false',
     CARGO_INCREMENTAL: '0',
   }
-}
-
-function foreignLibrary(target, architecture) {
-  const root = unpacked(`rust-${architecture}`, {
-    suite: SUITE,
-    architecture,
-    packages: ['libstd-rust-web-dev'],
-  })
-  const link = join(rustLibraries(), target)
-  // Not kept by `once`: the compiler's own folder may have been unpacked anew.
-  rmSync(link, { force: true })
-  symlinkSync(join(root, 'usr/lib/rustlib', target), link)
 }
 
 /** Builds std with the bitcode that the guard's link-time optimisation needs, and puts it where rustc looks. */

@@ -1,5 +1,6 @@
 //! Joins the proxy of `egress` to the sandbox of `process`, which do not know each other.
 
+use super::listed_secret::ListedSecret;
 use egress::{Access, Hosts, Metered, Proxy, Reports, Rule, Secret, Secrets};
 use ground::error::{Error, ErrorCode};
 use process::{Egress, Gate, Metering, RefusedKind, Traffic};
@@ -9,14 +10,6 @@ use std::sync::Arc;
 
 /// In a list of hosts: those that an agent's CLI needs.
 const PROVIDER: &str = "provider";
-
-/// A secret as its user lists it.
-pub struct ListedSecret {
-    pub name: String,
-    pub value: String,
-    pub hosts: Vec<String>,
-    pub placeholder: Option<String>,
-}
 
 /// The hosts and the secrets of a sandbox, or the first problem with them.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ pub mod fleet_job;
 pub mod fleet_operations;
 pub mod harness;
 pub mod limit;
+mod listed_secret;
 mod mailbox;
 pub mod mcp_server;
 pub mod model;

@@ -1,14 +1,8 @@
 //! In place of `egress` in a build without that feature: a sandbox with hosts starts nothing.
 
+use super::listed_secret::ListedSecret;
 use ground::error::{Error, ErrorCode};
-use process::{Egress, Gate, Metering, Traffic};
-
-pub struct ListedSecret {
-    pub name: String,
-    pub value: String,
-    pub hosts: Vec<String>,
-    pub placeholder: Option<String>,
-}
+use process::{Egress, Gate, Traffic};
 
 #[derive(Debug)]
 pub struct ListedHosts {}
@@ -27,9 +21,5 @@ impl Egress for ListedHosts {
 
     fn local_ports(&self) -> Vec<u16> {
         Vec::new()
-    }
-
-    fn for_agent(&self, _hosts: &[String], _metering: Metering) -> Option<process::Hosts> {
-        None
     }
 }

@@ -1,7 +1,8 @@
 //! The types that a sandbox's options have on their way from JavaScript. Names and order match lib/sandbox.ts, which has checked
 //! the types.
 
-use super::egress::{ListedHosts, ListedSecret};
+use super::egress::ListedHosts;
+use super::listed_secret::ListedSecret;
 use agents::harness::AgentSandbox;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;

@@ -91,6 +91,13 @@ impl Error {
         self
     }
 
+    /// Adds a sentence to the message.
+    pub fn adding(mut self, words: &str) -> Self {
+        self.0.message.push_str(". ");
+        self.0.message.push_str(words);
+        self
+    }
+
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }

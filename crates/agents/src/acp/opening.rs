@@ -147,9 +147,10 @@ async fn explained(error: Error, request: &OpenRequest, path: &str) -> Error {
     if !codes.contains(&error.code()) {
         return error;
     }
-    let Some(why) = old_node(&request.agent, Some(path)).await else { return error };
-    let told = Error::new(error.code(), format!("{}. {why}", error.message()));
-    error.facts().iter().fold(told, |told, (name, value)| told.with(name, value.clone()))
+    match old_node(&request.agent, Some(path)).await {
+        Some(why) => error.adding(&why),
+        None => error,
+    }
 }
 
 struct Shaken {

@@ -28,8 +28,8 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     modes: [
         Some(Mode { id: "plan", args: &[], set: &[], meta: READING, made: None }),
         // Its "acceptEdits" also runs what it takes for harmless in its folder.
-        Some(Mode { id: "default", args: &[], set: &[], meta: NO_BYPASS, made: None }),
-        Some(Mode { id: "default", args: &[], set: &[], meta: NO_BYPASS, made: None }),
+        ASKING,
+        ASKING,
         Some(Mode { id: "bypassPermissions", args: &[], set: &[("IS_SANDBOX", "1")], meta: "", made: None }),
     ],
     modes_in_sandbox: None,
@@ -105,7 +105,13 @@ pub(super) const WORDS: Words = Words {
 /// The same for a session, as its adapter takes them.
 const READING: &str = r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false,"disallowedTools":["Bash","PowerShell","Monitor","Workflow","Write","Edit","NotebookEdit","EnterWorktree"],"settings":{"useAutoModeDuringPlan":false}}}}"#;
 /// The mode without permissions is not even offered: root could not start with it.
-const NO_BYPASS: &str = r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false}}}"#;
+const ASKING: Option<Mode> = Some(Mode {
+    id: "default",
+    args: &[],
+    set: &[],
+    meta: r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false}}}"#,
+    made: None,
+});
 const NO_COMMANDS: &str = "--disallowedTools=Bash,PowerShell,Monitor,Workflow";
 const NO_WRITING: &str =
     "--disallowedTools=Bash,PowerShell,Monitor,Workflow,Write,Edit,NotebookEdit,EnterWorktree";
