@@ -178,8 +178,8 @@ fn classify(stderr: &str) -> GitFault {
         "could not read Password",
         "Permission denied",
         "terminal prompts disabled",
-        "401",
-        "403",
+        "returned error: 401",
+        "returned error: 403",
     ]) {
         "unauthorized"
     } else if says(&[
@@ -230,6 +230,11 @@ mod tests {
             kind("fatal: unable to access 'https://host/a': Could not resolve host: host").0,
             "unreachable"
         );
+        let forbidden = "fatal: unable to access 'https://host/a/': The requested URL returned error: 403";
+        assert_eq!(kind(forbidden).0, "unauthorized");
+        // A number in a path is no status.
+        let away = "fatal: '/tmp/GH403U/none' does not appear to be a git repository";
+        assert_eq!(kind(away).0, "unreachable");
         assert_eq!(kind("odd"), ("failed", "odd".into()));
     }
 }
