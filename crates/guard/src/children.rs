@@ -51,7 +51,7 @@ impl Children {
     }
 
     /// Reaps all children that have ended. `each` gets the pid and the wait status of each. The end of the leader is reported
-    /// here if children are left, otherwise by [`Children::say_the_end`].
+    /// here if children are left, otherwise by [`Children::end`].
     pub(crate) fn reap(&mut self, mut each: impl FnMut(isize, i32)) -> Reaped {
         loop {
             let mut status = 0;
@@ -155,12 +155,12 @@ impl Children {
         }
     }
 
-    /// Reports the end of the tree, after that of the leader.
-    pub(crate) fn say_the_end(&mut self, kind: u8, origin: u8) {
+    /// The report of the tree's end, after that of the leader.
+    pub(crate) fn end(&mut self, kind: u8, origin: u8) -> Frame {
         let end = Frame::new(kind, origin).u32(self.killed).u32(self.rounds).u32(self.left);
         match self.exit.take() {
-            Some(exit) => say(&exit.then(&end)),
-            None => say(&end),
+            Some(exit) => exit.then(&end),
+            None => end,
         }
     }
 

@@ -1,8 +1,8 @@
 //! The inner guard: starts the program, carries out the host's commands, reports, and kills the tree at the end.
 
 use crate::children::{Children, List, Reaped, drain};
-use crate::outer::{CHILDREN, HOST, HOST_END, OUTER};
-use crate::program::{self, Cgroup, Started};
+use crate::outer::{CHILDREN, HOST, HOST_END, OUTER, Shared};
+use crate::program::{self, Started};
 use crate::protocol::{
     COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
     FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
@@ -25,8 +25,8 @@ enum End {
     Lost,
 }
 
-/// `cgroup` is in memory that the outer guard reads too.
-pub(crate) fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
+/// `shared` is memory that the outer guard reads too.
+pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
     // Close the descriptors that the outer guard waits with.
     syscall::close_range(watch.outer as usize + 1, u32::MAX as usize);
     // A group of its own, so that no group contains both guards or the program (which is in a session of its own).
@@ -47,7 +47,7 @@ pub(crate) fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
     let waiter = waiter(watch).unwrap_or_else(|errno| fail(STAGE_SUPERVISE, errno));
     let list = List::open(header.flags & FLAG_SCAN_PROC != 0);
     let started = program::start(header).unwrap_or_else(|failure| fail(failure.stage, failure.result));
-    *cgroup = started.cgroup;
+    shared.cgroup = started.cgroup;
     // The program has its own copies of its pipes. The guard needs none of them.
     syscall::close_range(0, 2);
     let seen_pid = namespace::pid_for_host(host_view, started.pid);
@@ -58,7 +58,7 @@ pub(crate) fn run(header: &Header, watch: Watch, cgroup: &mut Cgroup) -> ! {
         .u32((started.cgroup[0] != 0).into())
         .u32(own_pid as u32));
     let children = Children::new(started.pid, true, list);
-    supervise(waiter, watch, children, &started, in_namespace)
+    supervise(waiter, watch, children, &started, in_namespace, shared)
 }
 
 fn waiter(watch: Watch) -> Result<Waiter, isize> {
@@ -89,15 +89,22 @@ fn supervise(
     mut children: Children,
     started: &Started,
     in_namespace: bool,
+    shared: &mut Shared,
 ) -> ! {
     let end = wait(&mut children, waiter, watch, started.pid);
     if let End::Released = end {
         say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
         syscall::exit(outer::INNER_KEEPS)
     }
+    if matches!(end, End::Alone) && started.cgroup[0] == 0 {
+        // Nothing is left to do. The outer guard sends the report as its last act, so that the host, which waits for its end too,
+        // is woken once.
+        shared.report = children.end(FRAME_GONE, ORIGIN_INNER);
+        syscall::exit(outer::INNER_LEAVES_REPORT)
+    }
     children.kill_all(in_namespace, &started.cgroup);
     let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
-    children.say_the_end(kind, ORIGIN_INNER);
+    say(&children.end(kind, ORIGIN_INNER));
     program::remove_cgroup(&started.cgroup);
     syscall::exit(outer::INNER_DONE)
 }

@@ -16,7 +16,7 @@
 //! process that they watch dies.
 //!
 //! The inner guard does the work: it reads the request, starts the program, carries out commands and reports. The outer guard
-//! only watches it. The outer kills the remaining processes when the inner ends in any way but its own, or when the host is gone
+//! only watches it, and sends the last report of a tree that ended by itself. The outer kills the remaining processes when the inner ends in any way but its own, or when the host is gone
 //! and the inner does not finish. After the program has been started, neither holds its pipes. Neither waits without a limit for
 //! anything but the events above, so the end of a tree is bounded in time.
 //!

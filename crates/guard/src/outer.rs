@@ -3,17 +3,27 @@
 use crate::children::{Children, List, Reaped, drain};
 use crate::program::{self, Cgroup};
 use crate::protocol::{
-    FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
+    FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
     STAGE_REQUEST, STAGE_SUPERVISE,
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, syscall, wake_when_the_parent_dies,
+    LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall,
+    wake_when_the_parent_dies,
 };
 
 /// The inner guard's exit codes. Any other end means that it was lost.
 pub(crate) const INNER_DONE: usize = 40;
 pub(crate) const INNER_KEEPS: usize = 41;
+/// The tree is gone, and its report is in [`Shared`]: this guard sends it.
+pub(crate) const INNER_LEAVES_REPORT: usize = 42;
+
+/// The memory that both guards have, by which the inner one leaves things to the outer one.
+pub(crate) struct Shared {
+    /// Path of the run's own cgroup.
+    pub cgroup: Cgroup,
+    pub report: Frame,
+}
 
 /// How long the inner guard may take when the host is gone, before the outer guard takes over.
 const INNER_GRACE_US: u64 = 50_000;
@@ -70,17 +80,17 @@ pub(crate) fn run() -> ! {
         }
     }
     let children = Children::new(0, false, List::open(header.flags & FLAG_SCAN_PROC != 0));
-    let shared = syscall::map_shared_memory(size_of::<Cgroup>());
+    let shared = syscall::map_shared_memory(size_of::<Shared>());
     if shared < 0 {
         fail(STAGE_SUPERVISE, shared)
     }
-    // SAFETY: a mapping of that size, zeroed, used by nobody else in this process. The inner guard writes to it before it
-    // does anything that could end it but a SIGKILL, and this one reads it after the inner guard's end.
-    let cgroup = unsafe { &mut *(shared as *mut Cgroup) };
+    // SAFETY: a mapping of that size, zeroed, which is a valid value, used by nobody else in this process. The inner guard writes
+    // to it, and this one reads it after the inner guard's end.
+    let left = unsafe { &mut *(shared as *mut Shared) };
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let pid = if in_namespace { namespace::fork() } else { Ok(syscall::fork(0)) };
     let pid = match pid {
-        Ok(0) => inner::run(&header, watch, cgroup),
+        Ok(0) => inner::run(&header, watch, left),
         Ok(pid) if pid > 0 => pid,
         Ok(result) => fail(STAGE_FORK, result),
         Err(failure) => fail(failure.stage, failure.result),
@@ -88,7 +98,7 @@ pub(crate) fn run() -> ! {
     forbid_debuggers();
     // The inner guard passes the program's pipes on.
     syscall::close_range(0, 2);
-    watch_over(pid, waiter, watch, children, shared as *const Cgroup)
+    watch_over(pid, waiter, watch, children, shared as *const Shared)
 }
 
 pub(crate) fn become_subreaper() {
@@ -122,13 +132,7 @@ fn receive_header() -> Option<Header> {
     Header::decode(&bytes)
 }
 
-fn watch_over(
-    inner: isize,
-    waiter: Waiter,
-    watch: Watch,
-    mut children: Children,
-    cgroup: *const Cgroup,
-) -> ! {
+fn watch_over(inner: isize, waiter: Waiter, watch: Watch, mut children: Children, left: *const Shared) -> ! {
     // The time until which the inner guard may still finish. Set when the host is gone.
     let mut deadline = None;
     loop {
@@ -143,7 +147,7 @@ fn watch_over(
                 }
             });
             if let Some(status) = inner_status {
-                finish(status, reaped, children, cgroup)
+                finish(status, reaped, children, left)
             }
             // The inner guard may have been stopped. SIGCONT limits how long any signal keeps it from its work.
             syscall::kill(inner, syscall::SIGCONT);
@@ -157,13 +161,13 @@ fn watch_over(
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
             // The inner guard is stopped or stuck. Its children become this guard's.
             syscall::kill(inner, syscall::SIGKILL);
-            take_over(children, cgroup)
+            take_over(children, left)
         }
     }
 }
 
 /// The inner guard has ended.
-fn finish(status: i32, reaped: Reaped, mut children: Children, cgroup: *const Cgroup) -> ! {
+fn finish(status: i32, reaped: Reaped, mut children: Children, left: *const Shared) -> ! {
     let exited_with = |code: usize| status == (code as i32) << 8;
     if exited_with(INNER_KEEPS) || (exited_with(INNER_DONE) && matches!(reaped, Reaped::None)) {
         syscall::exit(0)
@@ -173,16 +177,23 @@ fn finish(status: i32, reaped: Reaped, mut children: Children, cgroup: *const Cg
         children.kill_all(false, &[0]);
         syscall::exit(0)
     }
-    take_over(children, cgroup)
+    if exited_with(INNER_LEAVES_REPORT) {
+        // Closing takes time. What comes after the report is short, so that this process has mostly ended when the host looks.
+        syscall::close_range(LIFELINE as usize + 1, u32::MAX as usize);
+        // SAFETY: as in `take_over`.
+        say(unsafe { &(*left).report });
+        syscall::exit(0)
+    }
+    take_over(children, left)
 }
 
 /// Takes over from an inner guard that is dead or about to be.
-fn take_over(mut children: Children, cgroup: *const Cgroup) -> ! {
+fn take_over(mut children: Children, left: *const Shared) -> ! {
     // SAFETY: the mapping lives as long as this process. Another process wrote it, but not any more; the address came from
     // the kernel, so the compiler assumes that each system call may have changed what is there.
-    let cgroup = unsafe { &*cgroup };
+    let cgroup = unsafe { &(*left).cgroup };
     children.kill_all(false, cgroup);
-    children.say_the_end(FRAME_LOST, ORIGIN_OUTER);
+    say(&children.end(FRAME_LOST, ORIGIN_OUTER));
     program::remove_cgroup(cgroup);
     syscall::exit(2)
 }

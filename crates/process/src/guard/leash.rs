@@ -121,10 +121,10 @@ impl Leash {
         }
     }
 
-    /// Wakes both guards: somebody may have stopped them.
+    /// Wakes both guards: somebody may have stopped them. A guard that is gone is no error.
     pub(super) fn wake(&self) {
-        self.wake_outer();
         if let Some(guard) = &self.guard {
+            guard.signal(Signal::SIGCONT);
             guard.wake_inner();
         }
     }
@@ -133,13 +133,6 @@ impl Leash {
     pub(super) fn wake_if_stopped(&self) {
         if let Some(guard) = &self.guard {
             guard.wake_if_stopped();
-        }
-    }
-
-    /// Wakes the outer guard. A guard that is gone is no error.
-    pub(super) fn wake_outer(&self) {
-        if let Some(guard) = &self.guard {
-            guard.signal(Signal::SIGCONT);
         }
     }
 
@@ -158,14 +151,18 @@ impl Leash {
         self.guard.is_none()
     }
 
-    /// Waits for the guard's end. The future may be dropped and the call repeated.
+    /// Waits for the guard's end, and wakes it before: somebody may have stopped it. The future may be dropped and the call
+    /// repeated.
     pub(super) async fn ended(&mut self) {
         let mut pause = FIRST_PAUSE;
         while !self.has_ended() {
             let Some(guard) = &self.guard else { return };
             // Without a descriptor, and after a false end, the guard is asked ever more seldom.
             let is_over = match guard.open() {
-                Some(pidfd) => readable(pidfd).await && guard.reap(),
+                Some(pidfd) => {
+                    pidfd::send_signal(&pidfd, Signal::SIGCONT);
+                    readable(pidfd).await && guard.reap()
+                }
                 None => false,
             };
             if !is_over {

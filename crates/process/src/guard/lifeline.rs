@@ -293,7 +293,6 @@ impl Lifeline {
         if self.guard.has_ended() {
             return;
         }
-        self.guard.wake_outer();
         if timeout(EXIT_WITHIN, self.guard.ended()).await.is_err() {
             self.guard.kill();
             // Bounded as well: a process in a system call that does not end is left to the leash's drop.

@@ -312,6 +312,21 @@ async fn kill_ends_the_whole_tree_at_once() {
 }
 
 #[tokio::test]
+async fn the_report_of_a_tree_that_ended_by_itself_is_the_last_act_of_the_guards() {
+    let arguments = strings(&["sh", "-c", "read line"]);
+    let spawn = spawn_of("/bin/sh", &arguments);
+    let mut process = started(launch(&spawn, piped(Source::Pipe)).unwrap()).await.unwrap();
+    let inner = parent_of(process.pid as i32);
+    process.ends.stdin = None;
+    let exited = process.lifeline.next().await;
+    assert!(matches!(exited, GuardEvent::Exited(_)), "{exited:?}");
+    // The outer guard has reaped the inner one before it reported.
+    assert!(!Path::new(&format!("/proc/{inner}")).exists());
+    let gone = process.lifeline.next().await;
+    assert_eq!(gone, GuardEvent::Gone(StrayCount::default()));
+}
+
+#[tokio::test]
 async fn a_dropped_run_dies_and_leaves_no_zombie() {
     let process = start_sh("setsid sleep 60 & echo $!; exec sleep 60").await;
     let stray = read_pids(&process, 1)[0];
