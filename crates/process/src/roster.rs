@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::task::AbortHandle;
 
 const WORTH_A_LINE: Duration = Duration::from_millis(200);
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
@@ -93,13 +94,15 @@ pub(super) struct Enrolled {
     entry: Arc<Entry>,
     stage: Arc<AtomicU8>,
     touched: Instant,
+    /// Waits until the run is worth a line. A run that ends before ends the wait too: its timer would wake the runtime for nothing.
+    waiting: AbortHandle,
 }
 
 impl Enrolled {
     pub(super) fn new(entry: Entry) -> Self {
-        let enrolled = Enrolled { entry: Arc::new(entry), stage: Arc::default(), touched: Instant::now() };
-        let (entry, stage) = (enrolled.entry.clone(), enrolled.stage.clone());
-        tokio::spawn(async move {
+        let (entry, stage): (Arc<Entry>, Arc<AtomicU8>) = (Arc::new(entry), Arc::default());
+        let (of_run, its_stage) = (entry.clone(), stage.clone());
+        let waiting = tokio::spawn(async move {
             tokio::time::sleep(WORTH_A_LINE).await;
             if stage.load(Ordering::Acquire) != WAITING {
                 return;
@@ -118,7 +121,7 @@ impl Enrolled {
                 }
             });
         });
-        enrolled
+        Enrolled { entry: of_run, stage: its_stage, touched: Instant::now(), waiting: waiting.abort_handle() }
     }
 
     pub(super) fn on_output(&mut self, now: Instant) {
@@ -139,6 +142,7 @@ impl Enrolled {
     /// The run has ended.
     pub(crate) fn end(&mut self) {
         let before = self.stage.swap(OVER, Ordering::AcqRel);
+        self.waiting.abort();
         let is_down = before == WRITTEN || (before == WAITING && self.entry.keeps_strays);
         if !is_down || tokio::runtime::Handle::try_current().is_err() {
             return;
