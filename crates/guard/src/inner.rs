@@ -36,7 +36,6 @@ pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
     // The outer guard may have died before another process stopped this one. Then the host's end is the last event that can wake
     // it.
     syscall::wake_by(LIFELINE);
-    syscall::ask_for_short_turns();
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let mut host_view = -1;
     if in_namespace {

@@ -47,6 +47,7 @@ pub(crate) fn run() -> ! {
     syscall::prctl(PR_SET_NAME, c"sheepdog-guard".as_ptr() as usize);
     become_subreaper();
     wake_when_the_parent_dies();
+    // The inner guard inherits them.
     syscall::ask_for_short_turns();
 
     let Some(header) = receive_header() else {
