@@ -107,13 +107,14 @@ pub fn spawn_process(
     });
     delivery.runs.add(process.downgrade());
     let stdin = process.take_stdin();
-    NativeProcess { process, stdin, max_line_bytes, encoding, skipped: Skipped::default() }
+    NativeProcess { process: Some(process), stdin, max_line_bytes, encoding, skipped: Skipped::default() }
 }
 
 /// A run.
 #[napi]
 pub struct NativeProcess {
-    process: Process,
+    /// `None` after `let_go`.
+    process: Option<Process>,
     stdin: Option<StdinWriter>,
     max_line_bytes: usize,
     encoding: process::Encoding,
@@ -126,6 +127,7 @@ impl NativeProcess {
     pub fn started(&self) -> Promised<u32> {
         let process = self.process.clone();
         reply(move |reply| {
+            let Some(process) = process else { return };
             // Whoever waits holds the run.
             let held = process.clone();
             process.on_started(move |started| {
@@ -139,6 +141,7 @@ impl NativeProcess {
     pub fn outcome(&self) -> Promised<ResultOf> {
         let (process, encoding) = (self.process.clone(), self.encoding);
         reply(move |reply| {
+            let Some(process) = process else { return };
             let held = process.clone();
             process.on_outcome(move |outcome| {
                 drop(held);
@@ -157,19 +160,25 @@ impl NativeProcess {
     /// Ends the run because its signal was aborted, or because `kill()` was called.
     #[napi]
     pub fn stop(&self, reason: StopReason) {
-        self.process.stop(reason.into());
+        if let Some(process) = &self.process {
+            process.stop(reason.into());
+        }
     }
 
     /// Does the same as `stop` for `kill()`, but sends the group the signal with this number.
     #[napi]
     pub fn kill(&self, signal: i32) {
-        self.process.kill(signal);
+        if let Some(process) = &self.process {
+            process.kill(signal);
+        }
     }
 
     /// Changes the size of the run's terminal.
     #[napi]
     pub fn resize(&self, size: TerminalSpec) {
-        self.process.resize(size.into());
+        if let Some(process) = &self.process {
+            process.resize(size.into());
+        }
     }
 
     /// Resolves with true when the pipe has taken all bytes, with false when the program reads no more. Calls must not overlap:
@@ -226,13 +235,28 @@ impl NativeProcess {
         append: bool,
     ) -> Promised<NativeSavedOutput> {
         let plan = SavePlan { stdout: stdout.map(Into::into), stderr: stderr.map(Into::into), append };
-        let saving = self.process.save(plan);
-        settle(async move { saving.await.map(NativeSavedOutput::from).into() })
+        let saving = self.process.as_ref().map(|process| process.save(plan));
+        settle(async move {
+            match saving {
+                Some(saving) => saving.await.map(NativeSavedOutput::from).into(),
+                None => Settled::from(Err(Outcome::nothing_started())),
+            }
+        })
     }
 
     #[napi]
     pub fn detach_output(&self) {
-        self.process.detach_output();
+        if let Some(process) = &self.process {
+            process.detach_output();
+        }
+    }
+
+    /// Lets go of the run, which has ended and of which nothing is wanted any more. JavaScript collects this object late, since it does
+    /// not know how much memory a run holds.
+    #[napi]
+    pub fn let_go(&mut self) {
+        self.process = None;
+        self.stdin = None;
     }
 }
 
@@ -253,7 +277,9 @@ impl NativeProcess {
     fn deliver<S: Sink + 'static>(&self, delivery: &Delivery, sink: impl FnOnce(Channel) -> S) -> u32 {
         let channel = delivery.multiplexer.open();
         let id = channel.id();
-        self.process.subscribe(Box::new(sink(channel)));
+        if let Some(process) = &self.process {
+            process.subscribe(Box::new(sink(channel)));
+        }
         id
     }
 }
