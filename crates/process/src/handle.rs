@@ -1,5 +1,6 @@
 //! The cloneable handle of a run. The owner task holds all state; a handle sends orders and awaits the shared end.
 
+use super::first_step::spawn_begun;
 use super::life;
 use super::newcomer::{Moment, Newcomer};
 use super::order::{Order, WantedEnd};
@@ -15,6 +16,7 @@ use ground::os::{TerminalSize, TreeUsage, signal_of};
 use ground::signal::Signal;
 use ground::trace;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 
@@ -32,11 +34,20 @@ pub struct Process {
 /// Starts a run and returns at once: that it could not be started comes by [`Process::started`] and [`Process::outcome`].
 /// Call it within tokio.
 pub fn spawn(spec: ProcessSpec) -> Process {
-    spawn_after(spec, Admission::free())
+    // Its first step hands the start to a thread that may block. That needs no other thread in between.
+    begin(spec, Admission::free(), spawn_begun)
 }
 
 /// Like [`spawn`], but waits for admission first. The clocks start with the program. A stop during the wait is reported at once.
 pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
+    begin(spec, admission, |life| drop(tokio::spawn(life)))
+}
+
+fn begin(
+    spec: ProcessSpec,
+    admission: Admission,
+    spawn: impl FnOnce(Pin<Box<dyn Future<Output = ()> + Send>>),
+) -> Process {
     let (orders, received) = mpsc::unbounded_channel();
     let (publisher, published) = Publisher::new(spec.command.clone());
     let (writer, written) = match spec.input {
@@ -49,7 +60,7 @@ pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
     let number = trace::number();
     let contained = spec.contained().into();
     let process = Process { orders, published, stdin: Arc::new(Mutex::new(writer)), number, contained };
-    tokio::spawn(life::run(number, spec, admission, written, publisher, received));
+    spawn(Box::pin(life::run(number, spec, admission, written, publisher, received)));
     process
 }
 

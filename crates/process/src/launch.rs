@@ -18,12 +18,12 @@ pub(super) use launched::{NotLaunched, Pipes, Ways};
 pub(super) use preparation::Preparation;
 pub(crate) use system::Tree;
 pub(super) use tree_event::{ExitStatus, TreeEvent};
+pub(super) use turn::{Turn, take_turn};
 
 use super::sandbox::report::{SandboxReport, SandboxSupport};
 use super::spec::ProcessSpec;
 use ground::os::{ProcessTable, TreeUsage, blocking};
-use tokio::sync::{Notify, SemaphorePermit};
-use turn::Turn;
+use tokio::sync::Notify;
 
 /// A started program and its tree.
 pub(crate) type Launched = launched::Launched<Tree>;
@@ -33,10 +33,10 @@ pub(crate) type Launched = launched::Launched<Tree>;
 pub(crate) async fn launch(
     preparation: Preparation,
     spec: &ProcessSpec,
-    turn: Option<SemaphorePermit<'static>>,
+    turn: &Turn,
     cut_short: &Notify,
 ) -> std::result::Result<Launched, NotLaunched> {
-    system::launch(preparation, spec, &Turn::new(turn), cut_short).await
+    system::launch(preparation, spec, turn, cut_short).await
 }
 
 /// The sandbox features of this kernel.

@@ -20,6 +20,7 @@ mod command;
 mod echo;
 mod end;
 mod fence;
+mod first_step;
 mod gate;
 pub mod guard;
 mod handle;

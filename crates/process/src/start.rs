@@ -9,11 +9,11 @@
 //! Resolution and launch are one piece of work on one thread, because each hand-over between threads costs two wake-ups. The
 //! [`Threshold`] lies between the two.
 //!
-//! A start that hangs (on a dead network folder) holds nothing up: it gives its turn back after a moment, and the time limits and
+//! A start that hangs (on a dead network folder) holds nothing up: its turn is taken back after a moment, and the time limits and
 //! orders of the handles are honoured at every step.
 
 use super::command::resolve;
-use super::launch::{Launched, NotLaunched, Preparation, launch};
+use super::launch::{Launched, NotLaunched, Preparation, Turn, launch, take_turn};
 use super::on_record;
 use super::order::{Order, WantedEnd};
 use super::protected::Protected;
@@ -26,27 +26,16 @@ use ground::os::{Awake, Host, sleep_until};
 use ground::random;
 use ground::record::Record;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
-
-/// Programs being started at once: more would only fight over the cores, with the JavaScript thread too.
-static START_TURNS: OnceLock<Semaphore> = OnceLock::new();
 
 /// A launch that was told to stop may finish by itself for so long: mostly it has in a millisecond.
 const STOPPED_LAUNCH: Duration = Duration::from_millis(250);
 /// After that it is cut short; the guards tell what became of it within this, or nobody can.
 const CUT_SHORT_LAUNCH: Duration = Duration::from_secs(8);
-
-fn start_turns() -> Semaphore {
-    Semaphore::new(std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)))
-}
-
-async fn start_turn() -> Option<SemaphorePermit<'static>> {
-    START_TURNS.get_or_init(start_turns).acquire().await.ok()
-}
 
 /// A slot that a run waits for before its start, and holds until its tree is gone.
 pub struct Admission(Pin<Box<dyn Future<Output = Held> + Send>>);
@@ -150,7 +139,7 @@ async fn begin(spec: &mut ProcessSpec, mut early_orders: EarlyOrders<'_>, opened
         return Begun::Not(stopped_before_start(reason, spec));
     }
     let turn = tokio::select! {
-        turn = start_turn() => turn,
+        turn = take_turn() => turn,
         stop = early_orders.stop() => return Begun::Not(stopped_before_start(stop.reason, spec)),
     };
     let threshold = Arc::new(Threshold::new());
@@ -183,11 +172,11 @@ async fn begin_prepared(
     spec: &ProcessSpec,
     preparation: Preparation,
     threshold: &Threshold<Opened>,
-    turn: Option<SemaphorePermit<'static>>,
+    turn: Turn,
     mut early_orders: EarlyOrders<'_>,
 ) -> Begun {
     let cut_short = Notify::new();
-    let mut launching = std::pin::pin!(launch(preparation, spec, turn, &cut_short));
+    let mut launching = std::pin::pin!(launch(preparation, spec, &turn, &cut_short));
     let stop = tokio::select! {
         launched = &mut launching => return match launched {
             Ok(launched) => Begun::Launched(Box::new(launched)),

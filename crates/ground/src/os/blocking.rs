@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 const MOST_THREADS: usize = 512;
 /// An idle thread ends after this time.
@@ -41,17 +42,28 @@ pub fn hand_over<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
 pub struct HandedOver<T> {
     job: TakenBackOnDrop,
     done: oneshot::Receiver<T>,
-    starved_after: Duration,
+    /// Work that no thread takes until then is taken back.
+    starves_at: Instant,
+    /// Whether it may starve: all threads are at work, and there will be no further one.
+    is_queued: bool,
 }
 
 impl<T> HandedOver<T> {
+    /// Resolves when [`HandedOver::result`] may refuse the work; never when a thread has taken it. It needs no clock then.
+    pub async fn starved(&self) {
+        if !self.is_queued {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep_until(self.starves_at).await;
+    }
+
     /// The result of the work.
     ///
     /// # Errors
     /// `TimedOut` when all threads hang; `Other` when the work panicked.
     pub async fn result(mut self) -> io::Result<T> {
         let panicked = |_| io::Error::other("the work on a thread of the addon panicked");
-        match tokio::time::timeout(self.starved_after, &mut self.done).await {
+        match tokio::time::timeout_at(self.starves_at, &mut self.done).await {
             Ok(done) => done.map_err(panicked),
             Err(_) if self.job.0.take().is_some() => Err(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -122,27 +134,30 @@ impl Pool {
             let _ = reply.send(work());
         };
         let job = TakenBackOnDrop(Arc::new(Job(Mutex::new(Some(Box::new(work))))));
-        self.begin(&job.0)?;
-        Ok(HandedOver { job, done, starved_after: self.starved_after })
+        let is_queued = self.begin(&job.0)?;
+        Ok(HandedOver { job, done, starves_at: Instant::now() + self.starved_after, is_queued })
     }
 
-    fn begin(&'static self, job: &Arc<Job>) -> io::Result<()> {
+    /// Whether the work has to wait until a thread is done with its own.
+    fn begin(&'static self, job: &Arc<Job>) -> io::Result<bool> {
+        let is_behind_others;
         {
             let mut state = self.state();
             state.waiting.push_back(job.clone());
-            if state.idle >= state.waiting.len() || state.threads >= MOST_THREADS {
+            let is_taken = state.idle >= state.waiting.len();
+            if is_taken || state.threads >= MOST_THREADS {
                 drop(state);
                 self.changed.notify_one();
-                return Ok(());
+                return Ok(!is_taken);
             }
+            is_behind_others = state.waiting.len() > state.idle + 1;
             state.threads += 1;
         }
-        let Err(error) = (self.start_thread)(self) else { return Ok(()) };
+        let Err(error) = (self.start_thread)(self) else { return Ok(is_behind_others) };
         let mut state = self.state();
         state.threads -= 1;
         if state.threads > 0 {
-            // A running thread takes the work when it is done with its own.
-            return Ok(());
+            return Ok(true);
         }
         state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, job));
         Err(error)

@@ -8,7 +8,7 @@ use super::super::launched::{Launched, NotLaunched, Ways};
 use super::super::preparation::Preparation;
 use super::super::refusal::no_thread;
 use super::super::tree_event::{ExitStatus, TreeEvent};
-use super::super::turn::{Turn, with_turn};
+use super::super::turn::Turn;
 use super::exit::exit_of;
 use super::session;
 use super::wiring::{Wires, Wiring, watch_pipes};
@@ -40,12 +40,13 @@ pub(super) async fn launch(
 ) -> std::result::Result<Launched<DirectTree>, NotLaunched> {
     let wires = Wires::of(spec);
     let spawning = blocking(move || spawn(preparation()?, &wires));
-    let spawning = std::pin::pin!(spawning);
-    tokio::select! {
-        spawned = with_turn(spawning, turn) => Ok(spawned.map_err(no_thread)??),
+    let spawned = tokio::select! {
+        spawned = spawning => Ok(spawned),
         // The thread may still start the program; the result is dropped there, which kills it.
         () = cut_short.notified() => Err(NotLaunched::Unknown),
-    }
+    };
+    turn.give_back();
+    Ok(spawned?.map_err(no_thread)??)
 }
 
 /// Only options that std passes on to posix_spawn: with `pre_exec`, a uid or a gid it would fork the host.

@@ -4,7 +4,7 @@ use super::super::launched::{Launched, NotLaunched, Ways};
 use super::super::preparation::Preparation;
 use super::super::refusal::{no_limits, no_sandbox, no_thread};
 use super::super::tree_event::{ExitStatus, TreeEvent};
-use super::super::turn::{TURN, Turn};
+use super::super::turn::Turn;
 use super::exit::exit_of;
 use super::ways;
 use super::wiring::{Wires, watch_pipes};
@@ -90,7 +90,7 @@ pub(super) async fn launch(
 }
 
 /// Prepares the command and starts its guard, on a thread that may block. The end of that is not waited for: it would wake this
-/// thread once more than the report that follows it. Only a start that takes long is awaited itself.
+/// thread once more than the report that follows it.
 async fn spawn_in(
     terms: Terms,
     preparation: Preparation,
@@ -115,7 +115,7 @@ async fn spawn_in(
     tokio::select! {
         () = end.heard() => {}
         () = unfinished.notified() => {}
-        () = tokio::time::sleep(TURN) => {}
+        () = spawning.starved() => {}
     }
     turn.give_back();
     spawning.result().await.map_err(no_thread)?
