@@ -105,7 +105,10 @@ pub fn spawn_process(
         Some(limit) => process::spawn_after(spec, Admission::after(limit.place().end())),
         None => process::spawn(spec),
     });
-    delivery.runs.add(process.downgrade());
+    let number = delivery.runs.add(process.downgrade());
+    let runs = delivery.runs.clone();
+    // A thousand of them, kept until the next thousand come, would hold a page each.
+    process.on_outcome(move |_| runs.remove(number));
     let stdin = process.take_stdin();
     NativeProcess { process: Some(process), stdin, max_line_bytes, encoding, skipped: Skipped::default() }
 }
