@@ -16,6 +16,8 @@ static TURNS: OnceLock<Turns> = OnceLock::new();
 /// Turns that are lent, and those that are free.
 struct Turns {
     free: Semaphore,
+    /// Held by the first of those who wait. It alone has a clock.
+    first: Semaphore,
     lent: Mutex<Vec<(Instant, Weak<Place>)>>,
 }
 
@@ -36,11 +38,16 @@ fn is_held(turn: &Weak<Place>) -> bool {
 }
 
 impl Turns {
+    fn new(most: usize) -> Turns {
+        Turns { free: Semaphore::new(most), first: Semaphore::new(1), lent: Mutex::new(Vec::new()) }
+    }
+
     async fn take(&'static self) -> Turn {
         if let Ok(permit) = self.free.try_acquire() {
             return self.lend(Some(permit));
         }
         tokio::task::yield_now().await;
+        let _first = self.first.acquire().await;
         let mut place = std::pin::pin!(self.free.acquire());
         loop {
             let next = self.take_back(Instant::now());
@@ -80,7 +87,7 @@ impl Turns {
 pub(crate) async fn take_turn() -> Turn {
     let turns = TURNS.get_or_init(|| {
         let most = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8));
-        Turns { free: Semaphore::new(most), lent: Mutex::new(Vec::new()) }
+        Turns::new(most)
     });
     turns.take().await
 }
@@ -90,7 +97,7 @@ mod tests {
     use super::*;
 
     fn turns_of(most: usize) -> &'static Turns {
-        Box::leak(Box::new(Turns { free: Semaphore::new(most), lent: Mutex::new(Vec::new()) }))
+        Box::leak(Box::new(Turns::new(most)))
     }
 
     #[tokio::test(start_paused = true)]
