@@ -74,9 +74,8 @@ fn compile(guard: &Path, linker: Linker) -> Result<Command, String> {
     for option in code_generation {
         rustc.args(["-C", option]);
     }
-    if linker == Linker::Bundled || variable("CARGO_CFG_TARGET_ENV")? == "musl" {
-        // No start files of musl, which rustc carries. (With a C compiler for glibc this would turn off the lld that the same
-        // rustc tells it to use.)
+    if variable("CARGO_CFG_TARGET_ENV")? == "musl" {
+        // No start files of musl, which rustc carries. For glibc it carries none, and some of those targets refuse the option.
         rustc.args(["-C", "link-self-contained=no"]);
     }
     match linker {
