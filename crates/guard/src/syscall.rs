@@ -30,7 +30,7 @@ pub(crate) const O_CLOEXEC: usize = 0o2000000;
 #[cfg(target_arch = "x86_64")]
 pub(crate) const O_DIRECTORY: usize = 0o200000;
 #[cfg(target_arch = "aarch64")]
-pub const O_DIRECTORY: usize = 0o40000;
+pub(crate) const O_DIRECTORY: usize = 0o40000;
 
 const MSG_DONTWAIT: usize = 0x40;
 const MSG_NOSIGNAL: usize = 0x4000;
@@ -87,52 +87,52 @@ pub(crate) mod number {
 }
 
 #[cfg(target_arch = "aarch64")]
-pub mod number {
-    pub const EPOLL_CREATE1: usize = 20;
-    pub const EPOLL_CTL: usize = 21;
-    pub const EPOLL_PWAIT: usize = 22;
-    pub const FCNTL: usize = 25;
-    pub const IOCTL: usize = 29;
-    pub const UNLINKAT: usize = 35;
-    pub const MOUNT: usize = 40;
-    pub const CHDIR: usize = 49;
-    pub const OPENAT: usize = 56;
-    pub const READLINKAT: usize = 78;
-    pub const CLOSE: usize = 57;
-    pub const GETDENTS64: usize = 61;
-    pub const LSEEK: usize = 62;
-    pub const READ: usize = 63;
-    pub const WRITE: usize = 64;
-    pub const PREAD64: usize = 67;
-    pub const PPOLL: usize = 73;
-    pub const SIGNALFD4: usize = 74;
-    pub const EXIT_GROUP: usize = 94;
-    pub const WAITID: usize = 95;
-    pub const CLOCK_GETTIME: usize = 113;
-    pub const KILL: usize = 129;
-    pub const RT_SIGACTION: usize = 134;
-    pub const RT_SIGPROCMASK: usize = 135;
-    pub const RT_SIGTIMEDWAIT: usize = 137;
-    pub const SETPGID: usize = 154;
-    pub const SETSID: usize = 157;
-    pub const PRCTL: usize = 167;
-    pub const CAPSET: usize = 91;
-    pub const GETPID: usize = 172;
-    pub const SCHED_SETATTR: usize = 274;
-    pub const SCHED_GETATTR: usize = 275;
-    pub const SECCOMP: usize = 277;
-    pub const GETPPID: usize = 173;
-    pub const GETUID: usize = 174;
-    pub const GETGID: usize = 176;
-    pub const SENDTO: usize = 206;
-    pub const RECVFROM: usize = 207;
-    pub const SENDMSG: usize = 211;
-    pub const MUNMAP: usize = 215;
-    pub const CLONE: usize = 220;
-    pub const EXECVE: usize = 221;
-    pub const MMAP: usize = 222;
-    pub const WAIT4: usize = 260;
-    pub const PTRACE: usize = 117;
+pub(crate) mod number {
+    pub(crate) const EPOLL_CREATE1: usize = 20;
+    pub(crate) const EPOLL_CTL: usize = 21;
+    pub(crate) const EPOLL_PWAIT: usize = 22;
+    pub(crate) const FCNTL: usize = 25;
+    pub(crate) const IOCTL: usize = 29;
+    pub(crate) const UNLINKAT: usize = 35;
+    pub(crate) const MOUNT: usize = 40;
+    pub(crate) const CHDIR: usize = 49;
+    pub(crate) const OPENAT: usize = 56;
+    pub(crate) const READLINKAT: usize = 78;
+    pub(crate) const CLOSE: usize = 57;
+    pub(crate) const GETDENTS64: usize = 61;
+    pub(crate) const LSEEK: usize = 62;
+    pub(crate) const READ: usize = 63;
+    pub(crate) const WRITE: usize = 64;
+    pub(crate) const PREAD64: usize = 67;
+    pub(crate) const PPOLL: usize = 73;
+    pub(crate) const SIGNALFD4: usize = 74;
+    pub(crate) const EXIT_GROUP: usize = 94;
+    pub(crate) const WAITID: usize = 95;
+    pub(crate) const CLOCK_GETTIME: usize = 113;
+    pub(crate) const KILL: usize = 129;
+    pub(crate) const RT_SIGACTION: usize = 134;
+    pub(crate) const RT_SIGPROCMASK: usize = 135;
+    pub(crate) const RT_SIGTIMEDWAIT: usize = 137;
+    pub(crate) const SETPGID: usize = 154;
+    pub(crate) const SETSID: usize = 157;
+    pub(crate) const PRCTL: usize = 167;
+    pub(crate) const CAPSET: usize = 91;
+    pub(crate) const GETPID: usize = 172;
+    pub(crate) const SCHED_SETATTR: usize = 274;
+    pub(crate) const SCHED_GETATTR: usize = 275;
+    pub(crate) const SECCOMP: usize = 277;
+    pub(crate) const GETPPID: usize = 173;
+    pub(crate) const GETUID: usize = 174;
+    pub(crate) const GETGID: usize = 176;
+    pub(crate) const SENDTO: usize = 206;
+    pub(crate) const RECVFROM: usize = 207;
+    pub(crate) const SENDMSG: usize = 211;
+    pub(crate) const MUNMAP: usize = 215;
+    pub(crate) const CLONE: usize = 220;
+    pub(crate) const EXECVE: usize = 221;
+    pub(crate) const MMAP: usize = 222;
+    pub(crate) const WAIT4: usize = 260;
+    pub(crate) const PTRACE: usize = 117;
 }
 
 // The same on both architectures.
@@ -516,7 +516,7 @@ pub(crate) unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, a
 /// # Safety
 /// As above.
 #[cfg(target_arch = "aarch64")]
-pub unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, argument: usize) -> isize {
+pub(crate) unsafe fn vfork(stack_top: usize, child: extern "C" fn(usize) -> !, argument: usize) -> isize {
     let result: isize;
     // SAFETY: as above.
     unsafe {
