@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { parts } from '../scripts/platforms/parts.mjs'
 
 const root = join(import.meta.dirname, '..')
 const pages = ['docs', 'docs/internals'].flatMap((folder) =>
@@ -63,6 +64,15 @@ it.each([
   const heads = /^\| (-+|promise|attempt on)/
   expect(points.filter((point) => !heads.test(point) && !point.includes('<!-- test: '))).toEqual([])
   expect(points.length).toBeGreaterThan(15)
+})
+
+it('the workflow runs each part of test:platforms, and docs/platforms.md has a row for each', () => {
+  const workflow = readFileSync(join(root, '.github/workflows/test.yml'), 'utf8')
+  expect(/^ +part: \[(.*)\]$/m.exec(workflow)?.[1]?.split(', ')).toEqual(Object.keys(parts))
+  const page = readFileSync(join(root, 'docs/platforms.md'), 'utf8')
+  const rows = Object.values(parts).map(({ title, hasPackage }) => [title, hasPackage ? 2 : 1] as const)
+  const counted = rows.map(([title]) => [title, page.split(`\n| ${title} |`).length - 1] as const)
+  expect(counted).toEqual(rows)
 })
 
 it('enough of them', () => {

@@ -1,18 +1,10 @@
 // `npm run test:platforms [-- NAME ... --packed]`: the addon on other platforms, built and run on one Linux machine (x86-64). Each part fetches and
 // builds what it needs into a cache folder (SHEEPDOG_PLATFORMS, else ~/.cache/sheepdog-platforms), by apt, pip and npm alone. A part that
 // lacks something says what; that is a failure if the part was named, or with CI=true. `--packed`: with the addon that `release:build` made,
-// packed, and installed by npm in an empty folder; only parts that have a package.
-import { kernelPart } from './platforms/kernels.mjs'
-import { musl } from './platforms/musl.mjs'
+// packed, and installed by npm in an empty folder, in which the page for beginners is done; only parts that have a package.
+import { parts } from './platforms/parts.mjs'
 import { fail } from './step.mjs'
 import { writeRow } from './table.mjs'
-
-const parts = {
-  'x64-musl': musl,
-  'kernel-5.10': kernelPart('bullseye', '5.10'),
-  'kernel-6.1': kernelPart('bookworm', '6.1'),
-  'kernel-6.12': kernelPart('trixie', '6.12'),
-}
 
 if (process.platform !== 'linux' || process.arch !== 'x64') fail('this needs Linux on x86-64')
 const words = process.argv.slice(2)
@@ -22,9 +14,12 @@ const unknown = named.filter((name) => !(name in parts))
 if (unknown.length > 0)
   fail(`no such part: ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`)
 const mustRun = named.length > 0 || process.env.CI === 'true'
+const all = Object.keys(parts).filter((name) => parts[name].hasPackage || !isPacked)
+const bare = named.filter((name) => !all.includes(name))
+if (bare.length > 0) fail(`no package of its own: ${bare.join(', ')}`)
 
 const problems = []
-for (const name of named.length > 0 ? named : Object.keys(parts)) {
+for (const name of named.length > 0 ? named : all) {
   const lacking = parts[name].lacks()
   if (lacking.length > 0) {
     console.log(`\n# ${name}: not run, it lacks ${lacking.join(', ')}`)
@@ -33,15 +28,16 @@ for (const name of named.length > 0 ? named : Object.keys(parts)) {
   }
   console.log(`\n# ${name}: ${parts[name].how}`)
   const started = performance.now()
-  const { cases, machine } = await parts[name].run({ isPacked })
+  const { cases, machine, sizes } = await parts[name].run({ isPacked })
   const failed = report(name, { cases, machine, seconds: (performance.now() - started) / 1000 })
   if (failed > 0) problems.push(`${failed} cases failed on ${name}`)
-  else
-    writeRow('platforms.md', 'npm run test:platforms', [
-      parts[name].title,
-      parts[name].place,
-      ...counts(cases),
-    ])
+  else if (isPacked) {
+    const cells = [...sizes, ...counts(cases, ['programs', 'trees', 'sandbox', 'page'])]
+    writeRow('platforms.md', 'npm run test:platforms -- --packed', [parts[name].title, ...cells])
+  } else {
+    const cells = [parts[name].place, ...counts(cases, ['programs', 'trees', 'sandbox', 'tests'])]
+    writeRow('platforms.md', 'npm run test:platforms', [parts[name].title, ...cells])
+  }
 }
 if (problems.length > 0) fail(problems.join('; '))
 
@@ -59,9 +55,9 @@ function report(part, { cases, machine, seconds }) {
   return count('FAILED')
 }
 
-/** The cells of the table in docs/platforms.md. */
-function counts(cases) {
-  return ['programs', 'trees', 'sandbox', 'tests'].map((area) => {
+/** The cells of a table in docs/platforms.md. */
+function counts(cases, areas) {
+  return areas.map((area) => {
     const rows = cases.filter((row) => row.area === area)
     const refused = rows.filter(({ end }) => end === 'refused').length
     if (rows.length === 0) return '-'

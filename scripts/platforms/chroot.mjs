@@ -4,6 +4,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { has } from './cache.mjs'
 
+/** A command that has not ended by then is killed. */
+const TIMEOUT_MS = 1_500_000
+
 const isRoot = process.getuid?.() === 0
 /** Without root, a user namespace gives the right to mount; some systems forbid it. */
 const words = [...(isRoot ? [] : ['--map-root-user']), '--mount', '--propagation', 'private']
@@ -26,7 +29,7 @@ export function runInRoot(folder, command, env) {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
     maxBuffer: 1e9,
-    timeout: 900_000,
+    timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   })
   return {

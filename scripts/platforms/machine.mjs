@@ -7,18 +7,36 @@ import { once, quietly } from './cache.mjs'
 import { dependency, unpacked } from './debian.mjs'
 import { busybox } from './root.mjs'
 
-const PACKAGES = ['qemu-system-x86', 'seabios']
-const CONSOLE = 'ttyS0'
+/**
+ * The machines, by Debian's name of their processor. They are emulated everywhere, also where there is KVM: so each gives the same
+ * result.
+ */
+const machines = {
+  amd64: {
+    packages: ['qemu-system-x86', 'seabios'],
+    program: 'qemu-system-x86_64',
+    // By one thread: with one for each processor, a kernel that rewrites its own code while it starts panicked once in about eight
+    // starts.
+    words: '-cpu max -accel tcg,thread=single',
+    console: 'ttyS0',
+  },
+  arm64: {
+    packages: ['qemu-system-arm'],
+    program: 'qemu-system-aarch64',
+    words: '-M virt -cpu cortex-a72 -accel tcg,thread=multi',
+    console: 'ttyAMA0',
+  },
+}
 
 /** A machine that has not ended by then is killed. */
 const TIMEOUT_MS = 1_500_000
 
 /** The image of a suite's kernel of today. */
-export function kernel(suite) {
-  const meta = 'linux-image-cloud-amd64'
-  const folder = once(`kernel-${suite}-amd64`, { suite, meta }, (folder) => {
-    const name = dependency(suite, 'amd64', meta, /^linux-image-\d/)
-    const parts = unpacked(`${name}.parts`, { suite, packages: [name] })
+export function kernel(suite, architecture = 'amd64') {
+  const meta = `linux-image-cloud-${architecture}`
+  const folder = once(`kernel-${suite}-${architecture}`, { suite, meta }, (folder) => {
+    const name = dependency(suite, architecture, meta, /^linux-image-\d/)
+    const parts = unpacked(`${name}.parts`, { suite, architecture, packages: [name] })
     const [image] = readdirSync(join(parts, 'boot')).filter((name) => name.startsWith('vmlinuz-'))
     quietly('cp', [join(parts, 'boot', image), join(folder, 'vmlinuz')])
     rmSync(parts, { recursive: true })
@@ -29,44 +47,40 @@ export function kernel(suite) {
 
 /**
  * Starts a machine, and resolves with its console's text when it has powered off.
- * @param {{image: string, root: string, command: string, memory?: number}} options
+ * @param {{image: string, root: string, command: string, architecture?: keyof typeof machines, memory?: number}} options
  * root: with a /bin/sh; command: for that shell
  */
-export async function runInMachine({ image, root, command, memory = 2500 }) {
+export async function runInMachine({ image, root, command, architecture = 'amd64', memory = 2500 }) {
+  const machine = machines[architecture]
   writeFileSync(join(root, 'command'), `${command}\n`)
-  writeFileSync(join(root, 'init'), startup)
-  copyFileSync(busybox('amd64'), join(root, 'bin/busybox'))
+  writeFileSync(join(root, 'init'), startup(machine.console))
+  copyFileSync(busybox(architecture), join(root, 'bin/busybox'))
   chmodSync(join(root, 'init'), 0o755)
   const initrd = `${root}.initrd`
   packed(root, initrd)
-  const kernelWords = `console=${CONSOLE} rdinit=/init lsm=landlock,yama quiet panic=-1`
+  const kernelWords = `console=${machine.console} rdinit=/init lsm=landlock,yama quiet panic=-1`
   const files = ['-kernel', image, '-initrd', initrd, '-append', kernelWords]
-  const ended = await emulated(['-m', `${memory}`, ...files])
+  const ended = await emulated(machine, ['-m', `${memory}`, ...files])
   rmSync(initrd)
   return ended
 }
 
-/**
- * Emulated everywhere, also where there is KVM: so each machine gives the same result. By one thread: with one for each processor, a
- * kernel that rewrites its own code while it starts panicked once in about eight starts.
- */
-const always =
-  '-cpu max -accel tcg,thread=single -smp 2 -nodefaults -display none -serial stdio -no-reboot'.split(' ')
+const always = '-smp 2 -nodefaults -display none -serial stdio -no-reboot'.split(' ')
 
-function emulated(words) {
-  const root = unpacked(PACKAGES[0], { suite: 'bookworm', packages: PACKAGES, closure: true })
+function emulated({ packages, program, words: own }, words) {
+  const root = unpacked(packages[0], { suite: 'bookworm', packages, closure: true })
   const libraries = join(root, 'usr/lib/x86_64-linux-gnu')
   const firmware = ['qemu', 'seabios'].flatMap((name) => ['-L', join(root, 'usr/share', name)])
   // With its own loader and libraries: it need not fit this machine.
-  const own = [
+  const start = [
     '--library-path',
     `${libraries}:${join(root, 'lib/x86_64-linux-gnu')}`,
-    join(root, 'usr/bin/qemu-system-x86_64'),
+    join(root, 'usr/bin', program),
   ]
   return new Promise((resolve) => {
     const child = spawn(
       join(root, 'lib64/ld-linux-x86-64.so.2'),
-      [...own, ...firmware, ...always, ...words],
+      [...start, ...firmware, ...own.split(' '), ...always, ...words],
       {
         stdio: ['ignore', 'pipe', 'inherit'],
         env: { ...process.env, QEMU_MODULE_DIR: join(libraries, 'qemu') },
@@ -81,7 +95,7 @@ function emulated(words) {
   })
 }
 
-const startup = `#!/bin/busybox sh
+const startup = (console) => `#!/bin/busybox sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/ TMPDIR=/tmp
 alias box=/bin/busybox
 box mkdir -p /proc /sys /dev /tmp
@@ -94,7 +108,7 @@ box mount -t tmpfs none /dev/shm
 box mount -t tmpfs none /tmp
 box mount -t securityfs none /sys/kernel/security
 box ip link set lo up
-box setsid /bin/sh /command < /dev/null > /dev/${CONSOLE} 2>&1
+box setsid /bin/sh /command < /dev/null > /dev/${console} 2>&1
 echo "ENDED $?"
 box poweroff -f
 `

@@ -9,6 +9,9 @@ export const placeCases = (root) =>
 /** The cases as a shell starts them; `folder` is the package's. */
 export const caseCommand = (folder) => `SHEEPDOG_PACKAGE=${folder} node /cases/main.mjs`
 
+/** The page that a beginner reads, done in the folder in which npm has installed the package. */
+export const pageCommand = `cd /app && node /cases/page.mjs`
+
 /**
  * @typedef {{area: string, tests?: number, name: string, landlock: number, ms: number, end: 'passed' | 'refused' | 'FAILED', note: string}} Case
  * @typedef {{release: string, arch: string, node: string, landlock: number, holds: string[]}} Machine
@@ -16,10 +19,8 @@ export const caseCommand = (folder) => `SHEEPDOG_PACKAGE=${folder} node /cases/m
  * @returns {{cases: Case[], machine?: Machine}} without the last line, one more case that failed
  */
 export function readCases({ output, end }) {
-  const lines = (word) =>
-    [...output.matchAll(new RegExp(`^${word} (\\{.*\\})\\r?$`, 'gm'))].map(([, text]) => JSON.parse(text))
-  const cases = lines('CASE')
-  const [machine] = lines('MACHINE')
+  const cases = linesOf(output, 'CASE')
+  const [machine] = linesOf(output, 'MACHINE')
   // A run that ended early has printed less than it should.
   if (!machine) {
     const note = `${end}; the last of what it printed:\n${output.slice(-2000)}`
@@ -27,6 +28,10 @@ export function readCases({ output, end }) {
   }
   return { cases, machine }
 }
+
+/** What stands behind `word` in the lines that begin with it. */
+export const linesOf = (output, word) =>
+  [...output.matchAll(new RegExp(`^${word} (\\{.*\\})\\r?$`, 'gm'))].map(([, text]) => JSON.parse(text))
 
 /** A case that was judged outside. */
 export const caseOf = ({ area, name, isGood, note = '', ms = 0, tests = 1 }) => ({

@@ -7,6 +7,7 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -20,15 +21,17 @@ import { toolchainFor } from './toolchain.mjs'
  * @param {string} root
  * @param {keyof typeof targets} target
  * @param {{isPacked?: boolean}} options isPacked: what `release:build` and `release:pack` make, installed by npm in an empty folder
+ * @returns {{folder: string, sizes?: string[]}} sizes: of what is downloaded and of what is installed, both packages together
  */
 export function placePackageFor(root, target, { isPacked }) {
   if (isPacked) {
-    cpSync(installed(targets[target]), join(root, 'app'), { recursive: true, verbatimSymlinks: true })
-    return '/app/node_modules/sheepdog'
+    const { app, sizes } = installed(targets[target])
+    cpSync(app, join(root, 'app'), { recursive: true, verbatimSymlinks: true })
+    return { folder: '/app/node_modules/sheepdog', sizes }
   }
   const addon = buildLibrary({ target, profile: 'dev', env: toolchainFor(target) })
   placePackage(join(root, 'sheepdog'), targets[target], addon)
-  return '/sheepdog'
+  return { folder: '/sheepdog' }
 }
 
 /** Puts the package into `folder`, beside an addon that was built for `platform` (`linux-x64-musl`). */
@@ -55,11 +58,10 @@ function installed(platform) {
   rmSync(app, { recursive: true, force: true })
   mkdirSync(app)
   writeFileSync(join(app, 'package.json'), '{"private":true}\n')
-  const files = readdirSync(tarballs).filter(
-    (name) => /^sheepdog-\d.*\.tgz$/.test(name) || name.includes(platform),
-  )
+  const files = readdirSync(tarballs)
+    .filter((name) => /^sheepdog-\d.*\.tgz$/.test(name) || (name.includes(platform) && name.endsWith('.tgz')))
+    .map((name) => join(tarballs, name))
   const words = [
-    'install',
     '--no-audit',
     '--no-fund',
     '--loglevel=error',
@@ -67,12 +69,12 @@ function installed(platform) {
     `--cpu=${cpu}`,
     `--libc=${libc}`,
   ]
-  quietly(
-    'npm',
-    [...words, ...files.filter((name) => name.endsWith('.tgz')).map((name) => join(tarballs, name))],
-    {
-      cwd: app,
-    },
-  )
-  return app
+  quietly('npm', ['install', ...words, ...files], { cwd: app })
+  const onDisk = readdirSync(join(app, 'node_modules'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+  return { app, sizes: [files, onDisk].map(megabytes) }
 }
+
+const megabytes = (files) =>
+  `${(files.reduce((sum, file) => sum + statSync(file).size, 0) / 1e6).toFixed(1)} MB`

@@ -1,9 +1,9 @@
 // The package's own specs on a platform: vitest of that platform, which npm brings, and the specs that need neither a network nor an agent.
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root as project } from '../step.mjs'
 import { once, quietly } from './cache.mjs'
-import { caseOf } from './outcome.mjs'
+import { caseOf, linesOf } from './outcome.mjs'
 
 /** Packages that the specs import, at the versions of package.json. */
 const needed = ['vitest', 'zod', 'valibot', '@valibot/to-json-schema', 'arktype', '@opentelemetry/api']
@@ -47,28 +47,23 @@ export function placeSpecs(folder, platform) {
     cpSync(join(project, name), join(folder, name), { recursive: true })
 }
 
-/** The words that run them; the report lies in `report` afterwards. */
-export const specCommand = (folder, report) => [
-  'node',
-  join(folder, 'node_modules/vitest/vitest.mjs'),
-  'run',
-  '--root',
-  folder,
-  '--reporter=json',
-  `--outputFile=${report}`,
-  ...names.map((name) => `__test__/${name}.spec.ts`),
-]
+const REPORT = '/specs.json'
+
+/** The shell's commands that run them and print the report, in a line of its own. `folder` is the package's. */
+export function specCommand(folder) {
+  const vitest = `node ${folder}/node_modules/vitest/vitest.mjs run --root ${folder} --reporter=json --outputFile=${REPORT}`
+  return `${vitest} ${names.map((name) => `__test__/${name}.spec.ts`).join(' ')}\necho; echo "REPORT $(cat ${REPORT})"`
+}
 
 /**
  * One case for each spec.
- * @param {string} report the file, seen from outside
  * @param {{output: string, end: string}} ended
  */
-export function readSpecs(report, { output, end }) {
+export function readSpecs({ output, end }) {
   const broken = (note) => caseOf({ area: 'tests', name: 'specs', isGood: false, note })
-  if (!existsSync(report)) return [broken(`${end}; ${output.slice(-2000)}`)]
-  const { testResults } = JSON.parse(readFileSync(report, 'utf8'))
-  rmSync(report)
+  const [report] = linesOf(output, 'REPORT')
+  if (!report) return [broken(`${end}; ${output.slice(-2000)}`)]
+  const { testResults } = report
   // A name that no file has would otherwise be a spec that passes.
   const missing = names.length - testResults.length
   return [...testResults.map(specCase), ...(missing > 0 ? [broken(`${missing} were not found`)] : [])]

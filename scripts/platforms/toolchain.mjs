@@ -1,7 +1,8 @@
-// A Rust that builds for other platforms: Debian's, with zig as the linker and the C compiler. rustup is not needed. For musl, Debian
-// has no standard library; it is built from Debian's source.
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+// A Rust that builds for other platforms: Debian's, with zig as the linker and the C compiler. rustup is not needed. Debian has the
+// standard library for other processors, but none for musl; that is built from Debian's source.
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { flagsFor } from '../release/library.mjs'
 import { cache, has, once, quietly } from './cache.mjs'
 import { lacksDebian, unpacked } from './debian.mjs'
 import { lacksPip, zig, zigbuild } from './wheels.mjs'
@@ -28,13 +29,19 @@ export const lacksToolchain = () => [
   ...(has('cc', '--version') ? [] : ['cc (a C compiler)']),
 ]
 
+/** Debian's name of a processor whose standard library it has. */
+const architectures = { x86_64: 'amd64', aarch64: 'arm64' }
+
 /**
  * The environment in which `cargo zigbuild --target TARGET` works.
- * @param {string} target with musl: its standard library is built first
+ * @param {string} target of Linux; with musl, its standard library is built first
  */
 export function toolchainFor(target) {
   const env = basicEnvironment()
-  builtLibrary(target, env)
+  const architecture = architectures[target.split('-')[0]]
+  if (target.endsWith('-musl')) addLibrary(target, builtLibrary(target, env))
+  // That of this machine came with the compiler.
+  else if (architecture !== 'amd64') addLibrary(target, debianLibrary(target, architecture))
   return env
 }
 
@@ -70,16 +77,23 @@ function basicEnvironment() {
   }
 }
 
-/** Builds std with the bitcode that the guard's link-time optimisation needs, and puts it where rustc looks. */
+/** The folder of Debian's standard library for another processor. It must be of the compiler's version. */
+function debianLibrary(target, architecture) {
+  const packages = ['libstd-rust-web-dev']
+  const folder = unpacked(`rust-${target}`, { suite: SUITE, architecture, packages })
+  return join(folder, 'usr/lib/rustlib', target)
+}
+
+/** Builds std with the bitcode that link-time optimisation needs, also the guard's, and returns its folder. */
 function builtLibrary(target, env) {
-  once(`rust-${target}`, { rust: rustRoot(), target }, (folder) => {
+  const flags = [...flagsFor(target), '-Cembed-bitcode=yes']
+  return once(`rust-${target}`, { compiler, target, flags }, (folder) => {
     mkdirSync(join(folder, 'src'))
     writeFileSync(
       join(folder, 'Cargo.toml'),
       '[package]\nname = "only_std"\nversion = "0.0.0"\nedition = "2024"\n[profile.release]\npanic = "unwind"\n[workspace]\n',
     )
     writeFileSync(join(folder, 'src/lib.rs'), '')
-    const flags = ['-Cembed-bitcode=yes', '-Ctarget-feature=-crt-static', '-Clink-self-contained=no']
     quietly('cargo', ['build', '--release', '-Zbuild-std=std,panic_unwind,panic_abort', '--target', target], {
       cwd: folder,
       env: {
@@ -90,11 +104,18 @@ function builtLibrary(target, env) {
       },
     })
     const built = join(folder, 'target', target, 'release/deps')
-    const place = join(rustLibraries(), target, 'lib')
-    mkdirSync(place, { recursive: true })
+    mkdirSync(join(folder, 'lib'))
     for (const name of readdirSync(built).filter((name) => name.endsWith('.rlib') && !/only_std/.test(name)))
-      copyFileSync(join(built, name), join(place, name))
+      copyFileSync(join(built, name), join(folder, 'lib', name))
+    rmSync(join(folder, 'target'), { recursive: true })
   })
+}
+
+/** Makes a standard library known to the compiler, which looks in one place only. */
+function addLibrary(target, folder) {
+  const place = join(rustLibraries(), target)
+  rmSync(place, { recursive: true, force: true })
+  symlinkSync(folder, place)
 }
 
 function write(folder, name, command) {

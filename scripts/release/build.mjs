@@ -1,9 +1,11 @@
-// `npm run release:build [RUST-TARGET]`: the addon as it is published, and what it needs of the system that it runs on.
-// Linux with glibc is built by cargo-zigbuild (cargo install cargo-zigbuild, pip install ziglang) against an old glibc.
+// `npm run release:build -- [RUST-TARGET] [--debian]`: the addon as it is published, and what it needs of the system that it runs on.
+// Linux is built by cargo-zigbuild (cargo install cargo-zigbuild, pip install ziglang), with glibc against an old one. `--debian`: with the
+// Rust and the zig of `npm run test:platforms`, for a machine whose rustup has no standard library for the target.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { toolchainFor } from '../platforms/toolchain.mjs'
 import { fail, root } from '../step.mjs'
 import { GLIBC, buildLibrary, prefixes, targets } from './library.mjs'
 
@@ -11,11 +13,15 @@ import { GLIBC, buildLibrary, prefixes, targets } from './library.mjs'
 const MAX_PACKED_BYTES = 10.8e6
 const MAX_BYTES = 25e6
 
-const target = process.argv[2] ?? 'x86_64-unknown-linux-gnu'
+const words = process.argv.slice(2)
+const isDebian = words.includes('--debian')
+const target = words.find((word) => word !== '--debian') ?? 'x86_64-unknown-linux-gnu'
 const name = targets[target]
 if (!name) fail(`no such target: ${target}; there are ${Object.keys(targets).join(', ')}`)
 
-const library = buildLibrary({ target, profile: 'distribution' })
+if (isDebian && !target.includes('linux')) fail('--debian builds for Linux only')
+const env = isDebian ? toolchainFor(target) : process.env
+const library = buildLibrary({ target, profile: 'distribution', env })
 const addon = join(root, 'npm', name, `sheepdog.${name}.node`)
 mkdirSync(join(root, 'npm', name), { recursive: true })
 copyFileSync(library, addon)
@@ -33,13 +39,18 @@ if (target.endsWith('-linux-gnu')) showVersions(addon)
 
 /** The newest versions of glibc's symbols that the addon asks for; a newer one than promised is an error. */
 function showVersions(file) {
-  const { stdout, error } = spawnSync('objdump', ['-T', file], { encoding: 'utf8', maxBuffer: 1e9 })
-  if (error) fail(`objdump is needed to look at the symbols: ${error.message}`)
+  // It reads files of every processor. objdump reads those of its own.
+  const { stdout, error } = spawnSync('readelf', ['--version-info', '--wide', file], {
+    encoding: 'utf8',
+    maxBuffer: 1e9,
+  })
+  if (error) fail(`readelf is needed to look at the symbols: ${error.message}`)
   const versions = [...new Set(stdout.match(/GLIBC_[\d.]+/g))].sort((left, right) =>
     left.localeCompare(right, 'en', { numeric: true }),
   )
   console.log(`needs ${versions.join(', ')}`)
-  const newest = versions.at(-1)?.replace('GLIBC_', '') ?? '0'
+  if (versions.length === 0) fail('no symbol of glibc was found: the check is of no use')
+  const newest = versions.at(-1).replace('GLIBC_', '')
   if (newest.localeCompare(GLIBC, 'en', { numeric: true }) > 0)
     fail(`needs glibc ${newest}, ${GLIBC} is promised`)
 }

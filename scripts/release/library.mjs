@@ -2,6 +2,7 @@
 // processor needs no compiler of its own.
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { cache } from '../platforms/cache.mjs'
 import { root, step } from '../step.mjs'
 
 /** The oldest version of glibc that the addon runs with: what the oldest systems still maintained have. */
@@ -22,21 +23,26 @@ export const prefixes = [
   [process.env.CARGO_HOME ?? join(homedir(), '.cargo'), 'cargo'],
   [process.env.RUSTUP_HOME ?? join(homedir(), '.rustup'), 'rustup'],
   [root, 'sheepdog'],
+  [cache, 'platforms'],
 ]
 
 /** The target as cargo-zigbuild takes it: with the version of glibc. */
 export const zigTarget = (target) => (target.endsWith('-linux-gnu') ? `${target}.${GLIBC}` : target)
 
+/** The flags of rustc. */
+export const flagsFor = (target) => [
+  ...prefixes.map(([from, to]) => `--remap-path-prefix=${from}=${to}`),
+  // A musl addon is loaded into a musl Node: it is no static program.
+  ...(target.endsWith('-musl') ? ['-Ctarget-feature=-crt-static', '-Clink-self-contained=no'] : []),
+]
+
 /** The environment of cargo: `env` and more. */
 export function environmentFor(target, env = process.env) {
-  const flags = prefixes.map(([from, to]) => `--remap-path-prefix=${from}=${to}`)
-  // A musl addon is loaded into a musl Node: it is no static program.
-  if (target.endsWith('-musl')) flags.push('-Ctarget-feature=-crt-static', '-Clink-self-contained=no')
   const map = prefixes.map(([from, to]) => `-ffile-prefix-map=${from}=${to}`)
   return {
     ...env,
     // Paths may contain spaces; this form separates the flags otherwise.
-    CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f'),
+    CARGO_ENCODED_RUSTFLAGS: flagsFor(target).join('\x1f'),
     CFLAGS: [env.CFLAGS, ...map].filter(Boolean).join(' '),
   }
 }

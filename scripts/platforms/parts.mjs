@@ -1,0 +1,12 @@
+// The parts of `npm run test:platforms`. The workflow runs each, and docs/platforms.md has a row for each.
+import { kernelPart } from './kernels.mjs'
+import { packagePart } from './packages.mjs'
+
+export const parts = {
+  'x64-musl': packagePart('x64', 'musl'),
+  'arm64-gnu': packagePart('arm64', 'gnu'),
+  'arm64-musl': packagePart('arm64', 'musl'),
+  'kernel-5.10': kernelPart('bullseye', '5.10'),
+  'kernel-6.1': kernelPart('bookworm', '6.1'),
+  'kernel-6.12': kernelPart('trixie', '6.12'),
+}
