@@ -45,7 +45,7 @@ const steps = {
       equal((await fetch(address)).status, 200)
     } finally {
       // npx has started a program of its own.
-      process.kill(-server.pid, 'SIGKILL')
+      if (server.pid) process.kill(-server.pid, 'SIGKILL')
     }
   },
   async 'Where to go next'(section) {
