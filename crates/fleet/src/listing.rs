@@ -1,7 +1,7 @@
 //! Lists jobs, one page after another: first those that are over, in the order of their ends; then the others, in the order of
 //! their submission. Pages are read as they are asked for, so that a long list takes no memory.
 
-use super::engine::{Found, RetryFor, Shared, Waiting};
+use super::engine::{Found, RetryFor, Shared, Waiting, Wanted};
 use super::listed::Listed;
 use super::record::{JobRecord, JobState};
 use futures_util::stream::{self, BoxStream};
@@ -47,15 +47,12 @@ impl Filter {
         ALL.into_iter().any(|state| state.is_over() == is_over && self.takes(state))
     }
 
+    fn wanted(&self) -> Wanted {
+        Wanted { queue: self.queue.clone(), tag: self.tag.clone(), title: self.title.clone() }
+    }
+
     pub(super) fn matches(&self, record: &JobRecord) -> bool {
-        let has_title = |part: &String| {
-            let title = record.title.as_deref().unwrap_or_default();
-            title.to_lowercase().contains(&part.to_lowercase())
-        };
-        self.takes(record.state)
-            && self.queue.as_ref().is_none_or(|queue| *queue == record.queue)
-            && self.tag.as_ref().is_none_or(|tag| record.tags.contains(tag))
-            && self.title.as_ref().is_none_or(has_title)
+        self.takes(record.state) && self.wanted().takes(&record.queue, record.title.as_deref(), &record.tags)
     }
 
     /// A record that can't be read is shown to who asks for everything.
@@ -242,11 +239,12 @@ fn waiting(
     from: u64,
     told: Arc<Mutex<Told>>,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
+    let wanted = filter.wanted();
     let pages = stream::try_unfold(Some((from, FIRST_PAGE)), move |next| {
-        let (engine, filter, told) = (engine.clone(), filter.clone(), told.clone());
+        let (engine, filter, told, wanted) = (engine.clone(), filter.clone(), told.clone(), wanted.clone());
         async move {
             let Some((from, most)) = next else { return Ok::<_, Error>(None) };
-            let (page, next) = engine.jobs_from(filter.queue.as_deref(), from, most).await?;
+            let (page, next) = engine.jobs_from(&wanted, from, most).await?;
             let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
             let mut records =
                 if ids.is_empty() { Default::default() } else { engine.records_of(&ids).await? };

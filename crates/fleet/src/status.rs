@@ -1,16 +1,17 @@
 //! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
 //! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
-use super::engine::{Announcement, Engine, RetryFor, Room, Rooms, SettingKind, Waiting};
+use super::engine::{Announcement, Engine, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
 use super::listed::Listed;
 use super::record::{JobRecord, JobState};
 use super::stuck::{Surroundings, why_stuck};
 use super::submitter::now;
+use futures_util::future::try_join4;
 use futures_util::{StreamExt, TryStreamExt};
 use ground::error::Error;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Jobs that are told of one by one.
 const MAX_SHOWN: usize = 20;
@@ -63,21 +64,33 @@ impl dyn Engine {
             lease_ms: u64::try_from(self.lease().as_millis()).unwrap_or(u64::MAX),
             ..FleetStatus::default()
         };
-        let rooms = self.rooms().await?;
-        status.workers = self.workers().await?;
-        for (queue, count) in self.counts().await? {
-            let running = running_of(&status.workers, &queue).min(count);
+        // All at once: a slow link costs a few round trips, not one for each question.
+        let (rooms, workers, pauses, stuck) = try_join4(
+            self.rooms(),
+            self.workers(),
+            self.settings(SettingKind::Pause),
+            self.without_message(),
+        )
+        .await?;
+        (status.workers, status.stuck) = (workers, stuck);
+        let mut known: BTreeSet<String> = pauses.keys().cloned().collect();
+        let pulled = status.workers.iter().filter_map(|worker| worker["queues"].as_array()).flatten();
+        known.extend(pulled.filter_map(Value::as_str).map(str::to_owned));
+        let mut oldest = HashMap::new();
+        for (name, Queued { count, oldest: first }) in self.queues(&known, MAX_LOOKED_AT).await? {
+            let running = running_of(&status.workers, &name).min(count);
             let counted = QueueStatus { queued: count - running, running, ..QueueStatus::default() };
-            status.queues.insert(queue, counted);
+            oldest.insert(name.clone(), first);
+            status.queues.insert(name, counted);
         }
-        for queue in self.settings(SettingKind::Pause).await?.into_keys() {
+        for queue in pauses.into_keys() {
             status.queues.entry(queue).or_default().is_paused = true;
         }
-        status.stuck = self.without_message().await?;
         let mut holds = HashMap::new();
         for (name, queue) in &mut status.queues {
+            let oldest = oldest.remove(name).unwrap_or_default();
             let workers = &status.workers;
-            self.look_at_queue(name, queue, workers, &rooms, &mut holds, &mut status.stuck).await?;
+            self.look_at_queue(oldest, queue, workers, &rooms, &mut holds, &mut status.stuck).await?;
         }
         status.storage = rooms.all;
         Ok(status)
@@ -86,7 +99,7 @@ impl dyn Engine {
     /// The oldest jobs of a queue.
     async fn look_at_queue(
         &self,
-        name: &str,
+        oldest: Vec<Waiting>,
         queue: &mut QueueStatus,
         workers: &[Value],
         rooms: &Rooms,
@@ -96,7 +109,6 @@ impl dyn Engine {
         let (runs, leases) = (&rooms.records, &rooms.leases);
         let records_room = rooms.all.get(runs);
         let full_leases = rooms.all.get(leases).is_some_and(|room| room.is_full).then_some(leases.as_str());
-        let (oldest, _) = self.jobs_from(Some(name), 0, MAX_LOOKED_AT).await?;
         let ids: Vec<&str> = oldest.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let mut records = self.records_of(&ids).await?;
         for Waiting { spec, problem, .. } in oldest {

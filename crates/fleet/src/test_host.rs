@@ -10,6 +10,7 @@ use super::spec::JobSpec;
 use super::worker::{JobFuture, JobHost, JobRun};
 use ground::error::Error;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -103,5 +104,6 @@ pub(super) async fn all_listed(engine: &Shared) -> Vec<Listed> {
 
 /// Number of jobs that are not over.
 pub(super) async fn unfinished(engine: &Shared) -> u64 {
-    engine.counts().await.unwrap().into_values().sum()
+    let queues = engine.queues(&BTreeSet::new(), 1).await.unwrap();
+    queues.values().map(|queued| queued.count).sum()
 }

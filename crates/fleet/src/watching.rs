@@ -1,6 +1,6 @@
 //! Watches jobs: which ones changed since the last look. A look costs two questions, however many jobs there are.
 
-use super::engine::{Found, Shared, Waiting};
+use super::engine::{Found, Shared, Waiting, Wanted};
 use super::listed::Listed;
 use super::listing::Filter;
 use super::record::JobRecord;
@@ -57,7 +57,7 @@ impl JobWatch {
 
     /// Jobs that were submitted; they have no record yet.
     async fn new_jobs(&mut self) -> Result<Vec<Listed>, Error> {
-        let (page, _) = self.engine.jobs_from(None, self.message + 1, PAGE).await?;
+        let (page, _) = self.engine.jobs_from(&Wanted::default(), self.message + 1, PAGE).await?;
         let Some(last) = page.last() else { return Ok(Vec::new()) };
         self.message = last.sequence;
         let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();

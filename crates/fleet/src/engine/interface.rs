@@ -2,8 +2,8 @@
 
 use super::lane::Lane;
 use super::value::{
-    Announcement, Found, Kept, LeaseSlot, LogBatch, Refused, RetryFor, Rooms, Setting, SettingKind, Stored,
-    Waiting,
+    Announcement, Found, Kept, LeaseSlot, LogBatch, Queued, Refused, RetryFor, Rooms, Setting, SettingKind,
+    Stored, Waiting, Wanted,
 };
 use crate::listed::Listed;
 use crate::name::MAX_PRIORITY;
@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use ground::error::Error;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -88,11 +88,11 @@ pub(crate) trait Queue: Send + Sync + 'static {
 
     async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error>;
 
-    /// Jobs in the queue, the oldest first, from the message `from` on; and where to read on if there are more. `queue`: `None`:
-    /// the jobs of all queues.
+    /// Jobs in the queue, the oldest first, from the message `from` on; and where to read on if there are more. Only the wanted
+    /// ones of at most `most` messages.
     async fn jobs_from(
         &self,
-        queue: Option<&str>,
+        wanted: &Wanted,
         from: u64,
         most: usize,
     ) -> Result<(Vec<Waiting>, Option<u64>), Error>;
@@ -100,8 +100,13 @@ pub(crate) trait Queue: Send + Sync + 'static {
     /// Which of these jobs have a message. A moment old, maybe.
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error>;
 
-    /// The number of jobs in each queue that are not over.
-    async fn counts(&self) -> Result<BTreeMap<String, u64>, Error>;
+    /// The queues with jobs that are not over, and the `oldest` first jobs of each. `known`: queues that the caller knows of; a
+    /// long store is searched for others by samples first.
+    async fn queues(
+        &self,
+        known: &BTreeSet<String>,
+        oldest: usize,
+    ) -> Result<BTreeMap<String, Queued>, Error>;
 
     /// A lane to pull from; made when it is not there.
     async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error>;

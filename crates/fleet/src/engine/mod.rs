@@ -28,6 +28,6 @@ pub use nats::ServerPlaces;
 pub(crate) use nats::test_server;
 pub(crate) use nats::{Access, Local, connect};
 pub(crate) use value::{
-    Announcement, Found, Kept, LeaseSlot, Refused, RetryFor, Room, Rooms, SettingKind, Stored, Waiting,
-    is_too_long,
+    Announcement, Found, Kept, LeaseSlot, Queued, Refused, RetryFor, Room, Rooms, SettingKind, Stored,
+    Waiting, Wanted, is_too_long,
 };

@@ -50,6 +50,32 @@ impl Refused {
     }
 }
 
+/// The jobs that a reader of the queue wants.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub queue: Option<String>,
+    pub tag: Option<String>,
+    /// Part of the title, in any case.
+    pub title: Option<String>,
+}
+
+impl Wanted {
+    pub(crate) fn has_labels(&self) -> bool {
+        self.tag.is_some() || self.title.is_some()
+    }
+
+    pub(crate) fn takes_labels<T: AsRef<str>>(&self, title: Option<&str>, tags: &[T]) -> bool {
+        let has_title =
+            |part: &String| title.unwrap_or_default().to_lowercase().contains(&part.to_lowercase());
+        self.tag.as_ref().is_none_or(|tag| tags.iter().any(|one| one.as_ref() == tag))
+            && self.title.as_ref().is_none_or(has_title)
+    }
+
+    pub(crate) fn takes(&self, queue: &str, title: Option<&str>, tags: &[String]) -> bool {
+        self.queue.as_ref().is_none_or(|wanted| wanted == queue) && self.takes_labels(title, tags)
+    }
+}
+
 /// A job's message while it waits.
 pub(crate) struct Waiting {
     /// Sequence of the message.
@@ -58,6 +84,13 @@ pub(crate) struct Waiting {
     pub spec: JobSpec,
     /// The reason why the message can't be read.
     pub problem: Option<Error>,
+}
+
+/// The jobs of a queue that are not over.
+pub(crate) struct Queued {
+    pub count: u64,
+    /// Those that were submitted first.
+    pub oldest: Vec<Waiting>,
 }
 
 /// A record as it was found or written.

@@ -4,11 +4,11 @@ use super::handle::Memory;
 use super::state::{Message, State};
 use crate::engine::interface::Queue;
 use crate::engine::lane::{Delivery, Holder, Lane};
-use crate::engine::value::{RetryFor, Waiting};
+use crate::engine::value::{Queued, RetryFor, Waiting, Wanted};
 use crate::spec::JobSpec;
 use async_trait::async_trait;
 use ground::error::Error;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,12 @@ impl State {
     }
 }
 
+impl Message {
+    fn waiting(&self) -> Waiting {
+        Waiting { sequence: self.sequence, spec: self.spec.clone(), problem: None }
+    }
+}
+
 #[async_trait]
 impl Queue for Memory {
     async fn put_job(&self, spec: &JobSpec, _: &str) -> Result<bool, Error> {
@@ -68,10 +74,7 @@ impl Queue for Memory {
     }
 
     async fn find_job(&self, id: &str) -> Result<Option<Waiting>, Error> {
-        Ok(self.read(|state| {
-            let message = state.jobs.get(id)?;
-            Some(Waiting { sequence: message.sequence, spec: message.spec.clone(), problem: None })
-        }))
+        Ok(self.read(|state| state.jobs.get(id).map(Message::waiting)))
     }
 
     async fn message_of(&self, id: &str) -> Result<Option<u64>, Error> {
@@ -96,21 +99,17 @@ impl Queue for Memory {
 
     async fn jobs_from(
         &self,
-        queue: Option<&str>,
+        wanted: &Wanted,
         from: u64,
         most: usize,
     ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
         Ok(self.read(|state| {
             let is_meant = |message: &&Message| {
-                message.sequence >= from && queue.is_none_or(|queue| message.spec.queue == queue)
+                let spec = &message.spec;
+                message.sequence >= from && wanted.takes(&spec.queue, spec.title.as_deref(), &spec.tags)
             };
             let mut meant = state.waiting().into_iter().filter(is_meant);
-            let found = meant.by_ref().take(most).map(|message| Waiting {
-                sequence: message.sequence,
-                spec: message.spec.clone(),
-                problem: None,
-            });
-            let found: Vec<Waiting> = found.collect();
+            let found: Vec<Waiting> = meant.by_ref().take(most).map(Message::waiting).collect();
             (found, meant.next().map(|message| message.sequence))
         }))
     }
@@ -122,13 +121,18 @@ impl Queue for Memory {
         }))
     }
 
-    async fn counts(&self) -> Result<BTreeMap<String, u64>, Error> {
+    async fn queues(&self, _: &BTreeSet<String>, oldest: usize) -> Result<BTreeMap<String, Queued>, Error> {
         Ok(self.read(|state| {
-            let mut counts = BTreeMap::new();
-            for message in state.jobs.values() {
-                *counts.entry(message.spec.queue.clone()).or_default() += 1;
+            let mut queues: BTreeMap<String, Queued> = BTreeMap::new();
+            for message in state.waiting() {
+                let empty = || Queued { count: 0, oldest: Vec::new() };
+                let queued = queues.entry(message.spec.queue.clone()).or_insert_with(empty);
+                queued.count += 1;
+                if queued.oldest.len() < oldest {
+                    queued.oldest.push(message.waiting());
+                }
             }
-            counts
+            queues
         }))
     }
 

@@ -25,6 +25,10 @@ pub(super) struct Most {
 /// Limits of a page in a listing.
 pub(super) const LISTED: Most = Most { messages: 1000, bytes: 1 << 20 };
 
+/// Filter for all messages of a stream. The server counts what it leaves of them without a look at each subject, which takes it
+/// 50 to 100 ms in a stream of 100,000 subjects.
+pub(super) const EVERYTHING: &str = ">";
+
 /// Some messages, in the stream's order.
 #[derive(Debug, Default)]
 pub(super) struct Batch {

@@ -1,15 +1,16 @@
-//! Counts the jobs of each queue. A short stream is counted by its subjects. Those of a long one would be megabytes, so its queues
-//! are found by samples, and the server counts the messages of each; the sum tells whether a queue was missed.
+//! Counts the jobs of each queue, and reads the oldest ones. The queues of a short stream are found by its subjects. Those of a
+//! long one would be megabytes, so its queues are found by samples, and the server counts the messages of each; the sum tells
+//! whether a queue was missed.
 
-use super::batch::Most;
+use super::batch::{EVERYTHING, LISTED, Most};
 use super::connection::Nats;
 use super::store::Asked;
 use super::subject::Names;
-use crate::engine::value::RetryFor;
+use crate::engine::value::{Queued, RetryFor};
 use futures_util::StreamExt;
+use futures_util::future::try_join_all;
 use ground::error::Error;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Messages up to which all subjects are read.
 const SHORT: u64 = 5000;
@@ -17,18 +18,25 @@ const SAMPLES: u64 = 16;
 const ONE: Most = Most { messages: 1, bytes: 1 << 20 };
 
 impl Nats {
-    pub(super) async fn counted(&self) -> Result<BTreeMap<String, u64>, Error> {
+    pub(super) async fn counted(
+        &self,
+        known: &BTreeSet<String>,
+        oldest: usize,
+    ) -> Result<BTreeMap<String, Queued>, Error> {
         let stream = self.names().jobs_stream();
         let (before, ends) = self.extent(&stream).await?;
         if before > SHORT {
-            let counts = self.sampled(&stream, ends).await?;
+            let mut names = self.sampled(&stream, ends).await?;
+            names.extend(known.iter().cloned());
+            let queues = self.each_queue(&stream, names, oldest).await?;
             let (after, _) = self.extent(&stream).await?;
             // Jobs come and go meanwhile.
-            if counts.values().sum::<u64>() >= before.min(after) {
-                return Ok(counts);
+            if queues.values().map(|queued| queued.count).sum::<u64>() >= before.min(after) {
+                return Ok(queues);
             }
         }
-        self.all_subjects(&stream).await
+        let names = self.all_queues(&stream).await?;
+        self.each_queue(&stream, names, oldest).await
     }
 
     /// Number of messages in the stream, and the first and last sequence.
@@ -42,40 +50,48 @@ impl Nats {
         .await
     }
 
-    async fn sampled(&self, stream: &str, (first, last): (u64, u64)) -> Result<BTreeMap<String, u64>, Error> {
-        let mut counts = BTreeMap::new();
-        for sample in 0..SAMPLES {
+    /// Names of queues, by messages at equal distances.
+    async fn sampled(&self, stream: &str, (first, last): (u64, u64)) -> Result<BTreeSet<String>, Error> {
+        let samples = (0..SAMPLES).map(|sample| {
             let from = first + last.saturating_sub(first) * sample / SAMPLES;
-            let filter = self.names().all_jobs();
-            let found = self.ask(RetryFor::ASKED, || self.read_on(stream, &filter, from, ONE)).await?;
-            let Some((queue, _, _)) = found.messages.first().and_then(|one| Names::job_of(&one.subject))
-            else {
-                continue;
-            };
-            if let Entry::Vacant(count) = counts.entry(queue) {
-                let filter = self.names().queue(count.key());
-                let found = self.ask(RetryFor::ASKED, || self.read_on(stream, &filter, 1, ONE)).await?;
-                count.insert(found.messages.len() as u64 + found.left);
-            }
-        }
-        Ok(counts)
+            self.ask(RetryFor::ASKED, move || self.read_on(stream, EVERYTHING, from, ONE))
+        });
+        let found = try_join_all(samples).await?;
+        let jobs = found.iter().flat_map(|page| &page.messages).filter_map(|one| Names::job_of(&one.subject));
+        Ok(jobs.map(|(queue, _, _)| queue).collect())
     }
 
-    async fn all_subjects(&self, stream: &str) -> Result<BTreeMap<String, u64>, Error> {
+    /// One question for each queue has both its number of jobs and the first of them.
+    async fn each_queue(
+        &self,
+        stream: &str,
+        names: BTreeSet<String>,
+        oldest: usize,
+    ) -> Result<BTreeMap<String, Queued>, Error> {
+        let most = Most { messages: oldest.max(1), ..LISTED };
+        let asked = names.into_iter().map(async |name| {
+            let filter = self.names().queue(&name);
+            let page = self.ask(RetryFor::ASKED, || self.read_on(stream, &filter, 1, most)).await?;
+            let count = page.messages.len() as u64 + page.left;
+            Ok::<_, Error>((name, Queued { count, oldest: self.waiting_in(&page).await }))
+        });
+        let queues = try_join_all(asked).await?;
+        Ok(queues.into_iter().filter(|(_, queued)| queued.count > 0).collect())
+    }
+
+    async fn all_queues(&self, stream: &str) -> Result<BTreeSet<String>, Error> {
         self.ask(RetryFor::ASKED, || async {
             let away = |error: String| Asked::Away(error);
             let stream = self.0.context.get_stream_no_info(stream).await;
             let stream = stream.map_err(|error| away(error.to_string()))?;
             let subjects = stream.info_with_subjects(self.names().all_jobs()).await;
             let mut subjects = subjects.map_err(|error| away(error.to_string()))?;
-            let mut counts = BTreeMap::new();
+            let mut names = BTreeSet::new();
             while let Some(next) = subjects.next().await {
                 let (subject, _) = next.map_err(|error| away(error.to_string()))?;
-                if let Some((queue, _, _)) = Names::job_of(&subject) {
-                    *counts.entry(queue).or_default() += 1;
-                }
+                names.extend(Names::job_of(&subject).map(|(queue, _, _)| queue));
             }
-            Ok(counts)
+            Ok(names)
         })
         .await
     }
@@ -85,7 +101,7 @@ impl Nats {
 mod tests {
     use super::super::test_server::TestServer;
     use crate::spec::JobSpec;
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
 
     #[tokio::test]
     async fn a_long_queue_is_counted_as_a_short_one_is() {
@@ -103,9 +119,15 @@ mod tests {
         let specs = (0..6000).map(|n| spec("long", n)).chain((0..2).map(|n| spec("short", n)));
         let specs = specs.chain((0..500).map(|n| spec("other", n)));
         engine.submit_many(specs.collect()).await;
-        let expected = [("long", 6000), ("other", 500), ("short", 2)];
-        let expected: BTreeMap<String, u64> =
-            expected.into_iter().map(|(queue, count)| (queue.to_owned(), count)).collect();
-        assert_eq!(engine.counts().await.unwrap(), expected);
+        let expected = [("long", 6000, 50), ("other", 500, 50), ("short", 2, 2)];
+        let none = BTreeSet::new();
+        let known = BTreeSet::from(["short".to_owned(), "empty".to_owned()]);
+        for known in [none, known] {
+            let queues = engine.queues(&known, 50).await.unwrap();
+            let found = queues.iter();
+            let found = found.map(|(name, queued)| (name.as_str(), queued.count, queued.oldest.len()));
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+            assert_eq!(queues["other"].oldest[49].spec.id, "other-49");
+        }
     }
 }

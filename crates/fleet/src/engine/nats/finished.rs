@@ -163,7 +163,7 @@ async fn remove(finished: Arc<Finished>) {
 mod tests {
     use super::super::subject::Names;
     use super::super::test_server::{PATIENCE, TestEngine, TestServer};
-    use crate::engine::{Delivery, RetryFor};
+    use crate::engine::{Delivery, RetryFor, Wanted};
     use crate::test_host::submit;
     use async_nats::jetstream::consumer::PullConsumer;
     use futures_util::StreamExt;
@@ -184,7 +184,7 @@ mod tests {
     async fn until_left(engine: &TestEngine, ids: &[&str]) {
         let left = async {
             loop {
-                let (jobs, _) = engine.jobs_from(None, 0, 100).await.unwrap();
+                let (jobs, _) = engine.jobs_from(&Wanted::default(), 0, 100).await.unwrap();
                 let left: Vec<&str> = jobs.iter().map(|waiting| waiting.spec.id.as_str()).collect();
                 if left == ids {
                     return;
@@ -241,7 +241,7 @@ mod tests {
         while let Some(message) = messages.next().await {
             message.unwrap().double_ack().await.unwrap();
         }
-        assert_eq!(engine.jobs_from(None, 0, 100).await.unwrap().0.len(), 2);
+        assert_eq!(engine.jobs_from(&Wanted::default(), 0, 100).await.unwrap().0.len(), 2);
         let _lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
         until_left(&engine, &[]).await;
     }
@@ -254,6 +254,6 @@ mod tests {
         for job in pulled(&engine, 3).await {
             assert!(job.finish().await);
         }
-        assert!(engine.jobs_from(None, 0, 100).await.unwrap().0.is_empty());
+        assert!(engine.jobs_from(&Wanted::default(), 0, 100).await.unwrap().0.is_empty());
     }
 }

@@ -1,13 +1,13 @@
 //! The queue: a job's message waits in its lane (queue and class) until a worker pulls it, and leaves when it is acknowledged.
 
-use super::batch::{LISTED, Most};
+use super::batch::{Batch, EVERYTHING, LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
 use super::finished::Finished;
 use super::store::{Stored, consumer_refused, headers};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
 use crate::engine::lane::{Delivery, Holder, Lane};
-use crate::engine::value::{Refused, RetryFor, Waiting};
+use crate::engine::value::{Queued, Refused, RetryFor, Waiting, Wanted};
 use crate::name::{escape, spec_object};
 use crate::spec::JobSpec;
 use async_nats::jetstream::AckKind;
@@ -18,7 +18,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use ground::error::{Error, ErrorCode};
-use std::collections::{BTreeMap, HashSet};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +33,9 @@ const PULL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A message that can't be read is left alone for twice as long, then longer each time, up to about a minute.
 const UNREADABLE_DELAY: Duration = Duration::from_secs(2);
+
+/// A page of the whole stream is enough for one queue if at least one message of so many is of that queue.
+const WORTH_A_FILTER: usize = 4;
 
 /// A lane that no worker asks for so long is deleted by the server; the jobs in it stay.
 const UNUSED_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -55,6 +60,21 @@ fn waiting_of(message: &StreamMessage, spec: Result<JobSpec, Error>) -> Result<W
             Ok(Waiting { sequence, spec, problem: Some(error) })
         }
     }
+}
+
+/// Title and tags of a spec. Reading them alone takes a fraction of the time that the whole spec takes.
+#[derive(Deserialize)]
+struct Labels<'spec> {
+    #[serde(borrow, default)]
+    title: Option<Cow<'spec, str>>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// Whether the title and the tags are wanted. True as well if they can't be read from the message alone.
+fn may_be_wanted(message: &StreamMessage, wanted: &Wanted) -> bool {
+    let labels = serde_json::from_slice::<Labels>(&message.payload);
+    labels.map_or(true, |labels| wanted.takes_labels(labels.title.as_deref(), &labels.tags))
 }
 
 fn unreadable(why: &str) -> Error {
@@ -131,22 +151,32 @@ impl Queue for Nats {
 
     async fn jobs_from(
         &self,
-        queue: Option<&str>,
+        wanted: &Wanted,
         from: u64,
         most: usize,
     ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
         // Not by a consumer: a work queue's messages are its workers' alone.
-        let filter = queue.map_or_else(|| self.names().all_jobs(), |queue| self.names().queue(queue));
         let stream = self.names().jobs_stream();
         let most = Most { messages: most.min(LISTED.messages), ..LISTED };
-        let batch = self.ask(RetryFor::ASKED, || self.read_on(&stream, &filter, from, most)).await?;
-        let mut jobs = Vec::with_capacity(batch.messages.len());
-        for message in &batch.messages {
-            let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
-            jobs.extend(waiting_of(message, spec).ok());
+        let mut page = self.ask(RetryFor::ASKED, || self.read_on(&stream, EVERYTHING, from, most)).await?;
+        let next =
+            |page: &Batch| page.messages.last().filter(|_| page.left > 0).map(|last| last.sequence + 1);
+        let mut behind = next(&page);
+        if let Some(queue) = &wanted.queue {
+            let read = page.messages.len();
+            page.messages
+                .retain(|message| Names::job_of(&message.subject).is_some_and(|job| job.0 == *queue));
+            // A filter costs the server about as much as some pages that are read in vain.
+            if behind.is_some() && page.messages.len() * WORTH_A_FILTER < read {
+                let filter = self.names().queue(queue);
+                page = self.ask(RetryFor::ASKED, || self.read_on(&stream, &filter, from, most)).await?;
+                behind = next(&page);
+            }
         }
-        let last = batch.messages.last().filter(|_| batch.left > 0);
-        Ok((jobs, last.map(|last| last.sequence + 1)))
+        if wanted.has_labels() {
+            page.messages.retain(|message| may_be_wanted(message, wanted));
+        }
+        Ok((self.waiting_in(&page).await, behind))
     }
 
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error> {
@@ -157,8 +187,12 @@ impl Queue for Nats {
         Ok(found.map(|(_, _, id)| id).collect())
     }
 
-    async fn counts(&self) -> Result<BTreeMap<String, u64>, Error> {
-        self.counted().await
+    async fn queues(
+        &self,
+        known: &BTreeSet<String>,
+        oldest: usize,
+    ) -> Result<BTreeMap<String, Queued>, Error> {
+        self.counted(known, oldest).await
     }
 
     /// A lane to pull from; made when it is not there.
@@ -211,6 +245,16 @@ impl Nats {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The jobs of these messages.
+    pub(super) async fn waiting_in(&self, page: &Batch) -> Vec<Waiting> {
+        let mut jobs = Vec::with_capacity(page.messages.len());
+        for message in &page.messages {
+            let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
+            jobs.extend(waiting_of(message, spec).ok());
+        }
+        jobs
     }
 
     /// The job's message, read at the stream's leader.

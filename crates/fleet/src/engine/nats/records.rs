@@ -1,9 +1,9 @@
 //! Records of jobs: read at the leader, written over the revision that was read, and published to watchers.
 
+use super::batch::EVERYTHING;
 use super::connection::Nats;
 use super::store::{Asked, headers};
 use super::streams::KEPT;
-use super::subject::Names;
 use crate::engine::interface::{RecordWatch, Records};
 use crate::engine::value::{Found, Kept, Refused, RetryFor};
 use crate::listed::Listed;
@@ -73,20 +73,21 @@ impl Records for Nats {
         let stream = self.names().run_stream();
         let subjects: Vec<String> = ids.iter().map(|id| self.names().record(id)).collect();
         let batch = self.ask(RetryFor::ASKED, || self.last_of_each(&stream, &subjects)).await?;
-        let records = batch.messages.iter().filter_map(listed);
+        let records = batch.messages.iter().filter_map(|message| self.listed(message));
         Ok(records.map(|record| (record.id().to_owned(), record)).collect())
     }
 
     /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
     fn records_from(&self, revision: u64) -> BoxStream<'static, Result<Found, Error>> {
-        self.all_of(self.names().run_stream(), self.names().each_record(), revision)
-            .filter_map(async |message| {
-                let message = match message {
-                    Ok(message) => message,
-                    Err(error) => return Some(Err(error)),
-                };
-                let record = listed(&message)?;
-                Some(Ok(Found { record, revision: message.sequence, stored_at: stored_at(&message) }))
+        let engine = self.clone();
+        // Settings are left out here: a filter for the records alone costs the server a look at all subjects for each page.
+        self.all_of(self.names().run_stream(), EVERYTHING.to_owned(), revision)
+            .filter_map(move |message| {
+                let found = message.map(|message| {
+                    let record = engine.listed(&message)?;
+                    Some(Found { record, revision: message.sequence, stored_at: stored_at(&message) })
+                });
+                std::future::ready(found.transpose())
             })
             .boxed()
     }
@@ -104,6 +105,10 @@ impl Records for Nats {
 }
 
 impl Nats {
+    fn listed(&self, message: &StreamMessage) -> Option<Listed> {
+        Some(Listed::parse(&message.payload, self.names().recorded(&message.subject)?))
+    }
+
     async fn open_watch(&self, id: &str) -> Result<Watch, Error> {
         let subscriber = self
             .0
@@ -209,10 +214,6 @@ impl RecordWatch for Watch {
             }
         }
     }
-}
-
-fn listed(message: &StreamMessage) -> Option<Listed> {
-    Some(Listed::parse(&message.payload, Names::id_of(&message.subject)?))
 }
 
 /// By the server's clock.

@@ -34,7 +34,7 @@ impl Settings for Nats {
         while let Some(message) = self.next_message(&stream, &filter, from).await? {
             from = message.sequence + 1;
             let StreamMessage { payload, sequence: revision, subject, .. } = message;
-            if let Some(name) = Names::id_of(&subject).filter(|_| !payload.is_empty()) {
+            if let Some(name) = Names::name_of(&subject).filter(|_| !payload.is_empty()) {
                 found.insert(name, Stored { payload, revision });
             }
         }
@@ -94,7 +94,7 @@ impl SettingWatch for Watch {
             let Some(told) = self.0.next().await else {
                 return Err(super::store::away("the connection was closed"));
             };
-            if let Some(name) = Names::id_of(&told.subject) {
+            if let Some(name) = Names::name_of(&told.subject) {
                 return Ok(name);
             }
         }

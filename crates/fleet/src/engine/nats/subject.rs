@@ -150,8 +150,8 @@ impl Names {
         Some((unescape(queue)?, class.parse().ok()?, unescape(id)?))
     }
 
-    /// The id that a record's subject says.
-    pub(crate) fn id_of(subject: &str) -> Option<String> {
+    /// The name in the subject of a setting.
+    pub(crate) fn name_of(subject: &str) -> Option<String> {
         unescape(subject.rsplit('.').next()?)
     }
 
@@ -170,9 +170,10 @@ impl Names {
         format!("$KV.{}.>", self.run_bucket())
     }
 
-    /// Subject filter for the records alone.
-    pub(crate) fn each_record(&self) -> String {
-        format!("$KV.{}.*", self.run_bucket())
+    /// The id of the record that is stored under this subject; `None`: the subject is that of a setting.
+    pub(crate) fn recorded(&self, subject: &str) -> Option<String> {
+        let rest = subject.strip_prefix("$KV.")?.strip_prefix(&self.run_bucket())?.strip_prefix('.')?;
+        if rest.contains('.') { None } else { unescape(rest) }
     }
 
     /// Settings are stored beside the records, so that their changes are published as well. A job's id has no dot here.
@@ -293,7 +294,8 @@ mod tests {
         let subject = names.job("a.b", 7, "ä/1");
         assert_eq!(Names::job_of(&subject), Some(("a.b".to_owned(), 7, "ä/1".to_owned())));
         assert_eq!(Names::job_of("sd.job.a.x.b"), None);
-        assert_eq!(Names::id_of(&names.record("ä/1")).as_deref(), Some("ä/1"));
+        assert_eq!(names.recorded(&names.record("ä/1")).as_deref(), Some("ä/1"));
+        assert_eq!(names.recorded(&names.setting(&SettingKind::Pause.of("a"))), None);
     }
 
     #[test]
