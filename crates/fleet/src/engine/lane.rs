@@ -10,6 +10,9 @@ use std::time::Duration;
 /// One class of one queue, as a worker pulls from it.
 #[async_trait]
 pub(crate) trait Lane: Send + Sync + 'static {
+    /// Whether the lane had no message when it was opened, so that a wait for one is all that there is to do.
+    fn is_known_empty(&self) -> bool;
+
     /// Messages that are in the lane now, at most `most`; empty if there are none. Always returns: after the loss of the server
     /// it does not wait for an answer that never comes.
     async fn pull(&self, most: usize) -> Result<Vec<Delivery>, Error>;

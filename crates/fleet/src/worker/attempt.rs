@@ -189,7 +189,10 @@ impl Attempt {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
         };
-        let (mut record, mut revision) = self.read(delivery, spec).await?;
+        // Both at once: on a slow link that is one round trip.
+        let (read, room) =
+            futures_util::future::join(self.read(delivery, spec), self.engine.check_room()).await;
+        let (mut record, mut revision) = read?;
         // Only what is about to run has to be alone; what its loss comes to is written first.
         let must_be_alone = record.state == JobState::Queued && record.must_run_alone();
         let pass = if must_be_alone { self.gate.enter_alone() } else { self.gate.enter() };
@@ -205,7 +208,7 @@ impl Attempt {
             // Read the record again, because the step before may have taken long.
             (record, revision) = self.read(delivery, spec).await?;
         }
-        if revision == 0 && self.engine.check_room().await.is_err() {
+        if revision == 0 && room.is_err() {
             delivery.give_back(FULL_DELAY).await;
             return None;
         }

@@ -88,3 +88,24 @@ async fn a_worker_on_a_long_link_is_up_after_a_few_round_trips() {
     road.lengthen(Duration::ZERO);
     worker.close().await;
 }
+
+#[tokio::test]
+async fn a_first_job_on_a_long_link_starts_after_a_few_round_trips() {
+    const LATENCY: Duration = Duration::from_millis(200);
+    let Some(server) = TestServer::start().await else { return };
+    let other = server.engine().await;
+    let road = Road::to(&server, "PUB $JS.API.CONSUMER.").await;
+    let engine = connect(&road.url).await;
+    // The lanes before the lowest class have nothing.
+    let spec = serde_json::json!({ "id": "a", "handler": "none", "priority": 0 });
+    other.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+    road.lengthen(LATENCY);
+    let begun = Instant::now();
+    let worker =
+        Worker::start(engine.shared.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
+    tokio::time::timeout(PATIENCE, other.settled("a")).await.unwrap().unwrap();
+    let trips = begun.elapsed().as_secs_f64() / (2.0 * LATENCY.as_secs_f64());
+    assert!(trips < 6.5, "{trips:.1} round trips");
+    road.lengthen(Duration::ZERO);
+    worker.close().await;
+}

@@ -44,6 +44,8 @@ pub(super) struct Pulling {
     /// Class by class, in each all queues.
     lanes: Arc<Vec<Arc<dyn Lane>>>,
     waits: Vec<Option<AbortHandle>>,
+    /// Lanes that had nothing when they were opened: their first question is a wait.
+    is_known_empty: Vec<bool>,
     is_probing: bool,
     /// Whether the lanes may have something that no wait will bring.
     is_probe_due: bool,
@@ -57,10 +59,12 @@ impl Pulling {
         let asked = classes()
             .flat_map(|class| queues.iter().map(move |queue| engine.lane(queue, class, RetryFor::WORK)));
         let lanes = futures_util::future::try_join_all(asked).await?;
+        let is_known_empty = lanes.iter().map(|lane| lane.is_known_empty()).collect();
         Ok(Pulling {
             queues: queues.to_vec(),
             waits: vec![const { None }; lanes.len()],
             lanes: Arc::new(lanes),
+            is_known_empty,
             is_probing: false,
             is_probe_due: true,
             tasks: JoinSet::new(),
@@ -96,7 +100,12 @@ impl Pulling {
             return;
         }
         let is_asked = |lane: &usize| self.waits[*lane].is_none() && !paused.contains(self.queue_of(*lane));
-        let asked: Vec<usize> = (0..self.lanes.len()).filter(is_asked).collect();
+        let asked = (0..self.lanes.len()).filter(is_asked);
+        let (empty, asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.is_known_empty[*lane]);
+        for lane in empty {
+            self.is_known_empty[lane] = false;
+            self.wait(lane);
+        }
         if self.is_probe_due && !asked.is_empty() {
             self.is_probing = true;
             self.is_probe_due = false;
@@ -183,19 +192,22 @@ impl Pulling {
     }
 }
 
-/// Asks these lanes one after the other for as much as there is room for.
+/// Asks these lanes one after the other, until one has jobs. Lanes behind it are asked after these jobs were started: on a slow
+/// link each question takes its time.
 async fn probe(lanes: Arc<Vec<Arc<dyn Lane>>>, asked: Vec<usize>, room: usize) -> Pulled {
-    let (mut found, mut empty) = (Vec::new(), Vec::new());
+    let mut empty = Vec::new();
     for lane in asked {
-        match lanes[lane].pull(room - found.len()).await {
-            Ok(some) if some.is_empty() => empty.push(lane),
-            Ok(some) => found.extend(some),
-            Err(_) if found.is_empty() => return Pulled::Trouble { lane, is_probe: true },
-            Err(_) => break,
-        }
-        if found.len() >= room {
-            break;
+        match lanes[lane].pull(room).await {
+            Ok(found) if found.is_empty() => empty.push(lane),
+            Ok(found) => {
+                // It had less than it was asked for.
+                if found.len() < room {
+                    empty.push(lane);
+                }
+                return Pulled::Probe { found, empty };
+            }
+            Err(_) => return Pulled::Trouble { lane, is_probe: true },
         }
     }
-    Pulled::Probe { found, empty }
+    Pulled::Probe { found: Vec::new(), empty }
 }

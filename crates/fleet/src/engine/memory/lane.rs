@@ -183,6 +183,10 @@ impl MemoryLane {
 
 #[async_trait]
 impl Lane for MemoryLane {
+    fn is_known_empty(&self) -> bool {
+        self.next_at().is_none()
+    }
+
     async fn pull(&self, most: usize) -> Result<Vec<Delivery>, Error> {
         Ok(self.take(most))
     }

@@ -343,6 +343,12 @@ impl Nats {
 
 #[async_trait]
 impl Lane for NatsLane {
+    fn is_known_empty(&self) -> bool {
+        let info = self.consumer.cached_info();
+        // A message that is in the hands of a worker comes to those who wait, if it comes.
+        info.num_pending == 0
+    }
+
     /// Messages that are in the lane now, at most `most`; empty if there are none. Always returns: after the loss of the server
     /// it does not wait for an answer that never comes.
     async fn pull(&self, most: usize) -> Result<Vec<Delivery>, Error> {
