@@ -29,6 +29,8 @@ const CONCURRENCY = 32
 /** Submitted at once, without an answer. */
 const SUBMITTERS = 32
 const READERS = 100
+/** Jobs in one call of those that are submitted many at once. */
+const BATCH = 250
 const peersFolder = process.env.SHEEPDOG_BENCH_PEERS || join(homedir(), '.cache', 'sheepdog-bench')
 const peerPackages = ['bullmq@6.7.0', 'ioredis@5', 'pg-boss@12.24.1']
 /** A user without rights: PostgreSQL refuses root. */
@@ -36,8 +38,8 @@ const NOBODY = 65_534
 
 export function plan({ quick }) {
   const size = quick
-    ? { jobs: 300, waits: 50, events: 2000, bytes: 128 << 20 }
-    : { jobs: 1000, waits: 100, events: 5000, bytes: 1 << 30 }
+    ? { jobs: 300, waits: 50, batch: 2000, events: 2000, bytes: 128 << 20 }
+    : { jobs: 1000, waits: 100, batch: 5000, events: 5000, bytes: 1 << 30 }
   const contenders = ['sheepdog', 'BullMQ', 'BullMQ everysec', 'pg-boss', 'readers', 'artifact'].filter(
     (name) => {
       const problem = missing(name)
@@ -48,8 +50,8 @@ export function plan({ quick }) {
   return { rounds: quick ? 1 : 3, ...size, contenders: contenders.map((name) => ({ name, ...size })) }
 }
 
-export const title = ({ jobs, waits }) =>
-  `${jobs} jobs that do nothing, ${CONCURRENCY} at once; ${waits} that an idle worker waits for; a log and an artifact`
+export const title = ({ jobs, waits, batch }) =>
+  `${jobs} jobs that do nothing, ${CONCURRENCY} at once; ${waits} that an idle worker waits for; ${batch} submitted ${BATCH} at once; a log and an artifact`
 
 function missing(name) {
   const { problem } = findServer()
@@ -118,7 +120,8 @@ async function answering(port, child) {
 }
 
 /**
- * How each engine does it: `submit(n)`; `onJob` is called when a job starts; `drained(count)` resolves when so many were done.
+ * How each engine does it: `submit(n)`; `submitMany(list)` into a queue without a worker; `onJob` is called when a job starts;
+ * `done(job)` resolves when it has ended.
  */
 const engines = {
   async sheepdog(onJob) {
@@ -131,6 +134,8 @@ const engines = {
     })
     return {
       submit: (n) => fleet.submit({ handler: 'nothing', data: n }),
+      submitMany: (list) =>
+        fleet.submitMany(list.map((n) => ({ handler: 'nothing', data: n, queue: 'batch' }))),
       done: (job) => job.result,
       serverPid: () => JSON.parse(readFileSync(join(dir, 'fleet.json'), 'utf8')).pid,
       async close() {
@@ -172,6 +177,7 @@ const engines = {
     // Its server is ended while it may still ask for something.
     boss.on('error', () => {})
     await boss.createQueue('bench')
+    await boss.createQueue('batch')
     const waiting = new Map()
     const done = new Set()
     for (let n = 0; n < CONCURRENCY; n++)
@@ -184,6 +190,11 @@ const engines = {
       })
     return {
       submit: (n) => boss.send('bench', { n }),
+      submitMany: (list) =>
+        boss.insert(
+          'batch',
+          list.map((n) => ({ data: { n } })),
+        ),
       done: (id) => (done.has(id) ? undefined : new Promise((resolve) => waiting.set(id, resolve))),
       serverPid: () => server.pid,
       async close() {
@@ -218,6 +229,7 @@ async function bullmq(onJob, fsync) {
   await answering(port, server)
   const connection = { host: '127.0.0.1', port }
   const queue = new Queue('bench', { connection })
+  const batches = new Queue('batch', { connection })
   const events = new QueueEvents('bench', { connection })
   await events.waitUntilReady()
   // Each job that is waited for is one.
@@ -226,12 +238,14 @@ async function bullmq(onJob, fsync) {
   await worker.waitUntilReady()
   return {
     submit: (n) => queue.add('bench', n),
+    submitMany: (list) => batches.addBulk(list.map((n) => ({ name: 'bench', data: n }))),
     done: (job) => job.waitUntilFinished(events),
     serverPid: () => server.pid,
     async close() {
       await worker.close()
       await events.close()
       await queue.close()
+      await batches.close()
       server.kill('SIGKILL')
       await once(server, 'exit')
       rmSync(dir, { recursive: true, force: true })
@@ -239,8 +253,11 @@ async function bullmq(onJob, fsync) {
   }
 }
 
-/** Jobs a second, from the first submit to the last result; milliseconds from submit to start on a worker that is idle. */
-async function compare(name, { jobs, waits }) {
+/**
+ * Jobs a second, from the first submit to the last result; milliseconds from submit to start on a worker that is idle; jobs a
+ * second that are submitted many at once.
+ */
+async function compare(name, { jobs, waits, batch }) {
   let started = () => {}
   const engine = await engines[name](() => started())
   try {
@@ -264,8 +281,13 @@ async function compare(name, { jobs, waits }) {
     )
     await Promise.all(submitted.map((job) => engine.done(job)))
     const jobsPerSecond = (jobs / (now() - begun)) * 1000
+    const batchBegun = now()
+    for (let from = 0; from < batch; from += BATCH)
+      await engine.submitMany(Array.from({ length: BATCH }, (_, n) => from + n))
+    const batchedPerSecond = (batch / (now() - batchBegun)) * 1000
     return {
       jobsPerSecond,
+      batchedPerSecond,
       latencyP50Ms: percentile(latencies, 0.5),
       latencyP99Ms: percentile(latencies, 0.99),
       serverMb: memoryMb(engine.serverPid()),
