@@ -3,9 +3,9 @@
 
 use super::subject::Names;
 use crate::lease::DEFAULT_LEASE;
-use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{
-    Compression, Config, DiscardPolicy, Republish, RetentionPolicy, StorageType,
+    Compression, Config, DiscardPolicy, Republish, RetentionPolicy, StorageType, Stream,
 };
 use async_nats::jetstream::{Context, ErrorCode as ServerCode};
 use futures_util::future::join_all;
@@ -48,7 +48,9 @@ pub(super) async fn ensure(
     lease: Option<Duration>,
     replicas: Option<usize>,
 ) -> Result<Found, Error> {
-    if let Some(found) = found(context, names).await? {
+    let replicas = replicas.unwrap_or(1);
+    let present = look_for(context, names).await;
+    if let Some(found) = found(&present, names)? {
         if let Some(asked) = lease.filter(|asked| *asked != found.lease) {
             let problem = format!(
                 "this fleet's lease is {} ms, stored at its first connect, got {} ms",
@@ -58,18 +60,29 @@ pub(super) async fn ensure(
             return Err(Error::invalid_option("leaseMs", problem));
         }
         // A second look at each stream is cheap, and heals a first connect that was cut off.
-        make(context, names, found.lease, replicas).await?;
+        make(context, configs(names, found.lease, replicas), present).await?;
         return Ok(found);
     }
     let lease = lease.unwrap_or(DEFAULT_LEASE);
-    make(context, names, lease, replicas).await?;
+    make(context, configs(names, lease, replicas), present).await?;
     // Two may have been the first at once: what is stored counts.
-    Ok(found(context, names).await?.unwrap_or(Found { lease, is_work_queue: false }))
+    let present = look_for(context, names).await;
+    Ok(found(&present, names)?.unwrap_or(Found { lease, is_work_queue: false }))
 }
 
-async fn found(context: &Context, names: &Names) -> Result<Option<Found>, Error> {
+/// Streams by their names.
+type Present = HashMap<String, Result<Stream, GetStreamError>>;
+
+/// All at once: a slow link costs one round trip, not one for each stream.
+async fn look_for(context: &Context, names: &Names) -> Present {
+    let asked = names.streams().map(async |name| (name.clone(), context.get_stream(&name).await));
+    join_all(asked).await.into_iter().collect()
+}
+
+fn found(present: &Present, names: &Names) -> Result<Option<Found>, Error> {
     // The last one that is made says that all are there.
-    match context.get_stream(names.jobs_stream()).await {
+    let Some(jobs) = present.get(&names.jobs_stream()) else { return Ok(None) };
+    match jobs {
         Ok(stream) => {
             let config = &stream.cached_info().config;
             let stored = config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
@@ -84,9 +97,7 @@ async fn found(context: &Context, names: &Names) -> Result<Option<Found>, Error>
             })
         }
         Err(error) => match error.kind() {
-            async_nats::jetstream::context::GetStreamErrorKind::JetStream(server)
-                if server.error_code() == ServerCode::STREAM_NOT_FOUND =>
-            {
+            GetStreamErrorKind::JetStream(server) if server.error_code() == ServerCode::STREAM_NOT_FOUND => {
                 Ok(None)
             }
             _ => Err(Error::new(
@@ -100,31 +111,23 @@ async fn found(context: &Context, names: &Names) -> Result<Option<Found>, Error>
 /// Whether the account of this user has no JetStream.
 pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bool {
     match context.get_stream(names.jobs_stream()).await.map_err(|error| error.kind()) {
-        Err(async_nats::jetstream::context::GetStreamErrorKind::JetStream(server)) => {
+        Err(GetStreamErrorKind::JetStream(server)) => {
             server.error_code() == ServerCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
         }
         _ => false,
     }
 }
 
-async fn make(
-    context: &Context,
-    names: &Names,
-    lease: Duration,
-    replicas: Option<usize>,
-) -> Result<(), Error> {
+async fn make(context: &Context, configs: Vec<Config>, mut present: Present) -> Result<(), Error> {
     let mut room = MOST_BYTES;
     // Each with the room it has. Another try never grows one: two members that set up a fleet at the same time would take the
     // room from each other again and again.
     let mut made: Vec<(Config, i64)> = Vec::new();
     let begun = std::time::Instant::now();
-    let is_cluster = replicas.is_some_and(|count| count > 1);
-    let configs = configs(names, lease, replicas.unwrap_or(1));
+    let is_cluster = configs.iter().any(|config| config.num_replicas > 1);
     let all: Vec<String> = configs.iter().map(|config| config.name.clone()).collect();
-    // All at once: a slow link costs one round trip, not one for each stream.
-    let found = join_all(configs.iter().map(|config| context.get_stream(&config.name))).await;
-    for (config, found) in configs.into_iter().zip(found) {
-        if let Ok(stream) = found {
+    for config in configs {
+        if let Some(Ok(stream)) = present.remove(&config.name) {
             let got = &stream.cached_info().config;
             if fits(got, &config) {
                 let newer = Config {
