@@ -61,9 +61,11 @@ impl Owner {
         let instance: Arc<str> = ground::random::name::<8>().into();
         let presence = Presence { name: &name, instance: &instance, options: &options };
         // All at once: on a slow link that is one round trip. From here on the worker is known.
-        let (opened, ()) = futures_util::future::join(
+        let (opened, (), _) = futures_util::future::join3(
             futures_util::future::try_join(Pulling::open(&engine, queues), read_paused(&engine, queues)),
             announce(engine.clone(), presence.of(&HashMap::new(), &BTreeSet::new(), false)),
+            // Is known for a moment: the first job does not wait for it.
+            engine.check_room(),
         )
         .await;
         let (pulling, paused) = opened?;
@@ -97,6 +99,8 @@ impl Owner {
         self.gate.on_worker(true);
         tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
         let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());
+        // Nothing was asked before now that a lost connection could have lost.
+        connections.mark_unchanged();
         // Changes of the running jobs are announced soon, but not one by one: each announcement is a write to the server's disk.
         let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
         let (mut presence, mut told) = (Instant::now(), Vec::new());
