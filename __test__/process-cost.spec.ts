@@ -9,12 +9,16 @@ const root = resolve(__dirname, '..')
 function measured(script: string, flags: string[] = []): Record<string, number> {
   const whole = `
     import { readFileSync, readdirSync } from 'node:fs'
+    import { getHeapStatistics } from 'node:v8'
     import { run, spawn } from ${JSON.stringify(join(root, 'index.js'))}
     /** Times that the threads of this name went to sleep. */
     const sleeps = (name) => readdirSync('/proc/self/task').reduce((sum, id) => {
       const status = readFileSync('/proc/self/task/' + id + '/status', 'utf8')
       return status.startsWith('Name:\\t' + name + '\\n') ? sum + Number(/\\nvoluntary_ctxt_switches:\\s*(\\d+)/.exec(status)[1]) : sum
     }, 0)
+    /** Resident memory in kilobytes, without V8's objects. */
+    const ours = () => Number(/RssAnon:\\s*(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]) -
+      getHeapStatistics().total_physical_size / 1024
     ${script}`
   return JSON.parse(execFileSync(process.execPath, [...flags, '--input-type=module', '-e', whole]).toString())
 }
@@ -35,12 +39,9 @@ describe.skipIf(process.platform !== 'linux')('the cost of a start', () => {
   })
 
   it('hardly any memory for a run that has ended, before V8 collects its object', () => {
-    // Here V8 collects nothing between the two looks. What its own objects take is not counted.
+    // Here V8 collects nothing between the two looks.
     const { kilobytes } = measured(
       `
-      const { getHeapStatistics } = await import('node:v8')
-      const ours = () => Number(/RssAnon:\\s*(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]) -
-        getHeapStatistics().total_physical_size / 1024
       const many = (count) => Promise.all(Array.from({ length: 8 }, async () => { while (count-- > 0) await run('true') }))
       await many(200)
       const before = ours()
@@ -50,6 +51,30 @@ describe.skipIf(process.platform !== 'linux')('the cost of a start', () => {
     )
     // 1.4; 3.2 with all that a run held.
     expect(kilobytes).toBeLessThan(2.3)
+  })
+
+  it('the memory of many programs is given back when they have ended', () => {
+    const { held, left } = measured(
+      `
+      for (let i = 0; i < 50; i++) await run('true')
+      gc()
+      const before = ours()
+      const sleeping = Array.from({ length: 300 }, () => spawn('sleep', ['60']))
+      await Promise.all(sleeping.map(({ started }) => started))
+      const held = ours() - before
+      await Promise.allSettled(sleeping.splice(0).map((one) => one.kill('SIGKILL')))
+      let left = held
+      // It is given back 2 and 4 s after their end.
+      for (let look = 0; look < 15 && left > held / 6; look++) {
+        await new Promise((done) => setTimeout(done, 500))
+        gc()
+        left = ours() - before
+      }
+      console.log(JSON.stringify({ held, left }))`,
+      ['--expose-gc'],
+    )
+    // Less than a twentieth is left; a third while the environment did not forget them.
+    expect(left).toBeLessThanOrEqual(held / 6)
   })
 
   it('three descriptors for each program that runs', () => {
