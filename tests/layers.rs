@@ -447,6 +447,7 @@ const SYSTEM_WORDS: &[&str] = &[
     "nix::",
     "libc::",
     "inotify::",
+    "windows_sys::",
     "std::os::",
     "io::unix",
     "net::unix",
@@ -466,15 +467,16 @@ const SYSTEM_PLACES: &[(&str, &str)] = &[
     // Its one line chooses the twin.
     ("process", "launch.rs"),
     ("process", "launch/unix"),
+    ("process", "launch/windows"),
 ];
 /// Crates that only one family of systems has.
-const SYSTEM_CRATES: &[&str] = &["nix", "libc", "inotify"];
+const SYSTEM_CRATES: &[&str] = &["nix", "libc", "inotify", "windows-sys"];
 
 fn names_system(code: &str) -> Option<&'static str> {
     SYSTEM_WORDS.iter().copied().find(|word| code.contains(word))
 }
 
-/// Another system is a twin of `os/unix` and of `launch/unix`, with the same names. Everything else is the same on all systems.
+/// Windows has twins of `os/unix` and of `launch/unix`, with the same names. Everything else is the same on all systems.
 #[test]
 fn a_system_is_named_in_its_own_places_only() {
     let sources = sources();
@@ -558,6 +560,7 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("guard/image.rs", "a file without a name, in a folder of random name"),
             ("launch/unix/ways.rs", "asks whether paths exist, and opens none"),
             ("launch/unix/wiring.rs", "/dev/null, and pipes"),
+            ("launch/windows/wiring.rs", "NUL, and pipes"),
             ("save.rs", "names the type of an open file"),
         ],
     ),

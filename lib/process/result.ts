@@ -42,9 +42,10 @@ export interface RunResult<Output = string> {
   straysLeft: number
   /**
    * How the process tree was held together. `"guard"`: by the guard process. `"guard+cgroup"`: by the
-   * guard and a cgroup. `"pidns"`: by a PID namespace. `"group"`: by a process group only.
+   * guard and a cgroup. `"pidns"`: by a PID namespace. `"group"`: by a process group only. `"job"`: by a job of Windows, which is
+   * unsupported yet.
    */
-  containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group'
+  containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group' | 'job'
   /** Resources that the program used, together with the descendants that it waited for. */
   usage: {
     /** Processor time in user mode, in milliseconds. */

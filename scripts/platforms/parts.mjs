@@ -1,6 +1,7 @@
 // The parts of `npm run test:platforms`. The workflow runs each, and docs/platforms.md has a row for each.
 import { kernelPart } from './kernels.mjs'
 import { packagePart } from './packages.mjs'
+import { windows } from './windows.mjs'
 
 export const parts = {
   'x64-musl': packagePart('x64', 'musl'),
@@ -9,4 +10,5 @@ export const parts = {
   'kernel-5.10': kernelPart('bullseye', '5.10'),
   'kernel-6.1': kernelPart('bookworm', '6.1'),
   'kernel-6.12': kernelPart('trixie', '6.12'),
+  windows,
 }

@@ -48,7 +48,8 @@ export function toolchainFor(target) {
 const rustRoot = () => unpacked('rust', { suite: SUITE, packages: compiler })
 const rustLibraries = () => join(rustRoot(), 'usr/lib/rustlib')
 
-function basicEnvironment() {
+/** The environment in which `cargo` works, for this machine and for targets whose standard library it builds. */
+export function basicEnvironment() {
   const root = rustRoot()
   const wrapped = (name) =>
     `LD_LIBRARY_PATH='${root}/usr/lib/x86_64-linux-gnu' exec '${root}/usr/bin/${name}' "$@"`

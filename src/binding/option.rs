@@ -76,6 +76,7 @@ twin!(process::ContainmentLevel {
     GuardCgroup = "guard+cgroup",
     PidNamespace = "pidns",
     Group = "group",
+    Job = "job",
 });
 twin!(request::Background { Wait = "wait", Leave = "leave" });
 twin!(harness::Level { Plan = "plan", Edit = "edit", Ask = "ask", Auto = "auto" });

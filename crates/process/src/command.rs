@@ -3,11 +3,12 @@
 //! Each fault that can be found before the spawn has its own error here, so that "the program is missing" never means a missing
 //! folder. Other faults (races, interpreters) come back from the spawn as an errno.
 
-use super::local_bins::{DEFAULT_PATH, local_bins, with_local_bins};
+use super::local_bins::{local_bins, with_local_bins};
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{
-    ContainedFolders, IS_A_DIRECTORY, LONGEST_ARGUMENT, Refusal, may_execute, open_input, refusal_of,
+    ContainedFolders, DEFAULT_PATH, IS_A_DIRECTORY, LONGEST_ARGUMENT, Refusal, is_path, is_same_variable,
+    may_execute, open_input, program_files, refusal_of,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -232,11 +233,11 @@ fn build_environment(environment: &Environment) -> Result<Vec<(OsString, OsStrin
 }
 
 fn path_of(environment: &[(OsString, OsString)]) -> Option<&OsStr> {
-    environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+    environment.iter().find(|(name, _)| is_same_variable(name, "PATH")).map(|(_, value)| value.as_os_str())
 }
 
 fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: Option<impl Into<OsString>>) {
-    variables.retain(|(known, _)| known != name);
+    variables.retain(|(known, _)| !is_same_variable(known, name));
     if let Some(value) = value {
         variables.push((name.into(), value.into()));
     }
@@ -301,7 +302,7 @@ fn local_program(spec: &ProcessSpec) -> Option<String> {
 /// The hint for a whole command line in one string, which no shell reads.
 fn command_line(command: &str) -> Option<String> {
     let mut words = command.split_whitespace();
-    let program = words.next().filter(|program| !program.contains('/'))?;
+    let program = words.next().filter(|program| !is_path(program))?;
     let arguments: Vec<&str> = words.collect();
     let is_line = !arguments.is_empty();
     is_line.then(|| format!("; arguments are an array of their own: run({program:?}, {arguments:?})"))
@@ -321,9 +322,9 @@ fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
         Some(cwd) => cwd.join(relative),
         None => relative.to_path_buf(),
     };
-    if command.contains('/') {
-        let program = in_cwd(Path::new(command));
-        return match probe(&program) {
+    if is_path(command) {
+        let (program, probed) = first_of(program_files(in_cwd(Path::new(command))));
+        return match probed {
             Probe::Program => std::path::absolute(&program).or(Ok(program)),
             Probe::Missing => Err(no_such_file(command, &std::path::absolute(&program).unwrap_or(program))),
             Probe::NotExecutable => Err(not_executable(command, &program)),
@@ -333,8 +334,8 @@ fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
     let mut denied = None;
     for folder in std::env::split_paths(path) {
         // An empty entry is the current folder.
-        let program = in_cwd(&folder.join(command));
-        match probe(&program) {
+        let (program, probed) = first_of(program_files(in_cwd(&folder.join(command))));
+        match probed {
             Probe::Program => return std::path::absolute(&program).or(Ok(program)),
             Probe::NotExecutable => denied = denied.or(Some(program)),
             Probe::Missing => {}
@@ -346,6 +347,21 @@ fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
     }
 }
 
+/// The first program of these; without one, the first that is there but no program, else the first path.
+fn first_of(files: Vec<PathBuf>) -> (PathBuf, Probe) {
+    let mut best: Option<(PathBuf, Probe)> = None;
+    for file in files {
+        let found = probe(&file);
+        match (&best, found) {
+            (_, Probe::Program) => return (file, found),
+            (None, _) | (Some((_, Probe::Missing)), Probe::NotExecutable) => best = Some((file, found)),
+            _ => {}
+        }
+    }
+    best.unwrap_or((PathBuf::new(), Probe::Missing))
+}
+
+#[derive(Clone, Copy)]
 enum Probe {
     Program,
     NotExecutable,

@@ -1,7 +1,7 @@
 //! Starts a run's program: [`launch`] returns its pipes and a [`Tree`], the one interface to the processes of a run.
 //!
 //! A tree reports the exit of its command and the end of all its processes. It takes signals, an order to kill, and, after the
-//! exit, an order to finish. [`unix`] launches on Linux and macOS. Another system gets a folder beside it with the same names.
+//! exit, an order to finish. [`unix`] launches on Linux and macOS, its twin on Windows.
 
 mod launched;
 mod preparation;
@@ -10,9 +10,13 @@ mod tree_event;
 mod turn;
 #[cfg(unix)]
 pub(crate) mod unix;
+#[cfg(windows)]
+mod windows;
 
 #[cfg(unix)]
 use unix as system;
+#[cfg(windows)]
+use windows as system;
 
 pub(super) use launched::{NotLaunched, Pipes, Ways};
 pub(super) use preparation::Preparation;

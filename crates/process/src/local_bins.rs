@@ -1,11 +1,9 @@
 //! PURE. The search path of a program that is first looked for in the folders of its project.
 
+use ground::os::DEFAULT_PATH;
 use std::env::{join_paths, split_paths};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-
-/// The search path of an environment that has none.
-pub(super) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// `node_modules/.bin` of the folder and of each folder above it, the innermost first.
 pub(super) fn local_bins(folder: &Path) -> impl Iterator<Item = PathBuf> {

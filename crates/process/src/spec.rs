@@ -235,6 +235,9 @@ pub enum ContainmentLevel {
     PidNamespace,
     #[serde(rename = "group")]
     Group,
+    /// A Job Object, on Windows.
+    #[serde(rename = "job")]
+    Job,
 }
 
 /// The reason why a run ended. The first reason wins.

@@ -1,22 +1,24 @@
 //! The interface to the operating system. Everything that differs between systems is in one folder for each family of them, under
-//! the same names: [`unix`] for Linux and macOS.
+//! the same names: [`unix`] for Linux and macOS, and `windows`.
 //!
-//! | name | Linux | macOS (never run by this project) |
-//! |---|---|---|
-//! | [`ProcessTable`], [`walk_descendants`], [`start_time`] | /proc | no table: only the process group is known |
-//! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) |
-//! | [`Host`] | the boot and the namespace of process ids, pid and start time | the state of another host is unknown |
-//! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | does nothing: without a table no process is identified by pid |
-//! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) |
-//! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | default size |
-//! | [`Claim`] | a socket's name in the abstract namespace | no other holder of a name is known |
-//! | [`Terminal`] | posix_openpt(3) | the same |
-//! | [`MemoryUser`] | malloc_trim(3) of glibc | nothing is given back |
-//! | [`watch_folder`] | inotify | unsupported: the caller scans |
-//! | [`held_for_writing`] | /proc | unknown |
-//! | [`can_write`] | a file without a name | the permission bits |
+//! | name | Linux | macOS (never run by this project) | Windows (run under wine only) |
+//! |---|---|---|---|
+//! | [`ProcessTable`], [`walk_descendants`], [`start_time`] | /proc | no table: only the process group is known | a snapshot of Toolhelp |
+//! | [`wait_for_exit`] | a pidfd, else a thread in waitid(2) | a thread in waitid(2) | a registered wait |
+//! | [`Host`] | the boot and the namespace of process ids, pid and start time | the state of another host is unknown | pid and start time |
+//! | [`kill_process`] | a pidfd, so that a recycled pid is never hit | does nothing: without a table no process is identified by pid | a handle, as the pidfd |
+//! | [`signal_group`], [`group_exists`] | killpg(2) | killpg(2) | do nothing: the job holds the tree |
+//! | [`Pipe`], [`PipeWriter`] | wide where the system allows it | default size | a named pipe |
+//! | [`Claim`] | a socket's name in the abstract namespace | no other holder of a name is known | a named mutex |
+//! | [`Terminal`] | posix_openpt(3) | the same | unsupported |
+//! | [`MemoryUser`] | malloc_trim(3) of glibc | nothing is given back | nothing is given back |
+//! | [`watch_folder`] | inotify | unsupported: the caller scans | unsupported: the caller scans |
+//! | [`held_for_writing`] | /proc | unknown | unknown |
+//! | [`can_write`] | a file without a name | the permission bits | the attribute |
+//! | [`HeldFolder`] | open folders | open folders | paths: there is no sandbox |
+//! | [`program_files`] | the path itself | the path itself | with the endings of PATHEXT |
 //!
-//! Another system gets a folder beside `unix` with the same names, and one line here. Nothing outside of this folder, of the guard
+//! Another system gets a folder beside them with the same names, and one column here. Nothing outside of these folders, of the guard
 //! and of `process/launch` names a system (`tests/layers.rs`).
 //!
 //! The module also wraps what any system may refuse. [`blocking`] runs all work that blocks; a thread that the system refuses is
@@ -40,9 +42,13 @@ mod refusal;
 mod terminal_size;
 #[cfg(unix)]
 pub mod unix;
+#[cfg(windows)]
+pub mod windows;
 
 #[cfg(unix)]
 use unix as system;
+#[cfg(windows)]
+use windows as system;
 
 pub use address::{addresses_of, connect_to};
 pub use awake::Awake;
@@ -58,12 +64,12 @@ pub use process_table::{ProcessTable, TreeUsage, walk_descendants};
 pub use refusal::Refusal;
 pub(crate) use system::at_exit;
 pub use system::{
-    Claim, ContainedFolders, EntryKind, FileIdentity, FolderWatch, HeldFolder, IS_A_DIRECTORY,
+    Claim, ContainedFolders, DEFAULT_PATH, EntryKind, FileIdentity, FolderWatch, HeldFolder, IS_A_DIRECTORY,
     LONGEST_ARGUMENT, Pipe, PipeWriter, Screen, Terminal, arguments_of, can_write, command_names,
-    group_exists, held_for_writing, is_executable, kill_process, lineage_of, link, machine_name,
-    make_writable, may_execute, open_in_place, open_input, open_output, open_regular, own_input, place_below,
-    place_of_folder, private_files, private_folders, read_short_text, refusal_of, rss_bytes, runtime_folder,
-    set_mode, short_name_of, signal_group, signal_of, signal_process, start_time, ticks_now, user_id,
-    variables_of, wait_for_exit, was_alive_for, watch_folder,
+    group_exists, held_for_writing, is_executable, is_path, is_same_variable, kill_process, lineage_of, link,
+    machine_name, make_writable, may_execute, open_in_place, open_input, open_output, open_regular,
+    own_input, place_below, place_of_folder, private_files, private_folders, program_files, read_short_text,
+    refusal_of, rss_bytes, runtime_folder, set_mode, short_name_of, signal_group, signal_of, signal_process,
+    start_time, ticks_now, user_id, variables_of, wait_for_exit, was_alive_for, watch_folder,
 };
 pub use terminal_size::TerminalSize;

@@ -17,6 +17,7 @@ mod open_files;
 pub mod pidfd;
 mod pipe;
 pub(super) mod process;
+mod program;
 mod regular_file;
 mod screen;
 mod signal;
@@ -45,6 +46,7 @@ pub use process::{
     arguments_of, command_names, kill_process, lineage_of, rss_bytes, short_name_of, signal_process,
     start_time, ticks_now, variables_of, was_alive_for,
 };
+pub use program::{DEFAULT_PATH, is_path, is_same_variable, program_files};
 pub use regular_file::{open_in_place, open_regular, read_short_text};
 pub use screen::Screen;
 pub use signal::{native, signal_of};

@@ -1,0 +1,66 @@
+//! Files, folders and links. Permissions are those of the folder above: Windows has no bits of an owner.
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io;
+use std::os::windows::fs::{FileExt, MetadataExt};
+use std::os::windows::io::{AsHandle, OwnedHandle};
+use std::path::Path;
+
+/// Reads some bytes from this offset.
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.seek_read(buffer, offset)
+}
+
+/// Modification time in nanoseconds, twice, and no inode: the time of the last change to the metadata is unknown.
+pub(crate) fn change_of(facts: &Metadata) -> (i128, i128, u64) {
+    let modified = i128::from(facts.last_write_time()) * 100;
+    (modified, modified, 0)
+}
+
+/// Options to open a file.
+pub fn private_files() -> OpenOptions {
+    OpenOptions::new()
+}
+
+/// Makes folders.
+pub fn private_folders() -> DirBuilder {
+    DirBuilder::new()
+}
+
+/// Permission bits of Unix mean nothing here.
+pub fn set_mode(_: &File, _: u32) -> io::Result<()> {
+    Ok(())
+}
+
+/// An entry's own attributes decide whether it can be removed, not those of its folder.
+pub fn make_writable(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Creates a symbolic link. Most users may not.
+pub fn link(target: &Path, place: &Path) -> io::Result<()> {
+    if target.is_dir() {
+        std::os::windows::fs::symlink_dir(target, place)
+    } else {
+        std::os::windows::fs::symlink_file(target, place)
+    }
+}
+
+/// Asks whether this user may execute a file, or enter a folder: the start of the program tells it.
+///
+/// # Errors
+/// The system's, when there is no such entry.
+pub fn may_execute(path: &Path) -> io::Result<()> {
+    std::fs::metadata(path).map(drop)
+}
+
+/// Whether this user may create files in the folder, as far as its attributes tell.
+pub fn can_write(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|facts| !facts.permissions().readonly())
+}
+
+/// This process's stdin.
+pub fn own_input() -> io::Result<File> {
+    let copy: OwnedHandle = io::stdin().as_handle().try_clone_to_owned()?;
+    Ok(copy.into())
+}

@@ -1,0 +1,186 @@
+//! Processes as the system lists them. Arguments and variables of other processes are not read.
+
+use super::super::process_entry::{ProcessEntry, ProcessIdentity, TICKS_PER_SECOND};
+use crate::signal::Signal;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+use std::time::Duration;
+use windows_sys::Win32::Foundation::{FILETIME, INVALID_HANDLE_VALUE, WAIT_TIMEOUT};
+use windows_sys::Win32::System::Diagnostics::ToolHelp::{
+    CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
+};
+use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
+use windows_sys::Win32::System::SystemInformation::GetSystemTimeAsFileTime;
+use windows_sys::Win32::System::Threading::{
+    GetProcessIoCounters, GetProcessTimes, IO_COUNTERS, OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION,
+    PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess, WaitForSingleObject,
+};
+
+/// Units of 100 ns in a tick.
+const UNITS_PER_TICK: u64 = 10_000_000 / TICKS_PER_SECOND;
+
+/// The exit code of a process that is killed.
+pub(crate) const KILLED: u32 = 1;
+
+/// Kills the process, if it still is the one that is meant. True when it was.
+pub fn kill_process(identity: ProcessIdentity) -> bool {
+    signal_process(identity, Signal::Kill)
+}
+
+/// Only SIGKILL reaches a single process.
+pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
+    if signal != Signal::Kill {
+        return false;
+    }
+    let rights = PROCESS_TERMINATE | PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE;
+    // While the handle is open, the number belongs to no other process.
+    let Some(process) = opened(identity.pid, rights) else { return false };
+    let is_meant = times(&process).is_some_and(|times| times.start == identity.start_time);
+    // SAFETY: the handle lives for the call.
+    is_meant && unsafe { TerminateProcess(process.as_raw_handle(), KILLED) } != 0
+}
+
+/// Memory of the process that is in RAM.
+pub fn rss_bytes(pid: i32) -> u64 {
+    let Some(process) = queried(pid) else { return 0 };
+    let mut counters = PROCESS_MEMORY_COUNTERS::default();
+    let bytes = size_of::<PROCESS_MEMORY_COUNTERS>() as u32;
+    // SAFETY: the handle and the structure, of this size, live for the call.
+    let told = unsafe { K32GetProcessMemoryInfo(process.as_raw_handle(), &mut counters, bytes) };
+    if told == 0 { 0 } else { counters.WorkingSetSize as u64 }
+}
+
+/// All processes; `None` when the system does not tell them.
+pub(crate) fn living_processes() -> Option<Vec<ProcessEntry>> {
+    // SAFETY: a call without pointers.
+    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
+    if snapshot == INVALID_HANDLE_VALUE {
+        return None;
+    }
+    // SAFETY: the system has just given us this handle, nobody else owns it.
+    let snapshot = unsafe { OwnedHandle::from_raw_handle(snapshot) };
+    let mut found = PROCESSENTRY32W { dwSize: size_of::<PROCESSENTRY32W>() as u32, ..Default::default() };
+    let mut entries = Vec::new();
+    // SAFETY: the handle and the structure, which tells its size, live for the calls.
+    let mut has_more = unsafe { Process32FirstW(snapshot.as_raw_handle(), &mut found) } != 0;
+    while has_more {
+        let pid = found.th32ProcessID.cast_signed();
+        // The processes of others can't be opened. They are not ours either.
+        if let Some(times) = queried(pid).and_then(|process| times(&process)) {
+            entries.push(ProcessEntry {
+                identity: ProcessIdentity { pid, start_time: times.start },
+                parent: found.th32ParentProcessID.cast_signed(),
+                group: 0,
+                cpu_ticks: times.cpu,
+            });
+        }
+        // SAFETY: as above.
+        has_more = unsafe { Process32NextW(snapshot.as_raw_handle(), &mut found) } != 0;
+    }
+    (!entries.is_empty()).then_some(entries)
+}
+
+/// The process and those above it.
+pub fn lineage_of(pid: i32) -> Vec<i32> {
+    let table = living_processes().unwrap_or_default();
+    let mut lineage = vec![pid];
+    let mut last = pid;
+    while let Some(entry) = table.iter().find(|entry| entry.identity.pid == last) {
+        last = entry.parent;
+        if last <= 0 || lineage.contains(&last) {
+            break;
+        }
+        lineage.push(last);
+    }
+    lineage
+}
+
+/// `None`: the system has no list of a process's children.
+pub(crate) fn children_of(_: i32) -> Option<Vec<i32>> {
+    None
+}
+
+/// The present as start times count it: from 1601 on.
+pub fn ticks_now() -> u64 {
+    let mut now = FILETIME::default();
+    // SAFETY: the structure lives for the call.
+    unsafe { GetSystemTimeAsFileTime(&mut now) };
+    units(now) / UNITS_PER_TICK
+}
+
+/// The start of a living process.
+pub fn start_time(pid: i32) -> Option<u64> {
+    let process = queried(pid)?;
+    // SAFETY: the handle lives for the call, which does not wait.
+    let lives = unsafe { WaitForSingleObject(process.as_raw_handle(), 0) } == WAIT_TIMEOUT;
+    lives.then(|| times(&process)).flatten().map(|times| times.start)
+}
+
+/// Whether the process has lived for at least this long, two seconds less or more.
+pub fn was_alive_for(pid: i32, age: Duration) -> bool {
+    start_time(pid).is_some_and(|start| {
+        let alive_for = Duration::from_millis(ticks_now().saturating_sub(start) * 1000 / TICKS_PER_SECOND);
+        alive_for + Duration::from_secs(2) >= age
+    })
+}
+
+/// False: arguments are unknown.
+pub fn command_names(_: i32, _: &str) -> bool {
+    false
+}
+
+/// Empty: unknown.
+pub fn arguments_of(_: i32) -> Vec<u8> {
+    Vec::new()
+}
+
+/// Empty: unknown.
+pub fn short_name_of(_: i32) -> String {
+    String::new()
+}
+
+/// Empty: unknown.
+pub fn variables_of(_: i32) -> Vec<u8> {
+    Vec::new()
+}
+
+/// Bytes that the process has read and written.
+pub(crate) fn io_bytes(pid: i32) -> u64 {
+    let Some(process) = queried(pid) else { return 0 };
+    let mut counters = IO_COUNTERS::default();
+    // SAFETY: the handle and the structure live for the call.
+    let told = unsafe { GetProcessIoCounters(process.as_raw_handle(), &mut counters) };
+    if told == 0 { 0 } else { counters.ReadTransferCount + counters.WriteTransferCount }
+}
+
+struct Times {
+    /// In ticks since 1601.
+    start: u64,
+    /// In ticks.
+    cpu: u64,
+}
+
+fn times(process: &OwnedHandle) -> Option<Times> {
+    let [mut start, mut end, mut kernel, mut user] = [FILETIME::default(); 4];
+    // SAFETY: the handle and the structures live for the call.
+    let told =
+        unsafe { GetProcessTimes(process.as_raw_handle(), &mut start, &mut end, &mut kernel, &mut user) };
+    (told != 0).then(|| Times {
+        start: units(start) / UNITS_PER_TICK,
+        cpu: (units(kernel) + units(user)) / UNITS_PER_TICK,
+    })
+}
+
+fn units(time: FILETIME) -> u64 {
+    u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)
+}
+
+fn queried(pid: i32) -> Option<OwnedHandle> {
+    opened(pid, PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE)
+}
+
+fn opened(pid: i32, rights: u32) -> Option<OwnedHandle> {
+    // SAFETY: a call without pointers.
+    let process = unsafe { OpenProcess(rights, 0, pid.cast_unsigned()) };
+    // SAFETY: the system has just given us this handle, nobody else owns it.
+    (!process.is_null()).then(|| unsafe { OwnedHandle::from_raw_handle(process) })
+}

@@ -1,0 +1,71 @@
+//! The program's three standard handles, and the host's ends of them.
+
+use super::super::launched::Pipes;
+use crate::spec::{Input, ProcessSpec, Stdio};
+use ground::os::windows::{output_pipe, stdin_pipe};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::windows::io::{AsHandle, OwnedHandle};
+
+/// The program's ends and the host's ends of the handles.
+pub(super) struct Wiring {
+    /// stdin, stdout, stderr: the program's.
+    pub program: [OwnedHandle; 3],
+    pub pipes: Pipes,
+}
+
+/// The requested wiring of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wires {
+    is_inherited: bool,
+    stdin: Source,
+}
+
+/// The source of the program's stdin.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Null,
+    Pipe,
+    Host,
+    File,
+}
+
+impl Wires {
+    pub(super) fn of(spec: &ProcessSpec) -> Wires {
+        let stdin = match spec.input {
+            Input::Null => Source::Null,
+            Input::Bytes(_) | Input::Pipe => Source::Pipe,
+            Input::File(_) => Source::File,
+            Input::Inherit => Source::Host,
+        };
+        Wires { is_inherited: spec.stdio == Stdio::Inherit, stdin }
+    }
+
+    /// `file`: the one that the input names, opened.
+    pub(super) fn lay(self, file: Option<&File>) -> io::Result<Wiring> {
+        if self.is_inherited {
+            let program = [
+                io::stdin().as_handle().try_clone_to_owned()?,
+                io::stdout().as_handle().try_clone_to_owned()?,
+                io::stderr().as_handle().try_clone_to_owned()?,
+            ];
+            return Ok(Wiring { program, pipes: Pipes::default() });
+        }
+        let mut pipes = Pipes::default();
+        let stdin = match (self.stdin, file) {
+            (Source::File, Some(file)) => file.try_clone()?.into(),
+            (Source::Null | Source::File, _) => OpenOptions::new().read(true).open("NUL")?.into(),
+            (Source::Pipe, _) => {
+                let (writer, program) = stdin_pipe()?;
+                pipes.stdin = Some(writer);
+                program
+            }
+            (Source::Host, _) => io::stdin().as_handle().try_clone_to_owned()?,
+        };
+        let (stdout, program_stdout) = output_pipe()?;
+        let (stderr, program_stderr) = output_pipe()?;
+        pipes.stdout = Some(stdout);
+        pipes.stderr = Some(stderr);
+        Ok(Wiring { program: [stdin, program_stdout, program_stderr], pipes })
+    }
+}
