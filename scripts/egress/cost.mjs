@@ -1,14 +1,14 @@
 // The cost of the proxy beside no proxy, and beside @anthropic-ai/sandbox-runtime where it starts: one run, in which the ways take turns.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { install } from '../agents/install.mjs'
+import { peerSettings } from '../../fixtures/sandbox/peer-settings.mjs'
 import { KEY, file, listed, name } from './outside.mjs'
+import { findPeer, title as peerTitle } from './peer.mjs'
 
 const { run: start } = createRequire(import.meta.url)('../../index.js')
-const RUNTIME = '0.0.83'
 const ROUNDS = 3
 const REQUESTS = 30
 const MEGABYTES = 100
@@ -44,21 +44,23 @@ function ways(port, folder) {
     'hosts, not looked into': plain({ network: { hosts: listed(port) } }),
     'hosts and secrets, looked into': plain({ network: { hosts: listed(port), secrets } }),
   }
-  const missing = ['bwrap', 'socat', 'rg'].filter((program) => spawnSync(program, ['--version']).error)
-  const { bin, problem } = install('sandbox-runtime', '@anthropic-ai/sandbox-runtime', RUNTIME)
-  if (missing.length > 0 || problem) {
-    console.log(`MISSING ${[...missing, problem].filter(Boolean)}: sandbox-runtime was not measured`)
-    return all
+  const bin = findPeer()
+  if (!bin) return all
+  const peer = (title, network) => {
+    const settings = join(folder, `${title}.json`)
+    writeFileSync(settings, JSON.stringify(peerSettings({ write: [folder], network })))
+    return (line) =>
+      start(join(bin, 'srt'), ['--settings', settings, '-c', line], {
+        cwd: folder,
+        env: network.secrets ? { TOKEN: KEY } : env,
+      })
   }
-  const settings = join(folder, 'settings.json')
-  const network = { allowedDomains: [name], deniedDomains: [] }
-  writeFileSync(
-    settings,
-    JSON.stringify({ network, filesystem: { denyRead: [], allowWrite: [folder], denyWrite: [] } }),
-  )
-  const runtime = (line) =>
-    start(join(bin, 'srt'), ['--settings', settings, '-c', line], { cwd: folder, env })
-  return { ...all, [`sandbox-runtime ${RUNTIME}`]: runtime }
+  const hosts = listed(port)
+  return {
+    ...all,
+    [`${peerTitle}, not looked into`]: peer('hosts', { hosts }),
+    [`${peerTitle}, looked into`]: peer('secrets', { hosts, secrets }),
+  }
 }
 
 export async function run() {
