@@ -16,6 +16,7 @@ use agents::acp::{
 use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
+use ground::mpsc::unbounded_channel;
 use napi::Env;
 use napi::bindgen_prelude::within_runtime_if_available;
 use napi_derive::napi;
@@ -25,7 +26,6 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tokio::sync::mpsc::unbounded_channel;
 
 /// Checked options of a session. A missing option has the core's default.
 #[napi(object, object_to_js = false)]

@@ -5,6 +5,7 @@ use super::option::{Millis, millis};
 use super::promise::{Promised, Settled, settle};
 use agents::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
 use ground::error::Error;
+use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use ground::random;
 use ground::redaction::Secret;
 use ground::retry::RetryPolicy;
@@ -13,7 +14,6 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::Mutex;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use wires::http::HttpClient;
 
 /// Checked options of a call. A missing option has the core's default. JSON is passed as text.

@@ -11,12 +11,12 @@ use agents::model::AbortSwitch;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
+use ground::mpsc;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use process::Stream;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use tokio::sync::mpsc;
 
 /// Chunks of the client's input that wait for the relay.
 const MAX_WAITING: usize = 4;

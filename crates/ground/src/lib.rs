@@ -7,7 +7,7 @@ pub mod json;
 pub mod keep;
 pub mod line;
 pub mod lock;
-pub mod mailbox;
+pub mod mpsc;
 pub mod percent;
 pub mod random;
 pub mod redaction;

@@ -75,8 +75,9 @@ pub(super) fn spawn_begun(future: impl Future<Output = ()> + Send + 'static) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ground::mpsc;
     use std::thread::{ThreadId, current};
-    use tokio::sync::{mpsc, oneshot};
+    use tokio::sync::oneshot;
 
     fn here() -> ThreadId {
         current().id()

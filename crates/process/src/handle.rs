@@ -12,13 +12,14 @@ use super::start::Admission;
 use super::stdin::StdinWriter;
 use ground::error::Result;
 use ground::lock::lock;
+use ground::mpsc;
 use ground::os::{TerminalSize, TreeUsage, signal_of};
 use ground::signal::Signal;
 use ground::trace;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// A run. Cloneable; when the last handle is dropped before the end, the tree is killed.
 #[derive(Clone)]

@@ -11,12 +11,11 @@ use super::spec::{Outcome, ProcessSpec};
 use super::start::{Admission, Begun, Opened, start};
 use super::stdin::Chunk;
 use futures_util::FutureExt;
-use ground::mailbox::Mailbox;
+use ground::mpsc::{Receiver, UnboundedReceiver};
 use ground::os::{MemoryUser, blocking};
 pub(crate) use ground::trace::{RUN, debug};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// Runs the spec to its end and publishes what happens.
 pub(super) async fn run(
@@ -25,9 +24,8 @@ pub(super) async fn run(
     admission: Admission,
     written: Option<Receiver<Chunk>>,
     publisher: Publisher,
-    orders: UnboundedReceiver<Order>,
+    mut orders: UnboundedReceiver<Order>,
 ) {
-    let mut orders = Mailbox::new(orders);
     let _uses_memory = MemoryUser::new();
     let mut early = Vec::new();
     let mut opened = Opened::default();
@@ -89,7 +87,7 @@ fn sandbox_of(outcome: &mut Outcome) -> Option<&mut SandboxReport> {
 /// Publishes the outcome, then serves the reader that came too late for the live output.
 async fn finish(
     publisher: &Publisher,
-    mut orders: Mailbox<UnboundedReceiver<Order>>,
+    mut orders: UnboundedReceiver<Order>,
     mut early: Vec<Order>,
     outcome: Outcome,
 ) {

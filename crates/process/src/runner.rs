@@ -23,12 +23,12 @@ use super::stream::Stream;
 use super::watchdog::{RunLimits, Step};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::mpsc::{Receiver, UnboundedReceiver};
 use ground::os::{Terminal, sleep_until};
 use ground::record::{Channel, Record};
 pub(crate) use ground::trace::{RUN, debug, trace};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 /// Reads of one stream before the other events get their turn.
 const READS_A_TURN: usize = 4;

@@ -22,6 +22,7 @@ use super::spec::{ProcessSpec, StopReason};
 use super::stop::stopped_before_start;
 use super::threshold::Threshold;
 use ground::error::Error;
+use ground::mpsc::UnboundedReceiver;
 use ground::os::{Awake, Host, sleep_until};
 use ground::random;
 use ground::record::Record;
@@ -29,7 +30,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 /// A launch that was told to stop may finish by itself for so long: mostly it has in a millisecond.

@@ -2,12 +2,12 @@
 
 use bytes::{Buf, Bytes};
 use ground::error::{Error, ErrorCode, Result};
-use ground::mailbox::Mailbox;
+use ground::mpsc;
 use ground::os::{PipeWriter, Terminal};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 /// The result of one step of the feed.
@@ -32,7 +32,7 @@ pub(super) struct Chunk {
 pub(super) struct Feed {
     pipe: PipeWriter,
     current: Chunk,
-    more: Option<Mailbox<mpsc::Receiver<Chunk>>>,
+    more: Option<mpsc::Receiver<Chunk>>,
     terminal: Option<Typist>,
     is_held: bool,
 }
@@ -46,13 +46,7 @@ impl Feed {
         terminal: Option<Arc<Terminal>>,
     ) -> Self {
         let current = Chunk { bytes: first, taken: None };
-        Feed {
-            pipe,
-            current,
-            more: more.map(Mailbox::new),
-            terminal: terminal.map(Typist::new),
-            is_held: false,
-        }
+        Feed { pipe, current, more, terminal: terminal.map(Typist::new), is_held: false }
     }
 
     /// Writes nothing more and keeps the pipe open. A program that is about to be killed must not see an end of input: it would

@@ -4,13 +4,14 @@ use super::kept_session::KeptSession;
 use super::outbox::{Outbox, Ticket};
 use super::wire::frame::Body;
 use super::wire::reply;
+use ground::mpsc;
 use ground::redaction::Redactor;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// The reason why a request is stopped. The first reason is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,9 @@ use agents::harness::observer::{OnTurn, Shown, show};
 use agents::harness::{ConcurrencyLimit, Mirror, TurnOutcome};
 use agents::model::Schema;
 use ground::error::{Error, ErrorCode};
+use ground::mpsc;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// Prompts an agent whose session is kept. Clones are the same agent, with the same limits.
 #[derive(Clone)]

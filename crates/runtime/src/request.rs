@@ -13,11 +13,11 @@ use super::wire::json::JsonText;
 use super::wire::runtime_message::{CommandResult, ResultData};
 use super::wire::{json, reply};
 use ground::error::Error;
+use ground::mpsc;
 use ground::redaction::Redactor;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::mpsc;
 use wires::http::HttpClient;
 use wires::watch::TreeWatch;
 

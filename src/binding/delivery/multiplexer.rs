@@ -229,7 +229,7 @@ async fn run_flushes(shared: Weak<MultiplexerState>, flush: impl Fn(Vec<Block>))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::sync::mpsc;
+    use ground::mpsc;
 
     #[test]
     fn flushes_when_javascript_is_back_and_in_a_flood_one_ahead() {

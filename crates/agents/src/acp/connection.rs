@@ -4,12 +4,12 @@
 use super::update::Update;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use process::{self, ChunkReader, Input, Outcome, Process, ProcessSpec, StdinWriter, StopReason, Stream};
 use serde_json::Value;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Wire};
 

@@ -25,6 +25,7 @@ use crate::harness::turn::audience::Audience;
 use crate::harness::turn::traffic::TrafficNews;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
+use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use ground::os::{Claim, sleep_until};
 use ground::record::RecordFacts;
 use ground::trace::{self, SESSION, debug};
@@ -34,7 +35,6 @@ use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use wires::jsonrpc::is_closed_by_peer;
 
 /// Messages that are looked at before their events are told.

@@ -1,9 +1,9 @@
 //! The result of a search for processes that a cancelled turn left.
 
 use super::order::Reply;
+use ground::mpsc::UnboundedSender;
 use ground::os::ProcessIdentity;
 use process::{Moment, Newcomer};
-use tokio::sync::mpsc::UnboundedSender;
 
 /// A turn that ended by a cancel, and its time window.
 #[derive(Clone, Copy)]

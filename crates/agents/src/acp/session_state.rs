@@ -10,11 +10,11 @@ use super::turn_state::Version;
 use crate::harness::Provider;
 use crate::harness::limit::allowance::{Accounts, Allowance};
 use crate::harness::limit::usage_limit::HeldAccount;
+use ground::mpsc::UnboundedSender;
 use process::Metered;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Instant;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// Facts that do not change while the session is open.
 pub(super) struct SessionFacts {

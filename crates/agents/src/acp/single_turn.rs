@@ -17,13 +17,12 @@ use crate::harness::{
 };
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
-use ground::mailbox::Mailbox;
+use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use ground::random;
 use serde_json::Value;
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Starts a turn under these limits and returns at once. Call it within tokio.
 pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
@@ -33,7 +32,7 @@ pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
         let mut owner = Owner {
             // The events of the session are without secrets already.
             audience: Mutex::new(Audience::new(request.has_listener, &[])),
-            orders: Mailbox::new(orders),
+            orders,
             limits,
             started: Instant::now(),
             queued: Duration::ZERO,
@@ -52,7 +51,7 @@ pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
 struct Owner {
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
-    orders: Mailbox<UnboundedReceiver<Order>>,
+    orders: UnboundedReceiver<Order>,
     audience: Mutex<Audience>,
     started: Instant,
     queued: Duration,

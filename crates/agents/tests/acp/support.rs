@@ -1,10 +1,10 @@
 use agents::acp::{HostRequest, OpenRequest, PromptRequest, Session, open};
 use agents::harness::{AgentEvent, ConcurrencyLimit, EventReader, Provider, TurnOutcome};
 use ground::error::Error;
+use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -5,10 +5,11 @@ use super::order::Order;
 use crate::engine::{RetryFor, SettingKind, SettingWatch, Shared};
 use futures_util::future::try_join_all;
 use ground::error::Error;
+use ground::mpsc;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// Everything is read again by itself this often: a watch keeps nothing.
 const REREAD_EVERY: Duration = Duration::from_secs(60);

@@ -8,9 +8,9 @@ use crate::engine::Shared;
 use crate::record::LogEnd;
 use bytes::{BufMut, BytesMut};
 use ground::error::{Error, ErrorCode};
-use ground::mailbox::Mailbox;
+use ground::mpsc;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 /// Waits in memory at most; whoever emits more waits.
 const MAX_WAITING_BYTES: usize = 1 << 20;
@@ -83,8 +83,7 @@ struct Writing {
 }
 
 impl Writing {
-    async fn run(mut self, entries: mpsc::UnboundedReceiver<Entry>) {
-        let mut entries = Mailbox::new(entries);
+    async fn run(mut self, mut entries: mpsc::UnboundedReceiver<Entry>) {
         let mut batch = BytesMut::new();
         while let Some(entry) = entries.recv().await {
             let (mut next, mut weight, mut events) = (Some(entry), 0_usize, 0_u64);

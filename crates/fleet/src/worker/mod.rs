@@ -29,9 +29,10 @@ pub use turn::run_turn;
 
 use super::engine::Shared;
 use ground::error::Error;
+use ground::mpsc;
 use ground::os::{blocking, machine_name};
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// A worker under way. Cloneable; dropping the last handle is an abrupt end: what runs is stopped and given to others.
 #[derive(Clone)]

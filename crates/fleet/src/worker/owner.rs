@@ -10,11 +10,12 @@ use super::pulling::{Pulled, Pulling};
 use crate::engine::{Announcement, Delivery, Shared};
 use bytes::Bytes;
 use ground::error::Error;
+use ground::mpsc;
 use ground::os::sleep_until;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 

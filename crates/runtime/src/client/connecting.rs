@@ -5,9 +5,10 @@ use super::line::RESUME_FOR;
 use super::session::ClientSession;
 use super::socket::{Address, greet, open};
 use ground::error::{Error, ErrorCode, Result};
+use ground::mpsc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, watch};
 
 /// How long connecting waits for the hello of a runtime that did not announce itself. The session goes on without it, and
 /// [`super::peer`] decides by what arrives.

@@ -3,8 +3,9 @@
 use super::event::{ClientEvent, ClientRequest, Order, SessionEnd};
 use crate::wire::runtime_message::UploadRequest;
 use ground::error::{Error, ErrorCode, Result};
+use ground::mpsc;
 use std::sync::Arc;
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, oneshot, watch};
 
 /// Longest text handed out in one batch of events, in bytes.
 const BATCH_BYTES: usize = 1 << 20;

@@ -6,10 +6,10 @@ use crate::outbox::Outbox;
 use crate::sequence::{Arrival, Sequence};
 use crate::wire::frame::RuntimeFrame;
 use ground::error::Error;
+use ground::mpsc;
 use ground::random;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
 
 /// How long the client tries to replace a broken socket. The runtime's grace period is as long.
 pub(super) const RESUME_FOR: Duration = Duration::from_secs(30);

@@ -13,12 +13,12 @@ use crate::wire::client_message::{ClientMessage, UploadDecline, UploadResponse};
 use crate::wire::frame::{Body, RuntimeFrame};
 use crate::wire::runtime_message::{RuntimeError, RuntimeMessage, UploadRequest};
 use ground::error::{Error, ErrorCode, Result};
-use ground::mailbox::Mailbox;
+use ground::mpsc;
 use ground::os::sleep_until;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// Longest time that the end of a session may take. Other runtimes may drain longer than this project's.
 const END_WITHIN: Duration = Duration::from_secs(60);
@@ -70,9 +70,8 @@ impl ClientSession {
         mut self,
         stream: ClientStream,
         early: Vec<RuntimeFrame>,
-        orders: mpsc::Receiver<Order>,
+        mut orders: mpsc::Receiver<Order>,
     ) {
-        let mut orders = Mailbox::new(orders);
         self.tell_peer();
         self.take_socket(stream, 0, early);
         let events = self.events.clone();

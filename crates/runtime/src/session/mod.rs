@@ -23,13 +23,13 @@ use crate::wire::capability::Capabilities;
 use crate::wire::client_message::{ArtifactDirs, ClientMessage, Hello};
 use crate::wire::frame::{Body, ClientFrame, Malformed};
 use crate::wire::reply;
-use ground::mailbox::Mailbox;
+use ground::mpsc;
 use ground::os::sleep_until;
 use serde_json::Map;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wires::watch::{FoundFile, Sweep, TreeWatch};
@@ -161,7 +161,7 @@ pub struct Session {
     files: Files,
     ending: Option<Ending>,
     closing: bool,
-    events: Mailbox<mpsc::Receiver<SessionEvent>>,
+    events: mpsc::Receiver<SessionEvent>,
     decided: mpsc::Receiver<Decided>,
     wake: Option<Instant>,
 }
@@ -209,7 +209,7 @@ impl Session {
             },
             ending: None,
             closing: false,
-            events: Mailbox::new(events),
+            events,
             decided,
             wake: None,
         };

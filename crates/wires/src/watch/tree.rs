@@ -4,6 +4,7 @@
 
 use super::file_book::FileBook;
 use super::ignore_rules::{IGNORE_FILE, IgnoreRules};
+use ground::mpsc;
 use ground::os::{
     FileStamp, FolderChange, FolderEvent, FolderWatch, held_for_writing, read_short_text, watch_folder,
 };
@@ -11,7 +12,6 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use tokio::sync::mpsc;
 
 /// Without a report of open files from the system, a file that was not changed for this long counts as finished.
 const SETTLED: Duration = Duration::from_secs(1);

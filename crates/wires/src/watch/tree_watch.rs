@@ -2,11 +2,11 @@
 
 use super::tree::{FoundFile, Sweep, Tree};
 use ground::error::{Error, ErrorCode};
-use ground::mailbox::Mailbox;
+use ground::mpsc;
 use ground::os::FolderEvent;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// Events of the kernel that may wait for the task. When the queue was full, events may be lost and the tree is scanned.
 const EVENT_QUEUE: usize = 4096;
@@ -88,8 +88,7 @@ impl TreeWatch {
     }
 }
 
-async fn run(spec: WatchSpec, orders: mpsc::Receiver<Order>, found: mpsc::Sender<FoundFile>) {
-    let mut orders = Mailbox::new(orders);
+async fn run(spec: WatchSpec, mut orders: mpsc::Receiver<Order>, found: mpsc::Sender<FoundFile>) {
     let (event_sender, mut events) = mpsc::channel(EVENT_QUEUE);
     let mut tree = Tree::new(event_sender, spec.watch_limit);
     loop {

@@ -72,7 +72,7 @@ async fn keeps_a_connection_and_opens_another_when_fresh_or_renewed() {
 
 #[tokio::test]
 async fn a_kept_connection_that_the_server_closed_is_not_used_again() {
-    let (closed, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (closed, mut heard) = ground::mpsc::unbounded_channel();
     let url = serve(move |mut socket, _| {
         let closed = closed.clone();
         async move {
@@ -215,7 +215,7 @@ async fn times_out_before_the_head_and_between_chunks() {
 
 #[tokio::test]
 async fn dropping_the_request_closes_the_socket() {
-    let (closed, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (closed, mut heard) = ground::mpsc::unbounded_channel();
     let url = serve(move |mut socket, _| {
         let closed = closed.clone();
         async move {

@@ -1,6 +1,7 @@
 //! Finds finished files of a watched directory: real files, real events.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic in a test is its report")]
 
+use ground::mpsc;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -8,7 +9,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::sync::mpsc;
 use wires::watch::{FoundFile, TreeWatch, WatchSpec};
 
 struct Watched {

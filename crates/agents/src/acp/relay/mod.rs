@@ -28,13 +28,13 @@ use crate::harness::turn::clock::Sample;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::line::LineFramer;
+use ground::mpsc;
 use ground::os::sleep_until;
 use ground::redaction::{Redactor, Secret};
 use process::{ChunkReader, Input, Process, StdinWriter, StopReason, Stream};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
 use traffic::{Out, Traffic};
 
 /// Longest line in either direction.

@@ -78,8 +78,8 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ground::mpsc;
     use std::time::Duration;
-    use tokio::sync::mpsc;
 
     #[tokio::test(start_paused = true)]
     async fn the_first_who_asked_is_the_first_who_runs() {

@@ -23,13 +23,13 @@ use crate::harness::program::launch::Launch;
 use crate::harness::program::package::Program;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::mpsc::UnboundedReceiver;
 use ground::os::sleep_until;
 use ground::record::RecordSpec;
 use ground::trace::{TURN, debug, trace};
 use process::{self, Input, Metered, Outcome, Process, ProcessSpec, Refused, RunResult, StopReason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Bytes of stdout and of stderr that are kept for the result. The events have been read from the output by then.
 const KEPT_OUTPUT_BYTES: usize = 1 << 20;

@@ -8,8 +8,8 @@ use super::audience::Audience;
 use super::{Order, Turn, TurnOutcome};
 use crate::harness::event::AgentEvent;
 use crate::harness::replay::TurnResult;
+use ground::mpsc::UnboundedReceiver;
 use std::sync::Arc;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
 pub struct Mirror {

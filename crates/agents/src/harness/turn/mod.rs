@@ -18,8 +18,8 @@ pub(crate) mod traffic;
 use crate::harness::event::sink::{EventReader, EventSink, event_channel};
 use crate::harness::replay::TurnResult;
 use ground::error::{Error, ErrorCode};
+use ground::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use std::sync::Arc;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
 /// A word to the owner task.

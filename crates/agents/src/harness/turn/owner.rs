@@ -28,13 +28,12 @@ use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
 use crate::harness::program::package::Program;
 use crate::harness::replay::TurnResult;
 use ground::error::{Error, ErrorCode};
-use ground::mailbox::Mailbox;
+use ground::mpsc::UnboundedReceiver;
 use ground::random;
 use ground::trace::{self, TURN, debug};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Starts a turn under these limits and returns at once. Call it within tokio.
 pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
@@ -56,7 +55,7 @@ struct Owner {
     request: TurnRequest,
     limits: Vec<ConcurrencyLimit>,
     account: HeldAccount,
-    orders: Mailbox<UnboundedReceiver<Order>>,
+    orders: UnboundedReceiver<Order>,
     audience: Audience,
     started: Instant,
     queued: Duration,
@@ -76,7 +75,7 @@ impl Owner {
             account: HeldAccount::new(&request.agent, limits.clone(), request.wait_for_reset),
             request,
             limits,
-            orders: Mailbox::new(orders),
+            orders,
             started: Instant::now(),
             queued: Duration::ZERO,
             tally: Tally::default(),

@@ -10,6 +10,7 @@
 
 use agents::harness::install;
 use ground::error::{Error, ErrorCode};
+use ground::mpsc;
 use ground::os::{blocking, start_time};
 use ground::random;
 use process::{Process, ProcessSpec, StopReason, spawn};
@@ -19,7 +20,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 const LOCK_FILE: &str = "fleet.lock";
 const MEMBERS_FILE: &str = "fleet.members";

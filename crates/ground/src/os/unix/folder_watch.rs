@@ -5,12 +5,12 @@
 
 use super::super::folder_event::{FolderChange, FolderEvent};
 use crate::lock::lock;
+use crate::mpsc;
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
-use tokio::sync::mpsc;
 
 struct Subscriber {
     number: u64,

@@ -1,9 +1,9 @@
 //! The replacement on systems without inotify: no directory can be watched, so every tree is scanned.
 
 use super::super::folder_event::FolderEvent;
+use crate::mpsc;
 use std::io;
 use std::path::Path;
-use tokio::sync::mpsc;
 
 pub struct FolderWatch(());
 

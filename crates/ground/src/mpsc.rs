@@ -1,18 +1,38 @@
-//! A receiver whose messages never stay behind.
+//! tokio's mpsc channels, with receivers that leave no message behind.
 //!
 //! A sender of tokio counts its message before it puts it into the queue. A receiver that is dropped in between does not see
-//! the message, and it stays in the queue as long as a sender lives. Whoever waits for an answer that is in the message would
-//! wait for ever. [`Mailbox`] waits for such messages, which is a matter of microseconds, and drops them.
+//! the message, and it stays in the queue as long as a sender lives. If the message holds the sender of an answer, whoever waits
+//! for that answer waits for ever. The receivers here wait for such messages, which is a matter of microseconds, and drop them.
+//! clippy.toml forbids tokio's own constructors.
 
+use std::fmt::{self, Debug};
 use std::ops::{Deref, DerefMut};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
+use tokio::sync::mpsc;
 use tokio::task::coop::unconstrained;
 
-/// A sender may hold a place in the queue that it never uses; it is not waited for any longer.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub use tokio::sync::mpsc::error;
+pub use tokio::sync::mpsc::{Sender, UnboundedSender, WeakSender, WeakUnboundedSender};
+
+/// The longest wait for messages at the end of a receiver. A sender may hold a place in the queue that it never uses.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+pub type Receiver<T> = Drained<mpsc::Receiver<T>>;
+pub type UnboundedReceiver<T> = Drained<mpsc::UnboundedReceiver<T>>;
+
+#[expect(clippy::disallowed_methods, reason = "its receiver is wrapped here")]
+pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = mpsc::channel(capacity);
+    (sender, Drained(receiver))
+}
+
+#[expect(clippy::disallowed_methods, reason = "its receiver is wrapped here")]
+pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (sender, Drained(receiver))
+}
 
 /// The common part of the two receivers of tokio.
 pub trait Receive {
@@ -21,9 +41,9 @@ pub trait Receive {
     fn drop_next(&mut self) -> impl Future<Output = bool>;
 }
 
-impl<T> Receive for UnboundedReceiver<T> {
+impl<T> Receive for mpsc::UnboundedReceiver<T> {
     fn close(&mut self) {
-        UnboundedReceiver::close(self);
+        mpsc::UnboundedReceiver::close(self);
     }
 
     async fn drop_next(&mut self) -> bool {
@@ -31,9 +51,9 @@ impl<T> Receive for UnboundedReceiver<T> {
     }
 }
 
-impl<T> Receive for Receiver<T> {
+impl<T> Receive for mpsc::Receiver<T> {
     fn close(&mut self) {
-        Receiver::close(self);
+        mpsc::Receiver::close(self);
     }
 
     async fn drop_next(&mut self) -> bool {
@@ -42,16 +62,15 @@ impl<T> Receive for Receiver<T> {
 }
 
 /// A receiver that takes all that was sent to it along when it is dropped.
-#[derive(Debug)]
-pub struct Mailbox<R: Receive>(R);
+pub struct Drained<R: Receive>(R);
 
-impl<R: Receive> Mailbox<R> {
-    pub fn new(receiver: R) -> Self {
-        Mailbox(receiver)
+impl<R: Receive> Debug for Drained<R> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Drained").finish_non_exhaustive()
     }
 }
 
-impl<R: Receive> Deref for Mailbox<R> {
+impl<R: Receive> Deref for Drained<R> {
     type Target = R;
 
     fn deref(&self) -> &R {
@@ -59,13 +78,13 @@ impl<R: Receive> Deref for Mailbox<R> {
     }
 }
 
-impl<R: Receive> DerefMut for Mailbox<R> {
+impl<R: Receive> DerefMut for Drained<R> {
     fn deref_mut(&mut self) -> &mut R {
         &mut self.0
     }
 }
 
-impl<R: Receive> Drop for Mailbox<R> {
+impl<R: Receive> Drop for Drained<R> {
     fn drop(&mut self) {
         self.0.close();
         let begun = Instant::now();
@@ -74,7 +93,7 @@ impl<R: Receive> Drop for Mailbox<R> {
             match pin!(unconstrained(self.0.drop_next())).as_mut().poll(&mut context) {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return,
-                Poll::Pending if begun.elapsed() > PATIENCE => return,
+                Poll::Pending if begun.elapsed() > LONGEST_WAIT => return,
                 Poll::Pending => std::thread::yield_now(),
             }
         }
@@ -86,7 +105,6 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use tokio::sync::mpsc::{channel, unbounded_channel};
 
     /// Senders and the end of the receiver, at the same time, many times; each message that was sent is dropped although its
     /// sender lives on.
@@ -95,7 +113,6 @@ mod tests {
         let kept: Vec<_> = (0..20_000)
             .map(|_| {
                 let (sender, receiver) = unbounded_channel();
-                let receiver = Mailbox::new(receiver);
                 let message = Arc::new(());
                 let sent = message.clone();
                 let ending = std::thread::spawn(move || drop(receiver));
@@ -121,7 +138,7 @@ mod tests {
         for _ in 0..300 {
             assert!(sender.try_send(Counted(dropped.clone())).is_ok());
         }
-        drop(Mailbox::new(receiver));
+        drop(receiver);
         assert_eq!(dropped.load(Ordering::Relaxed), 300);
     }
 
@@ -130,8 +147,8 @@ mod tests {
         let (sender, receiver) = channel::<()>(1);
         let place = sender.try_reserve().unwrap();
         let begun = Instant::now();
-        drop(Mailbox::new(receiver));
-        assert!(begun.elapsed() >= PATIENCE);
+        drop(receiver);
+        assert!(begun.elapsed() >= LONGEST_WAIT);
         drop(place);
     }
 }
