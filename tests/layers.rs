@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "keep", &["line"]),
     ("ground", "redaction", &["error"]),
     ("ground", "retry", &["error"]),
-    ("ground", "os", &["lock", "signal"]),
+    ("ground", "os", &["lock", "mpsc", "signal"]),
     ("ground", "record", &["error", "keep", "line", "lock", "random", "redaction", "os"]),
     ("ground", "trace", &["os", "record"]),
     ("agents", "harness", &["model"]),
@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
 const ROOMS: &[&str] = &["ground", "wires", "agents"];
 
 /// A file that says PURE in its first line names none of these.
-const PURE_NEVER: &[&str] = &["tokio", "reqwest", "napi", "inotify"];
+const PURE_NEVER: &[&str] = &["tokio", "mpsc", "reqwest", "napi", "inotify"];
 /// Values of `ground` are pure whether they say so or not.
 const VALUES: &[&str] =
     &["error", "hex", "json", "keep", "line", "percent", "random", "redaction", "retry", "signal"];
