@@ -102,6 +102,8 @@ fn supervise(
         syscall::exit(outer::INNER_LEAVES_REPORT)
     }
     children.kill_all(in_namespace, &started.cgroup);
+    // Its own alarm would wake it some seconds later.
+    syscall::wake(watch.outer);
     let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
     say(&children.end(kind, ORIGIN_INNER));
     program::remove_cgroup(&started.cgroup);

@@ -13,7 +13,7 @@
 //! A program of the same user may send a guard any signal and change its limits. So all that a guard needs at the end is open
 //! from the start (its list of children, the descriptors that it waits for), and none of its calls depends on a limit. Debuggers
 //! are forbidden. A guard that was stopped is woken: the inner by the outer, the outer by the host, and both by the kernel when a
-//! process that they watch dies.
+//! process that they watch dies, and by a timer at the latest.
 //!
 //! The inner guard does the work: it reads the request, starts the program, carries out commands and reports. The outer guard
 //! only watches it, and sends the last report of a tree that ended by itself. The outer kills the remaining processes when the inner ends in any way but its own, or when the host is gone

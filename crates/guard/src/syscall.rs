@@ -70,6 +70,8 @@ pub(crate) mod number {
     pub(crate) const CAPSET: usize = 126;
     pub(crate) const MOUNT: usize = 165;
     pub(crate) const GETDENTS64: usize = 217;
+    pub(crate) const TIMER_CREATE: usize = 222;
+    pub(crate) const TIMER_SETTIME: usize = 223;
     pub(crate) const CLOCK_GETTIME: usize = 228;
     pub(crate) const EXIT_GROUP: usize = 231;
     pub(crate) const EPOLL_CTL: usize = 233;
@@ -108,6 +110,8 @@ pub(crate) mod number {
     pub(crate) const SIGNALFD4: usize = 74;
     pub(crate) const EXIT_GROUP: usize = 94;
     pub(crate) const WAITID: usize = 95;
+    pub(crate) const TIMER_CREATE: usize = 107;
+    pub(crate) const TIMER_SETTIME: usize = 110;
     pub(crate) const CLOCK_GETTIME: usize = 113;
     pub(crate) const KILL: usize = 129;
     pub(crate) const RT_SIGACTION: usize = 134;
@@ -136,6 +140,7 @@ pub(crate) mod number {
 }
 
 // The same on both architectures.
+const PIDFD_SEND_SIGNAL: usize = 424;
 const PIDFD_OPEN: usize = 434;
 const CLOSE_RANGE: usize = 436;
 
@@ -250,6 +255,38 @@ pub(crate) fn wake_by(socket: isize) {
     control(F_SETOWN, getpid() as usize);
     control(F_SETSIG, SIGCONT);
     control(F_SETFL, control(F_GETFL, 0) as usize | O_ASYNC);
+}
+
+/// A timer that makes the kernel send this process SIGCONT, which wakes it if it was stopped. The signal is blocked and has no
+/// other effect.
+pub(crate) struct Alarm(Option<i32>);
+
+impl Alarm {
+    /// At the user's limit of signals (RLIMIT_SIGPENDING) there is none.
+    pub(crate) fn new() -> Alarm {
+        const SIGEV_SIGNAL: u64 = 0;
+        // struct sigevent: a value, the signal and the way of notification, and a reserve.
+        let event: [u64; 8] = [0, SIGCONT as u64 | SIGEV_SIGNAL << 32, 0, 0, 0, 0, 0, 0];
+        let mut id = 0i32;
+        let (event, place) = (event.as_ptr() as usize, &raw mut id as usize);
+        // SAFETY: the kernel reads one sigevent and writes one int.
+        let made = unsafe { raw(number::TIMER_CREATE, [CLOCK_MONOTONIC, event, place, 0, 0, 0]) };
+        Alarm((made == 0).then_some(id))
+    }
+
+    /// It goes off once, in so many seconds, unless it is set again before.
+    pub(crate) fn set(&self, seconds: usize) {
+        if let Some(id) = self.0 {
+            // struct itimerspec: the interval and the first time, in seconds and nanoseconds.
+            let times = [0, 0, seconds, 0];
+            plain(number::TIMER_SETTIME, id as usize, 0, times.as_ptr() as usize, 0);
+        }
+    }
+}
+
+/// Wakes the process of a pidfd, if it was stopped.
+pub(crate) fn wake(pidfd: isize) {
+    plain(PIDFD_SEND_SIGNAL, pidfd as usize, SIGCONT, 0, 0);
 }
 
 /// Asks for short time slices. A process that needs the processor for microseconds then gets it sooner under load. Linux before
@@ -418,9 +455,10 @@ pub(crate) fn sleep(us: u64) {
     unsafe { raw(number::PPOLL, [0, 0, limit.as_mut_ptr() as usize, 0, 8, 0]) };
 }
 
+const CLOCK_MONOTONIC: usize = 1;
+
 /// The time of the monotonic clock in microseconds.
 pub(crate) fn now_us() -> u64 {
-    const CLOCK_MONOTONIC: usize = 1;
     let mut time = [0u64; 2];
     // SAFETY: the kernel writes one timespec into `time`.
     unsafe { raw(number::CLOCK_GETTIME, [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };

@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const BEHAVIOURS: [&str; 13] = [
@@ -106,7 +107,8 @@ pub(super) fn until_gone(token: &str) -> Result<Duration, Vec<i32>> {
         if left.is_empty() {
             return Ok(began.elapsed());
         }
-        if began.elapsed() > Duration::from_secs(5) {
+        // Guards that are stopped after the host's end wake within 10 s.
+        if began.elapsed() > Duration::from_secs(60) {
             return Err(left);
         }
     }
@@ -322,4 +324,54 @@ fn nobody_survives_the_hosts_death() {
         assert_gone(behaviour, "host killed", &token, lived);
         host.wait().unwrap();
     }
+}
+
+/// Guards that are stopped when the host is gone already: no death that they watch wakes them any more.
+#[test]
+fn guards_that_are_stopped_after_the_hosts_death_wake_by_themselves() {
+    let (mut host, token) = host("plain", "auto");
+    let tree = alive(&token);
+    let inner = tree.iter().find_map(|pid| guard_above(*pid)).unwrap();
+    let guards = [inner, guard_above(inner).unwrap()];
+    let stop = || guards.map(|guard| kill(Pid::from_raw(guard), Signal::SIGSTOP));
+    // Faster than the guards run, until the last event that wakes them is over.
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = stop();
+            }
+        });
+        host.kill().unwrap();
+        host.wait().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let _ = stop();
+    let began = Instant::now();
+    let left = loop {
+        let left: Vec<i32> = alive(&token)
+            .into_iter()
+            .chain(guards.into_iter().filter(|pid| name_of(*pid).is_some()))
+            .collect();
+        if left.is_empty() || began.elapsed() > Duration::from_secs(60) {
+            break left;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    kill_all_of(&left);
+    assert!(left.is_empty(), "{} of {} and their guards survived", left.len(), tree.len());
+}
+
+/// The name of a process, unless it has ended.
+fn name_of(pid: i32) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let of = |field: &str| status.lines().find_map(|line| line.strip_prefix(field)).map(str::trim);
+    (!of("State:")?.starts_with('Z')).then(|| of("Name:").map(str::to_owned))?
+}
+
+/// The parent of a process, if it is a guard.
+fn guard_above(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+    (name_of(parent)? == "sheepdog-guard").then_some(parent)
 }
