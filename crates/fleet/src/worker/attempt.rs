@@ -7,7 +7,7 @@ use super::gate::{Gate, Pass};
 use super::job_run::{Files, JobFuture, JobHost, JobRun, Past, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
-use crate::engine::{Announcement, Delivery, Kept, LeaseSlot, RetryFor, Shared, is_too_long};
+use crate::engine::{Announcement, Delivery, Kept, LeaseSlot, Refused, RetryFor, Shared, is_too_long};
 use crate::fault::JobFault;
 use crate::name::artifact_object;
 use crate::record::{Artifact, Claim, JobEvent, JobRecord, JobState, LogEnd};
@@ -55,6 +55,9 @@ pub(super) struct Attempt {
     /// The worker has one place only, and its process no other worker.
     pub is_only: bool,
 }
+
+/// The record of the job may exist, and has to be read.
+struct MayHaveRecord;
 
 impl Attempt {
     /// Resolves when the job is out of this worker's hands.
@@ -189,6 +192,12 @@ impl Attempt {
             delivery.give_back(CONFLICT_DELAY).await;
             return None;
         };
+        // It has a record all the same if it was tried again, or cancelled before anybody had it.
+        if delivery.deliveries == 1
+            && let Ok(claimed) = self.claim_new(delivery, spec, &token).await
+        {
+            return claimed;
+        }
         // Both at once: on a slow link that is one round trip.
         let (read, room) =
             futures_util::future::join(self.read(delivery, spec), self.engine.check_room()).await;
@@ -239,6 +248,35 @@ impl Attempt {
                     None
                 }
             },
+        }
+    }
+
+    /// Claims a job whose message was never delivered before. As a rule it has no record, so that none is read: the store
+    /// refuses the claim if there is one.
+    async fn claim_new(
+        &self,
+        delivery: &Delivery,
+        spec: &JobSpec,
+        token: &str,
+    ) -> Result<Option<(Kept, Option<String>, Pass)>, MayHaveRecord> {
+        let record = JobRecord::queued(spec).of_message(delivery.sequence).ok_or(MayHaveRecord)?;
+        let Some(pass) = self.gate.enter() else {
+            delivery.give_back(ALONE_DELAY).await;
+            return Ok(None);
+        };
+        if self.engine.check_room().await.is_err() {
+            return Err(MayHaveRecord);
+        }
+        let Claim::Run(next) = record.claim(&self.worker, token, self.is_only, now()) else {
+            return Err(MayHaveRecord);
+        };
+        match self.engine.write_record(&next, 0, RetryFor::ASKED).await {
+            Ok(kept) => Ok(Some((kept, None, pass))),
+            Err(Refused::Conflict) => Err(MayHaveRecord),
+            Err(_) => {
+                delivery.give_back(CONFLICT_DELAY).await;
+                Ok(None)
+            }
         }
     }
 

@@ -5,9 +5,13 @@ use crate::engine::{Delivery, LeaseSlot, RecordWatch, RetryFor, Shared};
 use crate::lease::{Beat, Lease};
 use crate::record::{JobRecord, JobState};
 use bytes::Bytes;
+use ground::os::sleep_until;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
+
+/// Time until the record of a running job is watched, for example for a cancel.
+const UNWATCHED_FOR: Duration = Duration::from_millis(50);
 
 /// The worker's relation to the job; a later variant outranks an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +36,9 @@ impl Keeper {
     /// Runs until it is dropped, or the job is another's.
     pub(super) async fn run(mut self, begun: Instant) {
         let mut lease = Lease::new(self.engine.lease(), begun);
-        let mut record = self.engine.watch_record(&self.id).await.ok();
+        // A job that is over in a moment needs none: three messages to the server for each.
+        let mut record = None;
+        let mut watched_from = Some(tokio::time::Instant::from(begun + UNWATCHED_FOR));
         loop {
             tokio::select! {
                 biased;
@@ -46,6 +52,11 @@ impl Keeper {
                         // A place that is lost limits one job less; it fences nothing.
                         let _ = self.engine.hold_place(slot, Bytes::from(self.id.to_string())).await;
                     }
+                }
+                () = sleep_until(watched_from) => {
+                    watched_from = None;
+                    // It begins with the record as it is, so that nothing is missed.
+                    record = self.engine.watch_record(&self.id).await.ok();
                 }
                 heard = hear(&mut record) => {
                     if heard.is_some_and(|heard| !self.judge(&heard)) {
