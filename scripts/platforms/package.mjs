@@ -57,10 +57,14 @@ function installed(platform) {
   const app = join(cache, `app-${platform}`)
   rmSync(app, { recursive: true, force: true })
   mkdirSync(app)
-  writeFileSync(join(app, 'package.json'), '{"private":true}\n')
-  const files = readdirSync(tarballs)
-    .filter((name) => /^sheepdog-\d.*\.tgz$/.test(name) || (name.includes(platform) && name.endsWith('.tgz')))
-    .map((name) => join(tarballs, name))
+  const [glue] = readdirSync(tarballs).filter((name) => /^sheepdog-\d.*\.tgz$/.test(name))
+  const [own] = readdirSync(tarballs).filter((name) => name.includes(platform) && name.endsWith('.tgz'))
+  const files = [glue, own].map((name) => join(tarballs, name))
+  // An optional dependency, as it is in a registry: npm takes one for another processor only so.
+  const dependencies = { sheepdog: `file:${files[0]}` }
+  const optionalDependencies = { [`sheepdog-${platform}`]: `file:${files[1]}` }
+  const manifest = { private: true, dependencies, optionalDependencies }
+  writeFileSync(join(app, 'package.json'), `${JSON.stringify(manifest)}\n`)
   const words = [
     '--no-audit',
     '--no-fund',
@@ -69,7 +73,7 @@ function installed(platform) {
     `--cpu=${cpu}`,
     `--libc=${libc}`,
   ]
-  quietly('npm', ['install', ...words, ...files], { cwd: app })
+  quietly('npm', ['install', ...words], { cwd: app })
   const onDisk = readdirSync(join(app, 'node_modules'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
