@@ -142,7 +142,7 @@ function table(): Record<string, Record<string, string>> {
   )
 }
 
-it.skipIf(process.platform !== 'linux')('is what happens', { timeout: 90_000 }, async () => {
+it.skipIf(process.platform !== 'linux')('is what happens', async () => {
   const written = table()
   const answer = async (title: string, happens: (typeof rows)[string]) => {
     const answers = Object.entries(tools).map(async ([name, tool]) => {

@@ -121,7 +121,7 @@ describe('damaged histories', () => {
 
   const title =
     'surface as RESUME_CORRUPT and stay as they are; what can be read is resumed: the $name runtime'
-  it.each(runtimes)(title, { timeout: 60_000 }, async ({ name: runtime, path }) => {
+  it.each(runtimes)(title, async ({ name: runtime, path }) => {
     const { client, home } = connect(undefined, { path })
     const session = await client.createSession(byScript('text=\u2028one\u2028;;text=two'))
     await session.sendAndWait('one', 20_000)

@@ -243,7 +243,7 @@ describe('the process', () => {
     const command = sleepFor()
     const session = await client.createSession(byScript(`shell=${command};;text=done`))
     const turn = rejection(session.sendAndWait('go', 20_000))
-    await expect.poll(() => running(command).length, { timeout: 15_000 }).toBeGreaterThan(0)
+    await expect.poll(() => running(command).length, { timeout: 60_000 }).toBeGreaterThan(0)
     await client.stop()
     expect((await turn).code).toBe('SESSION_CLOSED')
     expect(running(command)).toEqual([])
@@ -254,7 +254,7 @@ describe('the process', () => {
     const command = sleepFor()
     const session = await client.createSession(byScript(`shell=${command};;text=done`))
     const turn = rejection(session.sendAndWait('go', 30_000))
-    await expect.poll(() => running(command).length, { timeout: 15_000 }).toBeGreaterThan(0)
+    await expect.poll(() => running(command).length, { timeout: 60_000 }).toBeGreaterThan(0)
     const pid = running('copilot-runtime')
       .map((line) => Number(/\d+/.exec(line)![0]))
       .find(

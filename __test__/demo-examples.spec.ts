@@ -29,7 +29,7 @@ const wanted: Record<string, RegExp> = {
 
 describe('the example', () => {
   const examples = readdirSync(folder).filter((name) => name.endsWith('.mjs'))
-  it.each(examples)('%s runs as it stands', { timeout: 90_000 }, async (name) => {
+  it.each(examples)('%s runs as it stands', async (name) => {
     const { stdout, stderr, exitCode } = await run(process.execPath, [join(folder, name)])
     expect(stdout).toMatch(wanted[name]!)
     expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 0 })

@@ -15,25 +15,19 @@ const demo = (args: string[] = [], options = {}) =>
   run(process.execPath, [join(root, 'scripts/demo/main.mjs'), ...args], { env: { TMPDIR: temp }, ...options })
 
 describe('the demo', () => {
-  it(
-    'shows a good turn and a stalled one of a real agent, and that nothing is left',
-    { timeout: 120_000 },
-    async () => {
-      const { exitCode, stdout, stderr } = await demo()
-      expect({ exitCode, stderr }, stdout).toEqual({ exitCode: 0, stderr: '' })
-      expect(stdout).toMatch(/output +sheep Ada\n/)
-      expect(stdout).toMatch(/says +and the third looks at the gate\.\n/)
-      expect(stdout).toMatch(
-        /Alive when the model fell silent:\n +\d+ {2}\S.*\n +\d+ {2}tail -f \/dev\/null\n/,
-      )
-      expect(stdout).toMatch(/^Alive now: none$/m)
-      expect(stdout).toMatch(/^what ran +how it ended +took +printed +strays killed$/m)
-      expect(stdout).toMatch(/^pi, a good turn +exited with 0 +\S+ s +\d+ lines, \S+ kB +0$/m)
-      expect(stdout).toMatch(/^pi, its model stalls +silent for \S+ s: killed +\S+ s +\d+ lines, \S+ kB +1$/m)
-      expect(stdout).toMatch(/All went as it should\.\n$/)
-      expect(readdirSync(temp), 'its folder is gone').toEqual([])
-    },
-  )
+  it('shows a good turn and a stalled one of a real agent, and that nothing is left', async () => {
+    const { exitCode, stdout, stderr } = await demo()
+    expect({ exitCode, stderr }, stdout).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/output +sheep Ada\n/)
+    expect(stdout).toMatch(/says +and the third looks at the gate\.\n/)
+    expect(stdout).toMatch(/Alive when the model fell silent:\n +\d+ {2}\S.*\n +\d+ {2}tail -f \/dev\/null\n/)
+    expect(stdout).toMatch(/^Alive now: none$/m)
+    expect(stdout).toMatch(/^what ran +how it ended +took +printed +strays killed$/m)
+    expect(stdout).toMatch(/^pi, a good turn +exited with 0 +\S+ s +\d+ lines, \S+ kB +0$/m)
+    expect(stdout).toMatch(/^pi, its model stalls +silent for \S+ s: killed +\S+ s +\d+ lines, \S+ kB +1$/m)
+    expect(stdout).toMatch(/All went as it should\.\n$/)
+    expect(readdirSync(temp), 'its folder is gone').toEqual([])
+  })
 
   it('watches any program, and ends as it does', async () => {
     const { exitCode, stdout } = await demo(['sh', '-c', 'echo one; echo two >&2; exit 3'])
@@ -45,7 +39,7 @@ describe('the demo', () => {
     expect(missing.exitCode).toBe(127)
   })
 
-  it('leaves nothing behind when it is interrupted', { timeout: 60_000 }, async () => {
+  it('leaves nothing behind when it is interrupted', async () => {
     const child = spawn(process.execPath, [join(root, 'scripts/demo/main.mjs')], { env: { TMPDIR: temp } })
     for await (const { text } of child) if (/ prompt /.test(text)) process.kill(child.pid!, 'SIGINT')
     expect((await child.result).exitCode).toBe(130)

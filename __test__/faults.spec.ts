@@ -11,14 +11,10 @@ describe.runIf(process.platform === 'linux')(
     for (const [strait, { lacks }] of Object.entries(straits)) {
       const lacking = lacks?.()
       const title = lacking ? `${strait}: skipped, it takes ${lacking}` : strait
-      it.skipIf(lacking !== undefined).concurrent(
-        `with ${title}`,
-        async () => {
-          const { problems } = await runSubject({ strait, seed: SEED, trials: TRIALS, limitMs: 150_000 })
-          expect(problems).toEqual([])
-        },
-        180_000,
-      )
+      it.skipIf(lacking !== undefined).concurrent(`with ${title}`, async () => {
+        const { problems } = await runSubject({ strait, seed: SEED, trials: TRIALS, limitMs: 150_000 })
+        expect(problems).toEqual([])
+      })
     }
   },
 )

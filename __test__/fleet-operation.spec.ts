@@ -122,7 +122,7 @@ describe.each(engines)('a fleet %s', (_, options) => {
         const { workers } = await fleet.status()
         expect(workers.find(({ name }) => name === queue)?.running).toEqual([job.id])
       },
-      { timeout: 10_000 },
+      { timeout: 60_000 },
     )
     await fleet.drain(queue)
     const later = await fleet.submit({ handler: 'hold', queue })

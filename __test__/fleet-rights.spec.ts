@@ -115,7 +115,7 @@ describe.runIf(hasServer)('the users of the example', () => {
     expect(await operators.prune({ olderThanMs: 0 })).toMatchObject({ jobs: 5 })
     await worker.close()
     for (const fleet of [workers, submitters, operators, admin]) await fleet.close()
-  }, 180_000)
+  })
 
   it('stand in the way of a hostile submitter and of a hostile worker', async () => {
     const port = await exampleServer()

@@ -74,7 +74,7 @@ describe.skipIf(process.platform !== 'linux')('the cost of a start', () => {
       ['--expose-gc'],
     )
     // Less than a twentieth is left; a third while the environment did not forget them.
-    expect(left).toBeLessThanOrEqual(held / 6)
+    expect(left).toBeLessThanOrEqual((held ?? 0) / 6)
   })
 
   it('three descriptors for each program that runs', () => {

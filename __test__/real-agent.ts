@@ -31,7 +31,7 @@ export function describeAgent(provider: ProviderName): void {
   afterAll(() => server.close())
 
   describe(provider, () => {
-    it.for(Object.entries(cases))('%s', { timeout: 180_000 }, async ([name, test], { skip }) => {
+    it.for(Object.entries(cases))('%s', async ([name, test], { skip }) => {
       if (name.includes('sandbox') && !(await hasSandbox())) skip('this kernel holds no sandbox')
       const binary = join(__dirname, '..', 'node_modules', '.bin', provider)
       const context = bench({

@@ -328,7 +328,7 @@ describe('serveRuntime and RuntimeClient', () => {
 })
 
 describe('the real Python client', () => {
-  it('is served as it is used to', { timeout: 120_000 }, async ({ skip }) => {
+  it('is served as it is used to', async ({ skip }) => {
     const { python, problem } = findPython()
     if (!python) return skip(problem)
     const { status, output } = await runClient(python, ['--short'])

@@ -311,7 +311,7 @@ async fn silence_ends_an_attempt_before_the_head_and_within_the_answer() {
     }
     let server = Server::that(vec![Act::Hold(stalled), fine()]).await;
     let completion =
-        server.ask(|request| request.idle_timeout = Some(Duration::from_millis(100))).await.unwrap();
+        server.ask(|request| request.idle_timeout = Some(Duration::from_millis(500))).await.unwrap();
     assert_eq!((completion.text.as_str(), completion.attempts), ("hello", 2));
 }
 
@@ -320,7 +320,7 @@ async fn an_answer_that_is_whole_needs_no_end_of_its_stream() {
     let body = hello();
     let held = format!("HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n", body.len());
     let server = Server::that(vec![Act::Hold(held)]).await;
-    let completion = server.ask(|request| request.timeout = Some(Duration::from_millis(100))).await.unwrap();
+    let completion = server.ask(|request| request.timeout = Some(Duration::from_secs(10))).await.unwrap();
     assert_eq!((completion.text.as_str(), completion.attempts), ("hello", 1));
 }
 
