@@ -173,10 +173,7 @@ describe.runIf(hasServer)('the users of the example', () => {
       await hostile.refused([
         'sd.job.default.4.mine',
         ...asWorker,
-        // It removes the jobs that it finished, so it may remove others from the queue. It can acknowledge them away as well.
-        ...asWorker
-          .map((subject) => subject.replace('$JS.API', 'sd.api'))
-          .filter((subject) => subject !== 'sd.api.STREAM.PURGE.SD_JOBS'),
+        ...asWorker.map((subject) => subject.replace('$JS.API', 'sd.api')),
       ]),
     ).toEqual([])
     expect(await hostile.unheard(['_INBOX.>', '_INBOX.submitter.>', '>', 'sd.job.>'])).toEqual([])
@@ -192,9 +189,8 @@ describe.runIf(hasServer)('the users of the example', () => {
     await store('all', '{}')
     for (const [place, subject] of [
       ['job', 'sd.job.default.4.mine'],
-      ['all', 'sd.api.STREAM.PURGE.SD_LOG'],
+      ['all', 'sd.api.STREAM.PURGE.SD_JOBS'],
       ['all', '$JS.API.STREAM.PURGE.SD_JOBS'],
-      ['all', '$JS.API.STREAM.PURGE.SD_LOG'],
     ]) {
       const which = JSON.stringify({ last_by_subj: `$KV.SD_LEASE.hold.${place}` })
       for (const api of ['sd.api', '$JS.API'])

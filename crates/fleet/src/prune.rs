@@ -52,10 +52,6 @@ impl dyn Engine {
         });
         let gone: Vec<Option<(String, SystemTime)>> = meant
             .map_ok(async |(kept, stored_at)| {
-                // A message that is still there would outlive its record, and the job would run again.
-                if let (false, Some(message)) = (asked.is_trial, kept.record.message) {
-                    self.drop_job(&kept.record.id, message).await?;
-                }
                 // A job that is tried again at this moment stays.
                 if !asked.is_trial && !self.drop_record(&kept).await? {
                     return Ok(None);

@@ -112,10 +112,6 @@ impl dyn Engine {
         let ids: Vec<&str> = oldest.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let mut records = self.records_of(&ids).await?;
         for Waiting { spec, problem, .. } in oldest {
-            if matches!(records.get(&spec.id), Some(Listed::Known(record)) if record.state.is_over()) {
-                // Its message is removed in a moment.
-                continue;
-            }
             let unreadable = match &problem {
                 Some(error) => Some(error.message()),
                 None => matches!(records.get(&spec.id), Some(Listed::Unknown(_))).then_some(UNKNOWN_RECORD),
@@ -133,7 +129,7 @@ impl dyn Engine {
             if record.state == JobState::Queued {
                 queue.oldest_submitted_at.get_or_insert(record.submitted_at);
             }
-            if stuck.len() >= MAX_SHOWN {
+            if stuck.len() >= MAX_SHOWN || record.state.is_over() {
                 continue;
             }
             let is_held = match &spec.provider {

@@ -47,7 +47,7 @@ pub(crate) trait Holder: Send + Sync + 'static {
     /// The message is delivered again after this delay.
     async fn give_back(&self, delay: Duration);
 
-    /// The job is over: the message is not delivered again, and leaves the queue soon. True when the engine was told.
+    /// Takes the message off the queue. True when the engine has heard it.
     async fn finish(&self) -> bool;
 }
 
@@ -78,8 +78,8 @@ impl Delivery {
         self.holder.give_back(delay).await;
     }
 
-    /// Takes it off the queue, where it may still be seen for a moment. When the word is lost, the next worker finds the record
-    /// over and says it again. True when the engine was told.
+    /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again. True when the
+    /// server has heard it.
     pub(crate) async fn finish(&self) -> bool {
         self.is_disposed.store(true, Ordering::Release);
         self.holder.finish().await

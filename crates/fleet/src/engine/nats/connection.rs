@@ -62,8 +62,6 @@ pub(super) struct Parts {
     api: String,
     pub names: Names,
     pub lease: Duration,
-    /// Whether an acknowledgement removes the job's message.
-    pub is_work_queue: bool,
     pub connections: watch::Receiver<u64>,
     pub is_connected: watch::Receiver<bool>,
     denied: Denied,
@@ -158,7 +156,7 @@ impl Nats {
         let names = Names::new(&access.prefix);
         let mut api = "$JS.API".to_owned();
         let found = streams::ensure(&context, &names, access.lease, access.replicas).await;
-        let streams::Found { lease, is_work_queue } = match found {
+        let lease = match found {
             // Every user but the admin has an account of its own, in which the fleet's JetStream has this name.
             Err(_) if streams::is_without_jetstream(&context, &names).await => {
                 api = names.api();
@@ -177,7 +175,6 @@ impl Nats {
             api,
             names,
             lease,
-            is_work_queue,
             connections,
             is_connected,
             denied,

@@ -5,7 +5,6 @@ mod batch;
 mod blob;
 mod connection;
 mod count;
-mod finished;
 mod leases;
 mod local;
 mod log;

@@ -2,7 +2,6 @@
 
 use super::batch::{Batch, EVERYTHING, LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
-use super::finished::Finished;
 use super::store::{Stored, consumer_refused, headers};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
@@ -46,8 +45,6 @@ struct NatsLane {
     queue: String,
     priority: u8,
     consumer: Consumer<Config>,
-    /// `None`: an acknowledgement removes the message.
-    finished: Option<Arc<Finished>>,
 }
 
 fn waiting_of(message: &StreamMessage, spec: Result<JobSpec, Error>) -> Result<Waiting, Error> {
@@ -210,18 +207,13 @@ impl Queue for Nats {
             ..Config::default()
         };
         let stream = self.names().jobs_stream();
-        let (name, filter) = (Names::consumer(queue, priority), config.filter_subject.clone());
-        let consumer: Consumer<Config> = self
+        let consumer = self
             .ask(retry_for, || async {
                 let created = self.0.context.create_consumer_on_stream(config.clone(), &stream).await;
                 created.map_err(|error| consumer_refused(&stream, &error))
             })
             .await?;
-        let finished = (!self.0.is_work_queue).then(|| {
-            let floor = consumer.cached_info().ack_floor.stream_sequence;
-            Finished::new(self.clone(), name, filter, floor)
-        });
-        Ok(Arc::new(NatsLane { engine: self.clone(), queue: queue.to_owned(), priority, consumer, finished }))
+        Ok(Arc::new(NatsLane { engine: self.clone(), queue: queue.to_owned(), priority, consumer }))
     }
 }
 
@@ -311,18 +303,14 @@ impl Nats {
     }
 
     /// `None`: the message can't be read. It is given back, or taken off the queue when its job is over.
-    async fn delivery(&self, message: Message, finished: Option<&Arc<Finished>>) -> Option<Delivery> {
+    async fn delivery(&self, message: Message) -> Option<Delivery> {
         let (deliveries, sequence) = message
             .info()
             .map_or((1, 0), |info| (u64::try_from(info.delivered).unwrap_or(1), info.stream_sequence));
         let (message, acker) = message.split();
         let is_object = message.headers.as_ref().is_some_and(|headers| headers.get(OBJECT).is_some());
         match self.spec_of(&message.subject, &message.payload, message.headers.as_ref()).await {
-            Ok(spec) => {
-                let finished = finished.map(|finished| (finished.clone(), message.subject.to_string()));
-                let holder = Held { acker, sequence, finished };
-                Some(Delivery::new(spec, is_object, deliveries, sequence, Box::new(holder)))
-            }
+            Ok(spec) => Some(Delivery::new(spec, is_object, deliveries, sequence, Box::new(Held(acker)))),
             Err(_) => {
                 let kind = if self.is_over(&message.subject).await {
                     AckKind::Ack
@@ -332,9 +320,6 @@ impl Nats {
                     AckKind::Nak(Some(UNREADABLE_DELAY * 2_u32.pow(times)))
                 };
                 let _ = acker.ack_with(kind).await;
-                if let (AckKind::Ack, Some(finished)) = (kind, finished) {
-                    finished.add(sequence, message.subject.to_string());
-                }
                 None
             }
         }
@@ -364,9 +349,7 @@ impl Lane for NatsLane {
                 _ = connections.changed() => break "the connection was lost".to_owned(),
             };
             match message {
-                Ok(Some(Ok(message))) => {
-                    found.extend(self.engine.delivery(message, self.finished.as_ref()).await);
-                }
+                Ok(Some(Ok(message))) => found.extend(self.engine.delivery(message).await),
                 Ok(None) => return Ok(found),
                 Ok(Some(Err(error))) => break error.to_string(),
                 Err(_) => break "it was asked for jobs".to_owned(),
@@ -382,7 +365,7 @@ impl Lane for NatsLane {
         let messages = self.consumer.batch().max_messages(1).expires(within).messages().await;
         let mut messages = messages.map_err(|error| super::store::away(&error.to_string()))?;
         match messages.next().await {
-            Some(Ok(message)) => Ok(self.engine.delivery(message, self.finished.as_ref()).await),
+            Some(Ok(message)) => Ok(self.engine.delivery(message).await),
             Some(Err(error)) => Err(super::store::away(&error.to_string())),
             None => Ok(None),
         }
@@ -394,34 +377,23 @@ impl Lane for NatsLane {
 }
 
 /// A message that was delivered to this worker.
-struct Held {
-    acker: Acker,
-    sequence: u64,
-    /// Removes the message of this subject once it is acknowledged; `None`: the acknowledgement does.
-    finished: Option<(Arc<Finished>, String)>,
-}
+struct Held(Acker);
 
 #[async_trait]
 impl Holder for Held {
     async fn beat(&self) {
         // A beat that is lost is followed by others.
-        let _ = self.acker.ack_with(AckKind::Progress).await;
+        let _ = self.0.ack_with(AckKind::Progress).await;
     }
 
     async fn give_back(&self, delay: Duration) {
         // When this is lost the lease runs out.
-        let _ = self.acker.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
+        let _ = self.0.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
     }
 
     async fn finish(&self) -> bool {
-        if let Some((finished, subject)) = &self.finished {
-            // When it is lost, the message is delivered again, and its record says that the job is over.
-            let is_sent = self.acker.ack().await.is_ok();
-            finished.add(self.sequence, subject.clone());
-            return is_sent;
-        }
         for _ in 0..3 {
-            if self.acker.double_ack().await.is_ok() {
+            if self.0.double_ack().await.is_ok() {
                 return true;
             }
         }

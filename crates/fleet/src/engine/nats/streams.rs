@@ -33,41 +33,33 @@ const MAX_JOBS: i64 = 1_000_000;
 /// Ten for each queue, and one for each reader of a log that still grows. A server allows 1,000 when it is not told.
 const MAX_CONSUMERS: i32 = 100_000;
 
-/// Facts of a fleet that its first connect decided.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub lease: Duration,
-    /// Fleets of earlier versions: an acknowledgement removes the job's message.
-    pub is_work_queue: bool,
-}
-
-/// Makes what is missing.
+/// Makes what is missing. Returns the fleet's lease.
 pub(super) async fn ensure(
     context: &Context,
     names: &Names,
     lease: Option<Duration>,
     replicas: Option<usize>,
-) -> Result<Found, Error> {
+) -> Result<Duration, Error> {
     let replicas = replicas.unwrap_or(1);
     let present = look_for(context, names).await;
     if let Some(found) = found(&present, names)? {
-        if let Some(asked) = lease.filter(|asked| *asked != found.lease) {
+        if let Some(asked) = lease.filter(|asked| *asked != found) {
             let problem = format!(
                 "this fleet's lease is {} ms, stored at its first connect, got {} ms",
-                found.lease.as_millis(),
+                found.as_millis(),
                 asked.as_millis()
             );
             return Err(Error::invalid_option("leaseMs", problem));
         }
         // A second look at each stream is cheap, and heals a first connect that was cut off.
-        make(context, configs(names, found.lease, replicas), present).await?;
+        make(context, configs(names, found, replicas), present).await?;
         return Ok(found);
     }
     let lease = lease.unwrap_or(DEFAULT_LEASE);
     make(context, configs(names, lease, replicas), present).await?;
     // Two may have been the first at once: what is stored counts.
     let present = look_for(context, names).await;
-    Ok(found(&present, names)?.unwrap_or(Found { lease, is_work_queue: false }))
+    Ok(found(&present, names)?.unwrap_or(lease))
 }
 
 /// Streams by their names.
@@ -79,16 +71,14 @@ async fn look_for(context: &Context, names: &Names) -> Present {
     join_all(asked).await.into_iter().collect()
 }
 
-fn found(present: &Present, names: &Names) -> Result<Option<Found>, Error> {
+fn found(present: &Present, names: &Names) -> Result<Option<Duration>, Error> {
     // The last one that is made says that all are there.
     let Some(jobs) = present.get(&names.jobs_stream()) else { return Ok(None) };
     match jobs {
         Ok(stream) => {
-            let config = &stream.cached_info().config;
-            let stored = config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
-            let is_work_queue = config.retention == RetentionPolicy::WorkQueue;
-            let found = stored.map(|millis| Found { lease: Duration::from_millis(millis), is_work_queue });
-            found.map(Some).ok_or_else(|| {
+            let stored =
+                stream.cached_info().config.metadata.get(LEASE_KEY).and_then(|text| text.parse().ok());
+            stored.map(|millis| Some(Duration::from_millis(millis))).ok_or_else(|| {
                 let message = format!(
                     "the server has a stream {} that does not belong to a fleet: give the fleet another `prefix`",
                     names.jobs_stream()
@@ -234,7 +224,7 @@ fn is_room(code: ServerCode) -> bool {
 /// Whether the server took what matters: one that does not know a setting leaves it out without a word.
 fn fits(got: &Config, asked: &Config) -> bool {
     got.allow_message_ttl == asked.allow_message_ttl
-        && (got.retention == asked.retention || got.retention == RetentionPolicy::WorkQueue)
+        && got.retention == asked.retention
         && got.discard_new_per_subject == asked.discard_new_per_subject
         && got.max_messages_per_subject == asked.max_messages_per_subject
         && got.republish.is_some() == asked.republish.is_some()
@@ -321,8 +311,7 @@ fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
     let jobs = Config {
         name: names.jobs_stream(),
         subjects: vec![names.all_jobs()],
-        // Not a work queue: there each acknowledgement is a synchronized write. See `finished`.
-        retention: RetentionPolicy::Limits,
+        retention: RetentionPolicy::WorkQueue,
         max_messages: MAX_JOBS,
         max_messages_per_subject: 1,
         max_bytes: 8,

@@ -4,7 +4,7 @@ use super::connection::{Access, Nats};
 use super::subject::Names;
 use crate::engine::interface::Shared;
 use crate::engine::value::{RetryFor, Room};
-use async_nats::jetstream::stream::{Config, RetentionPolicy};
+use async_nats::jetstream::stream::Config;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use ground::error::Error;
@@ -145,16 +145,6 @@ impl TestServer {
 }
 
 impl TestServer {
-    /// Makes the jobs' stream one of a fleet of an earlier version.
-    pub(crate) async fn age(&self) {
-        let engine = self.engine().await;
-        let context = &engine.nats.0.context;
-        let name = engine.names().jobs_stream();
-        let config = context.get_stream(&name).await.unwrap().cached_info().config.clone();
-        context.delete_stream(&name).await.unwrap();
-        context.create_stream(Config { retention: RetentionPolicy::WorkQueue, ..config }).await.unwrap();
-    }
-
     async fn configure(&self, stream: &str, change: impl FnOnce(&mut Config)) {
         let engine = self.engine().await;
         let found = engine.nats.0.context.get_stream(stream).await.unwrap();
