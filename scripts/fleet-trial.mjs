@@ -76,7 +76,11 @@ export async function settleAll(fleet, ids, deadline, calm) {
   const faults = { lost: 0, failed: 0 }
   const timer = setTimeout(() => calm(), Math.max(1, deadline - performance.now()))
   await inParallel(ids.length, 16, async (n) => {
-    const job = await patiently(() => fleet.job(ids[n]))
+    const job = await patiently(() => fleet.job(ids[n])).catch((error) => {
+      if (error.code !== 'JOB_NOT_FOUND') throw error
+      console.error(error.message)
+    })
+    if (!job) return void faults.lost++
     const ended = await Promise.race([
       patiently(() => (job.result.catch(() => {}), fleet.job(ids[n]).then((same) => same.result))).then(
         () => 'done',
@@ -95,7 +99,9 @@ export async function settleAll(fleet, ids, deadline, calm) {
 export async function judge(fleet, ids, events) {
   const found = { twice: 0, torn: 0, attempts: 0 }
   await inParallel(ids.length, 8, async (n) => {
-    const job = await fleet.job(ids[n])
+    // One that is not there was counted as lost.
+    const job = await fleet.job(ids[n]).catch(() => undefined)
+    if (!job) return
     const record = await job.record()
     if (record.state !== 'done') return
     found.attempts += record.attempt
