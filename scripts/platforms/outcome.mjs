@@ -29,7 +29,7 @@ export function readCases({ output, end }) {
   return { cases, machine }
 }
 
-/** What stands behind `word` in the lines that begin with it. */
+/** The JSON objects behind `word`, of the lines that begin with `word`. */
 export const linesOf = (output, word) =>
   [...output.matchAll(new RegExp(`^${word} (\\{.*\\})\\r?$`, 'gm'))].map(([, text]) => JSON.parse(text))
 

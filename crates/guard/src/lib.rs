@@ -16,9 +16,10 @@
 //! process that they watch dies, and by a timer at the latest.
 //!
 //! The inner guard does the work: it reads the request, starts the program, carries out commands and reports. The outer guard
-//! only watches it, and sends the last report of a tree that ended by itself. The outer kills the remaining processes when the inner ends in any way but its own, or when the host is gone
-//! and the inner does not finish. After the program has been started, neither holds its pipes. Neither waits without a limit for
-//! anything but the events above, so the end of a tree is bounded in time.
+//! only watches it, and sends the last report of a tree that ended by itself. The outer kills the remaining processes when the
+//! inner ends in any way but its own, or when the host is gone and the inner does not finish. After the program has been started,
+//! neither holds its pipes. Neither waits without a limit for anything but the events above, so the end of a tree is bounded in
+//! time.
 //!
 //! build.rs compiles this crate a second time, as a binary with `--cfg guard_program`. The library embeds that binary and shares
 //! the format of the lifeline with the host. Its other modules are compiled for lints and for rust-analyzer only.

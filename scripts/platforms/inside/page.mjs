@@ -78,13 +78,13 @@ function block(section, language) {
   return found[1]
 }
 
-/** What the program of a section prints. */
+/** The output of a section's program. */
 function program(section) {
   writeFileSync(join(app, 'first.mjs'), block(section, 'js'))
   return sh('node first.mjs')
 }
 
-/** What a command prints on stdout; an error when it fails. */
+/** The stdout of a command; an error when the command fails. */
 function sh(command) {
   return new Promise((resolve, reject) => {
     const child = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'pipe'] })
