@@ -4,7 +4,10 @@ import { join } from 'node:path'
 
 const json = (value: unknown) => JSON.stringify(value)
 
-/** A turn of so many events, tool calls mostly, one each 40 ms. */
+/**
+ * A turn of so many events, tool calls mostly, one each 40 ms. The page's list begins with the highest `id`, because the ids of
+ * runs begin with a time.
+ */
 export function writeTurn(
   parent: string,
   { id, name, events, end = true }: { id: string; name: string; events: number; end?: boolean },

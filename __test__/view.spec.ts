@@ -346,8 +346,8 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
 
   it('is worked by keyboard alone', async () => {
     const records = join(folder, 'keys')
-    writeTurn(records, { id: 'newer', name: 'the newer', events: 4 })
-    writeTurn(records, { id: 'older', name: 'the older', events: 400 })
+    writeTurn(records, { id: '2', name: 'the newer', events: 4 })
+    writeTurn(records, { id: '1', name: 'the older', events: 400 })
     const page = await open(records)
     await page.locator('#rows .row').first().waitFor()
     await page.locator('#filter').focus()
@@ -372,8 +372,8 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
   it('opens a row that was still on its way when it was asked to', async () => {
     const records = join(folder, 'on-its-way')
     // The newest one is open at first, and may ask for its rows again.
-    writeTurn(records, { id: 'newer', name: 'the newer', events: 4 })
-    writeTurn(records, { id: 'older', name: 'the older', events: 400 })
+    writeTurn(records, { id: '2', name: 'the newer', events: 4 })
+    writeTurn(records, { id: '1', name: 'the older', events: 400 })
     const page = await open(records)
     await page.locator('#rows .row').first().waitFor()
     let send = () => {}
@@ -382,7 +382,7 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
       await sent
       await route.continue()
     })
-    const asked = page.waitForRequest('**/runs/older/rows?*')
+    const asked = page.waitForRequest('**/runs/1/rows?*')
     await page.locator('.run', { hasText: 'the older' }).click()
     await asked
     await page.locator('#rows').focus()
