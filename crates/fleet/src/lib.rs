@@ -33,6 +33,7 @@ mod listing;
 mod login;
 pub mod name;
 mod operation;
+mod presence;
 #[cfg(test)]
 mod promise_tests;
 mod prune;

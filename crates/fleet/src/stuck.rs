@@ -1,5 +1,6 @@
 //! PURE: finds the reason why a job makes no progress, from its record, the fleet's workers and the holds.
 
+use super::presence::{can_run, is_closing, places, serves};
 use super::record::{JobRecord, JobState};
 use super::spec::JobSpec;
 use serde_json::Value;
@@ -62,10 +63,10 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
             "the stream {stream} is full, so workers can't renew their leases, and no place of a key is free: give the stream more room"
         ));
     }
-    let serves = |worker: &&Value| has(&worker["queues"], &record.queue);
-    let mut serving: Vec<&Value> = around.workers.iter().filter(serves).collect();
+    let mut serving: Vec<&Value> =
+        around.workers.iter().filter(|worker| serves(worker, &record.queue)).collect();
     if !serving.is_empty() {
-        serving.retain(|worker| worker["closing"] != true);
+        serving.retain(|worker| !is_closing(worker));
         if serving.is_empty() {
             return Some(format!("every worker of the queue {} is closing", record.queue));
         }
@@ -73,13 +74,11 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
     if serving.is_empty() {
         return Some(format!("no worker pulls from the queue {}", record.queue));
     }
-    if let Some(handler) = &record.handler
-        && !serving.iter().any(|worker| has(&worker["handlers"], handler))
-    {
-        return Some(format!("no worker of the queue {} has the handler {handler}", record.queue));
-    }
-    if record.handler.is_none() && !serving.iter().any(|worker| worker["agents"] != false) {
-        return Some(format!("no worker of the queue {} runs agents", record.queue));
+    if !serving.iter().any(|worker| can_run(worker, record.handler.as_deref())) {
+        return Some(match &record.handler {
+            Some(handler) => format!("no worker of the queue {} has the handler {handler}", record.queue),
+            None => format!("no worker of the queue {} runs agents", record.queue),
+        });
     }
     let wait =
         record.not_before.filter(|time| *time > around.now).map(|time| (time - around.now).div_ceil(1000));
@@ -111,21 +110,13 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
         let holders = around.key_holders.join(", ");
         return Some(format!("the places of its key {key} are taken by {holders}"));
     }
-    let count = |worker: &&Value, field: &str| match &worker[field] {
-        Value::Array(all) => all.len() as u64,
-        number => number.as_u64().unwrap_or(0),
-    };
-    let places: u64 = serving.iter().map(|worker| count(worker, "concurrency")).sum();
-    let taken: u64 = serving.iter().map(|worker| count(worker, "running")).sum();
+    let counts = serving.iter().map(|worker| places(worker));
+    let (places, taken) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let age = Duration::from_millis(around.now.saturating_sub(record.submitted_at));
     if taken >= places && age > BUSY_AFTER {
         return Some(format!("all {places} places of the workers of its queue are taken"));
     }
     record.error.as_ref().map(|fault| format!("attempt {} failed: {}", record.attempt, fault.message))
-}
-
-fn has(list: &Value, wanted: &str) -> bool {
-    list.as_array().is_some_and(|list| list.iter().any(|one| one == wanted))
 }
 
 #[cfg(test)]

@@ -18,17 +18,40 @@ use tokio::sync::watch;
 
 /// Ends with a text as long as the job's data says, once it is let go.
 pub(super) struct Texts {
+    /// The only handler that it has; `None`: it runs every job.
+    handler: Option<&'static str>,
+    /// Number of times that a job was offered to it.
+    offers: AtomicUsize,
     runs: AtomicUsize,
     pub(super) go: watch::Sender<bool>,
 }
 
 impl Texts {
     pub(super) fn new(is_open: bool) -> Arc<Texts> {
-        Arc::new(Texts { runs: AtomicUsize::new(0), go: watch::Sender::new(is_open) })
+        Arc::new(Texts {
+            handler: None,
+            offers: AtomicUsize::new(0),
+            runs: AtomicUsize::new(0),
+            go: watch::Sender::new(is_open),
+        })
+    }
+
+    pub(super) fn named(handler: &'static str) -> Arc<Texts> {
+        let go = watch::Sender::new(true);
+        Arc::new(Texts { handler: Some(handler), offers: AtomicUsize::new(0), runs: AtomicUsize::new(0), go })
     }
 
     pub(super) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
+    }
+
+    pub(super) async fn until_offered(&self, count: usize) {
+        let offered = async {
+            while self.offers.load(Ordering::SeqCst) < count {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, offered).await.unwrap();
     }
 
     pub(super) async fn until_begun(&self) {
@@ -42,12 +65,13 @@ impl Texts {
 }
 
 impl JobHost for Texts {
-    fn accepts(&self, _spec: &JobSpec) -> bool {
-        true
+    fn accepts(&self, spec: &JobSpec) -> bool {
+        self.offers.fetch_add(1, Ordering::SeqCst);
+        self.handler.is_none_or(|own| spec.handler.as_deref() == Some(own))
     }
 
     fn handlers(&self) -> Vec<String> {
-        vec!["text".to_owned()]
+        vec![self.handler.unwrap_or("text").to_owned()]
     }
 
     fn run(&self, run: JobRun) -> JobFuture {

@@ -237,6 +237,9 @@ pub(crate) trait Leases: Send + Sync + 'static {
     /// Numbers of the key's places that are taken. A moment old, maybe.
     async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error>;
 
+    /// Numbers of the places that are taken, of all keys. A moment old, maybe.
+    async fn all_places_taken(&self) -> Result<HashMap<String, HashSet<u32>>, Error>;
+
     /// Stores an announcement that expires after `length`, in place of any earlier one.
     async fn announce(&self, what: &Announcement, payload: Bytes, length: Duration) -> Result<(), Error>;
 

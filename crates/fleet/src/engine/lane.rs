@@ -34,7 +34,7 @@ pub(crate) struct Delivery {
     pub deliveries: u64,
     /// Sequence of the message. A retried job has another message.
     pub sequence: u64,
-    pub holder: Box<dyn Holder>,
+    holder: Box<dyn Holder>,
     is_disposed: AtomicBool,
 }
 
@@ -46,6 +46,9 @@ pub(crate) trait Holder: Send + Sync + 'static {
 
     /// The message is delivered again after this delay.
     async fn give_back(&self, delay: Duration);
+
+    /// The lease begins anew, also after the message was given back. True when the engine has heard it.
+    async fn take_up(&self) -> bool;
 
     /// Takes the message off the queue. True when the engine has heard it.
     async fn finish(&self) -> bool;
@@ -76,6 +79,13 @@ impl Delivery {
     pub(crate) async fn give_back(&self, delay: Duration) {
         self.is_disposed.store(true, Ordering::Release);
         self.holder.give_back(delay).await;
+    }
+
+    /// Takes the message back that was given back. It is the holder's again if the engine heard this before the delay was over:
+    /// then nobody else got the message. True when the engine has heard it.
+    pub(crate) async fn take_up(&self) -> bool {
+        self.is_disposed.store(false, Ordering::Release);
+        self.holder.take_up().await
     }
 
     /// Takes it off the queue. When the word is lost, the next worker finds the record over and says it again. True when the

@@ -7,6 +7,7 @@ use super::gate::{Gate, Pass};
 use super::job_run::{Files, JobFuture, JobHost, JobRun, Past, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
+use super::parking::Parking;
 use crate::engine::{Announcement, Delivery, Kept, LeaseSlot, Refused, RetryFor, Shared, is_too_long};
 use crate::fault::JobFault;
 use crate::name::artifact_object;
@@ -25,8 +26,6 @@ use tokio::sync::watch;
 
 /// Somebody else is at the same record right now.
 const CONFLICT_DELAY: Duration = Duration::from_millis(200);
-/// Longest delay for a job whose key has no free place, because a place may become free at any moment.
-const MAX_KEY_DELAY: Duration = Duration::from_secs(2);
 /// Delay with which jobs are returned to other workers while a job has to be alone in this one.
 pub(super) const ALONE_DELAY: Duration = Duration::from_secs(1);
 const MAX_HOLD_DELAY: Duration = Duration::from_secs(30);
@@ -52,6 +51,9 @@ pub(super) struct Attempt {
     /// True when the worker has to give it up.
     pub drain: watch::Receiver<bool>,
     pub gate: Gate,
+    pub parking: Parking,
+    /// The job was given back and waited here: the server returns it then.
+    pub until: Option<Instant>,
     /// The worker has one place only, and its process no other worker.
     pub is_only: bool,
 }
@@ -59,13 +61,28 @@ pub(super) struct Attempt {
 /// The record of the job may exist, and has to be read.
 struct MayHaveRecord;
 
+/// Why a job was not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotRun {
+    /// It is over, another worker has it, or it has to wait.
+    Itself,
+    /// Something that other jobs would meet as well: no room in the store or in the worker, or no answer.
+    Anything,
+}
+
+/// A claimed job: its record, the worker of the attempt before, and the pass through the gate.
+type Claimed = (Kept, Option<String>, Pass);
+
 impl Attempt {
     /// Resolves when the job is out of this worker's hands.
     pub(super) async fn run(mut self) {
+        if !self.take_up().await {
+            return;
+        }
         let delivery = self.delivery.borrow_and_update().clone();
         let spec = Arc::new(delivery.spec.clone());
         if !self.host.accepts(&spec) {
-            return delivery.give_back(delay_of_refused(&delivery)).await;
+            return self.parking.wait_for_worker(&delivery).await;
         }
         if let Some(delay) = too_early(&spec) {
             return delivery.give_back(delay).await;
@@ -73,17 +90,52 @@ impl Attempt {
         if let Some(delay) = self.held_back(&spec).await {
             return delivery.give_back(delay).await;
         }
-        let slot = match self.take_slot(&spec).await {
-            Ok(slot) => slot,
-            Err(delay) => {
-                let delay = delay.unwrap_or(delay_of_refused(&delivery)).min(MAX_KEY_DELAY);
-                return delivery.give_back(delay).await;
-            }
+        let Some(key) = spec.key.clone() else {
+            let _ = self.hold(&delivery, spec, None).await;
+            return;
         };
-        self.hold(&delivery, spec, slot.clone()).await;
-        if let Some(slot) = slot {
-            self.engine.drop_lease(&slot).await;
+        // A job that comes now is behind those that wait.
+        if self.until.is_none() && self.parking.has(&key) {
+            return self.parking.wait_for_place(&key, delivery).await;
         }
+        match self.take_slot(&key, &spec).await {
+            Ok(Some(slot)) => {
+                let held = self.hold(&delivery, spec, Some(slot.clone())).await;
+                self.engine.drop_lease(&slot).await;
+                if held != Err(NotRun::Anything) {
+                    self.parking.on_free(&key);
+                }
+            }
+            Ok(None) => {
+                self.parking.on_full(&key);
+                self.parking.wait_for_place(&key, delivery).await;
+            }
+            Err(_) => delivery.give_back(CONFLICT_DELAY).await,
+        }
+    }
+
+    /// Takes a job up that waited here. False: it may be in the hands of another worker by now, so nothing is said about it.
+    async fn take_up(&mut self) -> bool {
+        let delivery = self.delivery.borrow().clone();
+        let Some(until) = self.until else {
+            self.parking.on_returned(&delivery);
+            return true;
+        };
+        // A message that came here meanwhile is ours in any case.
+        let is_ours = (delivery.take_up().await && Instant::now() < until)
+            || self.delivery.has_changed().unwrap_or(false);
+        if !is_ours && let Some(key) = &delivery.spec.key {
+            self.parking.on_free(key);
+        }
+        is_ours
+    }
+
+    /// Whether the job that waited here runs in another worker: it has a place of its key there. The server returned it early,
+    /// for example because it lost its delay.
+    async fn is_run_elsewhere(&self, spec: &JobSpec) -> bool {
+        let Some(key) = spec.key.as_ref().filter(|_| self.until.is_some()) else { return false };
+        let holders = self.engine.key_holders(key).await;
+        holders.map_or(true, |holders| holders.iter().filter(|id| **id == spec.id.as_bytes()).count() > 1)
     }
 
     /// Delay of a job whose provider is at its usage limit.
@@ -94,32 +146,30 @@ impl Attempt {
         Some((Duration::from_millis(millis) / 4).clamp(Duration::from_millis(250), MAX_HOLD_DELAY))
     }
 
-    /// A place of the job's key; `Err` when none is free.
-    async fn take_slot(&self, spec: &JobSpec) -> Result<Option<LeaseSlot>, Option<Duration>> {
-        let Some(key) = &spec.key else { return Ok(None) };
-        let holder = random::key::<12>().ok_or(Some(CONFLICT_DELAY))?;
+    /// A place of the job's key; `None` when none is free.
+    async fn take_slot(&self, key: &str, spec: &JobSpec) -> Result<Option<LeaseSlot>, Error> {
+        let holder = random::key::<12>().ok_or_else(no_random)?;
         // One question tells them all; a place that is taken costs two.
-        let taken = if spec.key_limit > 2 {
-            self.engine.places_taken(key).await.map_err(|_| Some(CONFLICT_DELAY))?
-        } else {
-            HashSet::new()
-        };
+        let taken = if spec.key_limit > 2 { self.engine.places_taken(key).await? } else { HashSet::new() };
         for number in (0..spec.key_limit).filter(|number| !taken.contains(number)) {
-            let place = Announcement::Place { key: key.clone(), number };
+            let place = Announcement::Place { key: key.to_owned(), number };
             let payload = Bytes::from(spec.id.clone());
-            let taken = self.engine.take_lease(place, payload, &holder, self.engine.lease()).await;
-            match taken {
-                Ok(Some(slot)) => return Ok(Some(slot)),
-                Ok(None) => {}
-                Err(_) => return Err(Some(CONFLICT_DELAY)),
+            let taken = self.engine.take_lease(place, payload, &holder, self.engine.lease()).await?;
+            if taken.is_some() {
+                return Ok(taken);
             }
         }
-        Err(None)
+        Ok(None)
     }
 
-    async fn hold(&mut self, delivery: &Arc<Delivery>, spec: Arc<JobSpec>, slot: Option<LeaseSlot>) {
+    async fn hold(
+        &mut self,
+        delivery: &Arc<Delivery>,
+        spec: Arc<JobSpec>,
+        slot: Option<LeaseSlot>,
+    ) -> Result<(), NotRun> {
         let begun = Instant::now();
-        let Some((kept, last_worker, _pass)) = self.claim(delivery, &spec).await else { return };
+        let (kept, last_worker, _pass) = self.claim(delivery, &spec).await?;
         let token = kept.record.token.clone().unwrap_or_default();
         let past = Past {
             resume: kept.record.session_to_resume().map(str::to_owned),
@@ -184,13 +234,13 @@ impl Attempt {
             self.hand_over(record).await;
         }
         keeper.abort();
+        Ok(())
     }
 
-    /// Claims the job; `None` when there is nothing to run.
-    async fn claim(&mut self, delivery: &Delivery, spec: &JobSpec) -> Option<(Kept, Option<String>, Pass)> {
+    async fn claim(&mut self, delivery: &Delivery, spec: &JobSpec) -> Result<Claimed, NotRun> {
         let Some(token) = random::key::<12>() else {
             delivery.give_back(CONFLICT_DELAY).await;
-            return None;
+            return Err(NotRun::Anything);
         };
         // It has a record all the same if it was tried again, or cancelled before anybody had it.
         if delivery.deliveries == 1
@@ -202,29 +252,32 @@ impl Attempt {
         let (read, room) =
             futures_util::future::join(self.read(delivery, spec), self.engine.check_room()).await;
         let (mut record, mut revision) = read?;
+        if record.state == JobState::Running && self.is_run_elsewhere(spec).await {
+            return Err(NotRun::Itself);
+        }
         // Only what is about to run has to be alone; what its loss comes to is written first.
         let must_be_alone = record.state == JobState::Queued && record.must_run_alone();
         let pass = if must_be_alone { self.gate.enter_alone() } else { self.gate.enter() };
         let Some(pass) = pass else {
             delivery.give_back(ALONE_DELAY).await;
-            return None;
+            return Err(NotRun::Anything);
         };
         if must_be_alone {
             if !self.wait_until_alone(&pass).await {
                 delivery.give_back(Duration::ZERO).await;
-                return None;
+                return Err(NotRun::Anything);
             }
             // Read the record again, because the step before may have taken long.
             (record, revision) = self.read(delivery, spec).await?;
         }
         if revision == 0 && room.is_err() {
             delivery.give_back(FULL_DELAY).await;
-            return None;
+            return Err(NotRun::Anything);
         }
         match record.claim(&self.worker, &token, must_be_alone || self.is_only, now()) {
             Claim::Over => {
                 delivery.finish().await;
-                None
+                Err(NotRun::Itself)
             }
             Claim::Bury(next) => {
                 let buried = self.engine.bury_job(spec, RetryFor::ASKED).await.is_ok()
@@ -234,18 +287,18 @@ impl Attempt {
                 } else {
                     delivery.give_back(CONFLICT_DELAY).await;
                 }
-                None
+                Err(NotRun::Itself)
             }
             Claim::Later(next) => {
                 let written = self.engine.write_record(&next, revision, RetryFor::ASKED).await;
                 delivery.give_back(if written.is_ok() { next.delay(now()) } else { CONFLICT_DELAY }).await;
-                None
+                Err(NotRun::Itself)
             }
             Claim::Run(next) => match self.engine.write_record(&next, revision, RetryFor::ASKED).await {
-                Ok(kept) => Some((kept, record.worker, pass)),
+                Ok(kept) => Ok((kept, record.worker, pass)),
                 Err(_) => {
                     delivery.give_back(CONFLICT_DELAY).await;
-                    None
+                    Err(NotRun::Anything)
                 }
             },
         }
@@ -258,11 +311,11 @@ impl Attempt {
         delivery: &Delivery,
         spec: &JobSpec,
         token: &str,
-    ) -> Result<Option<(Kept, Option<String>, Pass)>, MayHaveRecord> {
+    ) -> Result<Result<Claimed, NotRun>, MayHaveRecord> {
         let record = JobRecord::queued(spec).of_message(delivery.sequence).ok_or(MayHaveRecord)?;
         let Some(pass) = self.gate.enter() else {
             delivery.give_back(ALONE_DELAY).await;
-            return Ok(None);
+            return Ok(Err(NotRun::Anything));
         };
         if self.engine.check_room().await.is_err() {
             return Err(MayHaveRecord);
@@ -271,33 +324,34 @@ impl Attempt {
             return Err(MayHaveRecord);
         };
         match self.engine.write_record(&next, 0, RetryFor::ASKED).await {
-            Ok(kept) => Ok(Some((kept, None, pass))),
+            Ok(kept) => Ok(Ok((kept, None, pass))),
             Err(Refused::Conflict) => Err(MayHaveRecord),
             Err(_) => {
                 delivery.give_back(CONFLICT_DELAY).await;
-                Ok(None)
+                Ok(Err(NotRun::Anything))
             }
         }
     }
 
     /// The job's record and its revision; 0: there is none yet.
-    async fn read(&self, delivery: &Delivery, spec: &JobSpec) -> Option<(JobRecord, u64)> {
+    async fn read(&self, delivery: &Delivery, spec: &JobSpec) -> Result<(JobRecord, u64), NotRun> {
         match self.engine.read_record(&spec.id, RetryFor::ASKED).await {
             Ok(found) => {
                 let (record, revision) =
                     found.map_or_else(|| (JobRecord::queued(spec), 0), |kept| (kept.record, kept.revision));
                 let is_over = record.state.is_over();
-                let record = record.of_message(delivery.sequence);
-                if record.is_none() || is_over {
-                    delivery.finish().await;
-                    return None;
+                match record.of_message(delivery.sequence).filter(|_| !is_over) {
+                    Some(record) => Ok((record, revision)),
+                    None => {
+                        delivery.finish().await;
+                        Err(NotRun::Itself)
+                    }
                 }
-                record.map(|record| (record, revision))
             }
             Err(_) => {
                 // A newer version may have written it; others can read it then.
                 delivery.give_back(delay_of_refused(delivery).max(CONFLICT_DELAY)).await;
-                None
+                Err(NotRun::Anything)
             }
         }
     }
@@ -461,6 +515,10 @@ impl Attempt {
 /// Whether a stream or the whole server has no room, which is nothing that another run of the job would change.
 fn is_full(error: &Error) -> bool {
     !is_too_long(error) && matches!(error.code(), ErrorCode::FleetFull | ErrorCode::FleetStorage)
+}
+
+fn no_random() -> Error {
+    Error::new(ErrorCode::FleetStorage, "the system provides no random numbers")
 }
 
 fn delay_of_refused(delivery: &Delivery) -> Duration {

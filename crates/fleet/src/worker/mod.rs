@@ -14,11 +14,14 @@ mod instructions;
 mod job_run;
 mod keeper;
 mod log_writer;
+mod lot;
 mod options;
 mod order;
 mod owner;
+mod parking;
 mod pulling;
 mod session;
+mod spread;
 mod turn;
 
 pub use checkout::GitPlace;

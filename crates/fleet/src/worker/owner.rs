@@ -6,6 +6,7 @@ use super::gate::Gate;
 use super::instructions::{Instructions, read_paused};
 use super::options::WorkerOptions;
 use super::order::Order;
+use super::parking::Parking;
 use super::pulling::{Pulled, Pulling};
 use crate::engine::{Announcement, Delivery, Shared};
 use bytes::Bytes;
@@ -39,6 +40,7 @@ pub(super) struct Owner {
     instance: Arc<str>,
     options: WorkerOptions,
     gate: Gate,
+    parking: Parking,
     orders: mpsc::Receiver<Order>,
     paused: watch::Receiver<BTreeSet<String>>,
     pulling: Pulling,
@@ -80,12 +82,14 @@ impl Owner {
             orders: orders.0,
         };
         tokio::spawn(instructions.follow());
+        let parking = Parking::new(engine.clone());
         Ok(Owner {
             engine,
             name,
             instance,
             options,
             gate,
+            parking,
             orders: orders.1,
             paused,
             pulling,
@@ -99,6 +103,8 @@ impl Owner {
     pub(super) async fn run(mut self) {
         self.gate.on_worker(true);
         tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
+        let parking = self.parking.clone();
+        let looking = tokio::spawn(parking.clone().look_again_and_again());
         let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());
         // Nothing was asked before now that a lost connection could have lost.
         connections.mark_unchanged();
@@ -111,8 +117,7 @@ impl Owner {
                 break;
             }
             if self.closing.is_none() {
-                let room = self.free();
-                self.pulling.pull(room, &self.paused.borrow());
+                self.fill();
             } else if !std::mem::replace(&mut is_closing, true) {
                 presence = Instant::now();
             }
@@ -133,10 +138,14 @@ impl Owner {
                     self.running.retain(|_, running| running.task != task);
                     self.pulling.probe_again();
                 }
+                () = parking.ready() => {}
                 // A job that was alone, maybe another worker's, is gone.
                 Ok(()) = gate.changed() => {}
                 // The server may have forgotten who waits.
-                Ok(()) = connections.changed() => self.on_connected(),
+                Ok(()) = connections.changed() => {
+                    self.parking.on_connected();
+                    self.on_connected();
+                }
                 () = tokio::time::sleep_until(presence) => {
                     presence = Instant::now() + rest;
                     told = self.announce();
@@ -148,6 +157,7 @@ impl Owner {
                 }
             }
         }
+        looking.abort();
         self.gate.on_worker(false);
         let presence = Announcement::Worker(self.name.to_string());
         self.engine.forget(&presence).await;
@@ -165,6 +175,24 @@ impl Owner {
         self.options.concurrency.saturating_sub(self.attempts.len())
     }
 
+    /// Fills the free slots: with jobs that waited here for their key, and with jobs of the lanes. The higher class goes first.
+    /// In the same class a job that waited here goes first, because it is older.
+    fn fill(&mut self) {
+        loop {
+            let (room, paused) = (self.free(), self.paused.borrow().clone());
+            let class = self.parking.first(&paused);
+            self.pulling.pull(room, &paused, class);
+            if room == 0 || !class.is_some_and(|class| self.pulling.is_first(class, &paused)) {
+                return;
+            }
+            let Some(parked) = self.parking.take(&paused) else { return };
+            // Otherwise its message was returned meanwhile, or an earlier attempt is at its end: it comes again.
+            if !self.running.contains_key(&parked.delivery.spec.id) {
+                self.start(parked.delivery, Some(parked.until));
+            }
+        }
+    }
+
     fn on_order(&mut self, order: Option<Order>) {
         match order {
             Some(Order::Close) if self.closing.is_none() => {
@@ -178,6 +206,9 @@ impl Owner {
             }
         }
         self.pulling.abandon_waits();
+        // Also what waits here can go on elsewhere.
+        let parking = self.parking.clone();
+        tokio::spawn(async move { parking.leave().await });
     }
 
     fn on_connected(&mut self) {
@@ -217,8 +248,13 @@ impl Owner {
             let delay = if self.gate.is_taken() { ALONE_DELAY } else { Duration::ZERO };
             return delivery.give_back(delay).await;
         }
+        self.start(Arc::new(delivery), None);
+    }
+
+    /// `until`: the job waited here, and the server returns it then.
+    fn start(&mut self, delivery: Arc<Delivery>, until: Option<std::time::Instant>) {
         let (id, queue) = (delivery.spec.id.clone(), delivery.spec.queue.clone());
-        let (sender, receiver) = watch::channel(Arc::new(delivery));
+        let (sender, receiver) = watch::channel(delivery);
         let attempt = Attempt {
             engine: self.engine.clone(),
             worker: self.name.clone(),
@@ -227,6 +263,8 @@ impl Owner {
             delivery: receiver,
             drain: self.drain.subscribe(),
             gate: self.gate.clone(),
+            parking: self.parking.clone(),
+            until,
             is_only: self.options.concurrency == 1 && self.gate.workers() == 1,
         };
         let task = self.attempts.spawn(attempt.run()).id();

@@ -3,6 +3,7 @@
 //! whole lease.
 
 use crate::engine::{Delivery, Lane, RetryFor, Shared, classes};
+use crate::name::MAX_PRIORITY;
 use ground::error::Error;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -94,13 +95,14 @@ impl Pulling {
         }
     }
 
-    /// As many jobs as there is room for are asked for, from queues that are not paused.
-    pub(super) fn pull(&mut self, room: usize, paused: &BTreeSet<String>) {
+    /// As many jobs as there is room for are asked for, from queues that are not paused. `above`: from higher classes than this
+    /// one alone, because a job of it waits in the worker.
+    pub(super) fn pull(&mut self, room: usize, paused: &BTreeSet<String>, above: Option<u8>) {
         if self.is_probing || self.paused_until.is_some() || room == 0 {
             return;
         }
         let is_asked = |lane: &usize| self.waits[*lane].is_none() && !paused.contains(self.queue_of(*lane));
-        let asked = (0..self.lanes.len()).filter(is_asked);
+        let asked = (0..self.lanes_above(above)).filter(is_asked);
         let (empty, asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.is_known_empty[*lane]);
         for lane in empty {
             self.is_known_empty[lane] = false;
@@ -108,14 +110,28 @@ impl Pulling {
         }
         if self.is_probe_due && !asked.is_empty() {
             self.is_probing = true;
-            self.is_probe_due = false;
+            self.is_probe_due = above.is_some();
             self.tasks.spawn(probe(self.lanes.clone(), asked, room));
             return;
         }
-        self.is_probe_due = false;
+        // Lanes of lower classes were not asked.
+        self.is_probe_due &= above.is_some();
         for lane in asked {
             self.wait(lane);
         }
+    }
+
+    /// Whether all lanes of higher classes than this one have nothing, so that a job of it may start.
+    pub(super) fn is_first(&self, class: u8, paused: &BTreeSet<String>) -> bool {
+        let is_empty = |lane: usize| self.waits[lane].is_some() || paused.contains(self.queue_of(lane));
+        !self.is_probing && (0..self.lanes_above(Some(class))).all(is_empty)
+    }
+
+    /// Number of lanes of higher classes; they are the first ones.
+    fn lanes_above(&self, class: Option<u8>) -> usize {
+        class.map_or(self.lanes.len(), |class| {
+            usize::from(MAX_PRIORITY.saturating_sub(class)) * self.queues.len()
+        })
     }
 
     /// The deliveries of a pull. `goes_on`: more is wanted, and the engine can be reached.

@@ -223,15 +223,17 @@ struct Held {
 }
 
 impl Held {
-    /// Leaves the message alone for so long, if this delivery is its last one.
-    fn rest(&self, length: Duration) {
+    /// Leaves the message alone for so long, if this delivery is its last one. False when it is not.
+    fn rest(&self, length: Duration) -> bool {
         self.engine.change(|state| {
             let is_ours =
                 |message: &Message| (message.sequence, message.deliveries) == (self.sequence, self.delivery);
-            if state.jobs.get(&self.id).is_some_and(is_ours) {
+            let is_last = state.jobs.get(&self.id).is_some_and(is_ours);
+            if is_last {
                 state.set_ready(&self.id, Instant::now() + length);
             }
-        });
+            is_last
+        })
     }
 }
 
@@ -243,6 +245,10 @@ impl Holder for Held {
 
     async fn give_back(&self, delay: Duration) {
         self.rest(delay);
+    }
+
+    async fn take_up(&self) -> bool {
+        self.rest(self.engine.0.lease)
     }
 
     async fn finish(&self) -> bool {

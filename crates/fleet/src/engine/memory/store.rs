@@ -136,6 +136,18 @@ impl Leases for Memory {
         }))
     }
 
+    async fn all_places_taken(&self) -> Result<HashMap<String, HashSet<u32>>, Error> {
+        Ok(self.read(|state| {
+            let mut taken: HashMap<String, HashSet<u32>> = HashMap::new();
+            for (what, _) in state.live(|_| true) {
+                if let Announcement::Place { key, number } = what {
+                    taken.entry(key.clone()).or_default().insert(*number);
+                }
+            }
+            taken
+        }))
+    }
+
     async fn announce(&self, what: &Announcement, payload: Bytes, length: Duration) -> Result<(), Error> {
         let lease = Lease { payload, holder: None, until: Instant::now() + length };
         self.change(|state| state.leases.insert(what.clone(), lease));

@@ -2,13 +2,15 @@
 
 use super::connection::Nats;
 use super::store::headers;
+use super::subject::Names;
 use crate::engine::interface::Leases;
 use crate::engine::value::{Announcement, LeaseSlot, Refused, RetryFor};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use ground::error::Error;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::pin::pin;
 use std::time::Duration;
 
 /// Header with the holder of a place, by which a holder recognizes its own message after a lost answer.
@@ -67,10 +69,23 @@ impl Leases for Nats {
     async fn places_taken(&self, key: &str) -> Result<HashSet<u32>, Error> {
         self.all_of(self.names().lease_stream(), self.names().slots(key), 1)
             .try_filter(|message| std::future::ready(!message.payload.is_empty()))
-            .map_ok(|message| message.subject.rsplit('.').next().and_then(|slot| slot.parse::<u32>().ok()))
-            .try_filter_map(|slot| std::future::ready(Ok(slot)))
+            .try_filter_map(|message| {
+                std::future::ready(Ok(Names::place_of(&message.subject).map(|(_, number)| number)))
+            })
             .try_collect()
             .await
+    }
+
+    async fn all_places_taken(&self) -> Result<HashMap<String, HashSet<u32>>, Error> {
+        let mut taken: HashMap<String, HashSet<u32>> = HashMap::new();
+        let mut places = pin!(self.all_of(self.names().lease_stream(), self.names().all_slots(), 1));
+        while let Some(place) = places.try_next().await? {
+            if let Some((key, number)) = Names::place_of(&place.subject).filter(|_| !place.payload.is_empty())
+            {
+                taken.entry(key).or_default().insert(number);
+            }
+        }
+        Ok(taken)
     }
 
     /// Free at once, for the next one. Never another's: it is written over what is ours.

@@ -13,6 +13,7 @@ use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::message::{Acker, Message, StreamMessage};
+use async_nats::{Client, Subject};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -307,10 +308,12 @@ impl Nats {
         let (deliveries, sequence) = message
             .info()
             .map_or((1, 0), |info| (u64::try_from(info.delivered).unwrap_or(1), info.stream_sequence));
+        let reply = message.reply.clone();
         let (message, acker) = message.split();
+        let held = Held { client: self.0.client.clone(), reply, acker };
         let is_object = message.headers.as_ref().is_some_and(|headers| headers.get(OBJECT).is_some());
         match self.spec_of(&message.subject, &message.payload, message.headers.as_ref()).await {
-            Ok(spec) => Some(Delivery::new(spec, is_object, deliveries, sequence, Box::new(Held(acker)))),
+            Ok(spec) => Some(Delivery::new(spec, is_object, deliveries, sequence, Box::new(held))),
             Err(_) => {
                 let kind = if self.is_over(&message.subject).await {
                     AckKind::Ack
@@ -319,7 +322,7 @@ impl Nats {
                     let times = u32::try_from(deliveries.min(5)).unwrap_or(5);
                     AckKind::Nak(Some(UNREADABLE_DELAY * 2_u32.pow(times)))
                 };
-                let _ = acker.ack_with(kind).await;
+                let _ = held.acker.ack_with(kind).await;
                 None
             }
         }
@@ -377,23 +380,34 @@ impl Lane for NatsLane {
 }
 
 /// A message that was delivered to this worker.
-struct Held(Acker);
+struct Held {
+    acker: Acker,
+    client: Client,
+    /// Subject of what is said about the message.
+    reply: Option<Subject>,
+}
 
 #[async_trait]
 impl Holder for Held {
     async fn beat(&self) {
         // A beat that is lost is followed by others.
-        let _ = self.0.ack_with(AckKind::Progress).await;
+        let _ = self.acker.ack_with(AckKind::Progress).await;
     }
 
     async fn give_back(&self, delay: Duration) {
         // When this is lost the lease runs out.
-        let _ = self.0.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
+        let _ = self.acker.ack_with(AckKind::Nak((!delay.is_zero()).then_some(delay))).await;
+    }
+
+    async fn take_up(&self) -> bool {
+        // The answer says that the consumer is there, and that it heard this before now.
+        let Some(reply) = self.reply.clone() else { return false };
+        self.client.request(reply, AckKind::Progress.into()).await.is_ok()
     }
 
     async fn finish(&self) -> bool {
         for _ in 0..3 {
-            if self.0.double_ack().await.is_ok() {
+            if self.acker.double_ack().await.is_ok() {
                 return true;
             }
         }

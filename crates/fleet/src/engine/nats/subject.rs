@@ -254,6 +254,18 @@ impl Names {
         format!("$KV.{}.key.{}.*", self.lease_bucket(), escape(key))
     }
 
+    /// All places of all keys that are taken.
+    pub(crate) fn all_slots(&self) -> String {
+        format!("$KV.{}.key.>", self.lease_bucket())
+    }
+
+    /// The key and the number in the subject of a place.
+    pub(crate) fn place_of(subject: &str) -> Option<(String, u32)> {
+        let mut parts = subject.rsplit('.');
+        let (number, key) = (parts.next()?, parts.next()?);
+        Some((unescape(key)?, number.parse().ok()?))
+    }
+
     pub(crate) fn announcement(&self, what: &Announcement) -> String {
         match what {
             Announcement::Worker(name) => self.worker(name),
@@ -294,6 +306,7 @@ mod tests {
         let subject = names.job("a.b", 7, "ä/1");
         assert_eq!(Names::job_of(&subject), Some(("a.b".to_owned(), 7, "ä/1".to_owned())));
         assert_eq!(Names::job_of("sd.job.a.x.b"), None);
+        assert_eq!(Names::place_of(&names.slot("a.b", 3)), Some(("a.b".to_owned(), 3)));
         assert_eq!(names.recorded(&names.record("ä/1")).as_deref(), Some("ä/1"));
         assert_eq!(names.recorded(&names.setting(&SettingKind::Pause.of("a"))), None);
     }
