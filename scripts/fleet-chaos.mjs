@@ -1,5 +1,5 @@
-// `npm run test:fleet-chaos [-- --jobs N --seed N]`: jobs, while workers and the server are killed at random. None may be lost, none
-// done twice, every log has to be whole. Ends by itself.
+// `npm run test:fleet-chaos [-- --jobs N --seed N --keys N]`: jobs, while workers and the server are killed at random. None may be
+// lost, none done twice, every log has to be whole. Every second job has one of `keys` keys. Ends by itself.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -15,10 +15,12 @@ const { values } = parseArgs({
     seed: { type: 'string', default: `${Date.now() % 1e6}` },
     workers: { type: 'string', default: '4' },
     events: { type: 'string', default: '12' },
+    keys: { type: 'string', default: '20' },
     built: { type: 'boolean', default: false },
   },
 })
-const [jobs, seed, workers, events] = [values.jobs, values.seed, values.workers, values.events].map(Number)
+const names = ['jobs', 'seed', 'workers', 'events', 'keys']
+const [jobs, seed, workers, events, keys] = names.map((name) => Number(values[name]))
 /** Blows for so long, at most. */
 const maxMs = 30_000 + jobs * 50
 
@@ -63,7 +65,7 @@ async function strikeServer() {
 
 const begun = performance.now()
 const running = [strikeServer(), ...Array.from({ length: workers }, keepWorker)]
-const ids = await submitAll(fleet, { jobs, events })
+const ids = await submitAll(fleet, { jobs, events, keys })
 const submittedMs = performance.now() - begun
 const faults = await settleAll(fleet, ids, begun + maxMs, () => (isCalm = true))
 const endedMs = performance.now() - begun
@@ -77,6 +79,7 @@ console.log(
   JSON.stringify({
     seed,
     jobs,
+    keys,
     seconds: Math.round(endedMs / 1000),
     submitSeconds: Math.round(submittedMs / 1000),
     workersKilled: counts.workers,

@@ -41,12 +41,13 @@ export async function inParallel(count, atOnce, act) {
   await Promise.all(Array.from({ length: Math.min(atOnce, count) }, lane))
 }
 
-/** Submits jobs that say `events` lines each, every third of them twice. */
-export async function submitAll(fleet, { jobs, events, ms = 40 }) {
+/** Submits jobs that say `events` lines each, every third of them twice. Every second one has one of `keys` keys. */
+export async function submitAll(fleet, { jobs, events, ms = 40, keys = 0 }) {
   const ids = Array.from({ length: jobs }, (_, n) => `job-${n}`)
   await inParallel(jobs, 8, async (n) => {
     // An attempt is lost with its worker now and then: enough of them, so that none is dead by chance.
     const options = { handler: 'chatter', id: ids[n], attempts: 1000, data: { events, ms } }
+    if (keys > 0 && n % 2 === 0) Object.assign(options, { key: `key-${(n / 2) % keys}`, keyLimit: 2 })
     await patiently(() =>
       Promise.all([fleet.submit(options), n % 3 === 0 ? fleet.submit(options) : undefined]),
     )
