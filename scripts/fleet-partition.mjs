@@ -204,7 +204,7 @@ cluster { name: "c", listen: "${addressOf(place)}:6222", routes: [${routes.map((
     strikeWorkers(),
     ...workerPlaces.flatMap((place) => [keepWorker(place), keepWorker(place)]),
   ]
-  const ids = await submitAll(fleet, { jobs, events })
+  const ids = await submitAll(fleet, { jobs, events, keys: 20 })
   const faults = await settleAll(fleet, ids, begun + maxMs, () => (isCalm = true))
   const seconds = Math.round((performance.now() - begun) / 1000)
   isOver = true
