@@ -117,6 +117,31 @@ describe.runIf(hasServer)('the users of the example', () => {
     for (const fleet of [workers, submitters, operators, admin]) await fleet.close()
   })
 
+  it('let a worker take up jobs that wait for their key', async () => {
+    const port = await exampleServer()
+    const as = (user: string) =>
+      Fleet.connect({ servers: `nats://${user}:${user[0]}-secret@127.0.0.1:${port}` })
+    const [admin, workers, submitters] = [await as('admin'), await as('worker'), await as('submitter')]
+    const { held, go } = gate()
+    const handlers = { first: () => held, next: () => 'done' }
+    await workers.work({ handlers })
+    const first = await submitters.submit({ handler: 'first', key: 'k' })
+    await vi.waitFor(async () => expect((await first.record()).state).toBe('running'), { timeout: 30_000 })
+    const begun = Date.now()
+    const waiting = await submitters.submitMany(
+      Array.from({ length: 5 }, () => ({ handler: 'next', key: 'k' })),
+    )
+    // It is behind them, so they were given back when it is done.
+    await (
+      await submitters.submit({ handler: 'next' })
+    ).result
+    go()
+    for (const { id } of waiting) await (await submitters.job(id)).result
+    // By themselves they come back after 5 s.
+    expect(Date.now() - begun).toBeLessThan(4800)
+    for (const fleet of [workers, submitters, admin]) await fleet.close()
+  })
+
   it('stand in the way of a hostile submitter and of a hostile worker', async () => {
     const port = await exampleServer()
     const as = (user: string) =>
