@@ -200,13 +200,15 @@ const secrets: (path: string, value: unknown) => void = (path, value) => {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
       throw invalidOption(path, `expected names of environment variables, got ${show(name)}`)
     const place = `${path}.${name}`
-    check.object(place, secret)
+    // The value itself is in no message, wherever it was written.
+    if (typeof secret !== 'object' || secret === null || Array.isArray(secret))
+      throw invalidOption(place, `expected { value, hosts }, got a ${typeof secret}`)
     const { value: text, hosts: own } = secret as Partial<SecretOptions>
-    // The value itself is in no message.
     if (typeof text !== 'string')
       throw invalidOption(`${place}.value`, `expected a string, got ${typeof text}`)
-    if (!Array.isArray(own) || own.length === 0)
-      throw invalidOption(`${place}.hosts`, `expected a list of hosts, got ${show(own)}`)
+    if (!Array.isArray(own))
+      throw invalidOption(`${place}.hosts`, `expected an array of hosts, got ${show(own)}`)
+    if (own.length === 0) throw invalidOption(`${place}.hosts`, 'expected at least one host')
     checkOptions(
       { ...(secret as object), value: '' },
       { value: () => {}, hosts, placeholder: check.string },

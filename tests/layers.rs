@@ -519,7 +519,6 @@ const HELD_ROOMS: &[HeldRoom] = &[
         "harness",
         &[
             ("folder/mod.rs", "removes its own folder; std follows no link there"),
-            ("folder/owner.rs", "removes folders by their names; std follows no link there"),
             ("folder/state_folder.rs", "makes links in a new folder, before any program can write it"),
             ("replay/file.rs", "reads what its user names, pipes too"),
             ("replay/record.rs", "lists a folder for a hint, and names the type of an open file"),
@@ -544,7 +543,7 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("checkout/mod.rs", "notes beside what a job's program can write"),
         ],
     ),
-    ("egress", "", &[("authority.rs", "makes files in a folder of random name")]),
+    ("egress", "", &[]),
     (
         "process",
         "",

@@ -144,5 +144,5 @@ export async function run(words) {
     if (words.length === 0 || words.includes(title)) console.log(rows.at(-1).join(' | '))
   }
   console.log(`${titles.length} attempts, ${users.length} users${isNamed ? '' : ', by localhost alone'}`)
-  return { rows, failures, isWhole: users.length === 2 }
+  return { rows, failures, isWhole: users.length === 2 && peer !== undefined }
 }

@@ -43,13 +43,28 @@ fn listed(hosts: &[String], secrets: Vec<ListedSecret>) -> Result<Listed, Error>
     let values = secrets.iter().map(|secret| secret.value.clone()).collect();
     let secrets = secrets.into_iter().map(|secret| {
         let place = format!("sandbox.network.secrets.{}", secret.name);
-        let own = rules(&format!("{place}.hosts"), &secret.hosts)?;
+        if egress::is_taken(&secret.name) {
+            let problem = "a program needs this variable for something else";
+            return Err(Error::invalid_option(&place, problem));
+        }
+        let own = format!("{place}.hosts");
+        if secret.hosts.iter().any(|host| host == PROVIDER) {
+            let problem = "expected the names of its hosts: \"provider\" stands for hosts in `hosts` alone";
+            return Err(Error::invalid_option(&own, problem));
+        }
+        let own = rules(&own, &secret.hosts)?;
         let random = ground::random::key::<64>()
             .ok_or_else(|| Error::new(ErrorCode::ProcessSpawnFailed, "the system gives no random numbers"))?;
         Secret::new(&secret.name, &secret.value, secret.placeholder.as_deref(), own, &random)
             .map_err(|(part, problem)| Error::invalid_option(&format!("{place}.{part}"), problem))
     });
-    let secrets = secrets.collect::<Result<_, Error>>()?;
+    let secrets: Vec<Secret> = secrets.collect::<Result<_, Error>>()?;
+    for (at, secret) in secrets.iter().enumerate() {
+        if secrets.iter().take(at).any(|before| before.placeholder() == secret.placeholder()) {
+            let option = format!("sandbox.network.secrets.{}.placeholder", secret.name());
+            return Err(Error::invalid_option(&option, "expected another text than that of another secret"));
+        }
+    }
     Ok(Listed { hosts, has_provider, secrets, values, metered: Vec::new() })
 }
 
@@ -86,6 +101,11 @@ impl Egress for ListedHosts {
 
     fn secrets(&self) -> Vec<String> {
         self.0.as_ref().map(|listed| listed.values.clone()).unwrap_or_default()
+    }
+
+    fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let listed = self.0.as_ref().ok()?;
+        Secrets::new(listed.secrets.clone()).hide(text)
     }
 
     fn for_agent(&self, hosts: &[String], metering: Metering) -> Option<process::Hosts> {
@@ -146,9 +166,5 @@ impl Gate for ProxyGate {
 
     fn folder(&self) -> Option<PathBuf> {
         self.0.folder().map(Into::into)
-    }
-
-    fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
-        self.0.hide(text)
     }
 }

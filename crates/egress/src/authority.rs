@@ -6,7 +6,7 @@ use crate::host::Host;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::lock::lock;
-use ground::os::{private_files, private_folders};
+use ground::os::{ContainedFolders, HeldFolder, own_folder};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, SystemTime};
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto};
@@ -39,6 +39,11 @@ const WHOLE: [&str; 9] = [
 ];
 /// They add to what the program trusts.
 const ADDED: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
+
+/// Whether programs find the certificate by this variable.
+pub(crate) fn is_variable(name: &str) -> bool {
+    WHOLE.iter().chain(&ADDED).any(|known| *known == name)
+}
 
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -120,8 +125,15 @@ fn set_time(params: &mut CertificateParams) {
     params.not_after = (now + VALID).into();
 }
 
-/// Certificates for the program, in a folder that is removed with this.
+const ALL: &str = "all.pem";
+const OWN: &str = "own.pem";
+
+/// Certificates for the program, in a folder that is removed with this. Another program may write to the place of this folder, and
+/// put a link there. So the folder is held, and never reached by its name again.
 struct Files {
+    place: HeldFolder,
+    held: HeldFolder,
+    name: String,
     folder: PathBuf,
     whole: PathBuf,
     added: PathBuf,
@@ -129,21 +141,24 @@ struct Files {
 
 impl Files {
     fn write(place: &Path, certificate: &[u8]) -> io::Result<Files> {
+        static SWEPT: Once = Once::new();
         let random = ground::random::key::<8>()
             .ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
-        let folder = place.join(format!("sheepdog-certificates-{random}"));
+        SWEPT.call_once(|| own_folder::sweep(place));
+        let place = HeldFolder::open(place, &ContainedFolders::default())?;
+        let name = own_folder::name(&random);
         // Another user's folder of this name would be an error.
-        private_folders().create(&folder)?;
-        let files = Files { whole: folder.join("all.pem"), added: folder.join("own.pem"), folder };
+        let held = place.make_new(&name)?;
+        let folder = held.path().to_owned();
+        let files = Files { whole: folder.join(ALL), added: folder.join(OWN), folder, name, held, place };
         let own = pem(certificate);
         // Node adds these to its own. The host's are meant for the program too.
         let trusted = wires::http::trusted_certificates();
         let whole: String = trusted.iter().map(|certificate| pem(certificate)).chain([own.clone()]).collect();
         let extra: String =
             wires::http::extra_certificates().iter().map(|certificate| pem(certificate)).collect();
-        for (path, text) in [(&files.whole, whole), (&files.added, own + &extra)] {
-            let file = private_files().write(true).create_new(true).open(path);
-            file.and_then(|mut file| file.write_all(text.as_bytes()))?;
+        for (name, text) in [(ALL, whole), (OWN, own + &extra)] {
+            files.held.create(name)?.write_all(text.as_bytes())?;
         }
         Ok(files)
     }
@@ -152,9 +167,9 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         // Two small files that hold no secret: what can't be removed does no harm.
-        let _ = std::fs::remove_file(&self.whole);
-        let _ = std::fs::remove_file(&self.added);
-        let _ = std::fs::remove_dir(&self.folder);
+        let _ = self.held.remove(ALL);
+        let _ = self.held.remove(OWN);
+        let _ = self.place.remove_all(&self.name);
     }
 }
 
@@ -163,4 +178,25 @@ fn pem(certificate: &[u8]) -> String {
     let lines: Vec<&str> =
         encoded.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_the_folder_leads_nowhere() {
+        let place = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        std::fs::write(other.path().join(OWN), "another's").unwrap();
+        let authority = Authority::new(place.path()).unwrap();
+        let folder = authority.folder().to_owned();
+        assert!(folder.join(ALL).is_file());
+        std::fs::rename(&folder, place.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(other.path(), &folder).unwrap();
+        drop(authority);
+        assert_eq!(std::fs::read_to_string(other.path().join(OWN)).unwrap(), "another's");
+        let left: Vec<_> = place.path().join("moved").read_dir().unwrap().collect();
+        assert!(left.is_empty() && !folder.exists());
+    }
 }

@@ -15,27 +15,61 @@ use std::task::{Context, Poll, ready};
 pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 
 /// The body of a request, which may hold no placeholder of another host.
-pub(crate) struct Asked {
-    inner: Incoming,
+pub(crate) struct Asked<B = Incoming> {
+    inner: B,
     search: Search,
     text: Arc<Mutex<AskedText>>,
     /// A placeholder was found. The rest is not sent.
     leaks: Arc<AtomicBool>,
-    is_over: bool,
+    state: State,
 }
 
-impl Asked {
-    pub(crate) fn new(
-        inner: Incoming,
-        search: Search,
-        text: Arc<Mutex<AskedText>>,
-        leaks: Arc<AtomicBool>,
-    ) -> Asked {
-        Asked { inner, search, text, leaks, is_over: false }
+/// How far a body is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unread,
+    UnderWay,
+    Over,
+}
+
+impl State {
+    /// Whether nothing comes any more. The end of the inner body is not that: bytes of it may be held back.
+    fn is_end(self, inner: &impl Body) -> bool {
+        match self {
+            State::Unread => inner.is_end_stream(),
+            State::UnderWay => false,
+            State::Over => true,
+        }
     }
 }
 
-impl Body for Asked {
+impl<B> Asked<B> {
+    pub(crate) fn new(
+        inner: B,
+        search: Search,
+        text: Arc<Mutex<AskedText>>,
+        leaks: Arc<AtomicBool>,
+    ) -> Asked<B> {
+        Asked { inner, search, text, leaks, state: State::Unread }
+    }
+
+    /// The body is over. The rest that was held back, which may be a placeholder.
+    fn end(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
+        self.state = State::Over;
+        match self.search.end() {
+            Ok(rest) => (!rest.is_empty()).then(|| Ok(Frame::data(rest))),
+            Err(Found) => Some(Err(self.leak())),
+        }
+    }
+
+    fn leak(&mut self) -> BodyError {
+        self.state = State::Over;
+        self.leaks.store(true, Ordering::Release);
+        "the body holds a placeholder of another host".into()
+    }
+}
+
+impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -43,7 +77,8 @@ impl Body for Asked {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        while !self.is_over {
+        while self.state != State::Over {
+            self.state = State::UnderWay;
             let piece = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => piece,
@@ -51,51 +86,43 @@ impl Body for Asked {
                     Err(_) => continue,
                 },
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-                None => {
-                    self.is_over = true;
-                    let rest = self.search.end();
-                    return Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))));
-                }
+                None => return Poll::Ready(self.end()),
             };
             lock(&self.text).push(&piece);
             match self.search.push(piece) {
                 Ok(piece) if piece.is_empty() => {}
                 Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                Err(Found) => {
-                    self.is_over = true;
-                    self.leaks.store(true, Ordering::Release);
-                    return Poll::Ready(Some(Err("the body holds a placeholder of another host".into())));
-                }
+                Err(Found) => return Poll::Ready(Some(Err(self.leak()))),
             }
         }
         Poll::Ready(None)
     }
 
     fn is_end_stream(&self) -> bool {
-        // Nothing is held back before the first piece.
-        self.is_over || self.inner.is_end_stream()
+        self.state.is_end(&self.inner)
     }
 
     fn size_hint(&self) -> SizeHint {
+        // Asked for once, before the first piece.
         self.inner.size_hint()
     }
 }
 
 /// The body of an answer, in which secrets are hidden, and whose tokens are counted.
-pub(crate) struct Answered {
-    inner: Incoming,
+pub(crate) struct Answered<B = Incoming> {
+    inner: B,
     search: Search,
     passing: Option<Passing>,
-    is_over: bool,
+    state: State,
 }
 
-impl Answered {
-    pub(crate) fn new(inner: Incoming, search: Search, passing: Option<Passing>) -> Answered {
-        Answered { inner, search, passing, is_over: false }
+impl<B> Answered<B> {
+    pub(crate) fn new(inner: B, search: Search, passing: Option<Passing>) -> Answered<B> {
+        Answered { inner, search, passing, state: State::Unread }
     }
 }
 
-impl Body for Answered {
+impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Answered<B> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -103,22 +130,24 @@ impl Body for Answered {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        while !self.is_over {
+        while self.state != State::Over {
+            self.state = State::UnderWay;
             let piece = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => piece,
                     Err(_) => continue,
                 },
                 Some(Err(error)) => {
-                    self.is_over = true;
+                    self.state = State::Over;
                     return Poll::Ready(Some(Err(error.into())));
                 }
                 None => {
-                    self.is_over = true;
+                    self.state = State::Over;
                     if let Some(passing) = &mut self.passing {
                         passing.end(true);
                     }
-                    let rest = self.search.end();
+                    // A secret is replaced, and never refused.
+                    let rest = self.search.end().unwrap_or_default();
                     return Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))));
                 }
             };
@@ -128,14 +157,55 @@ impl Body for Answered {
             match self.search.push(piece) {
                 Ok(piece) if piece.is_empty() => {}
                 Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                // A secret is replaced, and never refused.
-                Err(Found) => self.is_over = true,
+                Err(Found) => self.state = State::Over,
             }
         }
         Poll::Ready(None)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.is_over || self.inner.is_end_stream()
+        self.state.is_end(&self.inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Needle;
+    use http_body_util::Full;
+
+    /// What a server or client of HTTP gets: it stops where the body says that it ends.
+    fn sent(mut body: impl Body<Data = Bytes, Error = BodyError> + Unpin) -> Result<Vec<u8>, BodyError> {
+        let mut bytes = Vec::new();
+        while !body.is_end_stream() {
+            match Pin::new(&mut body).poll_frame(&mut Context::from_waker(std::task::Waker::noop())) {
+                Poll::Ready(Some(frame)) => bytes.extend_from_slice(&frame?.into_data().unwrap()),
+                Poll::Ready(None) => break,
+                Poll::Pending => unreachable!("the whole body is there"),
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn search(replacement: Option<&str>) -> Search {
+        Search::new(vec![Needle { text: b"KEY".into(), replacement: replacement.map(Into::into) }])
+    }
+
+    fn asked(text: &'static str) -> Result<Vec<u8>, BodyError> {
+        sent(Asked::new(Full::from(text), search(None), Arc::default(), Arc::default()))
+    }
+
+    #[test]
+    fn a_body_that_ends_like_the_beginning_of_a_secret_is_whole() {
+        for text in ["a=dog K", "KE", "", "words"] {
+            assert_eq!(
+                sent(Answered::new(Full::from(text), search(Some("***")), None)).unwrap(),
+                text.as_bytes()
+            );
+            assert_eq!(asked(text).unwrap(), text.as_bytes());
+        }
+        assert!(asked("a KEY").is_err());
+        let is_bodiless = Asked::new(Full::<Bytes>::default(), search(None), Arc::default(), Arc::default());
+        assert!(is_bodiless.is_end_stream(), "no length is sent for it");
     }
 }

@@ -1,6 +1,6 @@
 //! Headers that are between the program and the proxy only. PURE.
 
-use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderName};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, HOST, HeaderMap, HeaderName, TRANSFER_ENCODING};
 
 /// Headers that are of one connection.
 const OF_A_CONNECTION: [&str; 8] = [
@@ -33,10 +33,40 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether a body is in another form than its own, by any header that says so.
+pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CONTENT_ENCODING).iter().chain(headers.get_all(TRANSFER_ENCODING));
+    let mut codings =
+        values.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let is_plain = |coding: &[u8]| {
+        coding.is_empty()
+            || [&b"identity"[..], b"chunked"].iter().any(|plain| coding.eq_ignore_ascii_case(plain))
+    };
+    !codings.all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use hyper::header::HeaderValue;
+
+    #[test]
+    fn an_encoding_is_seen_in_whatever_header_it_stands() {
+        for (all, expected) in [
+            (&[][..], false),
+            (&[("content-encoding", "identity"), ("transfer-encoding", "Chunked")], false),
+            (&[("content-encoding", "gzip")], true),
+            (&[("content-encoding", "identity, br")], true),
+            (&[("content-encoding", "identity"), ("content-encoding", "gzip")], true),
+            (&[("transfer-encoding", "gzip, chunked")], true),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in all {
+                headers.append(*name, HeaderValue::from_static(value));
+            }
+            assert_eq!(is_encoded(&headers), expected, "{all:?}");
+        }
+    }
 
     #[test]
     fn what_is_of_a_connection_stays_behind() {

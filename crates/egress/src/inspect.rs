@@ -7,19 +7,18 @@
 use crate::answer::{Body, refused, unreachable, wrong};
 use crate::authority::Authority;
 use crate::body::{Answered, Asked};
-use crate::connection_headers::strip;
+use crate::connection_headers::{is_encoded, strip};
 use crate::host::{Host, Way};
 use crate::meter::answer::AskedText;
 use crate::reach::NoWay;
-use crate::search::Search;
+use crate::search::{Needle, Search};
 use crate::secret::Leak;
 use crate::shared::Shared;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, IF_RANGE, RANGE,
-    UPGRADE,
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, IF_RANGE, RANGE, UPGRADE,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -210,9 +209,10 @@ impl Inspected {
             *request.headers_mut() = headers;
             exchanged
         };
-        if let Err(leak) = exchanged {
-            return self.on_leak(&leak);
-        }
+        let hidden = match exchanged {
+            Ok(hidden) => hidden,
+            Err(leak) => return self.on_leak(&leak),
+        };
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let Ok(path) = path.parse::<Uri>() else { return wrong("the request's path can't be passed on") };
         *request.uri_mut() = path;
@@ -230,24 +230,21 @@ impl Inspected {
             (Arc::new(std::sync::Mutex::new(AskedText::default())), Arc::new(AtomicBool::new(false)));
         let foreign = Search::new(shared.access.secrets.foreign(&self.host, self.port));
         let request = request.map(|body| Asked::new(body, foreign, asked.clone(), leaks.clone()));
-        let mut server = match self.server().await {
-            Ok(server) => server,
+        let mut response = match self.send(request).await {
+            Ok(response) => response,
             Err(NoWay::Refused { what, line }) => {
                 shared.refuse(what);
                 return refused(&line);
             }
+            Err(NoWay::Failed(_)) if leaks.load(Ordering::Acquire) => {
+                return self.on_leak(&Leak("a secret".to_owned()));
+            }
             Err(NoWay::Failed(line)) => return unreachable(&line),
         };
-        let mut response = match server.send_request(request).await {
-            Ok(response) => response,
-            Err(_) if leaks.load(Ordering::Acquire) => return self.on_leak(&Leak("a secret".to_owned())),
-            Err(error) => return unreachable(&format!("{}: {error}", self.place())),
-        };
-        *self.server.lock().await = Some(Server::Open(server));
         // The words beside the status are the server's own, and could hold a secret.
         response.extensions_mut().clear();
         if is_seen {
-            return self.on_answer(response, is_own, asked);
+            return self.on_answer(response, if is_own { hidden } else { Vec::new() }, asked);
         }
         strip(response.headers_mut());
         response.map(|body| Answered::new(body, Search::new(Vec::new()), None).boxed())
@@ -256,21 +253,20 @@ impl Inspected {
     fn on_answer(
         &self,
         mut response: Response<Incoming>,
-        is_own: bool,
+        hidden: Vec<Needle>,
         asked: Arc<std::sync::Mutex<AskedText>>,
     ) -> Response<Body> {
-        let shared = &self.shared;
+        let (shared, is_own) = (&self.shared, !hidden.is_empty());
+        let is_encoded = is_encoded(response.headers());
         strip(response.headers_mut());
         let secrets = &shared.access.secrets;
-        let is_encoded =
-            response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
         if is_encoded && is_own {
             return unreachable(&format!(
                 "{}: its answer is compressed though it was asked for plain text, so nobody can see whether it holds a secret",
                 self.place()
             ));
         }
-        secrets.hide_in(response.headers_mut());
+        secrets.hide_in(response.headers_mut(), &hidden);
         if is_own && !secrets.keeps_length() {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
@@ -282,8 +278,7 @@ impl Inspected {
         } else {
             Some(shared.meter.begin(kind, asked))
         };
-        let hidden = Search::new(if is_own { secrets.hidden() } else { Vec::new() });
-        response.map(|body| Answered::new(body, hidden, passing).boxed())
+        response.map(|body| Answered::new(body, Search::new(hidden), passing).boxed())
     }
 
     fn on_leak(&self, Leak(name): &Leak) -> Response<Body> {
@@ -291,10 +286,32 @@ impl Inspected {
         refused(&format!("the placeholder of {name} must not go to {}", self.place()))
     }
 
+    /// Sends a request and waits for the head of its answer. The host may end a connection that was kept at any moment: what it read
+    /// nothing of is sent by a new one.
+    async fn send(&self, mut request: Request<Asked>) -> Result<Response<Incoming>, NoWay> {
+        let mut is_again = false;
+        loop {
+            let mut server = self.server().await?;
+            let mut failure = match server.try_send_request(request).await {
+                Ok(response) => {
+                    *self.server.lock().await = Some(Server::Open(server));
+                    return Ok(response);
+                }
+                Err(failure) => failure,
+            };
+            request = match failure.take_message() {
+                Some(request) if !is_again => request,
+                _ => return Err(NoWay::Failed(format!("{}: {}", self.place(), failure.into_error()))),
+            };
+            is_again = true;
+        }
+    }
+
     /// A connection to the host that is ready for a request.
     async fn server(&self) -> Result<SendRequest<Asked>, NoWay> {
         let fresh = match self.server.lock().await.take() {
-            Some(Server::Fresh(stream)) => Some(stream),
+            Some(Server::Fresh(stream)) if is_open(&stream).await => Some(stream),
+            Some(Server::Fresh(_)) => None,
             Some(Server::Open(mut server)) => match server.ready().await {
                 Ok(()) => return Ok(server),
                 Err(_) => None,
@@ -341,6 +358,16 @@ impl Inspected {
             }
         });
         Ok(sender)
+    }
+}
+
+/// Whether a server that was not spoken to is still there: it may have waited too long.
+async fn is_open(stream: &TcpStream) -> bool {
+    let mut byte = [0];
+    tokio::select! {
+        biased;
+        read = stream.peek(&mut byte) => read.is_ok_and(|length| length > 0),
+        () = std::future::ready(()) => true,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::ended::Ended;
 use crate::host::{Way, split_port, with_port};
 use crate::inspect::{self, Inspected};
 use crate::meter::{Meter, OnMetered};
-use crate::reach::Outside;
+use crate::reach::{Outside, Resolver};
 pub use crate::shared::OnRefused;
 use crate::shared::Shared;
 use crate::tunnel;
@@ -28,10 +28,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Connections of one program at once. More wait.
-const MOST_CONNECTIONS: usize = 512;
+/// Connections of one program at once, tunnels among them. Each takes two descriptors of this process. More wait.
+pub const MOST_CONNECTIONS: usize = 256;
 /// For the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(60);
 /// After a failure to accept: the system is out of descriptors.
@@ -96,7 +96,7 @@ impl Proxy {
             authority,
             meter: Meter::new(reports.metered),
             ended: Ended::of(ended),
-            resolve: outside.resolve,
+            resolver: Resolver::new(outside.resolve),
             on_refused: reports.refused,
             cut: reports.cut,
             authorization,
@@ -110,9 +110,10 @@ impl Proxy {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             redirects.push((port, listener.local_addr()?.port()));
             let host = shared.access.local_host(host, port);
-            let serve = move |stream, shared: Arc<Shared>| {
+            let serve = move |stream, shared: Arc<Shared>, place| {
                 let host = host.clone();
                 async move {
+                    let _place: Place = place;
                     let way = shared.access.way(&host, port).unwrap_or(Way::Secure);
                     inspect::serve(shared, stream, host, port, way, None).await;
                 }
@@ -135,11 +136,6 @@ impl Proxy {
     /// The folder of files that programs need to trust the proxy.
     pub fn folder(&self) -> Option<&Path> {
         self.shared.authority.as_ref().map(Authority::folder)
-    }
-
-    /// The text without secrets; `None` if there are none in it.
-    pub fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
-        self.shared.access.secrets.hide(text)
     }
 
     /// Variables by which programs find it. They replace what the host has.
@@ -165,6 +161,9 @@ impl Proxy {
     }
 }
 
+/// One of a program's connections, for as long as a part of it is there.
+type Place = Arc<OwnedSemaphorePermit>;
+
 fn waiting(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
     listener.set_nonblocking(true)?;
     tokio::net::TcpListener::from_std(listener)
@@ -174,7 +173,7 @@ fn waiting(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
 fn accept_all<Serving: Future<Output = ()> + Send + 'static>(
     listener: tokio::net::TcpListener,
     shared: Arc<Shared>,
-    serve: impl Fn(TcpStream, Arc<Shared>) -> Serving + Send + 'static,
+    serve: impl Fn(TcpStream, Arc<Shared>, Place) -> Serving + Send + 'static,
 ) {
     tokio::spawn(async move {
         let mut over = shared.ended.clone();
@@ -188,7 +187,7 @@ fn accept_all<Serving: Future<Output = ()> + Send + 'static>(
 async fn accept<Serving: Future<Output = ()> + Send + 'static>(
     listener: &tokio::net::TcpListener,
     shared: &Arc<Shared>,
-    serve: impl Fn(TcpStream, Arc<Shared>) -> Serving,
+    serve: impl Fn(TcpStream, Arc<Shared>, Place) -> Serving,
 ) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
@@ -198,21 +197,20 @@ async fn accept<Serving: Future<Output = ()> + Send + 'static>(
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let (serving, over) = (serve(stream, shared.clone()), shared.over());
+        let (serving, over) = (serve(stream, shared.clone(), Arc::new(place)), shared.over());
         tokio::spawn(async move {
             tokio::select! {
                 () = serving => {}
                 () = over => {}
             }
-            drop(place);
         });
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve(stream: TcpStream, shared: Arc<Shared>, place: Place) {
     let service = service_fn(move |request| {
-        let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(shared, request).await) }
+        let (shared, place) = (shared.clone(), place.clone());
+        async move { Ok::<_, Infallible>(answer(shared, request, place).await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).half_close(true);
@@ -220,18 +218,19 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>, place: Place) -> Response<Body> {
     if !has_credential(&request, &shared.authorization) {
         return no_credential();
     }
     if request.method() == Method::CONNECT {
-        return shared.on_connect(request).await;
+        return shared.on_connect(request, place).await;
     }
     shared.on_request(request).await
 }
 
 impl Shared {
-    async fn on_connect(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+    /// The tunnel keeps the place of its connection, which hyper's part of it leaves.
+    async fn on_connect(self: Arc<Self>, request: Request<Incoming>, place: Place) -> Response<Body> {
         let target = request.uri().authority().and_then(|authority| split_port(authority.as_str()));
         let Some((host, port)) = target else {
             return wrong("CONNECT needs a host and a port");
@@ -243,6 +242,7 @@ impl Shared {
         };
         let over = self.over();
         tokio::spawn(async move {
+            let _place = place;
             let tunnel = async {
                 let Ok(client) = hyper::upgrade::on(request).await else { return };
                 let client = TokioIo::new(client);

@@ -37,25 +37,37 @@ impl Search {
             text.extend_from_slice(&piece);
             Bytes::from(text)
         };
+        let open_at = text.len() - self.open_end(&text);
+        let (passed, done) = self.replace(&text, open_at)?;
+        self.held = text.slice(done.max(open_at)..).to_vec();
+        Ok(passed)
+    }
+
+    /// The bytes that were held back: nothing more comes.
+    pub(crate) fn end(&mut self) -> Result<Bytes, Found> {
+        let text = Bytes::from(std::mem::take(&mut self.held));
+        Ok(self.replace(&text, text.len())?.0)
+    }
+
+    /// What passes of the text before `open_at`, and where that ends. A text that begins before it may end behind it.
+    fn replace(&self, text: &Bytes, open_at: usize) -> Result<(Bytes, usize), Found> {
         let (mut passed, mut at) = (Vec::new(), 0);
         while let Some((start, needle)) = self.next(text.get(at..).unwrap_or_default()) {
+            if at + start >= open_at {
+                // A longer one may begin here, or before.
+                break;
+            }
             let Some(replacement) = &needle.replacement else { return Err(Found) };
             passed.extend_from_slice(text.get(at..at + start).unwrap_or_default());
             passed.extend_from_slice(replacement);
             at += start + needle.text.len();
         }
-        let mut rest = text.slice(at..);
-        self.held = rest.split_off(rest.len() - self.open_end(&rest)).to_vec();
+        let rest = text.slice(at..open_at.max(at));
         if at == 0 {
-            return Ok(rest);
+            return Ok((rest, open_at));
         }
         passed.extend_from_slice(&rest);
-        Ok(passed.into())
-    }
-
-    /// The bytes that were held back: nothing more comes.
-    pub(crate) fn end(&mut self) -> Bytes {
-        std::mem::take(&mut self.held).into()
+        Ok((passed.into(), open_at.max(at)))
     }
 
     /// The first text that occurs, and where.
@@ -99,7 +111,7 @@ mod tests {
         for piece in pieces {
             passed.extend_from_slice(&search.push(Bytes::copy_from_slice(piece.as_bytes()))?);
         }
-        passed.extend_from_slice(&search.end());
+        passed.extend_from_slice(&search.end()?);
         Ok(String::from_utf8(passed).unwrap())
     }
 
@@ -117,6 +129,16 @@ mod tests {
         }
         assert_eq!(all(&mut replacing(&[("KEY", "1"), ("KEYS", "2")]), &["KEYS KEY"]).unwrap(), "2 1");
         assert_eq!(all(&mut replacing(&[]), &["KEY"]).unwrap(), "KEY");
+        // One that begins with another, in pieces.
+        let both = [("KEY", "1"), ("KEYSTONE", "2")];
+        for (pieces, expected) in [
+            (&["KEY", "STONE."][..], "2."),
+            (&["aKEYST", "ONEKEY"], "a21"),
+            (&["KEYST", "KEY"], "1ST1"),
+            (&["KEY"], "1"),
+        ] {
+            assert_eq!(all(&mut replacing(&both), pieces).unwrap(), expected, "{pieces:?}");
+        }
     }
 
     #[test]
@@ -124,6 +146,10 @@ mod tests {
         let mut search = refusing("KEY");
         assert_eq!(search.push("a KE".into()).unwrap(), "a ");
         assert_eq!(search.push("Y".into()), Err(Found));
+        let mut prefixed =
+            Search::new(["KEY", "KEYS"].map(|text| Needle { text: text.into(), replacement: None }).into());
+        assert_eq!(prefixed.push("a KEY".into()).unwrap(), "a ");
+        assert_eq!(prefixed.end(), Err(Found));
     }
 
     #[test]
@@ -144,6 +170,8 @@ mod tests {
             let passed = all(&mut replacing(&[("KEY", "---")]), &pieces).unwrap();
             prop_assert_eq!(passed, text.replace("KEY", "---"));
             prop_assert_eq!(all(&mut refusing("KEY"), &pieces).is_err(), text.contains("KEY"));
+            let both = all(&mut replacing(&[("KEY", "-"), ("KEYab", "+")]), &pieces).unwrap();
+            prop_assert_eq!(both, text.replace("KEYab", "+").replace("KEY", "-"));
         }
     }
 }

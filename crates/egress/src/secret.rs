@@ -4,9 +4,10 @@
 //! other host it must not go at all: a program that sends it there was told to take the secret away.
 
 use crate::host::{Host, Hosts, Rule};
-use crate::search::Needle;
+use crate::search::{Needle, Search};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
@@ -16,8 +17,15 @@ use std::fmt;
 const LEAST_BYTES: usize = 8;
 /// Random characters of a placeholder.
 const RANDOM: usize = 16;
-/// The longest beginning of a secret that says its kind, such as "sk-ant-api03-".
-const MAX_KIND_BYTES: usize = 16;
+/// Beginnings by which programs tell kinds of keys apart. They are public, and say nothing about the key. A longer one stands
+/// before those that it begins with.
+#[rustfmt::skip]
+const KINDS: [&str; 40] = [
+    "sk-ant-api03-", "sk-ant-oat01-", "sk-ant-admin01-", "sk-ant-", "sk-proj-", "sk-svcacct-", "sk-or-v1-", "sk-lf-", "pk-lf-",
+    "sk-", "github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-", "xoxp-", "xapp-", "xox", "npm_", "pypi-",
+    "hf_", "AIza", "ya29.", "gsk_", "xai-", "nvapi-", "AKIA", "ASIA", "rk_live_", "sk_live_", "sk_test_", "pk_live_", "pk_test_",
+    "dckr_pat_", "shpat_", "lin_api_", "eyJ",
+];
 
 /// A secret of a program.
 #[derive(Clone, PartialEq, Eq)]
@@ -82,12 +90,20 @@ impl Secret {
     }
 }
 
-/// The same beginning and length, and else random.
+/// The same kind and length, and else random.
 fn made_like(value: &str, random: &str) -> String {
-    let beginning = value.get(..value.len().min(MAX_KIND_BYTES)).unwrap_or_default();
-    let kind = beginning.rfind(['-', '_']).map_or("", |at| beginning.get(..=at).unwrap_or_default());
+    let kind = KINDS.into_iter().find(|kind| value.starts_with(kind)).unwrap_or_default();
     let length = value.len().saturating_sub(kind.len()).max(RANDOM);
     kind.chars().chain(random.chars().cycle().take(length)).collect()
+}
+
+/// Whether a program needs a variable of this name for something else than a secret: to find programs and libraries, or this proxy.
+pub fn is_taken(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    ["PATH", "HOME", "NODE_OPTIONS"].contains(&upper.as_str())
+        || ["LD_", "DYLD_"].iter().any(|start| upper.starts_with(start))
+        || upper.ends_with("_PROXY")
+        || crate::authority::is_variable(name)
 }
 
 /// A placeholder on the way to a host that its secret is not for.
@@ -116,14 +132,15 @@ impl Secrets {
         self.0.iter().any(|secret| secret.is_for(host, port))
     }
 
-    /// Puts the secrets into the headers of a request to this host.
+    /// Puts the secrets into the headers of a request to this host. Returns what an answer to it must not repeat.
     pub(crate) fn exchange(
         &self,
         host: &Host,
         port: u16,
         uri: &Uri,
         headers: &mut HeaderMap,
-    ) -> Result<(), Leak> {
+    ) -> Result<Vec<Needle>, Leak> {
+        let mut hidden = self.hidden();
         let target = uri.path_and_query().map_or("", |path| path.as_str());
         for secret in &self.0 {
             let placeholder = &secret.placeholder;
@@ -138,13 +155,14 @@ impl Secrets {
                 if !is_own {
                     return Err(Leak(secret.name.clone()));
                 }
-                if let Ok(mut exchanged) = HeaderValue::from_bytes(&exchanged) {
-                    exchanged.set_sensitive(true);
-                    *value = exchanged;
+                if let Ok(mut sent) = HeaderValue::from_bytes(&exchanged.value) {
+                    sent.set_sensitive(true);
+                    *value = sent;
+                    hidden.extend(exchanged.encoded);
                 }
             }
         }
-        Ok(())
+        Ok(hidden)
     }
 
     /// The placeholders that must not be in a body that goes to this host.
@@ -153,9 +171,9 @@ impl Secrets {
     }
 
     /// Hides secrets in the headers of an answer.
-    pub(crate) fn hide_in(&self, headers: &mut HeaderMap) {
+    pub(crate) fn hide_in(&self, headers: &mut HeaderMap, needles: &[Needle]) {
         for value in headers.values_mut() {
-            if let Some(hidden) = self.hide(value.as_bytes())
+            if let Some(hidden) = hide(value.as_bytes(), needles)
                 && let Ok(hidden) = HeaderValue::from_bytes(&hidden)
             {
                 *value = hidden;
@@ -170,8 +188,8 @@ impl Secrets {
         }
     }
 
-    /// Replacements for a host's answer: a secret that it repeats becomes the placeholder again.
-    pub(crate) fn hidden(&self) -> Vec<Needle> {
+    /// A secret that is repeated becomes the placeholder again.
+    fn hidden(&self) -> Vec<Needle> {
         let hidden = |secret: &Secret| Needle {
             text: secret.value.clone().into_bytes(),
             replacement: Some(secret.placeholder.clone().into_bytes()),
@@ -187,31 +205,44 @@ impl Secrets {
     /// The text with placeholders in the place of secrets; `None` without a secret in it.
     #[must_use]
     pub fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut hidden: Option<Vec<u8>> = None;
-        for secret in &self.0 {
-            let from = hidden.as_deref().unwrap_or(text);
-            if let Some(replaced) = replaced(from, secret.value.as_bytes(), secret.placeholder.as_bytes()) {
-                hidden = Some(replaced);
-            }
-        }
-        hidden
+        hide(text, &self.hidden())
     }
 }
 
-/// The value of a header with the secret in it; `None` if the placeholder is not.
-fn exchanged(value: &[u8], secret: &Secret) -> Option<Vec<u8>> {
+fn hide(text: &[u8], needles: &[Needle]) -> Option<Vec<u8>> {
+    let is_there = |needle: &Needle| memmem::find(text, &needle.text).is_some();
+    if !needles.iter().any(is_there) {
+        return None;
+    }
+    let mut search = Search::new(needles.to_vec());
+    // A secret is replaced, and never refused.
+    let passed = search.push(Bytes::copy_from_slice(text)).ok()?;
+    Some([passed, search.end().ok()?].concat())
+}
+
+/// The value of a header with the secret in it.
+struct Exchanged {
+    value: Vec<u8>,
+    /// The secret in another form than its own, which is hidden in the answer, too.
+    encoded: Option<Needle>,
+}
+
+/// `None` if the placeholder is not in the value.
+fn exchanged(value: &[u8], secret: &Secret) -> Option<Exchanged> {
     let (placeholder, own) = (secret.placeholder.as_bytes(), secret.value.as_bytes());
-    if let Some(replaced) = replaced(value, placeholder, own) {
-        return Some(replaced);
+    if let Some(value) = replaced(value, placeholder, own) {
+        return Some(Exchanged { value, encoded: None });
     }
     // A password is encoded, together with the name of its user.
-    let (scheme, encoded) = value.split_at_checked(6)?;
+    let (scheme, given) = value.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
         return None;
     }
-    let decoded = STANDARD.decode(encoded.trim_ascii()).ok()?;
-    let replaced = replaced(&decoded, placeholder, own)?;
-    Some([scheme, STANDARD.encode(replaced).as_bytes()].concat())
+    let given = given.trim_ascii();
+    let decoded = STANDARD.decode(given).ok()?;
+    let encoded = STANDARD.encode(replaced(&decoded, placeholder, own)?).into_bytes();
+    let value = [scheme, &encoded].concat();
+    Some(Exchanged { value, encoded: Some(Needle { text: encoded, replacement: Some(given.to_vec()) }) })
 }
 
 fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
@@ -229,9 +260,10 @@ fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::header::AUTHORIZATION;
 
     const VALUE: &str = "sk-ant-api03-REALREALREALREALREAL";
-    const RANDOM: &str = "0123456789abcdef0123456789abcdef";
+    const RANDOM: &str = "Zz9Yy8Xx7Ww6Vv5Uu4Tt3Ss2Rr1Qq0Pp";
 
     fn secret(name: &str, value: &str, host: &str) -> Secret {
         Secret::new(name, value, None, vec![Rule::parse(host).unwrap()], RANDOM).unwrap()
@@ -260,13 +292,35 @@ mod tests {
             ("ghp_REALREALREALREALREALREAL", "ghp_"),
             ("github_pat_11REALREALREALREALREAL", "github_pat_"),
             ("0123456789012345678901234567", ""),
+            // Its parts are no kind.
+            ("hunter2-secret-1-of-mine", ""),
+            ("123e4567-e89b-12d3-a456-426614174000", ""),
+            ("xoxb-1234567890-1234567890123-AbCdEf", "xoxb-"),
         ] {
             let placeholder = secret("KEY", value, "a.example").placeholder;
             assert_eq!(placeholder.len(), value.len(), "{value}");
-            assert!(placeholder.starts_with(kind) && placeholder != value, "{placeholder}");
+            assert!(placeholder.starts_with(kind), "{placeholder}");
+            let same = placeholder.bytes().zip(value.bytes()).take_while(|(one, other)| one == other).count();
+            // A random character may be the same by chance.
+            assert!(same <= kind.len() + 3, "{placeholder} shows {same} bytes of {value}");
+        }
+        for (at, kind) in KINDS.iter().enumerate() {
+            let is_hidden = KINDS.iter().take(at).any(|before| kind.starts_with(before));
+            assert!(!is_hidden, "{kind} is never found");
         }
         // A short one gets random characters enough.
         assert_eq!(secret("KEY", "87654321", "a.example").placeholder.len(), super::RANDOM);
+    }
+
+    #[test]
+    fn a_variable_that_programs_need_holds_no_secret() {
+        for name in ["PATH", "LD_PRELOAD", "https_proxy", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"]
+        {
+            assert!(is_taken(name), "{name}");
+        }
+        for name in ["OPENAI_API_KEY", "PATHS", "PROXY_KEY", "GH_TOKEN"] {
+            assert!(!is_taken(name), "{name}");
+        }
     }
 
     #[test]
@@ -296,6 +350,13 @@ mod tests {
         let basic = |text: &str| format!("Basic {}", STANDARD.encode(text));
         let password = on("git.example.com", "/", ("authorization", &basic(&format!("user:{git}"))));
         assert_eq!(password.unwrap(), basic("user:ghp_REALREALREALREALREALREAL"));
+        // An answer that repeats the header shows what the program sent.
+        let given = basic(&format!("user:{git}"));
+        let mut headers = HeaderMap::from_iter([(AUTHORIZATION, given.parse().unwrap())]);
+        let own = Host::parse("git.example.com").unwrap();
+        let needles = all.exchange(&own, 443, &"/".parse().unwrap(), &mut headers).unwrap();
+        all.hide_in(&mut headers, &needles);
+        assert_eq!(headers[AUTHORIZATION], given);
         // Not exchanged, and worth nothing.
         assert_eq!(on("api.example.com", &format!("/?key={model}"), ("a", "b")).unwrap(), "b");
         for (uri, header) in [
@@ -319,6 +380,14 @@ mod tests {
         let placeholder = &all.0[0].placeholder;
         assert_eq!(String::from_utf8(hidden).unwrap(), format!("a {placeholder} b {placeholder}"));
         assert_eq!(all.hide(b"nothing"), None);
+        // One that begins with another.
+        let nested = Secrets::new(vec![
+            secret("ID", "123456789", "a.example"),
+            secret("BOT", "123456789:AAsecretSECRETsecret", "a.example"),
+        ]);
+        let hidden = nested.hide(b"/bot123456789:AAsecretSECRETsecret/123456789").unwrap();
+        let [id, bot] = [&nested.0[0].placeholder, &nested.0[1].placeholder];
+        assert_eq!(String::from_utf8(hidden).unwrap(), format!("/bot{bot}/{id}"));
         assert!(all.keeps_length());
     }
 }

@@ -6,7 +6,7 @@ use crate::authority::Authority;
 use crate::ended::Ended;
 use crate::host::{Host, Way};
 use crate::meter::Meter;
-use crate::reach::{NoWay, Resolve, connect, way};
+use crate::reach::{NoWay, Resolver, connect, way};
 use hyper::Response;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpStream;
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) authority: Option<Authority>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) ended: Ended,
-    pub(crate) resolve: Resolve,
+    pub(crate) resolver: Resolver,
     pub(crate) on_refused: OnRefused,
     pub(crate) cut: watch::Receiver<bool>,
     /// The value of `Proxy-Authorization`.
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Connects to a host that is listed.
     pub(crate) async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, NoWay> {
-        connect(&self.access.hosts, &self.resolve, host, port).await
+        connect(&self.access.hosts, &self.resolver, host, port).await
     }
 
     /// Reports what was refused.

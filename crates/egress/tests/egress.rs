@@ -127,6 +127,43 @@ async fn a_tunnel_carries_bytes_to_a_host_that_is_listed() {
 }
 
 #[tokio::test]
+async fn tunnels_are_counted_as_long_as_they_last() {
+    // It accepts, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port();
+    let ground = Ground::new(&[format!("a.example:{port}"), format!("127.0.0.1:{port}")]);
+    let server = std::thread::spawn(move || {
+        let accepted: Vec<_> = silent.incoming().take(egress::MOST_CONNECTIONS + 1).collect();
+        accepted.len()
+    });
+    let open = async || {
+        let mut stream = TcpStream::connect(("127.0.0.1", ground.proxy.port())).await.expect("a connection");
+        let request = ground.with_credential(&format!(
+            "CONNECT a.example:{port} HTTP/1.1\r\nHost: a.example:{port}\r\n{{auth}}\r\n\r\n"
+        ));
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        stream
+    };
+    let opened = async |stream: &mut TcpStream| {
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.expect("an answer");
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    };
+    let mut tunnels = Vec::new();
+    for _ in 0..egress::MOST_CONNECTIONS {
+        let mut tunnel = open().await;
+        opened(&mut tunnel).await;
+        tunnels.push(tunnel);
+    }
+    let mut late = open().await;
+    let early = tokio::time::timeout(std::time::Duration::from_millis(200), late.readable()).await;
+    assert!(early.is_err(), "one more than there are places for");
+    tunnels.pop();
+    opened(&mut late).await;
+    assert_eq!(server.join().expect("no panic"), egress::MOST_CONNECTIONS + 1);
+}
+
+#[tokio::test]
 async fn without_its_credential_nobody_uses_it() {
     let port = mirror();
     let ground = Ground::new(&[format!("a.example:{port}"), format!("127.0.0.1:{port}")]);

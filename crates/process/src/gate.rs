@@ -20,6 +20,10 @@ pub trait Egress: Debug + Send + Sync {
     fn secrets(&self) -> Vec<String> {
         Vec::new()
     }
+    /// The text as the program may see it, with other words in the place of secrets; `None` if there are none in it.
+    fn hide(&self, _text: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
     /// The same for an agent whose CLI needs these hosts. `None`: nothing changes.
     fn for_agent(&self, _hosts: &[String], _metering: Metering) -> Option<Hosts> {
         None
@@ -50,10 +54,6 @@ pub trait Gate: Debug + Send + Sync {
     fn folder(&self) -> Option<PathBuf> {
         None
     }
-    /// The text with other words in the place of secrets; `None` if there are none in it.
-    fn hide(&self, _text: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
 }
 
 /// The hosts that a sandboxed program may reach.
@@ -63,6 +63,12 @@ pub struct Hosts(Arc<dyn Egress>);
 impl Hosts {
     pub fn by(egress: impl Egress + 'static) -> Hosts {
         Hosts(Arc::new(egress))
+    }
+
+    /// The text as the program may see it: whatever this process hands to it goes through here.
+    pub fn hidden(&self, text: String) -> String {
+        let hidden = self.0.hide(text.as_bytes());
+        hidden.map_or(text, |hidden| String::from_utf8_lossy(&hidden).into_owned())
     }
 
     pub fn egress(&self) -> &dyn Egress {

@@ -36,6 +36,7 @@ mod file_stamp;
 mod folder_event;
 mod host;
 mod memory;
+pub mod own_folder;
 mod process_entry;
 mod process_table;
 mod refusal;

@@ -332,6 +332,12 @@ impl Plan {
         });
     }
 
+    /// The program may read a folder of this process's own, in a place where another program may put a link.
+    pub(crate) fn allow_own_folder(&mut self, path: PathBuf) {
+        let rights = READS & self.handled_files;
+        self.paths.push(Grant { path, rights, links: Links::NotAtEnd, option: "the certificates".into() });
+    }
+
     /// Whether reading is held too.
     pub(crate) fn holds_reads(&self) -> bool {
         self.handled_files & READS != 0

@@ -5,16 +5,14 @@
 //! program's own part is [`RunFolder::scratch`], a folder in it: `TMPDIR`, and the answer's file. Both are held by descriptors
 //! (`os::HeldFolder`).
 //!
-//! The folder is removed when its owner drops it. A killed host drops nothing. So the folder's name identifies its host, and
-//! the next host that makes a folder in the same place removes those of hosts that are gone.
+//! The folder is removed when its owner drops it, or by a later host when this one is killed (`os::own_folder`).
 
-mod owner;
 pub(crate) mod sandbox;
 pub(crate) mod state_folder;
 pub(crate) mod state_layout;
 
 use ground::error::{Error, ErrorCode};
-use ground::os::{ContainedFolders, HeldFolder};
+use ground::os::{ContainedFolders, HeldFolder, own_folder};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -37,7 +35,7 @@ impl RunFolder {
         let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
         let safe = places.iter().find(|place| place.is_dir() && !contained.hold(place));
         let parent = safe.or(places.first()).cloned().unwrap_or_else(std::env::temp_dir);
-        SWEPT.call_once(|| owner::sweep(&parent));
+        SWEPT.call_once(|| own_folder::sweep(&parent));
         Self::create_in(&parent, &contained).map_err(|error| {
             let message = format!(
                 "cannot create a temporary folder in {}: {error}; set TMPDIR to a folder that you can write to",
@@ -51,7 +49,7 @@ impl RunFolder {
         let parent = HeldFolder::open(parent, contained)?;
         let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
         for _ in 0..8 {
-            match parent.make_new(&owner::name(&ground::random::name::<3>())) {
+            match parent.make_new(&own_folder::name(&ground::random::name::<3>())) {
                 Ok(folder) => return Ok(RunFolder { scratch: folder.make_new(SCRATCH)?, folder }),
                 Err(error) => last = error,
             }

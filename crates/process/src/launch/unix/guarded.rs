@@ -165,7 +165,7 @@ impl Terms {
         let gate = ways.gate.as_deref().map(ways::GatePlace::of);
         let at = Instant::now();
         let wanted = self.sandbox.map(|sandbox| SandboxSpec {
-            sandbox: with_folder(sandbox, gate.as_ref().and_then(|gate| gate.folder.clone())),
+            sandbox,
             gate,
             cwd: self.cwd,
             has_terminal: self.has_terminal,
@@ -214,14 +214,6 @@ struct SandboxSpec {
     has_terminal: bool,
 }
 
-/// Lets the program read the files that it needs to use its gate.
-fn with_folder(mut sandbox: Sandbox, folder: Option<PathBuf>) -> Sandbox {
-    if let Some(read) = &mut sandbox.read {
-        read.extend(folder);
-    }
-    sandbox
-}
-
 /// The sandbox plan for this kernel, and the rules of its fence. Blocks.
 fn plan_of(wanted: &SandboxSpec) -> Result<(Plan, Rules)> {
     let cwd = wanted.cwd.as_deref();
@@ -230,6 +222,12 @@ fn plan_of(wanted: &SandboxSpec) -> Result<(Plan, Rules)> {
     let folder = cwd.unwrap_or(Path::new("."));
     place(&mut plan, &wanted.sandbox, folder)?;
     let rules = ways::rules(&plan, &wanted.sandbox, folder, wanted.gate.as_ref())?;
+    // The program needs its files to use the gate.
+    if let Some(own) = wanted.gate.as_ref().and_then(|gate| gate.folder.clone())
+        && plan.holds_reads()
+    {
+        plan.allow_own_folder(own);
+    }
     if wanted.has_terminal && Path::new(OWN_TERMINAL).exists() {
         plan.allow_own_terminal();
     }

@@ -4,7 +4,7 @@ use super::super::launched::Ways;
 use super::super::refusal::no_sandbox;
 use crate::command::ResolvedCommand;
 use crate::fence::{Fence, Rules, Tcp};
-use crate::gate::Gate;
+use crate::gate::{Egress, Gate};
 use crate::sandbox::{Grant, Links, Network, Plan, Sandbox};
 use crate::traffic::Traffic;
 use ground::error::{Error, Result};
@@ -26,7 +26,7 @@ pub(super) fn open(
     match sandbox.map(|sandbox| &sandbox.network) {
         Some(Network::Hosts(hosts)) => {
             let gate = hosts.egress().open(&ways.traffic)?;
-            hide(command, gate.as_ref());
+            hide(command, hosts.egress());
             for (name, value) in gate.environment() {
                 set(command, &name, &value);
             }
@@ -44,10 +44,10 @@ pub(super) fn open(
 }
 
 /// Takes secrets out of everything that the program is started with, whatever variable or argument they are in.
-fn hide(command: &mut ResolvedCommand, gate: &dyn Gate) {
+fn hide(command: &mut ResolvedCommand, egress: &dyn Egress) {
     let values = command.environment.iter_mut().map(|(_, value)| value).chain(&mut command.argv);
     for value in values {
-        if let Some(hidden) = gate.hide(value.as_bytes()) {
+        if let Some(hidden) = egress.hide(value.as_bytes()) {
             *value = OsString::from_vec(hidden);
         }
     }

@@ -1,7 +1,8 @@
-//! Finds the owner of a temporary folder by its name: `sheepdog-HOST-RANDOM` (`os::Host`). The state of hosts in another place
-//! is not known, so their folders are kept. Without /proc nothing is removed.
+//! Names of temporary folders that this process makes for a program: `sheepdog-HOST-RANDOM`. A killed host removes nothing, so the
+//! next host that makes one in the same place removes those of hosts that are gone. The state of hosts in another place is not
+//! known, so their folders are kept. Without /proc nothing is removed.
 
-use ground::os::{Host, HostState};
+use super::{Host, HostState};
 use std::path::Path;
 
 /// Looked at in one sweep; what is left waits for the next host.
@@ -9,12 +10,12 @@ const MAX_SWEPT: usize = 64;
 const PREFIX: &str = "sheepdog";
 
 /// A name of this host's, `random` at its end.
-pub(crate) fn name(random: &str) -> String {
+pub fn name(random: &str) -> String {
     format!("{PREFIX}-{}-{random}", Host::own())
 }
 
 /// Removes the folders in `parent` whose host is gone.
-pub(crate) fn sweep(parent: &Path) {
+pub fn sweep(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let left = entries.flatten().filter(|entry| {
         let owner = entry.file_name().to_str().and_then(owner_of);
