@@ -364,7 +364,9 @@ impl Handshake<'_> {
 
     /// The request that makes the session, or takes it up.
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
-        let servers: Vec<Value> = self.request.servers.iter().map(|server| server.to_json()).collect();
+        let agent = &self.request.agent;
+        let servers: Vec<Value> =
+            self.request.servers.iter().map(|server| agent.shown_server(server).to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
         if let Ok(meta) = serde_json::from_str::<Value>(self.meta) {
             put(&mut params, "_meta", meta);

@@ -6,6 +6,7 @@ use super::level::Level;
 use super::limit::allowance::Allowance;
 use super::limit::budget::Budget;
 use super::limit::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
+use super::mcp_server::McpServer;
 use super::program::depth::{self, depth_below};
 use super::program::launch::{Launch, path_text};
 use super::program::package::Program;
@@ -119,6 +120,19 @@ impl AgentRequest {
             Some(AgentSandbox::Custom(Sandbox { network: Network::Hosts(hosts), .. })) => Some(hosts),
             _ => None,
         }
+    }
+
+    /// A text for the CLI, without the secrets of its sandbox.
+    pub(crate) fn shown(&self, text: String) -> String {
+        match self.hosts() {
+            Some(hosts) => hosts.hidden(text),
+            None => text,
+        }
+    }
+
+    /// A server for the CLI, which writes into files and sends what is in it.
+    pub(crate) fn shown_server(&self, server: &McpServer) -> McpServer {
+        server.map_texts(|text| self.shown(text.to_owned()))
     }
 
     /// The sandbox with the hosts that this CLI needs. `accounting`: what the CLI itself reports.
@@ -243,5 +257,53 @@ impl AgentRequest {
         spec.secrets.extend(self.redact.iter().map(|secret| Secret::new(secret.as_str())));
         spec.max_bytes = self.max_record_bytes.unwrap_or(spec.max_bytes);
         Some(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use process::{Egress, Gate, Traffic};
+
+    /// Knows one secret.
+    #[derive(Debug)]
+    struct OneSecret;
+
+    impl Egress for OneSecret {
+        fn open(&self, _: &Traffic) -> ground::error::Result<Box<dyn Gate>> {
+            Err(Error::new(ErrorCode::ProcessSpawnFailed, "no program is started here"))
+        }
+
+        fn local_ports(&self) -> Vec<u16> {
+            Vec::new()
+        }
+
+        fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
+            let text = std::str::from_utf8(text).ok()?;
+            text.contains("REAL").then(|| text.replace("REAL", "****").into_bytes())
+        }
+    }
+
+    #[test]
+    fn a_server_of_tools_is_handed_over_without_the_secrets_of_the_sandbox() {
+        let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        let program = |key: &str| McpServer::Program {
+            name: "files".into(),
+            command: "serve".into(),
+            args: vec!["--token".into(), key.into()],
+            env: pair("TOKEN", key),
+        };
+        let http = |key: &str| McpServer::Http {
+            name: "web".into(),
+            url: format!("https://a.example/?key={key}"),
+            headers: pair("authorization", &format!("Bearer {key}")),
+        };
+        let mut agent = AgentRequest::new(Provider::Codex);
+        assert_eq!(agent.shown_server(&program("REAL")), program("REAL"));
+        let network = Network::Hosts(Hosts::by(OneSecret));
+        agent.sandbox = Some(AgentSandbox::Custom(Sandbox { network, ..Sandbox::default() }));
+        assert_eq!(agent.shown_server(&program("REAL")), program("****"));
+        assert_eq!(agent.shown_server(&http("REAL")), http("****"));
+        assert_eq!(agent.shown("no key".into()), "no key");
     }
 }

@@ -17,6 +17,24 @@ impl McpServer {
         }
     }
 
+    /// The same with other texts in all places where a user may write a key.
+    pub(crate) fn map_texts(&self, map: impl Fn(&str) -> String) -> McpServer {
+        let pairs = |pairs: &[(String, String)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| (name.clone(), map(value))).collect()
+        };
+        match self {
+            McpServer::Http { name, url, headers } => {
+                McpServer::Http { name: name.clone(), url: map(url), headers: pairs(headers) }
+            }
+            McpServer::Program { name, command, args, env } => McpServer::Program {
+                name: name.clone(),
+                command: map(command),
+                args: args.iter().map(|argument| map(argument)).collect(),
+                env: pairs(env),
+            },
+        }
+    }
+
     /// As configuration files of CLIs have a server, below its name.
     pub(crate) fn to_configuration(&self) -> Value {
         match self {

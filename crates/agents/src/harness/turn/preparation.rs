@@ -228,7 +228,8 @@ fn image_content(image: &Path, contained: &ContainedFolders) -> Result<ImageCont
 
 /// The prompt and the options as the provider is asked for them.
 fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
-    let reads = request.agent.provider.descriptor().reads;
+    let (agent, reads) = (&request.agent, request.agent.provider.descriptor().reads);
+    let variable = |name: &&'static str| Some((*name, agent.shown(agent.variable(name)?)));
     Wanted {
         prompt: request.prompt.clone(),
         model: request.agent.model.clone(),
@@ -239,9 +240,9 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
         permission: request.agent.level,
         allow: request.allow.clone(),
         is_sandboxed: request.agent.sandbox.is_some(),
-        variables: reads.iter().filter_map(|name| Some((*name, request.agent.variable(name)?))).collect(),
+        variables: reads.iter().filter_map(variable).collect(),
         resume: request.agent.resume.clone(),
-        mcp_servers: request.mcp_servers.clone(),
+        mcp_servers: request.mcp_servers.iter().map(|server| agent.shown_server(server)).collect(),
         extra_args: request.extra_args.clone(),
         folder: folder.path().to_owned(),
         ..Wanted::default()
