@@ -138,7 +138,7 @@ require('http').get('http://${place()}/path', { headers: { 'x-api-key': process.
     const { stdout, sandbox } = await node(script, [], { network: { secrets: secrets() } })
     expect(seen.slice(before)).toEqual([key])
     const told = JSON.parse(stdout).headers['x-api-key']
-    expect(told).toMatch(/^sk-test-[0-9a-f]{28}$/)
+    expect(told).toMatch(/^sk-[0-9a-f]{33}$/)
     expect(told).toHaveLength(key.length)
     expect(sandbox!.refused).toEqual([])
   })
@@ -229,7 +229,7 @@ const server = createServer(
   }
   for (const [name, [command, ...args]] of Object.entries(commands)) {
     const { stdout, stderr } = await run(command, args, { env: { npm_config_cache: 'cache' }, sandbox: { write: ['.'], network } })
-    console.log(name, stdout.trimEnd().startsWith('Bearer sk-test-') && stdout.trimEnd().length === 7 + ${key.length} && !stdout.includes('REAL'), stderr.trim())
+    console.log(name, stdout.trimEnd().startsWith('Bearer sk-') && stdout.trimEnd().length === 7 + ${key.length} && !stdout.includes('REAL'), stderr.trim())
   }
   server.close()
 })`
@@ -482,7 +482,7 @@ require('http').get('http://${place}/', { headers: { 'x-api-key': process.env.MO
     const env = { ...process.env, MODEL_KEY: 'sk-real-REAL0123456789' }
     const before = seen.length
     const { stdout } = await sheepdog(['run', '--secret', `MODEL_KEY@${place}`, ...command], env)
-    expect(stdout).toMatch(/^200 sk-real-[0-9a-f]{16}\n$/)
+    expect(stdout).toMatch(/^200 sk-[0-9a-f]{19}\n$/)
     expect(seen.slice(before)).toEqual(['sk-real-REAL0123456789'])
     for (const [text, problem] of [
       ['NO_SUCH_KEY@a.example', 'the variable NO_SUCH_KEY is not set'],

@@ -174,7 +174,7 @@ mod tests {
     use crate::search::Needle;
     use http_body_util::Full;
 
-    /// What a server or client of HTTP gets: it stops where the body says that it ends.
+    /// The bytes that a server or client of HTTP gets: it stops where the body says that it ends.
     fn sent(mut body: impl Body<Data = Bytes, Error = BodyError> + Unpin) -> Result<Vec<u8>, BodyError> {
         let mut bytes = Vec::new();
         while !body.is_end_stream() {

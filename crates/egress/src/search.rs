@@ -49,7 +49,7 @@ impl Search {
         Ok(self.replace(&text, text.len())?.0)
     }
 
-    /// What passes of the text before `open_at`, and where that ends. A text that begins before it may end behind it.
+    /// The part of the text before `open_at`, with replacements, and where it ends. A text that begins before it may end behind it.
     fn replace(&self, text: &Bytes, open_at: usize) -> Result<(Bytes, usize), Found> {
         let (mut passed, mut at) = (Vec::new(), 0);
         while let Some((start, needle)) = self.next(text.get(at..).unwrap_or_default()) {
