@@ -13,8 +13,10 @@ pub(crate) fn closed_to_names(ip: IpAddr) -> Option<&'static str> {
 }
 
 fn closed_four(ip: Ipv4Addr) -> Option<&'static str> {
-    let [a, b, c, _] = ip.octets();
+    let [a, b, c, d] = ip.octets();
     Some(match (a, b, c) {
+        // Azure's, for its machines.
+        (168, 63, 129) if d == 16 => "a metadata address",
         (0, ..) => "an unspecified address",
         (127, ..) => "a loopback address",
         (169, 254, _) => "a link-local or metadata address",
@@ -58,6 +60,7 @@ mod tests {
         for text in [
             "0.0.0.0",
             "0.1.2.3",
+            "168.63.129.16",
             "127.0.0.1",
             "127.255.255.255",
             "10.1.2.3",
