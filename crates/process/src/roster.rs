@@ -12,7 +12,8 @@ use super::roster_queue::enqueue;
 use super::spec::{ProcessSpec, Strays};
 use super::sweep::is_marked;
 use ground::os::{
-    ContainedFolders, HeldFolder, ProcessIdentity, blocking, runtime_folder, start_time, user_id,
+    ContainedFolders, HeldFolder, ProcessIdentity, blocking, native_variable, runtime_folder, start_time,
+    user_id,
 };
 use ground::record::{Record, epoch_ms};
 use serde::{Deserialize, Serialize};
@@ -250,7 +251,7 @@ fn folder() -> Option<&'static Path> {
 fn find_folder() -> Option<PathBuf> {
     let user = user_id();
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = variable("HOME").filter(|home| home.is_absolute() && home.is_dir());
+    let home = variable(native_variable("HOME")).filter(|home| home.is_absolute() && home.is_dir());
     let candidates = [
         variable("SHEEPDOG_STATE_DIR"),
         variable("XDG_RUNTIME_DIR").map(|folder| folder.join("sheepdog")),

@@ -14,6 +14,7 @@ use agents::harness::{ConcurrencyLimit, Mirror, Turn, TurnOutcome, TurnRequest};
 use agents::model::Schema;
 use agents::start;
 use ground::error::Error;
+use ground::os::native_variable;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -199,7 +200,7 @@ pub(super) fn fault_of(error: &Error) -> AgentFault {
 /// Removes this process's working directory and home directory from a text: a client has no need to know them.
 fn without_own_folders(text: &str) -> String {
     let cwd = std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
-    [cwd, std::env::var("HOME").ok()]
+    [cwd, std::env::var(native_variable("HOME")).ok()]
         .into_iter()
         .flatten()
         .filter(|folder| folder.len() > 1)

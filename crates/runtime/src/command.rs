@@ -1,4 +1,4 @@
-//! Runs one command of a client: `/bin/sh -c`, its output streamed as it comes, its process tree killed at the end.
+//! Runs one command of a client: by the system's shell, its output streamed as it comes, its process tree killed at the end.
 
 use super::handler::CancelSignal;
 use super::outbox::{Outbox, Ticket};
@@ -8,7 +8,7 @@ use super::wire::client_message::CommandSpec;
 use super::wire::reply;
 use super::wire::runtime_message::{CommandResult, OutputStream};
 use ground::error::Error;
-use ground::os::blocking;
+use ground::os::{SHELL, blocking};
 use ground::redaction::Redactor;
 use process::{Environment, EnvironmentBase, ProcessSpec, StopReason, Stream, spawn};
 use std::path::PathBuf;
@@ -34,12 +34,17 @@ pub enum CommandEnd {
     Failed(Error),
 }
 
+fn shell_of(command: &str) -> ProcessSpec {
+    let (shell, arguments) = SHELL;
+    ProcessSpec::new(shell, arguments.iter().copied().chain([command]))
+}
+
 impl CommandRunner {
     pub async fn run(&self, command: &CommandSpec) -> CommandEnd {
         if self.cancel.reason().is_some() {
             return CommandEnd::Cancelled;
         }
-        let mut spec = ProcessSpec::new("/bin/sh", ["-c", command.command.as_str()]);
+        let mut spec = shell_of(&command.command);
         spec.environment =
             Environment { base: EnvironmentBase::Inherit, changes: own_environment(&command.env) };
         spec.idle_timeout = None;

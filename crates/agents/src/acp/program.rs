@@ -8,6 +8,7 @@ use crate::harness::program::install::{NOR_AROUND, find, locate, packages_around
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
 use ground::error::{Error, ErrorCode};
+use ground::os::PATH_SEPARATOR;
 use process::ProcessSpec;
 use serde_json::Value;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::path::Path;
 pub(super) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
     request.agent.depth()?;
     let path = request.agent.search_path();
-    let path = format!("{path}:{}", packages_around(cwd));
+    let path = format!("{path}{PATH_SEPARATOR}{}", packages_around(cwd));
     let found = match (&request.agent.binary, agent.protocol().program) {
         // Its command is all that is known of it.
         (Some(words), _) if agent.is_other() => other_program(words, &path),

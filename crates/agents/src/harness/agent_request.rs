@@ -14,12 +14,14 @@ use super::provider::Provider;
 use super::provider::hosts::needed_hosts;
 use super::turn::clock::ClockLimits;
 use ground::error::{Error, ErrorCode};
+use ground::os::{DEFAULT_PATH, PATH_SEPARATOR, TEMPORARY_VARIABLES, is_same_variable, native_variable};
 use ground::record::{Place, RecordSpec};
 use ground::redaction::Secret;
 use process::{
     Containment, Environment, EnvironmentBase, Hosts, Metering, Network, ProcessSpec, Sandbox,
     contained_folders, secrets_of,
 };
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -176,16 +178,18 @@ impl AgentRequest {
         Ok(())
     }
 
-    /// A variable of its environment, before the provider's own additions.
+    /// A variable of its environment, by its name on Unix, before the provider's own additions.
     pub fn variable(&self, name: &str) -> Option<String> {
-        if let Some((_, value)) = self.environment.changes.iter().rev().find(|(changed, _)| changed == name) {
+        let name = native_variable(name);
+        let is_it = |known: &str| is_same_variable(OsStr::new(known), name);
+        if let Some((_, value)) = self.environment.changes.iter().rev().find(|(changed, _)| is_it(changed)) {
             return value.clone();
         }
         match &self.environment.base {
             EnvironmentBase::Inherit => std::env::var(name).ok(),
             EnvironmentBase::Empty => None,
             EnvironmentBase::Variables(variables) => {
-                let found = variables.iter().find(|(known, _)| known == name);
+                let found = variables.iter().find(|(known, _)| is_same_variable(known, name));
                 found.map(|(_, value)| value.to_string_lossy().into_owned())
             }
         }
@@ -193,7 +197,7 @@ impl AgentRequest {
 
     /// `PATH` of the agent's environment, or the system's usual folders.
     pub(crate) fn search_path(&self) -> String {
-        self.variable("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
+        self.variable("PATH").unwrap_or_else(|| DEFAULT_PATH.to_owned())
     }
 
     /// The folder for temporary files in the agent's environment.
@@ -228,7 +232,8 @@ impl AgentRequest {
     /// changes win.
     pub(crate) fn environment_for(&self, launch: &Launch, program: &Program, folder: &Path) -> Environment {
         let given = &self.environment.changes;
-        let is_given = |name: &str| given.iter().any(|(changed, _)| changed == name);
+        let is_given =
+            |name: &str| given.iter().any(|(changed, _)| is_same_variable(OsStr::new(changed), name));
         let removed = launch.removed.iter().filter(|name| !is_given(name));
         let set = launch.set.iter().chain(&program.environment).filter(|(name, _)| !is_given(name));
         let mut changes: Vec<(String, Option<String>)> =
@@ -236,12 +241,12 @@ impl AgentRequest {
         changes.extend(set.map(|(name, value)| (name.clone(), Some(value.clone()))));
         changes.extend(given.iter().cloned());
         changes.extend(launch.held.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
-        changes.push(("TMPDIR".to_owned(), Some(path_text(folder))));
+        changes.extend(TEMPORARY_VARIABLES.iter().map(|name| ((*name).to_owned(), Some(path_text(folder)))));
         if let Ok(depth) = self.depth() {
             changes.push((depth::VARIABLE.to_owned(), Some(depth.to_string())));
         }
         if let Some(folder) = &program.path_before {
-            let path = self.variable("PATH").map(|path| format!("{folder}:{path}"));
+            let path = self.variable("PATH").map(|path| format!("{folder}{PATH_SEPARATOR}{path}"));
             changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));
         }
         Environment { base: self.environment.base.clone(), changes }

@@ -17,6 +17,8 @@
 //! | [`can_write`] | a file without a name | the permission bits | the attribute |
 //! | [`HeldFolder`] | open folders | open folders | paths: there is no sandbox |
 //! | [`program_files`] | the path itself | the path itself | with the endings of PATHEXT |
+//! | [`native_variable`] | the name itself | the name itself | USERPROFILE for HOME, TEMP for TMPDIR |
+//! | [`SHELL`] | /bin/sh | /bin/sh | cmd.exe |
 //!
 //! Another system gets a folder beside them with the same names, and one column here. Nothing outside of these folders, of the guard
 //! and of `process/launch` names a system (`tests/layers.rs`).
@@ -66,11 +68,12 @@ pub use refusal::Refusal;
 pub(crate) use system::at_exit;
 pub use system::{
     Claim, ContainedFolders, DEFAULT_PATH, EntryKind, FileIdentity, FolderWatch, HeldFolder, IS_A_DIRECTORY,
-    LONGEST_ARGUMENT, Pipe, PipeWriter, Screen, Terminal, arguments_of, can_write, command_names,
-    group_exists, held_for_writing, is_executable, is_path, is_same_variable, kill_process, lineage_of, link,
-    machine_name, make_writable, may_execute, open_in_place, open_input, open_output, open_regular,
-    own_input, place_below, place_of_folder, private_files, private_folders, program_files, read_short_text,
-    refusal_of, rss_bytes, runtime_folder, set_mode, short_name_of, signal_group, signal_of, signal_process,
-    start_time, ticks_now, user_id, variables_of, wait_for_exit, was_alive_for, watch_folder,
+    LONGEST_ARGUMENT, PATH_SEPARATOR, Pipe, PipeWriter, SHELL, Screen, TEMPORARY_VARIABLES, Terminal,
+    arguments_of, can_write, command_names, group_exists, held_for_writing, is_executable, is_path,
+    is_same_variable, kill_process, lineage_of, link, machine_name, make_writable, may_execute,
+    native_variable, open_in_place, open_input, open_output, open_regular, own_input, place_below,
+    place_of_folder, private_files, private_folders, program_files, read_short_text, refusal_of, rss_bytes,
+    runtime_folder, set_mode, short_name_of, signal_group, signal_of, signal_process, start_time, ticks_now,
+    user_id, variables_of, wait_for_exit, was_alive_for, watch_folder,
 };
 pub use terminal_size::TerminalSize;

@@ -168,7 +168,7 @@ pub(crate) fn place_of(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<PathBuf, Error> {
     // A relative one would be another folder for the CLI than for us.
-    let folder = |name: &str| variable(name).filter(|value| value.starts_with('/'));
+    let folder = |name: &str| variable(name).filter(|value| Path::new(value).is_absolute());
     resolve(place, &folder).ok_or_else(|| {
         let problem = format!(
             "the state folder of {} is unknown without HOME in its environment: set HOME",
@@ -181,7 +181,7 @@ pub(crate) fn place_of(
 /// A place as a descriptor writes it. `folder`: a variable that names one.
 pub(crate) fn resolve(place: &str, folder: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     // An agent that its user described has absolute paths too.
-    if place.starts_with('/') {
+    if Path::new(place).is_absolute() {
         return Some(PathBuf::from(place));
     }
     place.split('|').find_map(|alternative| {

@@ -9,6 +9,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::provider::hosts::needed_hosts;
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
+use ground::os::PATH_SEPARATOR;
 use process::{self, ProcessSpec, RunResult, StopReason};
 use serde::Serialize;
 use std::time::Duration;
@@ -87,7 +88,7 @@ async fn examine_one(agent: AgentRequest, aborted: impl Future<Output = ()>) -> 
     let command = agent.command().to_owned();
     if let (true, Some(cwd)) = (provider.is_other(), here(agent.cwd.as_deref())) {
         // Its turns are sessions, which look there as well.
-        path = format!("{path}:{}", packages_around(&cwd));
+        path = format!("{path}{PATH_SEPARATOR}{}", packages_around(&cwd));
     }
     let Some(file) = find(&command, &path) else {
         let more = match provider.is_other() {

@@ -6,6 +6,7 @@
 use super::launch::path_text;
 use super::package::Program;
 use crate::harness::provider::Provider;
+use ground::os::{PATH_SEPARATOR, is_executable, is_path, program_files};
 use std::path::{Path, PathBuf};
 
 /// The program to start for `provider`: `binary` (program and leading arguments) if given, else what is on `path`. `None`:
@@ -33,11 +34,11 @@ pub fn locate(provider: Provider, binary: Option<&[String]>, path: &str) -> Opti
 
 /// The file that a command names: a path as it is, a name by PATH.
 pub fn find(command: &str, path: &str) -> Option<PathBuf> {
-    if command.contains('/') {
-        return Some(PathBuf::from(command)).filter(|file| file.is_file());
+    if is_path(command) {
+        return program_files(PathBuf::from(command)).into_iter().find(|file| file.is_file());
     }
-    let folders = path.split(':').filter(|folder| !folder.is_empty());
-    folders.map(|folder| Path::new(folder).join(command)).find(|file| ground::os::is_executable(file))
+    let folders = std::env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty());
+    folders.flat_map(|folder| program_files(folder.join(command))).find(|file| is_executable(file))
 }
 
 /// The end of a message about a program that was searched in [`packages_around`] too.
@@ -48,7 +49,7 @@ pub(crate) const NOR_AROUND: &str =
 pub(crate) fn packages_around(cwd: &Path) -> String {
     let folders: Vec<String> =
         cwd.ancestors().map(|folder| path_text(&folder.join("node_modules").join(".bin"))).collect();
-    folders.join(":")
+    folders.join(PATH_SEPARATOR)
 }
 
 /// The advice to use a program among these packages, as the end of a message; empty where there is none. Such a program is not

@@ -61,7 +61,8 @@ impl SessionPlace {
         if session.len() < 8 || session.len() > 128 || !session.bytes().all(is_plain) {
             return None;
         }
-        let root = resolve(files.root, &|name| variable(name).filter(|value| value.starts_with('/')))?;
+        let root =
+            resolve(files.root, &|name| variable(name).filter(|value| Path::new(value).is_absolute()))?;
         let project = match files.project {
             Project::None => None,
             Project::Named(name) => Some(name(&cwd)),

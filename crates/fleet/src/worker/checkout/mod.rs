@@ -24,7 +24,7 @@ use ground::error::Error;
 #[cfg(test)]
 use ground::error::ErrorCode;
 use ground::lock::lock;
-use ground::os::on_disk;
+use ground::os::{native_variable, on_disk};
 use mirror::Mirror;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -52,7 +52,8 @@ impl GitPlace {
     /// In the caches of this process's user.
     pub fn of_user() -> GitPlace {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+        let caches =
+            folder("XDG_CACHE_HOME").or_else(|| Some(folder(native_variable("HOME"))?.join(".cache")));
         let folder = caches.unwrap_or_else(std::env::temp_dir).join("sheepdog/git");
         GitPlace { folder, idle_timeout: GitPlace::IDLE_TIMEOUT }
     }

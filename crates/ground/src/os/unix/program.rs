@@ -6,6 +6,15 @@ use std::path::PathBuf;
 /// The search path of an environment that has none.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// What stands between two folders of a search path.
+pub const PATH_SEPARATOR: &str = ":";
+
+/// The variables that name the folder for temporary files.
+pub const TEMPORARY_VARIABLES: &[&str] = &["TMPDIR"];
+
+/// The shell, and the arguments before a command that it runs.
+pub const SHELL: (&str, &[&str]) = ("/bin/sh", &["-c"]);
+
 /// Whether the name of a program is a path, which is not searched for.
 pub fn is_path(name: &str) -> bool {
     name.contains('/')
@@ -19,4 +28,9 @@ pub fn program_files(program: PathBuf) -> Vec<PathBuf> {
 /// Whether both are the name of one variable.
 pub fn is_same_variable(left: &OsStr, right: &str) -> bool {
     left == right
+}
+
+/// The name that a variable of Unix has on this system.
+pub fn native_variable(name: &str) -> &str {
+    name
 }

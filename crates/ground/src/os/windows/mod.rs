@@ -43,7 +43,10 @@ pub use process::{
     arguments_of, command_names, kill_process, lineage_of, rss_bytes, short_name_of, signal_process,
     start_time, ticks_now, variables_of, was_alive_for,
 };
-pub use program::{DEFAULT_PATH, is_executable, is_path, is_same_variable, program_files};
+pub use program::{
+    DEFAULT_PATH, PATH_SEPARATOR, SHELL, TEMPORARY_VARIABLES, is_executable, is_path, is_same_variable,
+    native_variable, program_files,
+};
 pub use regular_file::{open_in_place, open_regular, read_short_text};
 pub use screen::Screen;
 pub use signal::signal_of;

@@ -6,6 +6,16 @@ use std::path::{Path, PathBuf};
 /// The search path of an environment that has none.
 pub const DEFAULT_PATH: &str = r"C:\Windows\System32;C:\Windows";
 
+/// What stands between two folders of a search path.
+pub const PATH_SEPARATOR: &str = ";";
+
+/// The variables that name the folder for temporary files.
+pub const TEMPORARY_VARIABLES: &[&str] = &["TEMP", "TMP"];
+
+/// The shell, and the arguments before a command that it runs. It ignores the commands of the registry, and takes the quotes off that
+/// the launch puts around the command.
+pub const SHELL: (&str, &[&str]) = ("cmd.exe", &["/d", "/s", "/c"]);
+
 /// The endings of names that can be started, where PATHEXT is not set.
 const ENDINGS: &str = ".COM;.EXE;.BAT;.CMD";
 
@@ -43,4 +53,13 @@ fn ends_with_one(file: &Path, endings: &str) -> bool {
 /// Whether both are the name of one variable: "Path" is PATH.
 pub fn is_same_variable(left: &OsStr, right: &str) -> bool {
     left.eq_ignore_ascii_case(right)
+}
+
+/// The name that a variable of Unix has on this system.
+pub fn native_variable(name: &str) -> &str {
+    match name {
+        "HOME" => "USERPROFILE",
+        "TMPDIR" => "TEMP",
+        _ => name,
+    }
 }

@@ -14,12 +14,14 @@ use crate::spec::{Containment, ContainmentLevel, ProcessSpec, ProcessUsage, Stdi
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::windows::job::Job;
 use ground::os::windows::{break_group, exit_code, resume};
-use ground::os::{blocking, wait_for_exit};
+use ground::os::{SHELL, blocking, wait_for_exit};
 use ground::signal::Signal;
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::os::windows::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio as Handle};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -182,11 +184,16 @@ fn spawn(command: ResolvedCommand, wires: Wires) -> Result<Launched<Tree>> {
     Ok(Launched { pid, spawned, level: ContainmentLevel::Job, pipes, tree, ways: Ways::default() })
 }
 
-/// std quotes the arguments, and refuses those of a batch file that can't be quoted.
+/// std quotes the arguments, and refuses those of a batch file that can't be quoted. A command of the shell is no list of arguments:
+/// it stands between two quotes as it is, and the shell takes these off.
 fn suspended(command: &ResolvedCommand, [stdin, stdout, stderr]: [OwnedHandle; 3]) -> io::Result<Child> {
     let mut builder = Command::new(&command.program);
+    let arguments = command.argv.get(1..).unwrap_or_default();
+    match shell_command(&command.program, arguments) {
+        Some((before, line)) => builder.args(before).raw_arg(quoted(line)),
+        None => builder.args(arguments),
+    };
     builder
-        .args(command.argv.iter().skip(1))
         .env_clear()
         .envs(command.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Handle::from(stdin))
@@ -197,6 +204,22 @@ fn suspended(command: &ResolvedCommand, [stdin, stdout, stderr]: [OwnedHandle; 3
         builder.current_dir(cwd);
     }
     builder.spawn()
+}
+
+/// The arguments before the command, and the command, if the program is the shell and is called as [`SHELL`] says.
+fn shell_command<'a>(program: &Path, arguments: &'a [OsString]) -> Option<(&'a [OsString], &'a OsStr)> {
+    let (shell, switches) = SHELL;
+    let is_shell = program.file_name().is_some_and(|name| name.eq_ignore_ascii_case(shell));
+    let (line, before) = arguments.split_last()?;
+    let is_called_so = before.iter().map(OsString::as_os_str).eq(switches.iter().map(OsStr::new));
+    (is_shell && is_called_so).then_some((before, line))
+}
+
+fn quoted(line: &OsStr) -> OsString {
+    let mut quoted = OsString::from("\"");
+    quoted.push(line);
+    quoted.push("\"");
+    quoted
 }
 
 /// A process that has not run yet, and never will if it can't be put into its job.
