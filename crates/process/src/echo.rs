@@ -57,7 +57,7 @@ impl Echo {
 
     fn open(&self, stream: Stream) -> Option<Arc<Screen>> {
         let screen = match (self.of(stream)?, stream) {
-            (EchoTarget::File(file), _) => Screen::new(file.try_clone().ok()?.into()),
+            (EchoTarget::File(file), _) => Screen::new(file.try_clone().ok()?),
             (EchoTarget::Host, Stream::Stdout) => Screen::stdout().ok()?,
             (EchoTarget::Host, Stream::Stderr) => Screen::stderr().ok()?,
         };

@@ -12,6 +12,7 @@ mod turn;
 pub(crate) mod unix;
 #[cfg(windows)]
 mod windows;
+pub(crate) mod wires;
 
 #[cfg(unix)]
 use unix as system;

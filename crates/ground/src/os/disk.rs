@@ -1,7 +1,7 @@
 //! Files, on threads where they may hang. tokio's own file functions panic when the system refuses them a thread.
 
 use super::blocking::blocking;
-use super::system::read_at;
+use super::system::file::read_at;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Write};

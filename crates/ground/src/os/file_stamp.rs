@@ -1,6 +1,6 @@
 //! The facts that distinguish one content of a file from the next.
 
-use super::system::change_of;
+use super::system::file::change_of;
 use std::fs::Metadata;
 
 /// Facts of one content of a file.

@@ -5,8 +5,8 @@
 //! checked from here. PID and START identify a process within a place. Where the system does not tell the place, it is written
 //! as 0.
 
+use super::system::machine::{may_be_alive, place_of_processes};
 use super::system::process::start_time;
-use super::system::{may_be_alive, place_of_processes};
 use std::fmt;
 use std::sync::OnceLock;
 

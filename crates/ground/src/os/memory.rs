@@ -4,7 +4,7 @@
 //! many have ended, the allocator is asked to give back what it can.
 
 use super::blocking::blocking;
-use super::system::give_back_memory;
+use super::system::machine::give_back_memory;
 use crate::lock::lock;
 use std::sync::Mutex;
 use std::time::Duration;

@@ -31,20 +31,27 @@
 
 mod address;
 mod awake;
+mod below;
 pub mod blocking;
 mod deadline;
 mod disk;
+mod entry_kind;
+mod file_fault;
 mod file_stamp;
 mod folder_event;
 mod host;
+mod known_process;
 mod memory;
+mod missing;
 pub mod own_folder;
 mod process_entry;
 mod process_table;
 mod refusal;
+mod screen;
 mod terminal_size;
 #[cfg(unix)]
 pub mod unix;
+mod whole_file;
 #[cfg(windows)]
 pub mod windows;
 
@@ -58,22 +65,42 @@ pub use awake::Awake;
 pub use blocking::{HandedOver, blocking, hand_over};
 pub use deadline::sleep_until;
 pub use disk::{on_disk, read_piece, write_piece};
+pub use entry_kind::EntryKind;
 pub use file_stamp::FileStamp;
 pub use folder_event::{FolderChange, FolderEvent};
 pub use host::{Host, HostState};
+pub use known_process::{command_names, kill_process, lineage_of, was_alive_for};
 pub use memory::MemoryUser;
 pub use process_entry::{ProcessEntry, ProcessIdentity, TICKS_PER_SECOND};
 pub use process_table::{ProcessTable, TreeUsage, walk_descendants};
 pub use refusal::Refusal;
-pub(crate) use system::at_exit;
-pub use system::{
-    Claim, ContainedFolders, DEFAULT_PATH, EntryKind, FileIdentity, FolderWatch, HeldFolder, IS_A_DIRECTORY,
-    LONGEST_ARGUMENT, PATH_SEPARATOR, Pipe, PipeWriter, SHELL, Screen, TEMPORARY_VARIABLES, Terminal,
-    arguments_of, can_write, command_names, group_exists, held_for_writing, is_executable, is_path,
-    is_same_variable, kill_process, lineage_of, link, machine_name, make_writable, may_execute,
-    native_variable, open_in_place, open_input, open_output, open_regular, own_input, place_below,
-    place_of_folder, private_files, private_folders, program_files, read_short_text, refusal_of, rss_bytes,
-    runtime_folder, set_mode, short_name_of, signal_group, signal_of, signal_process, start_time, ticks_now,
-    user_id, variables_of, wait_for_exit, was_alive_for, watch_folder,
-};
+pub use screen::Screen;
 pub use terminal_size::TerminalSize;
+pub use whole_file::read_short_text;
+
+// The names that every system has.
+pub(crate) use system::at_exit::at_exit;
+pub use system::claim::Claim;
+pub use system::exit::wait_for_exit;
+pub use system::file::{
+    can_write, link, make_writable, may_execute, own_input, private_files, private_folders, real_path,
+    set_mode,
+};
+pub use system::folder_watch::{FolderWatch, watch_folder};
+pub use system::group::{group_exists, signal_group};
+pub use system::held_folder::{
+    ContainedFolders, FileIdentity, HeldFolder, open_input, open_output, place_below, place_of_folder,
+};
+pub use system::machine::{machine_name, runtime_folder, user_id};
+pub use system::open_files::held_for_writing;
+pub use system::pipe::{Pipe, PipeWriter};
+pub use system::process::{rss_bytes, signal_process, start_time, ticks_now};
+pub use system::program::{
+    DEFAULT_PATH, PATH_SEPARATOR, SHELL, TEMPORARY_VARIABLES, is_batch_file, is_executable, is_path,
+    is_same_variable, native_variable, program_files,
+};
+pub use system::regular_file::{open_in_place, open_regular};
+pub use system::signal::signal_of;
+pub use system::start::{IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, refusal_of};
+pub use system::terminal::Terminal;
+pub use system::words::{arguments_of, short_name_of, variables_of};

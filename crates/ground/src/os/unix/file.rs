@@ -5,7 +5,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads some bytes from this offset.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -42,14 +42,14 @@ pub fn make_writable(folder: &Path) -> io::Result<()> {
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
+/// The path without links, as programs take it. Blocks.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
 /// Creates a symbolic link.
 pub fn link(target: &Path, place: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, place)
-}
-
-/// Whether the path is a file that somebody may execute.
-pub fn is_executable(file: &Path) -> bool {
-    std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 /// Asks whether this user may execute a file, or enter a folder.

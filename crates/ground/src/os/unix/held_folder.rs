@@ -11,18 +11,21 @@
 //!
 //! `tests/layers.rs` keeps `std::fs` out of the modules that touch such folders.
 
-use super::regular_file::{no_regular_file, open_flags};
+use super::super::entry_kind::EntryKind;
+use super::super::file_fault::{fault, no_regular_file};
+use super::super::missing::Missing;
+use super::regular_file::open_flags;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{File, Metadata};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Flags for a descriptor that serves only to reach the files below it. Systems without such descriptors use a readable one.
@@ -123,14 +126,6 @@ fn held_by<'a>(path: &'a Path, contained: &ContainedFolders) -> io::Result<Optio
     Ok(folder.is_contained.then_some((folder, name)))
 }
 
-/// The treatment of a folder that does not exist.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Fails,
-    /// The folder is created with permissions for its owner only.
-    IsMade,
-}
-
 /// An open folder. Its files are reached through its descriptor.
 #[derive(Debug)]
 pub struct HeldFolder {
@@ -159,7 +154,10 @@ impl HeldFolder {
             let mut held = match component {
                 Component::Normal(name) => held.step(name, missing)?,
                 Component::ParentDir if held.is_contained => {
-                    return Err(held.problem("..", "leads out of what a program in a sandbox can write"));
+                    return Err(fault(
+                        &held.path.join(".."),
+                        "leads out of what a program in a sandbox can write",
+                    ));
                 }
                 Component::ParentDir => held.step(OsStr::new(".."), Missing::Fails)?,
                 Component::RootDir | Component::CurDir | Component::Prefix(_) => held,
@@ -196,25 +194,8 @@ impl HeldFolder {
         self.step_strictly(OsStr::new(name), Missing::Fails)
     }
 
-    /// Opens a folder at any depth below this one without following links. Creates its missing parts.
-    pub fn make_below(&self, below: &Path) -> io::Result<HeldFolder> {
-        self.descend(below, Missing::IsMade)
-    }
-
-    /// Opens a folder at any depth below this one without following links.
-    pub fn open_below(&self, below: &Path) -> io::Result<HeldFolder> {
-        self.descend(below, Missing::Fails)
-    }
-
-    fn descend(&self, below: &Path, missing: Missing) -> io::Result<HeldFolder> {
-        below.components().try_fold(self.again()?, |held, component| match component {
-            Component::Normal(name) => held.step_strictly(name, missing),
-            Component::CurDir => Ok(held),
-            _ => Err(held.problem(&below.to_string_lossy(), "leads out of it")),
-        })
-    }
-
-    fn step_strictly(&self, name: &OsStr, missing: Missing) -> io::Result<HeldFolder> {
+    /// Opens a folder in this one. A link is not followed.
+    pub(crate) fn step_strictly(&self, name: &OsStr, missing: Missing) -> io::Result<HeldFolder> {
         HeldFolder { is_contained: true, ..self.again()? }.step(name, missing)
     }
 
@@ -253,17 +234,6 @@ impl HeldFolder {
         self.opened(name.as_ref(), OFlag::O_RDONLY)
     }
 
-    /// Reads a whole regular file. A file of more than `most` bytes is an error.
-    pub fn read(&self, name: impl AsRef<OsStr>, most: u64) -> io::Result<Vec<u8>> {
-        let (file, facts) = self.open_file(name)?;
-        let mut bytes = Vec::new();
-        // The file may grow while it is read.
-        if facts.len() > most || file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64 > most {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long"));
-        }
-        Ok(bytes)
-    }
-
     /// Creates a file with permissions for its owner only. Fails when the name exists, whatever it names.
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.opened(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL)
@@ -276,7 +246,7 @@ impl HeldFolder {
         if FileIdentity::by(&facts) == identity {
             return Ok(file);
         }
-        Err(self.problem(name, "was replaced by another file"))
+        Err(fault(&self.path.join(name), "was replaced by another file"))
     }
 
     /// Opens a regular file for appending; creates it when it is missing.
@@ -295,27 +265,9 @@ impl HeldFolder {
         Ok((file, facts))
     }
 
-    /// Writes a file atomically: a reader never finds half of it. An existing entry of this name is replaced.
-    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.put_with_mode(name, bytes, 0o600)
-    }
-
-    /// Does the same as [`HeldFolder::put`], with these permissions.
-    pub fn put_with_mode(&self, name: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
-        let unfinished = format!(".{name}");
-        // A file of this name was left by a writer that was killed, or planted by another program.
-        self.remove(&unfinished)?;
-        let written = self
-            .create(&unfinished)
-            .and_then(|mut file| {
-                file.write_all(bytes)?;
-                file.set_permissions(Permissions::from_mode(mode))
-            })
-            .and_then(|()| Ok(renameat(&self.directory, unfinished.as_str(), &self.directory, name)?));
-        if written.is_err() {
-            let _ = self.remove(&unfinished);
-        }
-        written
+    /// Renames an entry; one that has the new name is replaced.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat(&self.directory, from, &self.directory, to)?)
     }
 
     /// Removes a file or a link. Succeeds when there is none.
@@ -366,7 +318,7 @@ impl HeldFolder {
             if let Some(name) = name.to_str().filter(|name| !matches!(*name, "." | ".."))
                 && let Ok(facts) = fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW)
             {
-                names.push((name.to_owned(), EntryKind::of(&facts)));
+                names.push((name.to_owned(), kind_of(&facts)));
             }
         }
         names.sort();
@@ -375,7 +327,7 @@ impl HeldFolder {
 
     /// The kind of the entry with this name. A link is not followed.
     pub fn kind_of(&self, name: impl AsRef<OsStr>) -> Option<EntryKind> {
-        Some(EntryKind::of(&self.facts_of(name.as_ref())?))
+        Some(kind_of(&self.facts_of(name.as_ref())?))
     }
 
     /// The permission bits of the entry with this name.
@@ -404,10 +356,10 @@ impl HeldFolder {
         let facts = fstatat(self.directory.as_fd(), name, AtFlags::AT_SYMLINK_NOFOLLOW);
         match error {
             Errno::ENOTDIR | Errno::ELOOP | Errno::EEXIST
-                if facts.is_ok_and(|facts| EntryKind::of(&facts) == EntryKind::Link) =>
+                if facts.is_ok_and(|facts| kind_of(&facts) == EntryKind::Link) =>
             {
-                self.problem(
-                    &name.to_string_lossy(),
+                fault(
+                    &self.path.join(name),
                     "is a symbolic link, where a program in a sandbox can make links: name the target of the link",
                 )
             }
@@ -416,31 +368,15 @@ impl HeldFolder {
             _ => error.into(),
         }
     }
-
-    fn problem(&self, name: &str, what: &str) -> io::Error {
-        let message = format!("{} {what}", self.path.join(name).display());
-        io::Error::new(io::ErrorKind::InvalidInput, message)
-    }
 }
 
-/// The kind of a folder's entry. A link is not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EntryKind {
-    Folder,
-    File { bytes: u64 },
-    Link,
-    Other,
-}
-
-impl EntryKind {
-    fn of(facts: &FileStat) -> EntryKind {
-        let kind = SFlag::from_bits_truncate(facts.st_mode) & SFlag::S_IFMT;
-        match kind {
-            SFlag::S_IFDIR => EntryKind::Folder,
-            SFlag::S_IFREG => EntryKind::File { bytes: u64::try_from(facts.st_size).unwrap_or(0) },
-            SFlag::S_IFLNK => EntryKind::Link,
-            _ => EntryKind::Other,
-        }
+fn kind_of(facts: &FileStat) -> EntryKind {
+    let kind = SFlag::from_bits_truncate(facts.st_mode) & SFlag::S_IFMT;
+    match kind {
+        SFlag::S_IFDIR => EntryKind::Folder,
+        SFlag::S_IFREG => EntryKind::File { bytes: u64::try_from(facts.st_size).unwrap_or(0) },
+        SFlag::S_IFLNK => EntryKind::Link,
+        _ => EntryKind::Other,
     }
 }
 
@@ -448,6 +384,7 @@ impl EntryKind {
 mod tests {
     use super::*;
     use std::fs;
+    use std::io::Write;
     use std::os::unix::fs::symlink;
 
     struct Ground {

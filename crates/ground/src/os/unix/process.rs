@@ -10,12 +10,7 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use std::time::Duration;
 
-/// Sends SIGKILL, unless the process is gone or its pid belongs to another one by now. True when the signal was sent.
-pub fn kill_process(identity: ProcessIdentity) -> bool {
-    signal_process(identity, Signal::Kill)
-}
-
-/// Does the same as [`kill_process`], with another signal.
+/// Sends a signal, unless the process is gone or its pid belongs to another one by now. True when the signal was sent.
 pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
     let Some(signal) = native(signal) else { return false };
     // The pidfd is opened before the start time is checked. From then on the descriptor means the same process or none.
@@ -49,20 +44,12 @@ pub(crate) fn living_processes() -> Option<Vec<ProcessEntry>> {
     (!entries.is_empty()).then_some(entries)
 }
 
-/// The process, its parent, and so on up to the first process. Only the process itself where the system has no table.
-pub fn lineage_of(pid: i32) -> Vec<i32> {
-    let mut lineage = vec![pid];
-    let mut last = pid;
-    while let Some(parent) =
-        std::fs::read(format!("/proc/{last}/stat")).ok().and_then(|stat| parse_stat(&stat))
-    {
-        last = parent.parent;
-        if last <= 0 || lineage.contains(&last) {
-            break;
-        }
-        lineage.push(last);
+/// Tells the parent of a process.
+pub(crate) fn parents() -> impl Fn(i32) -> Option<i32> {
+    |pid| {
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        parse_stat(&stat).map(|entry| entry.parent)
     }
-    lineage
 }
 
 /// The children of all threads of a process; `None` where the kernel does not list them.
@@ -90,36 +77,11 @@ pub fn start_time(pid: i32) -> Option<u64> {
     parse_stat(&stat).map(|entry| entry.identity.start_time)
 }
 
-/// Whether a process with this number has been alive for at least `age` (give or take two seconds). Without a process table:
-/// whether there is such a process.
-pub fn was_alive_for(pid: i32, age: Duration) -> bool {
-    if let Some(start) = start_time(pid) {
-        let alive_for = Duration::from_millis(ticks_now().saturating_sub(start) * 1000 / TICKS_PER_SECOND);
-        return alive_for + Duration::from_secs(2) >= age;
-    }
+/// Whether there is such a process, where the system has no process table; false where it has one.
+pub(crate) fn is_there(pid: i32) -> bool {
     let has_table = start_time(std::process::id().cast_signed()).is_some();
     // EPERM: there is such a process, but it belongs to another user.
     !has_table && kill(Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
-}
-
-/// Whether a process's command line has this word; false where it can't be read.
-pub fn command_names(pid: i32, word: &str) -> bool {
-    arguments_of(pid).windows(word.len()).any(|part| part == word.as_bytes())
-}
-
-/// A process's program and arguments, each ended by NUL; empty where they can't be read.
-pub fn arguments_of(pid: i32) -> Vec<u8> {
-    std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
-}
-
-/// The short name of a process; empty where it can't be read.
-pub fn short_name_of(pid: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
-}
-
-/// A process's environment at its start; empty where it may not be read.
-pub fn variables_of(pid: i32) -> Vec<u8> {
-    std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
 /// Bytes that a process has read and written, files and pipes alike; 0 where the system does not report them.
@@ -219,7 +181,7 @@ mod tests {
         let table = living_processes().expect("a table");
         let is_listed = table.iter().any(|entry| entry.identity.pid == pid);
         let identity = ProcessIdentity { pid, start_time: start_time.unwrap_or(0) };
-        let is_killed = kill_process(identity);
+        let is_killed = signal_process(identity, Signal::Kill);
         let _ = kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
         nix::sys::wait::waitpid(Pid::from_raw(pid), None).expect("a child");
         assert_eq!((start_time.is_some(), is_listed, is_killed), (true, true, true));

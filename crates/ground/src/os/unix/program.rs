@@ -1,12 +1,13 @@
 //! How programs and variables are named.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// The search path of an environment that has none.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What stands between two folders of a search path.
+/// The separator between two folders of a search path.
 pub const PATH_SEPARATOR: &str = ":";
 
 /// The variables that name the folder for temporary files.
@@ -23,6 +24,16 @@ pub fn is_path(name: &str) -> bool {
 /// The files that may be meant by this path of a program, in the order in which they are tried.
 pub fn program_files(program: PathBuf) -> Vec<PathBuf> {
     vec![program]
+}
+
+/// Whether the file is a list of commands for the system's own shell, by its name: there are no such names.
+pub fn is_batch_file(_: &Path) -> bool {
+    false
+}
+
+/// Whether the path is a file that somebody may execute.
+pub fn is_executable(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether both are the name of one variable.

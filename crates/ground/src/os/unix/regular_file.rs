@@ -1,8 +1,9 @@
 //! Opens a file that another program may have placed. Opening never waits and never follows a link, and reading is bounded.
 
+use super::super::file_fault::{is_a_link, is_below_a_link, no_regular_file};
 use nix::fcntl::OFlag;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -12,17 +13,11 @@ pub(super) fn open_flags() -> OFlag {
     OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC
 }
 
-pub(super) fn no_regular_file() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
-}
-
 /// Opens a regular file for reading. Fails at once for a FIFO, a device, a directory or a symlink.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     let opened = OpenOptions::new().read(true).custom_flags(open_flags().bits()).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(nix::libc::ELOOP) => {
-            io::Error::new(io::ErrorKind::InvalidInput, "a symlink has taken its place")
-        }
+        Some(nix::libc::ELOOP) => is_a_link(),
         // The path names a socket or a FIFO-like file, which can't be read.
         Some(nix::libc::ENXIO) => no_regular_file(),
         _ => error,
@@ -41,10 +36,7 @@ pub fn open_in_place(path: &Path) -> io::Result<(File, Metadata)> {
         return Err(io::Error::from(io::ErrorKind::NotFound));
     }
     if !is_at(&file, path)? {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "a symlink has taken the place of a directory above it",
-        ));
+        return Err(is_below_a_link());
     }
     Ok((file, metadata))
 }
@@ -61,23 +53,9 @@ fn is_at(_: &File, path: &Path) -> io::Result<bool> {
     Ok(path.canonicalize()? == path)
 }
 
-/// Reads a short text file. A longer file is an error rather than cut, because half of it would mean something else.
-pub fn read_short_text(path: &Path, max_bytes: u64) -> io::Result<String> {
-    let (file, metadata) = open_regular(path)?;
-    let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, "it is too long");
-    if metadata.len() > max_bytes {
-        return Err(too_long());
-    }
-    let mut text = String::new();
-    // The file may grow while it is read.
-    if file.take(max_bytes + 1).read_to_string(&mut text)? as u64 > max_bytes {
-        return Err(too_long());
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::super::whole_file::read_short_text;
     use super::*;
     use std::os::unix::fs::symlink;
 

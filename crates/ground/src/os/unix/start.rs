@@ -7,6 +7,9 @@ use nix::libc;
 /// only the sum is limited.
 pub const LONGEST_ARGUMENT: Option<usize> = if cfg!(target_os = "linux") { Some(131_071) } else { None };
 
+/// The longest path of a working directory, in bytes: whatever a path may have.
+pub const LONGEST_CWD: Option<usize> = None;
+
 /// The system's number for a folder where a file is expected.
 pub const IS_A_DIRECTORY: i32 = libc::EISDIR;
 

@@ -4,7 +4,10 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt, MetadataExt};
 use std::os::windows::io::{AsHandle, OwnedHandle};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A longer path needs the prefix `\\?\`.
+const LONGEST_PATH: usize = 260;
 
 /// Reads some bytes from this offset.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -35,6 +38,14 @@ pub fn set_mode(_: &File, _: u32) -> io::Result<()> {
 /// An entry's own attributes decide whether it can be removed, not those of its folder.
 pub fn make_writable(_: &Path) -> io::Result<()> {
     Ok(())
+}
+
+/// The path without links, as programs take it: many can't read one that begins with `\\?\`. Blocks.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    let short = real.to_str().and_then(|text| text.strip_prefix(r"\\?\"));
+    let is_of_drive = |text: &&str| text.as_bytes().get(1) == Some(&b':') && text.len() < LONGEST_PATH;
+    Ok(short.filter(is_of_drive).map(PathBuf::from).unwrap_or(real))
 }
 
 /// Creates a symbolic link. Most users may not.

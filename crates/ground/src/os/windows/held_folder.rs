@@ -1,14 +1,17 @@
 //! Folders by their paths. There is no sandbox on Windows, so no program is held in a folder in which it could replace what is opened
 //! here: a link is refused where it is seen, and no handle keeps the folders above.
 
+use super::super::entry_kind::EntryKind;
+use super::super::file_fault::{fault, no_regular_file};
+use super::super::missing::Missing;
 use super::file::link;
-use super::regular_file::{NO_LINK, no_regular_file};
+use super::regular_file::NO_LINK;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 use std::os::windows::io::AsRawHandle;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_FLAG_BACKUP_SEMANTICS, GetFileInformationByHandle,
 };
@@ -109,40 +112,23 @@ impl HeldFolder {
         Ok(HeldFolder { path })
     }
 
-    /// A folder below this one; missing folders are made, and no link is followed.
-    pub fn make_below(&self, below: &Path) -> io::Result<HeldFolder> {
-        self.descend(below, |path| match std::fs::create_dir(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        })
-    }
-
-    /// A folder below this one. No link is followed.
-    pub fn open_below(&self, below: &Path) -> io::Result<HeldFolder> {
-        self.descend(below, |_| Ok(()))
-    }
-
-    fn descend(&self, below: &Path, prepare: impl Fn(&Path) -> io::Result<()>) -> io::Result<HeldFolder> {
-        let mut held = self.again()?;
-        for component in below.components() {
-            match component {
-                Component::Normal(name) => {
-                    let path = held.path.join(name);
-                    prepare(&path)?;
-                    let facts = std::fs::symlink_metadata(&path)?;
-                    if facts.is_symlink() {
-                        return Err(held.problem(&name.to_string_lossy(), "is a symbolic link"));
-                    }
-                    if !facts.is_dir() {
-                        return Err(io::Error::from(io::ErrorKind::NotADirectory));
-                    }
-                    held = HeldFolder { path };
-                }
-                Component::CurDir => {}
-                _ => return Err(held.problem(&below.to_string_lossy(), "leads out of it")),
+    /// Opens a folder in this one. A link is not followed.
+    pub(crate) fn step_strictly(&self, name: &OsStr, missing: Missing) -> io::Result<HeldFolder> {
+        let path = self.path.join(name);
+        if missing == Missing::IsMade {
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
             }
         }
-        Ok(held)
+        let facts = std::fs::symlink_metadata(&path)?;
+        if facts.is_symlink() {
+            return Err(fault(&path, "is a symbolic link"));
+        }
+        if !facts.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::NotADirectory));
+        }
+        Ok(HeldFolder { path })
     }
 
     /// The same folder once more.
@@ -164,17 +150,6 @@ impl HeldFolder {
         self.opened(name.as_ref(), OpenOptions::new().read(true))
     }
 
-    /// Reads a whole regular file. A file of more than `most` bytes is an error.
-    pub fn read(&self, name: impl AsRef<OsStr>, most: u64) -> io::Result<Vec<u8>> {
-        let (file, facts) = self.open_file(name)?;
-        let mut bytes = Vec::new();
-        // The file may grow while it is read.
-        if facts.len() > most || file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64 > most {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long"));
-        }
-        Ok(bytes)
-    }
-
     /// Creates a file. Fails when the name exists, whatever it names.
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.opened(name.as_ref(), OpenOptions::new().append(true).create_new(true)).map(|(file, _)| file)
@@ -186,7 +161,7 @@ impl HeldFolder {
         if FileIdentity::of(&file)? == identity {
             return Ok(file);
         }
-        Err(self.problem(name, "was replaced by another file"))
+        Err(fault(&self.path.join(name), "was replaced by another file"))
     }
 
     fn opened(&self, name: &OsStr, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
@@ -198,24 +173,9 @@ impl HeldFolder {
         Ok((file, facts))
     }
 
-    /// Writes a file atomically: a reader never finds half of it. An existing entry of this name is replaced.
-    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let unfinished = format!(".{name}");
-        // A file of this name was left by a writer that was killed.
-        self.remove(&unfinished)?;
-        let written = self
-            .create(&unfinished)
-            .and_then(|mut file| file.write_all(bytes))
-            .and_then(|()| std::fs::rename(self.path.join(&unfinished), self.path.join(name)));
-        if written.is_err() {
-            let _ = self.remove(&unfinished);
-        }
-        written
-    }
-
-    /// Does the same as [`HeldFolder::put`]: files have no permission bits.
-    pub fn put_with_mode(&self, name: &str, bytes: &[u8], _: u32) -> io::Result<()> {
-        self.put(name, bytes)
+    /// Renames an entry; one that has the new name is replaced.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
     }
 
     /// Removes a file or a link. Succeeds when there is none.
@@ -248,7 +208,7 @@ impl HeldFolder {
             if let Ok(name) = entry.file_name().into_string()
                 && let Ok(facts) = entry.metadata()
             {
-                names.push((name, EntryKind::of(&facts)));
+                names.push((name, kind_of(&facts)));
             }
         }
         names.sort();
@@ -257,7 +217,7 @@ impl HeldFolder {
 
     /// The kind of the entry with this name. A link is not followed.
     pub fn kind_of(&self, name: impl AsRef<OsStr>) -> Option<EntryKind> {
-        Some(EntryKind::of(&self.facts_of(name.as_ref())?))
+        Some(kind_of(&self.facts_of(name.as_ref())?))
     }
 
     /// The permission bits that the entry would have on Unix, as far as its attributes tell.
@@ -280,32 +240,16 @@ impl HeldFolder {
     fn facts_of(&self, name: &OsStr) -> Option<Metadata> {
         std::fs::symlink_metadata(self.path.join(name)).ok()
     }
-
-    fn problem(&self, name: &str, what: &str) -> io::Error {
-        let message = format!("{} {what}", self.path.join(name).display());
-        io::Error::new(io::ErrorKind::InvalidInput, message)
-    }
 }
 
-/// The kind of a folder's entry. A link is not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EntryKind {
-    Folder,
-    File { bytes: u64 },
-    Link,
-    Other,
-}
-
-impl EntryKind {
-    fn of(facts: &Metadata) -> EntryKind {
-        if facts.is_symlink() {
-            EntryKind::Link
-        } else if facts.is_dir() {
-            EntryKind::Folder
-        } else if facts.is_file() {
-            EntryKind::File { bytes: facts.len() }
-        } else {
-            EntryKind::Other
-        }
+fn kind_of(facts: &Metadata) -> EntryKind {
+    if facts.is_symlink() {
+        EntryKind::Link
+    } else if facts.is_dir() {
+        EntryKind::Folder
+    } else if facts.is_file() {
+        EntryKind::File { bytes: facts.len() }
+    } else {
+        EntryKind::Other
     }
 }

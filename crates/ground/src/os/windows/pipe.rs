@@ -21,15 +21,17 @@ pub struct Pipe(NamedPipeServer);
 #[derive(Debug)]
 pub struct PipeWriter(NamedPipeServer);
 
-/// A pipe that the program writes to. The second is the program's end. Call it within tokio.
-pub fn output_pipe() -> io::Result<(Pipe, OwnedHandle)> {
-    let (server, program) = pipe(Way::FromProgram)?;
+/// A pipe that the program writes to, of this capacity if it is wider than the usual one. The second is the program's end. Call it
+/// within tokio.
+pub fn output_pipe(bytes: Option<usize>) -> io::Result<(Pipe, OwnedHandle)> {
+    let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(BYTES).max(BYTES);
+    let (server, program) = pipe(Way::FromProgram, bytes)?;
     Ok((Pipe(server), program))
 }
 
 /// A pipe that the program reads from. The second is the program's end. Call it within tokio.
 pub fn stdin_pipe() -> io::Result<(PipeWriter, OwnedHandle)> {
-    let (server, program) = pipe(Way::ToProgram)?;
+    let (server, program) = pipe(Way::ToProgram, BYTES)?;
     Ok((PipeWriter(server), program))
 }
 
@@ -39,7 +41,7 @@ enum Way {
     ToProgram,
 }
 
-fn pipe(way: Way) -> io::Result<(NamedPipeServer, OwnedHandle)> {
+fn pipe(way: Way, bytes: u32) -> io::Result<(NamedPipeServer, OwnedHandle)> {
     // A pipe of this name that somebody else has made is an error, because it must be the first instance.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!(r"\\.\pipe\sheepdog-{}-{number}", std::process::id());
@@ -51,8 +53,8 @@ fn pipe(way: Way) -> io::Result<(NamedPipeServer, OwnedHandle)> {
         .pipe_mode(PipeMode::Byte)
         .access_inbound(reads)
         .access_outbound(!reads)
-        .in_buffer_size(BYTES)
-        .out_buffer_size(BYTES)
+        .in_buffer_size(bytes)
+        .out_buffer_size(bytes)
         .create(&name)?;
     // The program's end waits as programs expect. The one instance of the pipe is taken by it, so nobody else comes in.
     let program = std::fs::OpenOptions::new().read(!reads).write(reads).open(&name)?;

@@ -1,9 +1,9 @@
-//! Processes as the system lists them. Arguments and variables of other processes are not read.
+//! Processes as the system lists them.
 
 use super::super::process_entry::{ProcessEntry, ProcessIdentity, TICKS_PER_SECOND};
+use super::opened::opened;
 use crate::signal::Signal;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
-use std::time::Duration;
 use windows_sys::Win32::Foundation::{FILETIME, INVALID_HANDLE_VALUE, WAIT_TIMEOUT};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
@@ -11,7 +11,7 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
 use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::SystemInformation::GetSystemTimeAsFileTime;
 use windows_sys::Win32::System::Threading::{
-    GetProcessIoCounters, GetProcessTimes, IO_COUNTERS, OpenProcess, PROCESS_QUERY_LIMITED_INFORMATION,
+    GetProcessIoCounters, GetProcessTimes, IO_COUNTERS, PROCESS_QUERY_LIMITED_INFORMATION,
     PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess, WaitForSingleObject,
 };
 
@@ -21,12 +21,7 @@ const UNITS_PER_TICK: u64 = 10_000_000 / TICKS_PER_SECOND;
 /// The exit code of a process that is killed.
 pub(crate) const KILLED: u32 = 1;
 
-/// Kills the process, if it still is the one that is meant. True when it was.
-pub fn kill_process(identity: ProcessIdentity) -> bool {
-    signal_process(identity, Signal::Kill)
-}
-
-/// Only SIGKILL reaches a single process.
+/// Kills the process, if it still is the one that is meant. True when it was. No other signal reaches a single process.
 pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
     if signal != Signal::Kill {
         return false;
@@ -79,19 +74,10 @@ pub(crate) fn living_processes() -> Option<Vec<ProcessEntry>> {
     (!entries.is_empty()).then_some(entries)
 }
 
-/// The process and those above it.
-pub fn lineage_of(pid: i32) -> Vec<i32> {
+/// Tells the parent of a process, as it was when this was called.
+pub(crate) fn parents() -> impl Fn(i32) -> Option<i32> {
     let table = living_processes().unwrap_or_default();
-    let mut lineage = vec![pid];
-    let mut last = pid;
-    while let Some(entry) = table.iter().find(|entry| entry.identity.pid == last) {
-        last = entry.parent;
-        if last <= 0 || lineage.contains(&last) {
-            break;
-        }
-        lineage.push(last);
-    }
-    lineage
+    move |pid| table.iter().find(|entry| entry.identity.pid == pid).map(|entry| entry.parent)
 }
 
 /// `None`: the system has no list of a process's children.
@@ -115,32 +101,9 @@ pub fn start_time(pid: i32) -> Option<u64> {
     lives.then(|| times(&process)).flatten().map(|times| times.start)
 }
 
-/// Whether the process has lived for at least this long, two seconds less or more.
-pub fn was_alive_for(pid: i32, age: Duration) -> bool {
-    start_time(pid).is_some_and(|start| {
-        let alive_for = Duration::from_millis(ticks_now().saturating_sub(start) * 1000 / TICKS_PER_SECOND);
-        alive_for + Duration::from_secs(2) >= age
-    })
-}
-
-/// False: arguments are unknown.
-pub fn command_names(_: i32, _: &str) -> bool {
+/// False: the system has a process table.
+pub(crate) fn is_there(_: i32) -> bool {
     false
-}
-
-/// Empty: unknown.
-pub fn arguments_of(_: i32) -> Vec<u8> {
-    Vec::new()
-}
-
-/// Empty: unknown.
-pub fn short_name_of(_: i32) -> String {
-    String::new()
-}
-
-/// Empty: unknown.
-pub fn variables_of(_: i32) -> Vec<u8> {
-    Vec::new()
 }
 
 /// Bytes that the process has read and written.
@@ -176,11 +139,4 @@ fn units(time: FILETIME) -> u64 {
 
 fn queried(pid: i32) -> Option<OwnedHandle> {
     opened(pid, PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE)
-}
-
-fn opened(pid: i32, rights: u32) -> Option<OwnedHandle> {
-    // SAFETY: a call without pointers.
-    let process = unsafe { OpenProcess(rights, 0, pid.cast_unsigned()) };
-    // SAFETY: the system has just given us this handle, nobody else owns it.
-    (!process.is_null()).then(|| unsafe { OwnedHandle::from_raw_handle(process) })
 }

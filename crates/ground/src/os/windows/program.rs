@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The search path of an environment that has none.
 pub const DEFAULT_PATH: &str = r"C:\Windows\System32;C:\Windows";
 
-/// What stands between two folders of a search path.
+/// The separator between two folders of a search path.
 pub const PATH_SEPARATOR: &str = ";";
 
 /// The variables that name the folder for temporary files.
@@ -37,6 +37,11 @@ pub fn program_files(program: PathBuf) -> Vec<PathBuf> {
         PathBuf::from(name)
     };
     endings.split(';').filter(|ending| !ending.is_empty()).map(with).collect()
+}
+
+/// Whether the file is a list of commands for the system's own shell, by its name.
+pub fn is_batch_file(file: &Path) -> bool {
+    ends_with_one(file, ".CMD;.BAT")
 }
 
 /// Whether the path is a file whose ending says that it can be started.

@@ -6,6 +6,9 @@ use windows_sys::Win32::Foundation as codes;
 /// The whole command line has 32,767 units of UTF-16 at most. A single argument can't be longer either.
 pub const LONGEST_ARGUMENT: Option<usize> = Some(32_766);
 
+/// The longest path of a working directory: MAX_PATH, with a backslash and a NUL. The prefix of long paths does not help.
+pub const LONGEST_CWD: Option<usize> = Some(258);
+
 /// The system's number for a folder where a file is expected.
 pub const IS_A_DIRECTORY: i32 = codes::ERROR_DIRECTORY_NOT_SUPPORTED.cast_signed();
 

@@ -5,7 +5,8 @@ use super::lifeline::GuardedProcess;
 use super::wire::{Exit, StrayCount};
 use super::{GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, ResourceLimits};
 use crate::Containment;
-use crate::launch::unix::wiring::{Source, Wiring};
+use crate::launch::unix::wiring::Wiring;
+use crate::launch::wires::Source;
 use std::ffi::OsStr;
 use std::path::Path;
 

@@ -5,9 +5,10 @@ use super::super::preparation::Preparation;
 use super::super::refusal::{no_limits, no_sandbox, no_thread};
 use super::super::tree_event::{ExitStatus, TreeEvent};
 use super::super::turn::Turn;
+use super::super::wires::Wires;
 use super::exit::exit_of;
 use super::ways;
-use super::wiring::{Wires, watch_pipes};
+use super::wiring::watch_pipes;
 use crate::command::{ResolvedCommand, spawn_error, start_refused};
 use crate::fence::{Rules, can_decide};
 use crate::guard::{

@@ -1,7 +1,8 @@
 //! The program's three standard descriptors, and the host's ends of them.
 
 use super::super::launched::Pipes;
-use crate::spec::{Input, ProcessSpec, Stdio};
+use super::super::wires::{Source, Wires};
+use crate::spec::Stdio;
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::unix::widen;
 use ground::os::{Pipe, PipeWriter, Terminal, TerminalSize};
@@ -29,34 +30,7 @@ pub(crate) struct Ends {
     pub terminal: Option<Terminal>,
 }
 
-/// The requested wiring of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wires {
-    stdio: Stdio,
-    stdin: Source,
-    stdout_pipe_bytes: Option<usize>,
-}
-
-/// The source of the program's stdin, unless it is a terminal.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Source {
-    Null,
-    Pipe,
-    Host,
-    File,
-}
-
 impl Wires {
-    pub(crate) fn of(spec: &ProcessSpec) -> Wires {
-        let stdin = match spec.input {
-            Input::Null => Source::Null,
-            Input::Bytes(_) | Input::Pipe => Source::Pipe,
-            Input::File(_) => Source::File,
-            Input::Inherit => Source::Host,
-        };
-        Wires { stdio: spec.stdio, stdin, stdout_pipe_bytes: spec.stdout_pipe_bytes }
-    }
-
     /// Whether some of the three may be the host's terminal.
     pub(crate) fn are_hosts(&self) -> bool {
         self.stdio == Stdio::Inherit || matches!(self.stdin, Source::Host)

@@ -8,6 +8,7 @@ use super::preparation::Preparation;
 use super::refusal::{no_limits, no_sandbox, no_thread};
 use super::tree_event::{ExitStatus, TreeEvent};
 use super::turn::Turn;
+use super::wires::Wires;
 use crate::command::{ResolvedCommand, spawn_error};
 use crate::sandbox::report::SandboxSupport;
 use crate::spec::{Containment, ContainmentLevel, ProcessSpec, ProcessUsage, Stdio, Strays};
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use windows_sys::Win32::System::Threading::{CREATE_NEW_PROCESS_GROUP, CREATE_SUSPENDED};
-use wiring::{Wires, Wiring};
+use wiring::Wiring;
 
 /// How often a job that was killed is asked whether it is empty. The system does not promise to tell.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);

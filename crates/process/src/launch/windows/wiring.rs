@@ -1,7 +1,8 @@
 //! The program's three standard handles, and the host's ends of them.
 
 use super::super::launched::Pipes;
-use crate::spec::{Input, ProcessSpec, Stdio};
+use super::super::wires::{Source, Wires};
+use crate::spec::Stdio;
 use ground::os::windows::{output_pipe, stdin_pipe};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,36 +15,10 @@ pub(super) struct Wiring {
     pub pipes: Pipes,
 }
 
-/// The requested wiring of a run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wires {
-    is_inherited: bool,
-    stdin: Source,
-}
-
-/// The source of the program's stdin.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Null,
-    Pipe,
-    Host,
-    File,
-}
-
 impl Wires {
-    pub(super) fn of(spec: &ProcessSpec) -> Wires {
-        let stdin = match spec.input {
-            Input::Null => Source::Null,
-            Input::Bytes(_) | Input::Pipe => Source::Pipe,
-            Input::File(_) => Source::File,
-            Input::Inherit => Source::Host,
-        };
-        Wires { is_inherited: spec.stdio == Stdio::Inherit, stdin }
-    }
-
-    /// `file`: the one that the input names, opened.
+    /// `file`: the one that the input names, opened. A terminal was refused before.
     pub(super) fn lay(self, file: Option<&File>) -> io::Result<Wiring> {
-        if self.is_inherited {
+        if self.stdio == Stdio::Inherit {
             let program = [
                 io::stdin().as_handle().try_clone_to_owned()?,
                 io::stdout().as_handle().try_clone_to_owned()?,
@@ -62,8 +37,8 @@ impl Wires {
             }
             (Source::Host, _) => io::stdin().as_handle().try_clone_to_owned()?,
         };
-        let (stdout, program_stdout) = output_pipe()?;
-        let (stderr, program_stderr) = output_pipe()?;
+        let (stdout, program_stdout) = output_pipe(self.stdout_pipe_bytes)?;
+        let (stderr, program_stderr) = output_pipe(None)?;
         pipes.stdout = Some(stdout);
         pipes.stderr = Some(stderr);
         Ok(Wiring { program: [stdin, program_stdout, program_stderr], pipes })
