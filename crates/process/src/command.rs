@@ -3,12 +3,14 @@
 //! Each fault that can be found before the spawn has its own error here, so that "the program is missing" never means a missing
 //! folder. Other faults (races, interpreters) come back from the spawn as an errno.
 
+use super::batch_file::shim_at;
 use super::local_bins::{local_bins, with_local_bins};
+use super::shim::Shim;
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{
-    ContainedFolders, DEFAULT_PATH, IS_A_DIRECTORY, LONGEST_ARGUMENT, Refusal, is_path, is_same_variable,
-    may_execute, open_input, program_files, refusal_of,
+    ContainedFolders, DEFAULT_PATH, IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, Refusal, is_path,
+    is_same_variable, may_execute, open_input, program_files, refusal_of,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -67,8 +69,17 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
         check_text("cwd", &cwd.to_string_lossy())?;
         check_cwd(cwd)?;
     }
-    let program = find_program(spec, path_of(&environment))?;
+    let path = path_of(&environment);
+    let found = find_program(&spec.command, spec, path)?;
     let mut argv = vec![OsString::from(&spec.command)];
+    let program = match shim_at(&found) {
+        Some(shim) => {
+            let (program, leading) = behind(shim, &found, |name| find_program(name, spec, path))?;
+            argv.extend(leading);
+            program
+        }
+        None => found,
+    };
     argv.extend(spec.args.iter().map(OsString::from));
     let input = match &spec.input {
         Input::File(path) => Some(opened_input(path, spec)?),
@@ -247,6 +258,18 @@ fn check_cwd(cwd: &Path) -> Result<()> {
     if !cwd.is_dir() {
         return Err(cwd_missing(cwd));
     }
+    if let Some(longest) = LONGEST_CWD.filter(|longest| cwd.as_os_str().len() > *longest) {
+        return Err(Error::new(
+            ErrorCode::ProcessSpawnFailed,
+            format!(
+                "the working directory {} has a path of more than {longest} characters, in which this system starts no program",
+                cwd.display()
+            ),
+        )
+        .with("errno", 0)
+        .with("syscall", "chdir")
+        .with("cwd", cwd.to_string_lossy().into_owned()));
+    }
     if let Err(error) = may_execute(cwd) {
         return Err(Error::new(
             ErrorCode::ProcessSpawnFailed,
@@ -316,8 +339,7 @@ fn not_executable(command: &str, program: &Path) -> Error {
 
 /// Finds a program like a shell: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on
 /// PATH.
-fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
-    let command = spec.command.as_str();
+fn find_program(command: &str, spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
     let in_cwd = |relative: &Path| match &spec.cwd {
         Some(cwd) => cwd.join(relative),
         None => relative.to_path_buf(),
@@ -345,6 +367,22 @@ fn find_program(spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
         Some(program) => Err(not_executable(command, &program)),
         None => Err(not_found(command, &tried_path(spec))),
     }
+}
+
+/// The program that a batch file starts, and the arguments before the given ones. An interpreter beside the batch file comes first.
+fn behind(
+    shim: Shim,
+    batch_file: &Path,
+    find: impl FnOnce(&str) -> Result<PathBuf>,
+) -> Result<(PathBuf, Vec<OsString>)> {
+    let Some(interpreter) = shim.interpreter else { return Ok((shim.file, Vec::new())) };
+    let beside = first_of(program_files(batch_file.with_file_name(&interpreter)));
+    let program = match beside {
+        (program, Probe::Program) => program,
+        _ => find(&interpreter)?,
+    };
+    let leading = shim.leading.into_iter().map(OsString::from);
+    Ok((program, leading.chain([shim.file.into_os_string()]).collect()))
 }
 
 /// The first program of these; without one, the first that is there but no program, else the first path.

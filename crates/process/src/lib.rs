@@ -15,6 +15,7 @@
 //! - The output of a run is kept on `record`, and shown on the host's own descriptors (`echo`), if that is requested.
 //! - A reader (`sink`) that is too slow stops the reading, and with it the idle clock.
 
+mod batch_file;
 mod census;
 mod command;
 mod echo;
@@ -45,6 +46,7 @@ mod run_clock;
 mod runner;
 mod sandbox;
 mod save;
+mod shim;
 mod sink;
 mod spec;
 mod start;
@@ -56,6 +58,7 @@ mod threshold;
 mod traffic;
 mod watchdog;
 
+pub use batch_file::file_behind;
 pub use census::{Reaped, TreeFacts, TreeMember, TreeState, census, reap, stop_tree};
 pub use echo::{Echo, EchoTarget};
 pub use gate::{Egress, Gate, Hosts, Metering};

@@ -6,7 +6,7 @@
 use super::launch::path_text;
 use super::package::Program;
 use crate::harness::provider::Provider;
-use ground::os::{PATH_SEPARATOR, is_executable, is_path, program_files};
+use ground::os::{PATH_SEPARATOR, is_executable, is_path, program_files, real_path};
 use std::path::{Path, PathBuf};
 
 /// The program to start for `provider`: `binary` (program and leading arguments) if given, else what is on `path`. `None`:
@@ -66,7 +66,8 @@ pub(super) fn here(cwd: Option<&Path>) -> Option<PathBuf> {
 
 fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {
     let behind_launcher = provider.descriptor().behind_launcher?;
-    behind_launcher(&file.canonicalize().ok()?)
+    let file = process::file_behind(file).unwrap_or_else(|| file.to_owned());
+    behind_launcher(&real_path(&file).ok()?)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::harness::program::launch::{Image, Launch, Wanted};
 use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
+use ground::os::{is_executable, program_files};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -377,6 +378,8 @@ fn behind_launcher(file: &Path) -> Option<Program> {
     let triple = match (system, machine) {
         ("darwin", "arm64") => "aarch64-apple-darwin",
         ("darwin", _) => "x86_64-apple-darwin",
+        ("win32", "arm64") => "aarch64-pc-windows-msvc",
+        ("win32", _) => "x86_64-pc-windows-msvc",
         (_, "arm64") => "aarch64-unknown-linux-musl",
         _ => "x86_64-unknown-linux-musl",
     };
@@ -385,9 +388,9 @@ fn behind_launcher(file: &Path) -> Option<Program> {
     for root in roots {
         let vendor = root.join("vendor").join(triple);
         let file = ["bin/codex", "codex/codex"]
-            .map(|file| vendor.join(file))
             .into_iter()
-            .find(|file| ground::os::is_executable(file));
+            .flat_map(|file| program_files(vendor.join(file)))
+            .find(|file| is_executable(file));
         if let Some(file) = file {
             let tools = ["codex-path", "path"]
                 .map(|folder| vendor.join(folder))

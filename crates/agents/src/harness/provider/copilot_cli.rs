@@ -19,6 +19,7 @@ use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
+use ground::os::{is_executable, program_files};
 use std::path::Path;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -380,7 +381,7 @@ fn behind_launcher(file: &Path) -> Option<Program> {
     let file = names
         .iter()
         .flat_map(|name| siblings(root, "@github", name))
-        .map(|root| root.join("copilot"))
-        .find(|file| ground::os::is_executable(file))?;
+        .flat_map(|root| program_files(root.join("copilot")))
+        .find(|file| is_executable(file))?;
     Some(Program { command: file.to_string_lossy().into_owned(), ..Program::default() })
 }

@@ -10,7 +10,7 @@ use super::files::{Project, SessionFiles, plain};
 use crate::harness::folder::sandbox::resolve;
 use crate::harness::provider::Provider;
 use crate::harness::turn::request::TurnRequest;
-use ground::os::{ContainedFolders, EntryKind, HeldFolder};
+use ground::os::{ContainedFolders, EntryKind, HeldFolder, real_path};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl SessionPlace {
             None => std::env::current_dir().ok()?,
         };
         // The CLI gets the directory with links resolved.
-        let cwd = cwd.canonicalize().unwrap_or(cwd).to_str()?.to_owned();
+        let cwd = real_path(&cwd).unwrap_or(cwd).to_str()?.to_owned();
         Self::at(request.agent.provider, |name| request.agent.variable(name), cwd, session)
     }
 

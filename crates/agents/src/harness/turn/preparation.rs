@@ -16,7 +16,7 @@ use crate::model::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::error::{Error, ErrorCode};
-use ground::os::{ContainedFolders, open_input};
+use ground::os::{ContainedFolders, open_input, real_path};
 use process::Protect;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -183,7 +183,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Error {
 /// The working directory with links resolved. A missing folder is not an error here: the start reports it.
 async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
     let cwd = agent.cwd.clone().unwrap_or_else(|| ".".into());
-    blocking(move || Ok(cwd.canonicalize().unwrap_or(cwd))).await
+    blocking(move || Ok(real_path(&cwd).unwrap_or(cwd))).await
 }
 
 /// Largest image that goes to a CLI within the prompt. Models take less.
