@@ -1,5 +1,5 @@
 // A Rust that builds for other platforms: Debian's, with zig as the linker and the C compiler. rustup is not needed. Debian has the
-// standard library for other processors, but none for musl; that is built from Debian's source.
+// standard library for other processors, but none for musl and Windows; those are built from Debian's source.
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { flagsFor } from '../release/library.mjs'
@@ -32,14 +32,22 @@ export const lacksToolchain = () => [
 /** Debian's name of a processor whose standard library it has. */
 const architectures = { x86_64: 'amd64', aarch64: 'arm64' }
 
+/** The C compiler and linker for Windows; zig's has no part of what Rust links with there. */
+export const WINDOWS_GCC = 'x86_64-w64-mingw32-gcc-posix'
+
 /**
- * The environment in which `cargo zigbuild --target TARGET` works.
- * @param {string} target of Linux; with musl, its standard library is built first
+ * The environment in which `cargo zigbuild --target TARGET` works, or `cargo build` for Windows. A standard library that Debian does
+ * not have is built first.
+ * @param {string} target of Linux or Windows
  */
 export function toolchainFor(target) {
   const env = basicEnvironment()
   const architecture = architectures[target.split('-')[0]]
-  if (target.endsWith('-musl')) addLibrary(target, builtLibrary(target, env))
+  if (target.includes('windows')) {
+    env[`CARGO_TARGET_${target.toUpperCase().replaceAll('-', '_')}_LINKER`] = WINDOWS_GCC
+    env.LIBNODE_PATH = nodeLibrary()
+  }
+  if (!target.includes('-linux-gnu')) addLibrary(target, builtLibrary(target, env))
   // That of this machine came with the compiler.
   else if (architecture !== 'amd64') addLibrary(target, debianLibrary(target, architecture))
   return env
@@ -109,6 +117,14 @@ function builtLibrary(target, env) {
     for (const name of readdirSync(built).filter((name) => name.endsWith('.rlib') && !/only_std/.test(name)))
       copyFileSync(join(built, name), join(folder, 'lib', name))
     rmSync(join(folder, 'target'), { recursive: true })
+  })
+}
+
+/** A library without content. napi wants one of Node.js to link with, and then looks for the names in the program itself. */
+function nodeLibrary() {
+  return once('libnode', WINDOWS_GCC, (folder) => {
+    writeFileSync(join(folder, 'empty.c'), '')
+    quietly(WINDOWS_GCC, ['-shared', '-o', join(folder, 'libnode.dll'), join(folder, 'empty.c')])
   })
 }
 

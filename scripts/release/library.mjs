@@ -18,6 +18,11 @@ export const targets = {
   'aarch64-apple-darwin': 'darwin-arm64',
 }
 
+/** Platforms without a package. Node.js for Windows loads an addon of either ABI, and the loader looks for this name. */
+export const trials = { 'x86_64-pc-windows-gnu': 'win32-x64-msvc' }
+
+const libraries = { linux: 'libsheepdog.so', darwin: 'libsheepdog.dylib', windows: 'sheepdog.dll' }
+
 /** Folders of this machine, and the names that stand for them in messages. */
 export const prefixes = [
   [process.env.CARGO_HOME ?? join(homedir(), '.cargo'), 'cargo'],
@@ -54,11 +59,11 @@ export function environmentFor(target, env = process.env) {
 export function buildLibrary({ target, profile, env = process.env }) {
   const isLinux = target.includes('linux')
   const words = [isLinux ? 'zigbuild' : 'build', '--target', zigTarget(target), '--profile', profile]
-  const name = `building the addon for ${targets[target]} (${profile})`
+  const name = `building the addon for ${targets[target] ?? trials[target]} (${profile})`
   step(name, env.CARGO ?? 'cargo', [...words, '--package', 'sheepdog', '--lib'], {
     env: environmentFor(target, env),
   })
   const folder = env.CARGO_TARGET_DIR ?? join(root, 'target')
-  const library = isLinux ? 'libsheepdog.so' : 'libsheepdog.dylib'
+  const library = libraries[Object.keys(libraries).find((system) => target.includes(system))]
   return join(folder, target, profile === 'dev' ? 'debug' : profile, library)
 }

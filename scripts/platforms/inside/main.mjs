@@ -6,8 +6,10 @@ import { processCases } from './process-cases.mjs'
 import { sandboxCases } from './sandbox-cases.mjs'
 import { treeCases } from './tree-cases.mjs'
 import { refusal, support, work } from './tools.mjs'
+import { windowsAreas } from './windows-cases.mjs'
 
-const areas = { programs: processCases, trees: treeCases, sandbox: sandboxCases }
+const isWindows = process.platform === 'win32'
+const areas = isWindows ? windowsAreas : { programs: processCases, trees: treeCases, sandbox: sandboxCases }
 const cases = Object.entries(areas).flatMap(([area, cases]) => cases.map((one) => ({ area, ...one })))
 for (const { area, name, landlock = 0, attempt } of cases) {
   const started = performance.now()

@@ -1,8 +1,8 @@
 // Running programs. Each case resolves with what is worth saying, and throws where a promise is broken.
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { RuntimeClient, complete, equal, replayRecord, run, serveRuntime, sh, spawn, work } from './tools.mjs'
+import { portableCases } from './portable-cases.mjs'
+import { equal, run, sh, spawn, work } from './tools.mjs'
 
 export const processCases = [
   {
@@ -57,54 +57,5 @@ export const processCases = [
       equal(readFileSync(join(work, 'saved'), 'utf8'), 'saved\n')
     },
   },
-  {
-    name: 'record',
-    async attempt() {
-      const { record } = await sh('echo recorded', { record: join(work, 'records') })
-      const { start, unfinished } = await replayRecord(record.folder)
-      const output = readFileSync(join(record.folder, 'stdout'), 'utf8')
-      equal([start.kind, unfinished, output], ['run', null, 'recorded\n'])
-    },
-  },
-  {
-    name: 'the command',
-    async attempt() {
-      const command = join(process.env.SHEEPDOG_PACKAGE, 'cli/sheepdog.js')
-      const { stdout, exitCode } = await run(process.execPath, [
-        command,
-        'run',
-        '--',
-        'sh',
-        '-c',
-        'echo hi; exit 3',
-      ])
-      equal([stdout, exitCode], ['hi\n', 3])
-    },
-  },
-  {
-    name: 'a runtime and its client',
-    async attempt() {
-      const server = await serveRuntime({ port: 0 })
-      const client = await RuntimeClient.connect(server.url)
-      const { results } = await client.executeCommands(['echo hello; exit 3'])
-      await client.close()
-      await server.close()
-      equal(results[0].exitCode, 3)
-    },
-  },
-  {
-    name: 'a model call',
-    async attempt() {
-      const answer = { id: '1', choices: [{ index: 0, delta: { content: 'hello' }, finish_reason: 'stop' }] }
-      const server = createServer((_, response) => {
-        response.setHeader('content-type', 'text/event-stream')
-        response.end(`data: ${JSON.stringify(answer)}\n\ndata: [DONE]\n\n`)
-      })
-      await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-      const baseUrl = `http://127.0.0.1:${server.address().port}/v1`
-      const messages = [{ role: 'user', content: 'hi' }]
-      const { text } = await complete({ baseUrl, model: 'm', messages }).finally(() => server.close())
-      equal(text, 'hello')
-    },
-  },
+  ...portableCases,
 ]

@@ -6,8 +6,17 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const address = pathToFileURL(join(process.env.SHEEPDOG_PACKAGE, 'index.mjs')).href
-export const { RuntimeClient, complete, listTrees, replayRecord, run, sandboxSupport, serveRuntime, spawn } =
-  await import(address)
+export const {
+  Harness,
+  RuntimeClient,
+  complete,
+  listTrees,
+  replayRecord,
+  run,
+  sandboxSupport,
+  serveRuntime,
+  spawn,
+} = await import(address)
 
 export const support = sandboxSupport()
 export const work = mkdtempSync(join(tmpdir(), 'cases-'))
@@ -16,6 +25,10 @@ export const outside = join(work, 'outside')
 for (const folder of [join(inside, 'a'), join(inside, 'b'), outside]) mkdirSync(folder, { recursive: true })
 
 export const sh = (script, options = {}) => run('sh', ['-c', script], { cwd: inside, ...options })
+
+/** Runs a program of JavaScript. */
+export const js = (program, options = {}) =>
+  run(process.execPath, ['-e', program], { cwd: inside, ...options })
 
 /** A number of seconds to sleep that no other process sleeps. */
 export const mark = () => `${1_000_000 + Math.floor(Math.random() * 1e9)}`
