@@ -47,7 +47,7 @@ function report(part, { cases, machine, seconds }) {
     console.log(`${name.padEnd(42)} ${end.padEnd(8)} ${`${ms}`.padStart(6)} ms  ${note}`.trimEnd())
   if (machine)
     console.log(
-      `Linux ${machine.release}, ${machine.arch}, Node.js ${machine.node}, Landlock ${machine.landlock}`,
+      `${machine.system} ${machine.release}, ${machine.arch}, Node.js ${machine.node}, Landlock ${machine.landlock}`,
     )
   const count = (end) => cases.filter((row) => row.end === end).length
   const sums = `${count('passed')} passed, ${count('refused')} refused, ${count('FAILED')} failed`

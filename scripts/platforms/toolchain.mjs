@@ -93,17 +93,20 @@ function debianLibrary(target, architecture) {
   return join(folder, 'usr/lib/rustlib', target)
 }
 
+/** The parts of std that are built; `test` is for the tests of Windows. */
+const parts = 'std,panic_unwind,panic_abort,test'
+
 /** Builds std with the bitcode that link-time optimisation needs, also the guard's, and returns its folder. */
 function builtLibrary(target, env) {
   const flags = [...flagsFor(target), '-Cembed-bitcode=yes']
-  return once(`rust-${target}`, { compiler, target, flags }, (folder) => {
+  return once(`rust-${target}`, { compiler, target, flags, parts }, (folder) => {
     mkdirSync(join(folder, 'src'))
     writeFileSync(
       join(folder, 'Cargo.toml'),
       '[package]\nname = "only_std"\nversion = "0.0.0"\nedition = "2024"\n[profile.release]\npanic = "unwind"\n[workspace]\n',
     )
     writeFileSync(join(folder, 'src/lib.rs'), '')
-    quietly('cargo', ['build', '--release', '-Zbuild-std=std,panic_unwind,panic_abort', '--target', target], {
+    quietly('cargo', ['build', '--release', `-Zbuild-std=${parts}`, '--target', target], {
       cwd: folder,
       env: {
         ...env,

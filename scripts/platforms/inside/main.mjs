@@ -1,7 +1,7 @@
 // Tries the promises that depend on the system, on each platform. It runs inside, with nothing but Node.js, a shell and the
 // package (SHEEPDOG_PACKAGE). Each case prints a line, and the machine the last one.
 import { rmSync } from 'node:fs'
-import { release } from 'node:os'
+import { release, type } from 'node:os'
 import { processCases } from './process-cases.mjs'
 import { sandboxCases } from './sandbox-cases.mjs'
 import { treeCases } from './tree-cases.mjs'
@@ -21,7 +21,14 @@ for (const { area, name, landlock = 0, attempt } of cases) {
 }
 rmSync(work, { recursive: true, force: true })
 const { landlock, holds } = support
-say('MACHINE', { release: release(), arch: process.arch, node: process.versions.node, landlock, holds })
+say('MACHINE', {
+  system: type(),
+  release: release(),
+  arch: process.arch,
+  node: process.versions.node,
+  landlock,
+  holds,
+})
 
 /** A refusal is right where the kernel has less than the case needs, and wrong elsewhere. */
 async function outcome(attempt, landlock) {

@@ -201,16 +201,6 @@ const trees = [
     },
   },
   {
-    name: 'Ctrl-C',
-    async attempt() {
-      const program = `process.on('SIGBREAK', () => { console.log('asked'); process.exit(5) }); console.log('ready'); ${ENDLESS}`
-      const child = spawn(process.execPath, ['-e', program], { killGraceMs: 20_000 })
-      equal(await firstLine(child), 'ready')
-      const { stdout, exitCode } = await child.kill('SIGINT')
-      equal([stdout, exitCode], ['ready\nasked\n', 5])
-    },
-  },
-  {
     name: 'ps',
     async attempt() {
       const child = spawn(process.execPath, ['-e', ENDLESS], { name: 'a name' })
