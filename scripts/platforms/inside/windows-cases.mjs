@@ -29,7 +29,10 @@ const programs = [
       const seen = []
       const program = 'console.log("a"); console.error("b"); process.stdout.write("c")'
       for await (const { stream, text } of spawn(process.execPath, ['-e', program])) seen.push(stream + text)
-      equal(seen.toSorted(), ['stderrb', 'stdouta', 'stdoutc'])
+      equal(
+        seen.toSorted((left, right) => (left < right ? -1 : 1)),
+        ['stderrb', 'stdouta', 'stdoutc'],
+      )
     },
   },
   {
