@@ -3,7 +3,7 @@
 //! Nothing is decided by memory that the program can change after it was read. Each call is made here, with this process's own copy of
 //! the address, on the program's own open socket. The program's process itself may connect to nothing (Landlock).
 
-use super::address::{Address, MAX_BYTES, encode, encode_path};
+use super::address::{Address, MAX_BYTES, encode, encode_path, plain};
 use super::listeners::{Listeners, Owner};
 use super::notice::{Answer, Listener, Notice};
 use super::rules::{Rules, Target, Verdict, is_loopback, to_bind};
@@ -12,12 +12,14 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, readlink};
 use nix::libc::{self, c_int};
 use nix::sys::stat::{Mode, SFlag, fstat};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A server for every user needs a privilege below this port, which no program in a sandbox has.
 const FIRST_FREE_PORT: u16 = 1024;
+/// Ports that are tried for a socket that may have any.
+const MOST_CHOICES: usize = 32;
 
 pub(super) struct Fence {
     pub listener: Listener,
@@ -96,7 +98,30 @@ impl Fence {
         if (1..FIRST_FREE_PORT).contains(&to.port()) {
             return Err(Errno::EACCES);
         }
-        Ok(call_with(libc::bind, &socket, &encode(for_socket(&socket, to)?)).into())
+        if self.rules.is_reserved(to.port()) {
+            return Err(self.refuse_port(notice, to));
+        }
+        Ok(self.bind(&socket, for_socket(&socket, to)?).into())
+    }
+
+    /// A port that nobody asked for by its number is chosen here. The kernel could choose a listed one. It would also give its choice up
+    /// when a connection of this socket fails, and choose again in listen(2).
+    fn bind(&self, socket: &OwnedFd, to: SocketAddr) -> Result<(), Errno> {
+        if to.port() != 0 {
+            return call_with(libc::bind, socket, &encode(to));
+        }
+        for _ in 0..MOST_CHOICES {
+            let port = free_port(to.ip())?;
+            if self.rules.is_reserved(port) {
+                continue;
+            }
+            match call_with(libc::bind, socket, &encode(SocketAddr::new(to.ip(), port))) {
+                // Another program was faster.
+                Err(Errno::EADDRINUSE) => {}
+                bound => return bound,
+            }
+        }
+        Err(Errno::EADDRINUSE)
     }
 
     /// Here a socket is known by itself, whatever its descriptor is by the time that the kernel would look.
@@ -111,7 +136,7 @@ impl Fence {
             if !is_tcp(&socket) {
                 return Err(Errno::EACCES);
             }
-            keep_on_loopback(&socket)?;
+            self.keep_on_loopback(notice, &socket)?;
         }
         // SAFETY: a call without pointers.
         Errno::result(unsafe { libc::listen(socket.as_raw_fd(), notice.int(1)) })?;
@@ -119,6 +144,21 @@ impl Fence {
             self.listeners.add(fstat(socket.as_fd())?.st_ino);
         }
         Ok(Answer::Value(0))
+    }
+
+    /// Binds a socket that has no address yet to loopback, and refuses one that has another address, or a port of another server.
+    fn keep_on_loopback(&self, notice: &Notice, socket: &OwnedFd) -> Result<(), Errno> {
+        let bound = local_address(socket)?;
+        match bound {
+            bound if bound.port() == 0 => {
+                let any = SocketAddr::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(), 0);
+                self.bind(socket, for_socket(socket, any)?)
+            }
+            bound if !is_loopback(bound.ip()) => Err(Errno::EACCES),
+            // It came in with the program's own three descriptors.
+            bound if self.rules.is_reserved(bound.port()) => Err(self.refuse_port(notice, bound)),
+            _ => Ok(()),
+        }
     }
 
     fn address(&self, notice: &Notice) -> Result<Address, Errno> {
@@ -138,10 +178,23 @@ impl Fence {
         if self.listener.is_waiting(notice) { Ok(socket) } else { Err(Errno::EINTR) }
     }
 
+    /// The errno by which a program looks for another port.
+    fn refuse_port(&self, notice: &Notice, address: SocketAddr) -> Errno {
+        let address = SocketAddr::new(plain(address.ip()), address.port());
+        self.refuse(notice, Kind::Host, format!("{address}: a server of the program's own on a listed port"));
+        Errno::EADDRINUSE
+    }
+
     fn refuse(&self, notice: &Notice, kind: Kind, what: String) -> Errno {
         self.refusals.add(kind, what, notice.program());
         Errno::EACCES
     }
+}
+
+/// A port that the kernel has just had free.
+fn free_port(ip: IpAddr) -> Result<u16, Errno> {
+    let listener = TcpListener::bind((plain(ip), 0)).and_then(|listener| listener.local_addr());
+    listener.map(|address| address.port()).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
 }
 
 /// A path of the caller, for this process.
@@ -155,19 +208,6 @@ fn as_seen_by(notice: &Notice, path: &Path) -> Option<PathBuf> {
         Ok(absolute) => PathBuf::from(thread).join("root").join(absolute),
         Err(_) => PathBuf::from(thread).join("cwd").join(path),
     })
-}
-
-/// Binds a socket that has no address yet to loopback, and refuses one that has another address.
-fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
-    let bound = local_address(socket)?;
-    match bound {
-        bound if bound.port() == 0 => {
-            let any = for_socket(socket, SocketAddr::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(), 0))?;
-            call_with(libc::bind, socket, &encode(any))
-        }
-        bound if is_loopback(bound.ip()) => Ok(()),
-        _ => Err(Errno::EACCES),
-    }
 }
 
 /// The address in the form that the socket takes: one of IPv4 in the form of IPv6 is none for a socket of IPv6 alone, and is plain for one

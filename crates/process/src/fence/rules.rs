@@ -18,7 +18,8 @@ pub(crate) enum Tcp {
     /// These ports of any host.
     Ports(Vec<u16>),
     /// These ports of this machine, and those that the tree itself listens on. A connection to the first port of a redirect goes to
-    /// the second one.
+    /// the second one. The tree listens on none of the ports that are named here: the gate would take it for the listed server, and
+    /// send it that server's secrets.
     Loopback {
         ports: Vec<u16>,
         redirects: Vec<(u16, u16)>,
@@ -72,6 +73,12 @@ impl Rules {
             }
             _ => Verdict::Refuse(Target::Host(SocketAddr::new(plain(target.ip()), target.port()))),
         }
+    }
+
+    /// Whether the port is another server's: nobody in the tree may listen on it, at whatever address.
+    pub(super) fn is_reserved(&self, port: u16) -> bool {
+        let Tcp::Loopback { ports, redirects } = &self.tcp else { return false };
+        ports.contains(&port) || redirects.iter().any(|(from, to)| *from == port || *to == port)
     }
 
     /// `place`: the real path of the socket.
@@ -168,6 +175,17 @@ mod tests {
         }
         assert!(matches!(on(tcp(), "127.0.0.1:9000"), Verdict::ConnectIfOwn(_)));
         assert!(matches!(on(tcp(), "10.0.0.1:8080"), Verdict::Refuse(_)));
+    }
+
+    #[test]
+    fn a_listed_port_is_another_server_s() {
+        let reserved = |tcp: Tcp, port| Rules { tcp, sockets: Vec::new() }.is_reserved(port);
+        let tcp = || Tcp::Loopback { ports: vec![5432], redirects: vec![(8080, 9000)] };
+        for (port, expected) in [(5432, true), (8080, true), (9000, true), (5433, false), (0, false)] {
+            assert_eq!(reserved(tcp(), port), expected, "{port}");
+        }
+        // These ports are those of other machines.
+        assert!(!reserved(Tcp::Ports(vec![443]), 443));
     }
 
     #[test]

@@ -30,26 +30,34 @@ fn reach() -> &'static Path {
 }
 
 /// Stands for a proxy: a port that somebody listens on.
-#[derive(Debug)]
-struct Port(u16);
+#[derive(Clone, Debug, Default)]
+struct Port {
+    gate: u16,
+    listed: Vec<u16>,
+    redirects: Vec<(u16, u16)>,
+}
 
 impl Egress for Port {
     fn open(&self, _: &Traffic) -> Result<Box<dyn Gate>, Error> {
-        Ok(Box::new(Port(self.0)))
+        Ok(Box::new(self.clone()))
     }
 
     fn local_ports(&self) -> Vec<u16> {
-        Vec::new()
+        self.listed.clone()
     }
 }
 
 impl Gate for Port {
     fn port(&self) -> u16 {
-        self.0
+        self.gate
     }
 
     fn environment(&self) -> Vec<(String, String)> {
-        vec![("GATE".into(), self.0.to_string())]
+        vec![("GATE".into(), self.gate.to_string())]
+    }
+
+    fn redirects(&self) -> Vec<(u16, u16)> {
+        self.redirects.clone()
     }
 }
 
@@ -88,7 +96,8 @@ impl Ground {
     }
 
     fn hosts(&self) -> Sandbox {
-        let network = Network::Hosts(Hosts::by(Port(self.ports()[0])));
+        let gate = self.ports()[0];
+        let network = Network::Hosts(Hosts::by(Port { gate, ..Port::default() }));
         Sandbox { write: vec![self.path("inside")], network, ..Sandbox::default() }
     }
 
@@ -249,6 +258,41 @@ async fn an_address_that_changes_while_it_is_used_leads_nowhere_else() {
     }
     assert_eq!(to_other, 0);
     assert!(to_gate > 0, "no connection was made");
+}
+
+#[tokio::test]
+async fn nobody_in_the_tree_takes_the_port_of_a_listed_server() {
+    let ground = Ground::new("take");
+    let [gate, _] = ground.ports();
+    // The servers are not there.
+    let free: Vec<TcpListener> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let [listed, seen] = [0, 1].map(|at: usize| free[at].local_addr().expect("an address").port());
+    drop(free);
+    let take = |port: u16, sandbox: Option<Sandbox>| {
+        let mut spec = shell(&format!("exec {} take {port}", reach().display()));
+        spec.sandbox = sandbox;
+        result_of(spec)
+    };
+    let control = take(listed, None).await.stdout;
+    for name in ["take", "take-another", "take-any", "take-six", "take-mapped-shared"] {
+        assert!(control.lines().any(|line| line == format!("{name} done")), "{control}");
+    }
+    let proxy = Port { gate, listed: vec![listed], redirects: vec![(seen, gate)] };
+    let network = Network::Hosts(Hosts::by(proxy));
+    let sandbox = Sandbox { network, ..ground.hosts() };
+    for port in [listed, seen] {
+        let result = take(port, Some(sandbox.clone())).await;
+        // EADDRINUSE
+        let is_refused = |line: &&str| line.ends_with(" refused 98");
+        let refused = result.stdout.lines().filter(is_refused).count();
+        assert_eq!((refused, result.stdout.lines().count()), (12, 12), "{}", result.stdout);
+        let list = result.sandbox.expect("a report").refused;
+        let what = format!("127.0.0.1:{port}: a server of the program's own on a listed port");
+        let told: Vec<_> = list.iter().filter(|refused| refused.what == what).collect();
+        assert_eq!((told.len(), told[0].count), (1, 8), "{list:?}");
+    }
+    let other = take(ground.ports()[1] ^ 1, Some(sandbox)).await.stdout;
+    assert!(other.contains("take-six done") || other.contains("take done"), "{other}");
 }
 
 #[tokio::test]
