@@ -9,12 +9,12 @@ use super::notice::{Answer, Listener, Notice};
 use super::rules::{Rules, Target, Verdict, is_loopback, to_bind};
 use crate::refusals::{Kind, Refusals};
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open, readlink};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2, readlink};
 use nix::libc::{self, c_int};
-use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
 
 /// A server for every user needs a privilege below this port, which no program in a sandbox has.
 const FIRST_FREE_PORT: u16 = 1024;
@@ -51,10 +51,7 @@ impl Fence {
                 Owner::Other => Err(self.refuse(notice, Kind::Host, to.to_string())),
             },
             Verdict::Look(path) => self.connect_to_path(notice, &socket, &path),
-            Verdict::Disconnect => {
-                let unspecified = [0u8; 16];
-                Ok(call_with(libc::connect, &socket, &unspecified).into())
-            }
+            Verdict::Disconnect => Ok(disconnect(&socket).into()),
             Verdict::Refuse(Target::Host(address)) => {
                 Err(self.refuse(notice, Kind::Host, address.to_string()))
             }
@@ -69,7 +66,13 @@ impl Fence {
         if !is_tcp(socket) {
             return Err(self.refuse(notice, Kind::Host, to.to_string()));
         }
-        Ok(call_with(libc::connect, socket, &encode(to)).into())
+        let made = call_with(libc::connect, socket, &encode(to));
+        // The kernel may give a client the port of a listed server that is not there. If the gate dialled this very client at that moment,
+        // the two would be connected (simultaneous open).
+        if local_address(socket).is_ok_and(|own| self.rules.is_reserved(own.port())) {
+            return Err(disconnect(socket).err().unwrap_or(Errno::EADDRNOTAVAIL));
+        }
+        Ok(made.into())
     }
 
     /// Opens the file first, so that what is connected to is what was looked at, whatever becomes of its name.
@@ -77,14 +80,14 @@ impl Fence {
         if domain_of(socket) != Ok(libc::AF_UNIX) {
             return Err(Errno::EAFNOSUPPORT);
         }
-        let seen = as_seen_by(notice, path).ok_or(Errno::EACCES)?;
-        let file = open(&seen, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
-        if SFlag::from_bits_truncate(fstat(file.as_fd())?.st_mode) & SFlag::S_IFMT != SFlag::S_IFSOCK {
+        let file = open_as(notice, path)?;
+        let status = fstat(file.as_fd())?;
+        if SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT != SFlag::S_IFSOCK {
             return Err(Errno::ECONNREFUSED);
         }
         let own = format!("/proc/self/fd/{}", file.as_raw_fd());
         let place = PathBuf::from(readlink(own.as_str())?);
-        if !self.rules.allows_socket(&place) {
+        if !self.rules.allows_socket(&place) || !is_at(&place, &status) {
             return Err(self.refuse(notice, Kind::Socket, place.display().to_string()));
         }
         Ok(call_with(libc::connect, socket, &encode_path(&own)).into())
@@ -194,20 +197,53 @@ impl Fence {
 /// A port that the kernel has just had free.
 fn free_port(ip: IpAddr) -> Result<u16, Errno> {
     let listener = TcpListener::bind((plain(ip), 0)).and_then(|listener| listener.local_addr());
-    listener.map(|address| address.port()).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))
+    listener
+        .map(|address| address.port())
+        .map_err(|error| error.raw_os_error().map_or(Errno::EADDRNOTAVAIL, Errno::from_raw))
 }
 
-/// A path of the caller, for this process.
-fn as_seen_by(notice: &Notice, path: &Path) -> Option<PathBuf> {
-    let process = notice.process()?;
-    let (own, thread) = (PathBuf::from(format!("/proc/{process}")), format!("/proc/{}", notice.thread()));
-    if let Ok(rest) = path.strip_prefix("/proc/self") {
-        return Some(own.join(rest));
+/// Opens a path of the caller. It leads through a descriptor, a root or a working directory only at its beginning, by the caller's own name
+/// for itself. Elsewhere `self` would be this process.
+fn open_as(notice: &Notice, path: &Path) -> Result<OwnedFd, Errno> {
+    let (process, thread) = (notice.process().ok_or(Errno::EACCES)?, notice.thread());
+    let (base, rest) = match own_place(path) {
+        Some((own, rest)) => (Path::new(&format!("/proc/{process}")).join(own), rest),
+        None => match path.strip_prefix("/") {
+            Ok(absolute) => (format!("/proc/{thread}/root").into(), absolute),
+            Err(_) => (format!("/proc/{thread}/cwd").into(), path),
+        },
+    };
+    let base = open(&base, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+    if rest.as_os_str().is_empty() {
+        return Ok(base);
     }
-    Some(match path.strip_prefix("/") {
-        Ok(absolute) => PathBuf::from(thread).join("root").join(absolute),
-        Err(_) => PathBuf::from(thread).join("cwd").join(path),
-    })
+    open_below(base.as_fd(), rest, ResolveFlag::RESOLVE_NO_MAGICLINKS)
+}
+
+/// The beginning of a path below `/proc/self` that leads elsewhere, and the rest.
+fn own_place(path: &Path) -> Option<(PathBuf, &Path)> {
+    let mut parts = path.strip_prefix("/proc/self").ok()?.components();
+    let first = Path::new(parts.next()?.as_os_str());
+    let own = match first.to_str()? {
+        "root" | "cwd" => first.to_owned(),
+        "fd" => match parts.next()? {
+            Component::Normal(descriptor) => first.join(descriptor),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some((own, parts.as_path()))
+}
+
+/// Whether the file is the one at this path. The path of an open file that lies in a detached mount begins at the mount's own root.
+fn is_at(place: &Path, file: &FileStat) -> bool {
+    let found = open_below(AT_FDCWD, place, ResolveFlag::RESOLVE_NO_SYMLINKS).and_then(fstat);
+    found.is_ok_and(|found| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino))
+}
+
+fn open_below(base: BorrowedFd, path: &Path, resolve: ResolveFlag) -> Result<OwnedFd, Errno> {
+    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(resolve);
+    openat2(base, path, how).map_err(|errno| if errno == Errno::ELOOP { Errno::EACCES } else { errno })
 }
 
 /// The address in the form that the socket takes: one of IPv4 in the form of IPv6 is none for a socket of IPv6 alone, and is plain for one
@@ -256,6 +292,10 @@ fn option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<c_int, Errno> {
     Errno::result(result).map(|_| value)
 }
 
+fn disconnect(socket: &OwnedFd) -> Result<(), Errno> {
+    call_with(libc::connect, socket, &[0u8; 16])
+}
+
 type CallWithAddress = unsafe extern "C" fn(c_int, *const libc::sockaddr, libc::socklen_t) -> c_int;
 
 fn call_with(call: CallWithAddress, socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
@@ -263,4 +303,29 @@ fn call_with(call: CallWithAddress, socket: &OwnedFd, address: &[u8]) -> Result<
     let result =
         unsafe { call(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t) };
     Errno::result(result).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_may_begin_in_a_place_of_its_own_process() {
+        for (path, place) in [
+            ("/proc/self/fd/7/a/b", Some(("fd/7", "a/b"))),
+            ("/proc/self/fd/7", Some(("fd/7", ""))),
+            ("/proc//self/./root/run/x", Some(("root", "run/x"))),
+            ("/proc/self/cwd/../x", Some(("cwd", "../x"))),
+            ("/proc/self/fd/../root/x", None),
+            ("/proc/self/fd", None),
+            ("/proc/self", None),
+            ("/proc/self/task/1/cwd/x", None),
+            ("/proc/selfish/root/x", None),
+            ("/dev/fd/7/x", None),
+            ("proc/self/fd/7", None),
+        ] {
+            let place = place.map(|(own, rest)| (PathBuf::from(own), Path::new(rest)));
+            assert_eq!(own_place(Path::new(path)), place, "{path}");
+        }
+    }
 }

@@ -5,6 +5,8 @@
 //! That thread reads the address once, takes the program's socket by its pidfd, and makes the call with its own copy of the address. So
 //! a second thread of the program that changes the address meanwhile changes nothing.
 //!
+//! A tree has [`threads`] of its own, at most [`AT_ONCE`]. They have the program's [`rights`] to files, not this process's.
+//!
 //! Only this process holds the listener. When it ends, or the fence is dropped with its run, every call that waits and every later one
 //! fails: closed, not open. A program that this process may not look at (it is undumpable) is refused.
 //!
@@ -15,23 +17,26 @@ mod address;
 mod answer;
 mod listeners;
 mod notice;
+mod rights;
 mod rules;
 mod support;
+mod threads;
 
 pub(crate) use rules::{Rules, Tcp};
 pub(crate) use support::can_decide;
 
 use crate::refusals::Refusals;
-use ground::os::blocking;
 use listeners::Listeners;
 use notice::Listener;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use threads::Threads;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Calls of one tree that are answered at once. A program that fills them with connections that hang keeps itself waiting alone.
+/// Calls of one tree that are answered at once, each on a thread of the tree's own. A program that fills them with connections that hang
+/// keeps itself waiting alone.
 const AT_ONCE: usize = 8;
 
 /// Decides about a tree's connections until it is dropped.
@@ -68,24 +73,14 @@ impl std::os::fd::AsRawFd for Waiting {
 }
 
 async fn serve(fence: &Arc<answer::Fence>, ready: &AsyncFd<Waiting>) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let (places, threads) = (Arc::new(Semaphore::new(AT_ONCE)), Threads::default());
     loop {
         let Ok(mut readiness) = ready.readable().await else { return };
         loop {
             // A place first: a notice that was taken out must be answered.
             let Ok(place) = places.clone().acquire_owned().await else { return };
             match fence.listener.next() {
-                Ok(Some(notice)) => {
-                    let fence = fence.clone();
-                    tokio::spawn(async move {
-                        let own = fence.clone();
-                        // Without a thread the call is refused.
-                        if blocking(move || own.answer(&notice)).await.is_err() {
-                            fence.listener.answer(&notice, notice::Answer::Failed(nix::errno::Errno::EACCES));
-                        }
-                        drop(place);
-                    });
-                }
+                Ok(Some(notice)) => threads.answer(fence, notice, place),
                 Ok(None) => break,
                 // The last process is gone.
                 Err(_) => return,

@@ -1,12 +1,13 @@
 //! A program that tries to reach what its sandbox does not name, and the same program without one: what is refused there must be done here.
 #![cfg(target_os = "linux")]
 
-use super::{outcome_of, result_of, shell};
+use super::{outcome_of, result_of, shell, spawn};
 use ground::error::Error;
 use process::{Containment, Egress, Gate, Hosts, Network, ProcessSpec, Refused, Sandbox, Strays, Traffic};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -237,6 +238,113 @@ async fn a_socket_that_is_named_is_reached_and_others_no_more() {
     let outcome = outcome_of(ground.spec(Some(Sandbox { sockets, ..ground.hosts() }))).await;
     let error = outcome.error.as_ref().expect("an error");
     assert!(error.message().starts_with("sandbox.sockets[0]: "), "{error}");
+}
+
+#[tokio::test]
+async fn root_reaches_no_socket_that_is_closed_to_it_without_its_capabilities() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let ground = Ground::new("modes");
+    let closed = ground.path("inside/closed");
+    std::fs::create_dir(&closed).expect("a folder");
+    let path = closed.join("socket");
+    let _server = UnixListener::bind(&path).expect("a socket");
+    for (path, mode) in [(&path, 0o600), (&closed, 0o700)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+        std::os::unix::fs::chown(path, Some(65534), Some(65534)).expect("an owner");
+    }
+    let dial = |sandbox| {
+        let mut spec = shell(&format!("exec {} dial {}", reach().display(), path.display()));
+        spec.sandbox = sandbox;
+        result_of(spec)
+    };
+    assert_eq!(dial(None).await.stdout, "dial done\n");
+    let networks = [Network::All, Network::None, ground.hosts().network];
+    for network in networks {
+        let sandbox = Sandbox { network, ..ground.hosts() };
+        assert_eq!(dial(Some(sandbox.clone())).await.stdout, "dial refused 13\n", "{:?}", sandbox.network);
+    }
+}
+
+#[tokio::test]
+async fn a_path_leads_through_a_descriptor_of_the_program_and_through_none_of_the_host() {
+    let ground = Ground::new("descriptors");
+    let held = std::fs::File::open(ground.path("inside")).expect("a folder");
+    let of_host = std::os::fd::AsRawFd::as_raw_fd(&held);
+    let inside = ground.path("inside");
+    for (path, outcome) in [
+        ("/proc/self/fd/7/socket".to_owned(), "done"),
+        ("/dev/fd/7/socket".to_owned(), "refused 13"),
+        (format!("/dev/fd/{of_host}/socket"), "refused 13"),
+        ("/proc/thread-self/fd/7/socket".to_owned(), "refused 13"),
+        (format!("/proc/../proc/self/fd/{of_host}/socket"), "refused 13"),
+    ] {
+        let mut spec = shell(&format!("exec 7<{}; exec {} dial {path}", inside.display(), reach().display()));
+        spec.sandbox = Some(Sandbox { network: Network::None, ..ground.hosts() });
+        assert_eq!(result_of(spec).await.stdout, format!("dial {outcome}\n"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_begins_at_a_detached_mount_leads_to_no_socket_outside() {
+    let ground = Ground::new("detached");
+    let inside = ground.path("inside").canonicalize().expect("a path");
+    // The outside has the same names below it.
+    let twin = ground.path("outside").join(inside.strip_prefix("/").expect("a path"));
+    std::fs::create_dir_all(&twin).expect("a folder");
+    let _server = UnixListener::bind(twin.join("socket")).expect("a socket");
+    let detached = |sandbox| {
+        let (outside, path) = (ground.path("outside"), inside.join("socket"));
+        let mut spec =
+            shell(&format!("exec {} detached {} {}", reach().display(), outside.display(), path.display()));
+        spec.sandbox = sandbox;
+        result_of(spec)
+    };
+    let control = detached(None).await.stdout;
+    // A machine may forbid namespaces.
+    if control.contains("open-tree done") {
+        assert!(control.contains("detached done"), "{control}");
+        let sandbox = Sandbox { network: Network::None, ..ground.hosts() };
+        let result = detached(Some(sandbox)).await;
+        assert!(result.stdout.contains("open-tree done"), "{}", result.stdout);
+        assert!(result.stdout.contains("detached refused 13"), "{}", result.stdout);
+    }
+}
+
+/// Names of this process's threads that wait in connect(2).
+fn connecting() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("threads").filter_map(Result::ok);
+    let is_connecting = |task: &PathBuf| {
+        let call = std::fs::read_to_string(task.join("syscall")).unwrap_or_default();
+        call.split(' ').next() == Some(&nix::libc::SYS_connect.to_string())
+    };
+    let tasks = tasks.map(|task| task.path()).filter(is_connecting);
+    tasks.filter_map(|task| std::fs::read_to_string(task.join("comm")).ok()).collect()
+}
+
+#[tokio::test]
+async fn connections_that_hang_take_no_thread_that_others_need() {
+    let ground = Ground::new("hang");
+    let path = ground.path("inside/own");
+    let mut spec = shell(&format!("exec {} hang {} 20", reach().display(), path.display()));
+    spec.sandbox = Some(Sandbox { network: Network::None, ..ground.hosts() });
+    let process = spawn(spec);
+    // As many as are answered at once.
+    let waiting = loop {
+        let waiting = connecting();
+        if waiting.len() >= 8 {
+            break waiting;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(waiting.iter().all(|name| name == "sheepdog-fence\n"), "{waiting:?}");
+    process.kill(9);
+    process.outcome().await;
+    // Their servers ended with the program.
+    while connecting().len() >= 8 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
