@@ -8,13 +8,13 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Mutex;
 
-/// More listening sockets of one tree than this are not remembered, so they are not connected to.
+/// More listening sockets of one tree at once than this are not remembered, so they are not connected to.
 const MOST: usize = 4096;
 /// The kernel's lists of TCP sockets. Those that listen come first.
 const LISTS: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
-/// Inodes of the tree's listening sockets. A socket that was closed stays here: its number is not given to another socket before all
-/// other numbers were.
+/// Inodes of the tree's listening sockets. A socket that was closed stays here until there are too many: its number is not given to another
+/// socket before all other numbers were.
 #[derive(Debug, Default)]
 pub(super) struct Listeners(Mutex<HashSet<u64>>);
 
@@ -30,6 +30,10 @@ pub(super) enum Owner {
 impl Listeners {
     pub(super) fn add(&self, inode: u64) {
         let mut inodes = lock(&self.0);
+        if inodes.len() >= MOST {
+            let there: HashSet<u64> = listening().map(|row| row.inode).collect();
+            inodes.retain(|inode| there.contains(inode));
+        }
         if inodes.len() < MOST {
             inodes.insert(inode);
         }
@@ -37,13 +41,7 @@ impl Listeners {
 
     /// The process that answers at an address of this machine.
     pub(super) fn owner(&self, address: SocketAddr) -> Owner {
-        let mut found = Vec::new();
-        for list in LISTS {
-            // Without IPv6 there is no second list.
-            let Ok(file) = File::open(list) else { continue };
-            let lines = BufReader::new(file).lines().skip(1).map_while(Result::ok);
-            found.extend(lines.map_while(|line| Row::parse(&line)).filter(|row| row.answers(address)));
-        }
+        let found: Vec<_> = listening().filter(|row| row.answers(address)).collect();
         self.owner_among(&found)
     }
 
@@ -55,6 +53,16 @@ impl Listeners {
             _ => Owner::Other,
         }
     }
+}
+
+/// All sockets of this machine that listen.
+fn listening() -> impl Iterator<Item = Row> {
+    // Without IPv6 there is no second list.
+    let lists = LISTS.iter().filter_map(|list| File::open(list).ok());
+    lists.flat_map(|list| {
+        let lines = BufReader::new(list).lines().skip(1).map_while(Result::ok);
+        lines.map_while(|line| Row::parse(&line))
+    })
 }
 
 /// A socket that listens.
@@ -150,5 +158,23 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(listeners.owner(address), Owner::Nobody);
+    }
+
+    #[test]
+    fn sockets_that_were_closed_take_no_place() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let inode = nix::sys::stat::fstat(listener.as_fd()).unwrap().st_ino;
+        let listeners = Listeners::default();
+        listeners.add(inode);
+        // Numbers that no socket has.
+        for closed in 0..2 * MOST as u64 {
+            listeners.add(u64::MAX - closed);
+        }
+        let later = TcpListener::bind("127.0.0.1:0").unwrap();
+        listeners.add(nix::sys::stat::fstat(later.as_fd()).unwrap().st_ino);
+        for listener in [listener, later] {
+            assert_eq!(listeners.owner(listener.local_addr().unwrap()), Owner::Tree);
+        }
+        assert!(lock(&listeners.0).len() <= MOST);
     }
 }
