@@ -903,7 +903,10 @@ interface SandboxReport {
   changed?: string[]
   /** Those of `changed` that were put back as they were (`protect: "restore"`); at most 100. */
   restored?: string[]
-  /** Attempts to reach a host or a Unix socket that were refused; at most 100 targets. */
+  /**
+   * Attempts to reach a host or a Unix socket that were refused. 100 targets have a row of their own. All others are counted in
+   * one row `"further hosts"` and one row `"further sockets"`.
+   */
   refused: RefusedTarget[]
 }
 /** A target that a sandbox refused. */

@@ -122,7 +122,9 @@ function note(live: LiveLine, batch: LineBatch): void {
 /** The first few of them. */
 function describeRefused(refused: RefusedTarget[]): string {
   const names = refused.slice(0, 5).map(({ what, count }) => (count > 1 ? `${what} (${count} times)` : what))
-  const more = refused.length > names.length ? `, and ${refused.length - names.length} more` : ''
+  // One row may stand for many targets.
+  const least = refused.some(({ what }) => /^further (hosts|sockets)$/.test(what)) ? 'at least ' : ''
+  const more = refused.length > names.length ? `, and ${least}${refused.length - names.length} more` : ''
   return `the sandbox refused connections to ${names.join(', ')}${more}`
 }
 

@@ -1,11 +1,12 @@
-//! The attempts of a run that its sandbox refused. The list is bounded, and each attempt is counted once a target.
+//! The attempts of a run that its sandbox refused. The list is bounded: each target has a row with the number of attempts, and all targets
+//! beyond the bound share one row for each kind.
 
 use ground::lock::lock;
 use serde::Serialize;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-/// More targets than this are not listed.
+/// More targets than this have no row of their own.
 const MOST: usize = 100;
 /// A longer name is cut.
 const MAX_NAME_BYTES: usize = 300;
@@ -27,6 +28,14 @@ impl Kind {
             Kind::Socket => "socket",
         }
     }
+
+    /// The row of all targets that have none of their own. No host and no path is called so.
+    fn rest(self) -> &'static str {
+        match self {
+            Kind::Host => "further hosts",
+            Kind::Socket => "further sockets",
+        }
+    }
 }
 
 /// A target that was refused.
@@ -38,6 +47,13 @@ pub struct Refused {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     pub count: u64,
+}
+
+impl Refused {
+    /// Whether this row stands for all targets of its kind that have no row of their own.
+    pub fn is_rest(&self) -> bool {
+        self.what == self.kind.rest()
+    }
 }
 
 /// A list that several watchers of a run write to.
@@ -57,13 +73,22 @@ impl Refusals {
             text.truncate(text.floor_char_boundary(MAX_NAME_BYTES));
             text.replace(|character: char| character.is_control(), "?")
         };
-        let (what, program) = (cut(what), program.map(cut));
+        let (mut what, mut program) = (cut(what), program.map(cut));
         let mut list = lock(&self.0.list);
-        if let Some(known) = list.iter_mut().find(|known| known.kind == kind && known.what == what) {
-            known.count += 1;
-        } else if list.len() < MOST {
-            list.push(Refused { kind, what, program, count: 1 });
-            self.0.length.send_replace(list.len());
+        let place = |list: &[Refused], what: &str| {
+            list.iter().position(|known| known.kind == kind && known.what == what)
+        };
+        let mut known = place(&list, &what);
+        if known.is_none() && list.len() >= MOST {
+            (what, program) = (kind.rest().to_owned(), None);
+            known = place(&list, &what);
+        }
+        match known.and_then(|at| list.get_mut(at)) {
+            Some(known) => known.count += 1,
+            None => {
+                list.push(Refused { kind, what, program, count: 1 });
+                self.0.length.send_replace(list.len());
+            }
         }
     }
 
@@ -122,10 +147,29 @@ mod tests {
             refusals.add(Kind::Host, format!("{number}\n{}", "ü".repeat(1000)), None);
         }
         let list = refusals.list();
-        assert_eq!(list.len(), MOST);
+        assert_eq!(list.len(), MOST + 1);
         assert!(
             list.iter().all(|refused| refused.what.len() <= MAX_NAME_BYTES && !refused.what.contains('\n'))
         );
+    }
+
+    #[test]
+    fn targets_beyond_the_bound_are_counted_by_kind() {
+        let refusals = Refusals::default();
+        let mut new = refusals.watch();
+        for number in 0..MOST + 5 {
+            refusals.add(Kind::Host, number.to_string(), Some("a".into()));
+        }
+        refusals.add(Kind::Socket, "/run/docker.sock".into(), None);
+        refusals.add(Kind::Host, "0".into(), None);
+        let list = refusals.list();
+        assert_eq!((list.len(), list[0].count), (MOST + 2, 2));
+        let rest: Vec<_> = list[MOST..].iter().map(|row| (row.what.as_str(), row.count)).collect();
+        assert_eq!(rest, [("further hosts", 5), ("further sockets", 1)]);
+        assert!(list[MOST].program.is_none(), "it was more than one");
+        assert!(list[MOST].is_rest() && !list[MOST - 1].is_rest());
+        // A watcher learns that there are more.
+        assert_eq!(new.take().len(), MOST + 2);
     }
 
     #[tokio::test]

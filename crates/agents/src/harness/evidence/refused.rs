@@ -12,7 +12,8 @@ pub(crate) fn refused_words(refused: &[Refused]) -> Option<String> {
     }
     let named: Vec<&str> = refused.iter().take(MAX_NAMED).map(|refused| refused.what.as_str()).collect();
     let more = refused.len() - named.len();
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let least = if refused.iter().any(Refused::is_rest) { "at least " } else { "" };
+    let more = if more > 0 { format!(", and {least}{more} more") } else { String::new() };
     Some(format!("the sandbox refused connections to {}{more}", named.join(", ")))
 }
 
@@ -35,5 +36,8 @@ mod tests {
         let words = refused_words(&refused(1)).unwrap();
         assert_eq!(words, "the sandbox refused connections to 0.example:443");
         assert!(refused_words(&refused(12)).unwrap().ends_with(", 9.example:443, and 2 more"));
+        let mut many = refused(100);
+        many.push(Refused { what: "further hosts".to_owned(), ..many[0].clone() });
+        assert!(refused_words(&many).unwrap().ends_with(", and at least 91 more"));
     }
 }
