@@ -99,6 +99,9 @@ mod tests {
 
     #[test]
     fn a_server_of_this_machine_that_is_looked_into_is_not_reached_directly() {
+        // The addresses that stand for all of a machine's own.
+        let any = access(&["0.0.0.0:4"], &["0.0.0.0:5", "[::]:6"], &[]);
+        assert_eq!((any.direct_ports(), any.local(true).len()), (vec![4], 2));
         let access =
             access(&["localhost:1", "localhost:2", "127.0.0.1:3"], &["localhost:2"], &["127.0.0.1:3"]);
         assert_eq!(access.direct_ports(), [1]);

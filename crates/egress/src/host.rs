@@ -64,7 +64,11 @@ impl Host {
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Host::Name(name) => name == LOCALHOST,
-            Host::Address(address) => address.to_canonical().is_loopback(),
+            Host::Address(address) => {
+                let address = address.to_canonical();
+                // A connection to "any address" goes to loopback.
+                address.is_loopback() || address.is_unspecified()
+            }
         }
     }
 }
