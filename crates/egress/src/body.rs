@@ -1,7 +1,7 @@
 //! Bodies that are looked at as they pass.
 
 use crate::meter::Passing;
-use crate::meter::answer::AskedText;
+use crate::meter::asked::AskedText;
 use crate::search::{Found, Search};
 use bytes::Bytes;
 use ground::lock::lock;

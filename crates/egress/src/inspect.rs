@@ -9,13 +9,13 @@ use crate::authority::Authority;
 use crate::body::{Answered, Asked};
 use crate::connection_headers::{is_encoded, strip};
 use crate::host::{Host, Way};
-use crate::meter::answer::AskedText;
+use crate::meter::Passing;
 use crate::reach::NoWay;
 use crate::search::{Needle, Search};
 use crate::secret::Leak;
 use crate::shared::Shared;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{
     ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, IF_RANGE, RANGE, UPGRADE,
@@ -28,7 +28,7 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -226,10 +226,11 @@ impl Inspected {
             request.headers_mut().remove(RANGE);
             request.headers_mut().remove(IF_RANGE);
         }
-        let (asked, leaks) =
-            (Arc::new(std::sync::Mutex::new(AskedText::default())), Arc::new(AtomicBool::new(false)));
+        let mut passing =
+            is_seen.then(|| shared.meter.ask(request.method(), request.uri().path(), request.headers()));
+        let (asked, leaks) = (passing.as_ref().map(Passing::asked).unwrap_or_default(), Arc::default());
         let foreign = Search::new(shared.access.secrets.foreign(&self.host, self.port));
-        let request = request.map(|body| Asked::new(body, foreign, asked.clone(), leaks.clone()));
+        let request = request.map(|body| Asked::new(body, foreign, asked, Arc::clone(&leaks)));
         let mut response = match self.send(request).await {
             Ok(response) => response,
             Err(NoWay::Refused { what, line }) => {
@@ -237,14 +238,17 @@ impl Inspected {
                 return refused(&line);
             }
             Err(NoWay::Failed(_)) if leaks.load(Ordering::Acquire) => {
+                if let Some(passing) = &mut passing {
+                    passing.forget();
+                }
                 return self.on_leak(&Leak("a secret".to_owned()));
             }
             Err(NoWay::Failed(line)) => return unreachable(&line),
         };
         // The words beside the status are the server's own, and could hold a secret.
         response.extensions_mut().clear();
-        if is_seen {
-            return self.on_answer(response, if is_own { hidden } else { Vec::new() }, asked);
+        if let Some(passing) = passing {
+            return self.on_answer(response, if is_own { hidden } else { Vec::new() }, passing);
         }
         strip(response.headers_mut());
         response.map(|body| Answered::new(body, Search::new(Vec::new()), None).boxed())
@@ -254,7 +258,7 @@ impl Inspected {
         &self,
         mut response: Response<Incoming>,
         hidden: Vec<Needle>,
-        asked: Arc<std::sync::Mutex<AskedText>>,
+        mut passing: Passing,
     ) -> Response<Body> {
         let (shared, is_own) = (&self.shared, !hidden.is_empty());
         let is_encoded = is_encoded(response.headers());
@@ -272,13 +276,8 @@ impl Inspected {
         }
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let passing = if is_encoded {
-            shared.meter.on_unread();
-            None
-        } else {
-            Some(shared.meter.begin(kind, asked))
-        };
-        response.map(|body| Answered::new(body, Search::new(hidden), passing).boxed())
+        passing.on_answer(response.status(), kind, response.body().size_hint().exact(), is_encoded);
+        response.map(|body| Answered::new(body, Search::new(hidden), Some(passing)).boxed())
     }
 
     fn on_leak(&self, Leak(name): &Leak) -> Response<Body> {

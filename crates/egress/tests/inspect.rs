@@ -457,3 +457,51 @@ async fn files_of_the_authority_are_the_program_s_alone_and_go_with_it() {
         tokio::task::yield_now().await;
     }
 }
+
+const ASKS: &str = r#"{"model":"m","messages":[{"role":"user","content":"Say hello, please."}]}"#;
+
+fn ask_model(host: &str, port: u16) -> String {
+    let length = ASKS.len();
+    format!(
+        "POST /v1/messages HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{ASKS}"
+    )
+}
+
+#[tokio::test]
+async fn requests_that_are_broken_off_before_their_answers_count() {
+    let (tls, trust) = outside();
+    let server = Server::start(Some(tls), |_| String::new());
+    let mut ground = Ground::new([server.port, server.port], trust);
+    let tokens = ASKS.len().div_ceil(4) as u64;
+    for number in 1..=4 {
+        let mut stream = ground.tls("a.example", "a.example", server.port).await.expect("TLS");
+        stream.write_all(ask_model("a.example", server.port).as_bytes()).await.expect("sent");
+        let seen =
+            ground.metered.wait_for(|metered| metered.requests == number).await.expect("a meter").clone();
+        assert_eq!((seen.input_tokens, seen.estimated), (number * tokens, number));
+        // Half of them say that they leave, and half are gone.
+        if number % 2 == 0 {
+            let _ = stream.shutdown().await;
+        }
+    }
+    ground.cut.send_replace(true);
+    let answer = ground.ask("a.example", server.port, &ask_model("a.example", server.port)).await;
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    let seen = ground.metered.borrow().clone();
+    assert_eq!((seen.requests, seen.input_tokens), (4, 4 * tokens));
+}
+
+#[tokio::test]
+async fn a_whole_answer_replaces_the_estimate_of_its_request() {
+    let (tls, trust) = outside();
+    let server = Server::start(Some(tls), |_| {
+        let body = r#"{"choices":[{"message":{"content":"Hello."}}],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
+        let length = body.len();
+        format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
+    });
+    let mut ground = Ground::new([server.port, server.port], trust);
+    ground.ask("a.example", server.port, &ask_model("a.example", server.port)).await;
+    let exact = |metered: &Metered| metered.requests == 1 && metered.estimated == 0;
+    let seen = ground.metered.wait_for(exact).await.expect("a meter").clone();
+    assert_eq!((seen.input_tokens, seen.output_tokens, seen.unread), (3, 2, 0));
+}

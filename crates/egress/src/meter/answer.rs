@@ -1,35 +1,50 @@
 //! One answer, read as it passes: how many tokens it used so far. PURE.
 
-use super::usage::{Tokens, Told, told};
-use serde_json::Value;
-use wires::http::{SseEvent, SseParser};
+use super::scan::{Beginning, Events, Part, Scan, beginning};
+use super::text::Text;
+use super::usage::{Facts, Tokens, Told};
 
-/// The longest event, or whole answer, that is read.
-const MAX_BYTES: usize = 32 << 20;
 /// Bytes of text that are taken for one token. English has a little more, code a little less.
 const BYTES_A_TOKEN: u64 = 4;
+/// A server whose tokens would have so many bytes of text has not counted them.
+const MOST_BYTES_A_TOKEN: u64 = 64;
 
 enum Form {
-    Events(SseParser),
-    Whole(Vec<u8>),
-    /// Neither text nor JSON, or too long.
-    Unread,
+    /// Nothing but spaces came.
+    Unknown,
+    /// JSON: one value, a list, or one a line. Some servers name the type of another form, so the beginning decides.
+    Values,
+    Events(Events),
+    Other,
 }
 
-/// An answer that passes.
+/// The messages in an answer that passes: mostly one.
 pub(crate) struct Answer {
     form: Form,
-    is_model: bool,
-    model: Option<String>,
-    tokens: Option<Tokens>,
-    is_final: bool,
-    /// Bytes of the model's text.
-    text: u64,
-    /// Part of it could not be read.
-    is_torn: bool,
+    scan: Scan<Facts>,
+    /// Those before the last one.
+    over: Vec<Message>,
+    last: Message,
+    is_error: bool,
+    /// All text in it, while no model's answer is found.
+    text: Text,
+    bytes: u64,
 }
 
-/// The tokens of an answer.
+/// One message of a model.
+#[derive(Default)]
+pub(crate) struct Message {
+    is_model: bool,
+    pub id: Option<String>,
+    pub model: Option<String>,
+    tokens: Option<Tokens>,
+    is_final: bool,
+    is_final_at_end: bool,
+    /// Bytes of the model's text.
+    text: u64,
+}
+
+/// The tokens of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub input: u64,
@@ -41,171 +56,168 @@ pub(crate) struct Spent {
 
 impl Answer {
     pub(crate) fn new(content_type: &str) -> Answer {
-        let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let form = match kind.as_str() {
-            "text/event-stream" => Form::Events(SseParser::new(MAX_BYTES)),
-            // Some servers name no type at all, or the wrong one.
-            "" | "text/plain" | "application/json" => Form::Whole(Vec::new()),
-            kind if kind.ends_with("+json") => Form::Whole(Vec::new()),
-            _ => Form::Unread,
-        };
-        Answer { form, is_model: false, model: None, tokens: None, is_final: false, text: 0, is_torn: false }
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        let is_events = kind.eq_ignore_ascii_case("text/event-stream");
+        Answer {
+            form: if is_events { Form::Events(Events::default()) } else { Form::Unknown },
+            scan: Scan::new(Facts::default()),
+            over: Vec::new(),
+            last: Message::default(),
+            is_error: false,
+            text: Text::default(),
+            bytes: 0,
+        }
     }
 
     /// Whether a piece told something new.
     pub(crate) fn push(&mut self, piece: &[u8]) -> bool {
-        match &mut self.form {
-            Form::Unread => false,
-            Form::Whole(bytes) if bytes.len() + piece.len() <= MAX_BYTES => {
-                bytes.extend_from_slice(piece);
-                false
-            }
-            Form::Whole(_) => self.tear(),
-            Form::Events(parser) => {
-                let mut events = Vec::new();
-                let is_torn = parser.push(piece, &mut events).is_err();
-                let news = events.iter().filter(|event| self.on_event(event)).count();
-                if is_torn { self.tear() } else { news > 0 }
+        self.bytes = self.bytes.saturating_add(piece.len() as u64);
+        if !self.is_model() {
+            self.text.push(piece);
+        }
+        if let Form::Unknown = self.form {
+            match beginning(piece) {
+                None => return false,
+                Some(Beginning::Value) => self.form = Form::Values,
+                Some(Beginning::Events) => self.form = Form::Events(Events::default()),
+                Some(Beginning::Other) => self.form = Form::Other,
             }
         }
+        match &mut self.form {
+            Form::Values => self.scan.push(piece),
+            Form::Events(events) => events.push(piece, |part| match part {
+                Part::Data(data) => self.scan.push(data),
+                Part::End => self.scan.close(),
+            }),
+            Form::Unknown | Form::Other => {}
+        }
+        self.take()
     }
 
     /// Nothing more comes. `is_whole`: it came to its end.
     pub(crate) fn end(&mut self, is_whole: bool) {
-        match std::mem::replace(&mut self.form, Form::Unread) {
-            Form::Whole(bytes) => match serde_json::from_slice::<Value>(&bytes) {
-                // Gemini streams a list where no events are asked for.
-                Ok(Value::Array(all)) => all.iter().for_each(|one| self.on_told(told(one))),
-                Ok(value) => self.on_told(told(&value)),
-                Err(_) => self.is_torn |= !is_whole && self.is_model,
-            },
-            Form::Events(mut parser) => {
-                if let Some(event) = parser.finish() {
-                    self.on_event(&event);
-                }
-            }
-            Form::Unread => {}
-        }
+        self.scan.close();
+        self.take();
+        self.last.is_final |= is_whole && self.last.is_final_at_end;
     }
 
-    fn tear(&mut self) -> bool {
-        self.form = Form::Unread;
-        self.is_torn = true;
-        true
-    }
-
-    fn on_event(&mut self, event: &SseEvent) -> bool {
-        match serde_json::from_str::<Value>(&event.data) {
-            Ok(value) => {
-                let told = told(&value);
-                let is_news = told.is_model;
-                self.on_told(told);
-                is_news
-            }
-            Err(_) => false,
-        }
+    fn take(&mut self) -> bool {
+        let all = std::mem::take(&mut self.scan.reader.told);
+        let is_news = all.iter().any(|told| told.is_model);
+        all.into_iter().for_each(|told| self.on_told(told));
+        is_news
     }
 
     fn on_told(&mut self, told: Told) {
-        self.is_model |= told.is_model;
-        self.model = told.model.or(self.model.take());
-        self.text += told.text;
-        if let Some(tokens) = told.tokens {
-            // The end of a message tells its output alone.
-            let before = self.tokens.unwrap_or_default();
-            self.tokens = Some(Tokens {
-                input: tokens.input.max(before.input),
-                cached: tokens.cached.max(before.cached),
-                output: tokens.output.max(before.output),
-            });
+        self.is_error |= told.is_error;
+        if !told.is_model {
+            return;
         }
-        self.is_final |= told.is_final;
-    }
-
-    pub(crate) fn model(&self) -> Option<&str> {
-        self.model.as_deref()
-    }
-
-    /// Whether it was too long to be read, or of a form that is not read.
-    pub(crate) fn is_torn(&self) -> bool {
-        self.is_torn
-    }
-
-    /// The tokens so far; `None` if it is no model's answer. `asked`: bytes of text in the request, once the answer is over.
-    pub(crate) fn spent(&self, asked: Option<u64>) -> Option<Spent> {
-        if !self.is_model {
-            return None;
+        if let (Some(known), Some(id)) = (&self.last.id, &told.id)
+            && known != id
+        {
+            self.last.is_final |= self.last.is_final_at_end;
+            self.over.push(std::mem::take(&mut self.last));
         }
-        let told = self.tokens.unwrap_or_default();
-        if self.is_final && !self.is_torn {
-            return Some(Spent {
-                input: told.input,
-                cached: told.cached,
-                output: told.output,
-                is_estimated: false,
-            });
-        }
-        // Before its end nothing is guessed about the request: pictures in it are long, and few tokens.
-        let guessed = asked.filter(|_| told.input == 0).map_or(0, |asked| asked.div_ceil(BYTES_A_TOKEN));
-        Some(Spent {
-            input: told.input.max(guessed),
-            cached: told.cached,
-            output: told.output.max(self.text.div_ceil(BYTES_A_TOKEN)),
-            is_estimated: true,
-        })
-    }
-}
-
-/// Counts bytes of text in a request, without files in it.
-#[derive(Debug, Default)]
-pub(crate) struct AskedText {
-    bytes: u64,
-    /// Characters of base64 one after another.
-    run: u64,
-}
-
-/// A word that is longer than this is a file.
-const LONGEST_WORD: u64 = 512;
-
-impl AskedText {
-    pub(crate) fn push(&mut self, piece: &[u8]) {
-        for byte in piece {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_') {
-                self.run += 1;
-            } else {
-                self.close();
-                self.bytes += 1;
-            }
-        }
+        self.last.on_told(told);
     }
 
-    fn close(&mut self) {
-        if self.run <= LONGEST_WORD {
-            self.bytes += self.run;
-        }
-        self.run = 0;
+    /// Whether it is, or has, a model's answer.
+    pub(crate) fn is_model(&self) -> bool {
+        self.last.is_model
     }
 
-    pub(crate) fn end(&mut self) -> u64 {
-        self.close();
+    /// Whether the server says that it failed.
+    pub(crate) fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// Bytes so far.
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Bytes of text in an answer that is no model's as far as it could be read.
+    pub(crate) fn unread_bytes(&self) -> u64 {
+        self.text.bytes()
+    }
+
+    /// The messages that others came behind.
+    pub(crate) fn take_over(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.over)
+    }
+
+    pub(crate) fn last(&self) -> &Message {
+        &self.last
+    }
+}
+
+impl Message {
+    fn on_told(&mut self, told: Told) {
+        self.is_model = true;
+        self.id = told.id.or(self.id.take());
+        self.model = told.model.or(self.model.take());
+        self.text = self.text.saturating_add(told.text);
+        if let Some(tokens) = told.tokens {
+            self.tokens = Some(tokens.max(self.tokens.unwrap_or_default()));
+        }
+        self.is_final |= told.is_final;
+        self.is_final_at_end |= told.is_final_at_end;
+    }
+
+    /// The tokens so far. `asked`: bytes of text in the request, if they are to be guessed from.
+    pub(crate) fn spent(&self, asked: Option<u64>) -> Spent {
+        let told = self.tokens.unwrap_or_default();
+        let asked = asked.unwrap_or(0);
+        let (input, output) = (told.input.unwrap_or(0), told.output.unwrap_or(0));
+        // Pictures in a request are long, and few tokens: a number above zero is believed.
+        let lacks_input = input == 0 && asked > 0;
+        let lacks_output = output <= self.text / MOST_BYTES_A_TOKEN && self.text > 0;
+        // Before its end the output told is that of an earlier moment.
+        let guessed = if lacks_output || !self.is_final { tokens_in(self.text) } else { 0 };
+        Spent {
+            input: if lacks_input { tokens_in(asked) } else { input },
+            cached: told.cached.min(input),
+            output: output.max(guessed),
+            is_estimated: !self.is_final || lacks_input || lacks_output,
+        }
+    }
+}
+
+/// The estimate for a text of so many bytes.
+pub(crate) fn tokens_in(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_A_TOKEN)
+}
+
+/// The estimate of a compressed text's bytes.
+pub(crate) fn unpacked(bytes: u64) -> u64 {
+    // Text is packed to about a quarter.
+    bytes.saturating_mul(4)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const EVENTS: &str = "text/event-stream; charset=utf-8";
+
     fn stream(events: &[&str]) -> Answer {
-        let mut answer = Answer::new("text/event-stream; charset=utf-8");
+        let mut answer = Answer::new(EVENTS);
         for event in events {
             answer.push(format!("data: {event}\n\n").as_bytes());
         }
         answer
     }
 
-    fn spent(input: u64, cached: u64, output: u64, is_estimated: bool) -> Option<Spent> {
-        Some(Spent { input, cached, output, is_estimated })
+    fn whole(kind: &str, text: &str) -> Answer {
+        let mut answer = Answer::new(kind);
+        answer.push(text.as_bytes());
+        answer.end(true);
+        answer
+    }
+
+    fn spent(input: u64, cached: u64, output: u64, is_estimated: bool) -> Spent {
+        Spent { input, cached, output, is_estimated }
     }
 
     const START: &str = r#"{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":100,"cache_read_input_tokens":20,"output_tokens":1}}}"#;
@@ -215,23 +227,40 @@ mod tests {
     #[test]
     fn a_stream_is_exact_at_its_end_and_estimated_before() {
         let mut answer = stream(&[START]);
-        assert_eq!(answer.spent(None), spent(120, 20, 1, true));
+        assert_eq!(answer.last().spent(None), spent(120, 20, 1, true));
         for _ in 0..3 {
             answer.push(format!("data: {DELTA}\n\n").as_bytes());
         }
-        assert_eq!(answer.spent(None), spent(120, 20, 6, true));
+        assert_eq!(answer.last().spent(None), spent(120, 20, 6, true));
         assert!(answer.push(format!("data: {END}\n\n").as_bytes()));
-        assert_eq!(answer.spent(None), spent(120, 20, 42, false));
-        assert_eq!(answer.model(), Some("claude-x"));
+        assert_eq!(answer.last().spent(None), spent(120, 20, 42, false));
+        assert_eq!(answer.last().model.as_deref(), Some("claude-x"));
     }
 
     #[test]
     fn a_stream_that_says_nothing_of_tokens_is_estimated_at_its_end() {
         let chunk = r#"{"object":"chat.completion.chunk","model":"m","choices":[{"delta":{"content":"twelve bytes"}}]}"#;
         let mut answer = stream(&[chunk, chunk, "[DONE]"]);
-        assert_eq!(answer.spent(None), spent(0, 0, 6, true));
+        assert_eq!(answer.last().spent(None), spent(0, 0, 6, true));
         answer.end(true);
-        assert_eq!(answer.spent(Some(40)), spent(10, 0, 6, true));
+        assert_eq!(answer.last().spent(Some(40)), spent(10, 0, 6, true));
+    }
+
+    #[test]
+    fn a_stream_that_counts_in_each_chunk_is_estimated_where_it_breaks_off() {
+        let chunk = |usage: &str| {
+            format!(r#"{{"choices":[{{"delta":{{"content":"twelve bytes"}}}}],"usage":{usage}}}"#)
+        };
+        let none = chunk(r#"{"prompt_tokens":0,"completion_tokens":0}"#);
+        let mut answer = stream(&[&none, &none]);
+        answer.end(false);
+        assert_eq!(answer.last().spent(Some(40)), spent(10, 0, 6, true));
+        let first = chunk(r#"{"prompt_tokens":5,"completion_tokens":1}"#);
+        let mut answer = stream(&[&first, &none]);
+        answer.end(false);
+        assert_eq!(answer.last().spent(Some(40)), spent(5, 0, 6, true));
+        let last = r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3}}"#;
+        assert_eq!(stream(&[&first, &none, last]).last().spent(Some(40)), spent(5, 0, 3, false));
     }
 
     #[test]
@@ -239,19 +268,80 @@ mod tests {
         let text =
             r#"{"object":"chat.completion","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
         let mut answer = Answer::new("application/json");
-        for piece in text.as_bytes().chunks(7) {
-            assert!(!answer.push(piece));
-        }
-        assert_eq!(answer.spent(None), None);
+        let news = text.as_bytes().chunks(7).filter(|piece| answer.push(piece)).count();
+        assert_eq!(news, 1);
         answer.end(true);
-        assert_eq!(answer.spent(Some(1000)), spent(3, 0, 2, false));
+        assert_eq!(answer.last().spent(Some(1000)), spent(3, 0, 2, false));
+    }
+
+    #[test]
+    fn a_list_counts_while_it_comes() {
         let mut list = Answer::new("application/json");
-        list.push(
+        assert!(list.push(
             br#"[{"candidates":[{}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1}},"#,
-        );
+        ));
+        assert_eq!(list.last().spent(None), spent(3, 0, 1, true));
         list.push(br#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":9}}]"#);
         list.end(true);
-        assert_eq!(list.spent(None), spent(3, 0, 9, false));
+        assert_eq!(list.last().spent(None), spent(3, 0, 9, false));
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_counts_what_came() {
+        let mut answer = Answer::new("application/json");
+        answer.push(br#"{"type":"message","model":"m","content":[{"type":"text","text":"eight by"}],"usa"#);
+        assert!(!answer.is_model(), "its facts are told at its end");
+        answer.end(false);
+        assert_eq!(answer.last().spent(Some(40)), spent(10, 0, 2, true));
+    }
+
+    #[test]
+    fn a_usage_that_tells_no_tokens_is_estimated_by_the_text() {
+        let text = "x".repeat(400);
+        for usage in [
+            "{}",
+            r#"{"input_tokens":-1000,"output_tokens":-1000}"#,
+            r#"{"input_tokens":0,"output_tokens":1}"#,
+        ] {
+            let answer = whole(
+                "application/json",
+                &format!(r#"{{"type":"message","content":[{{"text":"{text}"}}],"usage":{usage}}}"#),
+            );
+            assert_eq!(answer.last().spent(Some(80)), spent(20, 0, 100, true), "{usage}");
+        }
+    }
+
+    #[test]
+    fn the_form_is_known_by_its_beginning_and_not_by_its_type() {
+        let value = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
+        for text in [
+            format!("\u{feff} \n{value}"),
+            format!("{value}\n{{}}\n"),
+            format!(": hi\n\nevent: x\ndata: {value}\n\n"),
+        ] {
+            for kind in
+                ["", "text/plain", "application/octet-stream", "application/x-ndjson", "application/x-jsonl"]
+            {
+                assert_eq!(whole(kind, &text).last().spent(None), spent(3, 0, 2, false), "{kind} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_line_of_a_batch_is_a_message() {
+        let line = |id: &str| {
+            format!(
+                r#"{{"result":{{"message":{{"type":"message","id":"{id}","usage":{{"input_tokens":3,"output_tokens":2}}}}}}}}"#
+            )
+        };
+        let mut answer = whole("application/x-jsonl", &[line("a"), line("b"), line("c")].join("\n"));
+        let over = answer.take_over();
+        assert_eq!(
+            over.iter().map(|one| one.spent(None)).collect::<Vec<_>>(),
+            vec![spent(3, 0, 2, false); 2]
+        );
+        assert_eq!(answer.last().spent(None), spent(3, 0, 2, false));
+        assert_eq!(answer.last().id.as_deref(), Some("c"));
     }
 
     #[test]
@@ -260,23 +350,24 @@ mod tests {
             ("application/json", r#"{"error":{"message":"no"}}"#),
             ("application/json", "torn {"),
             ("text/html", "<html>"),
-            ("text/event-stream", "data: {\"type\":\"ping\"}\n\n"),
+            (EVENTS, "data: {\"type\":\"ping\"}\n\n"),
+            ("application/json", r#"{"input_tokens":5}"#),
         ] {
-            let mut answer = Answer::new(kind);
-            answer.push(text.as_bytes());
-            answer.end(true);
-            assert_eq!(answer.spent(Some(1000)), None, "{kind} {text}");
+            assert!(!whole(kind, text).is_model(), "{kind} {text}");
         }
     }
 
     #[test]
-    fn files_in_a_request_are_no_text() {
-        let mut text = AskedText::default();
-        text.push(b"{\"a\":\"");
-        for _ in 0..100 {
-            text.push(&[b'A'; 1000]);
+    fn no_length_of_an_event_or_an_answer_is_too_long() {
+        let mut answer = Answer::new(EVENTS);
+        answer.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"");
+        for _ in 0..40 {
+            answer.push(&vec![b'x'; 1 << 20]);
         }
-        text.push(b"\",\"b\":\"words here\"}");
-        assert_eq!(text.end(), 25);
+        answer.push(
+            b"\"}}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2000000},\"model\":\"m\"}\n\n",
+        );
+        answer.end(true);
+        assert_eq!(answer.last().spent(None), spent(1, 0, 2_000_000, false));
     }
 }

@@ -6,15 +6,28 @@
 //! | OpenAI chat | `usage` | `usage` of the last chunk, if the program asked for it |
 //! | OpenAI responses | `usage` | `response` of the last event |
 //! | Gemini | `usageMetadata` | `usageMetadata` of each chunk, so far |
+//!
+//! Any other answer with a `usage` that tells tokens counts too: those for images and transcripts, and the lines of a batch.
 
-use serde_json::Value;
+use super::scan::Reader;
 
-/// Tokens of one answer. `input` includes `cached`.
+/// Tokens of one answer. `input` includes `cached`. `None`: not told, or no number of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tokens {
-    pub input: u64,
+    pub input: Option<u64>,
     pub cached: u64,
-    pub output: u64,
+    pub output: Option<u64>,
+}
+
+impl Tokens {
+    /// The larger of each: the end of a message tells its output alone.
+    pub(super) fn max(self, other: Tokens) -> Tokens {
+        Tokens {
+            input: self.input.max(other.input),
+            cached: self.cached.max(other.cached),
+            output: self.output.max(other.output),
+        }
+    }
 }
 
 /// The facts in an answer, or in an event of one.
@@ -22,137 +35,304 @@ pub(super) struct Tokens {
 pub(super) struct Told {
     /// A model's answer, and no other text of its server.
     pub is_model: bool,
+    /// The server says that it failed.
+    pub is_error: bool,
+    pub id: Option<String>,
     pub model: Option<String>,
     /// The tokens of the whole answer so far.
     pub tokens: Option<Tokens>,
     /// The tokens are the last word.
     pub is_final: bool,
+    /// They are, if nothing comes behind them.
+    pub is_final_at_end: bool,
     /// Bytes of the model's own text that are new.
     pub text: u64,
 }
 
-/// Reads a whole answer, or the data of one event.
-pub(super) fn told(value: &Value) -> Told {
-    let kind = value["type"].as_str().unwrap_or_default();
-    match kind {
-        "message" => anthropic(value, true),
-        "message_start" => anthropic(&value["message"], false),
-        "message_delta" => Told { is_final: true, ..anthropic(value, true) },
-        "content_block_delta" => Told { is_model: true, text: text_in(&value["delta"]), ..Told::default() },
-        "content_block_start" | "content_block_stop" | "message_stop" => {
-            Told { is_model: true, ..Told::default() }
+/// Reads answers, or the data of events. Each that is over is in `told`.
+#[derive(Default)]
+pub(super) struct Facts {
+    pub told: Vec<Told>,
+    kind: String,
+    /// An object of OpenAI's responses.
+    is_response: bool,
+    is_error: bool,
+    id: Option<String>,
+    model: Option<String>,
+    has_usage: bool,
+    has_metadata: bool,
+    numbers: [Option<u64>; 8],
+    has_choices: bool,
+    choices: u64,
+    has_candidates: bool,
+    has_finished: bool,
+    is_line_of_batch: bool,
+    text: u64,
+}
+
+/// A number of tokens.
+#[derive(Clone, Copy)]
+pub(super) enum Figure {
+    /// Without those of a cache.
+    Fresh,
+    CacheMade,
+    CacheRead,
+    /// With those of a cache.
+    Prompt,
+    Cached,
+    ToolUse,
+    Output,
+    Thoughts,
+}
+
+/// An object that is an answer, or has one in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Outer,
+    Inner,
+    /// A line of a batch's results.
+    Batch,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// Gemini streams a list where no events are asked for.
+    Root,
+    Message(Level),
+    Kind(Level),
+    Object,
+    Id(Level),
+    Model,
+    Error,
+    Usage,
+    Metadata,
+    Details,
+    Figure(Figure),
+    Choices,
+    Candidates,
+    Choice,
+    Finish,
+    /// Text of the model.
+    Words,
+    /// Texts are those behind certain keys.
+    Within,
+    /// All texts in it are the model's.
+    All,
+    Nothing,
+}
+
+impl Reader for Facts {
+    type Place = Place;
+
+    fn root(&self) -> Place {
+        Place::Root
+    }
+
+    fn element(&mut self, list: Place) -> Place {
+        match list {
+            Place::Root => Place::Message(Level::Outer),
+            Place::Choices => {
+                self.choices = self.choices.saturating_add(1);
+                Place::Choice
+            }
+            Place::Candidates => Place::Choice,
+            Place::Words => Place::Words,
+            Place::Within => Place::Within,
+            Place::All => Place::All,
+            _ => Place::Nothing,
         }
-        _ if value["object"] == "response" => responses(value, true),
-        _ if kind.starts_with("response.") => {
-            let is_final = matches!(kind, "response.completed" | "response.incomplete" | "response.failed");
-            let told = responses(&value["response"], is_final);
-            let text = value["delta"].as_str().map_or(0, |delta| delta.len() as u64);
-            Told { is_model: true, text, ..told }
+    }
+
+    fn member(&mut self, object: Place, key: &str) -> Place {
+        match object {
+            Place::Root => of_message(Level::Outer, key),
+            Place::Message(level) => of_message(level, key),
+            Place::Usage | Place::Metadata => figure(key),
+            Place::Details if key == "cached_tokens" => Place::Figure(Figure::Cached),
+            Place::Choice if matches!(key, "finish_reason" | "finishReason") => Place::Finish,
+            Place::Choice | Place::Words | Place::Within => match key {
+                "arguments" | "args" | "input" => Place::All,
+                "text" | "content" | "thinking" | "partial_json" | "reasoning_content" | "reasoning"
+                | "refusal" => Place::Words,
+                _ => Place::Within,
+            },
+            Place::All => Place::All,
+            _ => Place::Nothing,
         }
-        _ if value["choices"].is_array() || value["usage"]["prompt_tokens"].is_u64() => chat(value),
-        _ if value["candidates"].is_array() || value["usageMetadata"].is_object() => gemini(value),
-        // Gemini's answers to those who signed in are one level deeper.
-        _ if value["response"]["candidates"].is_array() || value["response"]["usageMetadata"].is_object() => {
-            gemini(&value["response"])
+    }
+
+    fn begin(&mut self, place: Place, is_list: bool) {
+        match place {
+            Place::Choices => self.has_choices |= is_list,
+            Place::Candidates => self.has_candidates |= is_list,
+            Place::Usage => self.has_usage |= !is_list,
+            Place::Metadata => self.has_metadata |= !is_list,
+            Place::Error => self.is_error = true,
+            Place::Message(Level::Batch) => self.is_line_of_batch = true,
+            _ => {}
         }
-        _ => Told::default(),
+    }
+
+    fn end(&mut self, place: Place) {
+        // A list in no other one: its elements were told.
+        if matches!(place, Place::Root | Place::Message(Level::Outer)) {
+            let facts = std::mem::take(self);
+            self.told = facts.told();
+        }
+    }
+
+    fn text(&mut self, place: Place, start: &str, length: u64) {
+        match place {
+            Place::Kind(Level::Outer) => start.clone_into(&mut self.kind),
+            Place::Object => self.is_response |= start == "response",
+            // An inner one is the answer's own.
+            Place::Id(Level::Outer) if self.id.is_some() => {}
+            Place::Id(_) if (1..=200).contains(&length) => self.id = Some(start.to_owned()),
+            Place::Model if (1..=200).contains(&length) => self.model = Some(start.to_owned()),
+            Place::Figure(_) => self.plain(place, start),
+            Place::Error => self.is_error = true,
+            Place::Finish => self.has_finished = true,
+            Place::Words | Place::All => self.text = self.text.saturating_add(length),
+            _ => {}
+        }
+    }
+
+    fn plain(&mut self, place: Place, word: &str) {
+        if let Place::Figure(figure) = place
+            && let Some(number) = number(word)
+            && let Some(known) = self.numbers.get_mut(figure as usize)
+        {
+            *known = (*known).max(Some(number));
+        }
     }
 }
 
-fn anthropic(message: &Value, is_final: bool) -> Told {
-    let usage = &message["usage"];
-    let cached = number(usage, "cache_read_input_tokens");
-    let input = number(usage, "input_tokens") + number(usage, "cache_creation_input_tokens") + cached;
-    let tokens = usage.is_object().then(|| Tokens { input, cached, output: number(usage, "output_tokens") });
-    Told {
-        is_model: true,
-        model: model_of(&message["model"]),
-        tokens,
-        is_final,
-        text: text_in(&message["content"]),
+fn of_message(level: Level, key: &str) -> Place {
+    let inner = if level == Level::Batch { Level::Batch } else { Level::Inner };
+    match key {
+        "type" => Place::Kind(level),
+        "object" => Place::Object,
+        "id" | "responseId" => Place::Id(level),
+        "model" | "modelVersion" => Place::Model,
+        "error" => Place::Error,
+        "usage" => Place::Usage,
+        "usageMetadata" => Place::Metadata,
+        "message" | "response" | "body" => Place::Message(inner),
+        "result" => Place::Message(Level::Batch),
+        "choices" => Place::Choices,
+        "candidates" => Place::Candidates,
+        "content" | "delta" | "output" => Place::Words,
+        _ => Place::Nothing,
     }
 }
 
-fn chat(answer: &Value) -> Told {
-    let usage = &answer["usage"];
-    let tokens = usage.is_object().then(|| Tokens {
-        input: number(usage, "prompt_tokens"),
-        cached: number(&usage["prompt_tokens_details"], "cached_tokens"),
-        output: number(usage, "completion_tokens"),
-    });
-    let text = text_in(&answer["choices"]);
-    Told { is_model: true, model: model_of(&answer["model"]), is_final: tokens.is_some(), tokens, text }
+fn figure(key: &str) -> Place {
+    Place::Figure(match key {
+        "input_tokens" | "inputTokens" => Figure::Fresh,
+        "cache_creation_input_tokens" | "cacheWriteInputTokens" => Figure::CacheMade,
+        "cache_read_input_tokens" | "cacheReadInputTokens" => Figure::CacheRead,
+        "prompt_tokens" | "promptTokenCount" => Figure::Prompt,
+        "cachedContentTokenCount" => Figure::Cached,
+        "toolUsePromptTokenCount" => Figure::ToolUse,
+        "output_tokens" | "outputTokens" | "completion_tokens" | "candidatesTokenCount" => Figure::Output,
+        "thoughtsTokenCount" => Figure::Thoughts,
+        "prompt_tokens_details" | "input_tokens_details" => return Place::Details,
+        _ => return Place::Nothing,
+    })
 }
 
-fn responses(answer: &Value, is_final: bool) -> Told {
-    let usage = &answer["usage"];
-    let tokens = usage.is_object().then(|| Tokens {
-        input: number(usage, "input_tokens"),
-        cached: number(&usage["input_tokens_details"], "cached_tokens"),
-        output: number(usage, "output_tokens"),
-    });
-    let is_final = is_final && tokens.is_some();
-    let text = if is_final { 0 } else { text_in(&answer["output"]) };
-    Told { is_model: true, model: model_of(&answer["model"]), tokens, is_final, text }
+/// A number of tokens, also as a text, or with a fraction. What is below zero is none.
+fn number(word: &str) -> Option<u64> {
+    let word = word.trim();
+    let float =
+        || word.parse::<f64>().ok().filter(|number| *number >= 0.0).map(|number| number.ceil() as u64);
+    word.parse().ok().or_else(float)
 }
 
-fn gemini(answer: &Value) -> Told {
-    let usage = &answer["usageMetadata"];
-    let tokens = usage.is_object().then(|| Tokens {
-        input: number(usage, "promptTokenCount") + number(usage, "toolUsePromptTokenCount"),
-        cached: number(usage, "cachedContentTokenCount"),
-        output: number(usage, "candidatesTokenCount") + number(usage, "thoughtsTokenCount"),
-    });
-    let finished = answer["candidates"][0]["finishReason"].is_string();
-    let text = text_in(&answer["candidates"]);
-    let model = model_of(&answer["modelVersion"]);
-    Told { is_model: true, model, is_final: finished && tokens.is_some(), tokens, text }
-}
+impl Facts {
+    fn number(&self, figure: Figure) -> Option<u64> {
+        self.numbers.get(figure as usize).copied().flatten()
+    }
 
-fn model_of(value: &Value) -> Option<String> {
-    value.as_str().filter(|model| !model.is_empty() && model.len() <= 200).map(str::to_owned)
-}
+    fn tokens(&self) -> Option<Tokens> {
+        if self.numbers.iter().all(Option::is_none) {
+            return None;
+        }
+        let sum = |figures: &[Figure]| {
+            let told = figures.iter().filter_map(|figure| self.number(*figure));
+            told.fold(None, |sum: Option<u64>, number| Some(sum.unwrap_or(0).saturating_add(number)))
+        };
+        let fresh = sum(&[Figure::Fresh, Figure::CacheMade, Figure::CacheRead]);
+        let prompt = sum(&[Figure::Prompt, Figure::ToolUse]);
+        let input = prompt.or(fresh);
+        let cached = self.number(Figure::Cached).max(self.number(Figure::CacheRead)).unwrap_or(0);
+        Some(Tokens {
+            input,
+            cached: cached.min(input.unwrap_or(cached)),
+            output: sum(&[Figure::Output, Figure::Thoughts]),
+        })
+    }
 
-fn number(object: &Value, name: &str) -> u64 {
-    object[name].as_u64().unwrap_or_default()
-}
-
-/// Members that hold words of a model, whatever the API.
-const WORDS: [&str; 9] = [
-    "text",
-    "content",
-    "thinking",
-    "partial_json",
-    "arguments",
-    "reasoning_content",
-    "reasoning",
-    "refusal",
-    "input",
-];
-
-/// Bytes of the texts below a message, a delta or a list of them.
-fn text_in(value: &Value) -> u64 {
-    match value {
-        Value::Array(all) => all.iter().map(text_in).sum(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, member)| match member {
-                Value::String(text) if WORDS.contains(&name.as_str()) => text.len() as u64,
-                Value::Object(_) | Value::Array(_) => text_in(member),
-                _ => 0,
-            })
-            .sum(),
-        _ => 0,
+    fn told(self) -> Vec<Told> {
+        let tokens = self.tokens();
+        let has_tokens = tokens.is_some();
+        let (is_model, is_final, is_final_at_end) = match self.kind.as_str() {
+            "message" | "message_delta" => (true, true, true),
+            "message_start"
+            | "content_block_delta"
+            | "content_block_start"
+            | "content_block_stop"
+            | "message_stop" => (true, false, false),
+            "response.completed" | "response.incomplete" | "response.failed" => (true, true, true),
+            kind if kind.starts_with("response.") => (true, false, false),
+            _ if self.is_response => (true, true, true),
+            _ if self.has_choices || self.number(Figure::Prompt).is_some() && self.has_usage => {
+                (true, self.has_finished || self.choices == 0, true)
+            }
+            _ if self.has_candidates || self.has_metadata => (true, self.has_finished, false),
+            _ if self.is_line_of_batch => (has_tokens, true, true),
+            _ => (self.has_usage && has_tokens, true, true),
+        };
+        // The last event of OpenAI's responses repeats what the others said.
+        let is_repeated = is_final && self.kind.starts_with("response.");
+        let told = Told {
+            is_model,
+            is_error: !is_model && (self.is_error || self.kind == "error"),
+            id: self.id,
+            model: self.model,
+            tokens,
+            is_final: is_final && has_tokens,
+            is_final_at_end: is_final_at_end && has_tokens,
+            text: if is_repeated { 0 } else { self.text },
+        };
+        let mut all = self.told;
+        // The brackets of a list tell nothing.
+        if told != Told::default() {
+            all.push(told);
+        }
+        all
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::scan::Scan;
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn tokens(input: u64, cached: u64, output: u64) -> Option<Tokens> {
-        Some(Tokens { input, cached, output })
+    fn tokens(input: impl Into<Option<u64>>, cached: u64, output: impl Into<Option<u64>>) -> Option<Tokens> {
+        Some(Tokens { input: input.into(), cached, output: output.into() })
+    }
+
+    fn all(text: &str) -> Vec<Told> {
+        let mut scan = Scan::new(Facts::default());
+        scan.push(text.as_bytes());
+        scan.close();
+        scan.reader.told
+    }
+
+    fn told(value: &Value) -> Told {
+        all(&value.to_string()).pop().unwrap_or_default()
     }
 
     #[test]
@@ -165,7 +345,7 @@ mod tests {
                 tokens(115, 100, 7),
             ),
             (
-                json!({"object":"chat.completion","model":"gpt-x","choices":[{"message":{"content":"hi"}}],
+                json!({"object":"chat.completion","model":"gpt-x","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],
                     "usage":{"prompt_tokens":20,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":8}}}),
                 "gpt-x",
                 tokens(20, 8, 4),
@@ -186,7 +366,30 @@ mod tests {
             (
                 json!({"object":"list","data":[],"model":"embed-x","usage":{"prompt_tokens":5,"total_tokens":5}}),
                 "embed-x",
-                tokens(5, 0, 0),
+                tokens(5, 0, None),
+            ),
+            // Pictures and transcripts.
+            (
+                json!({"created":1,"data":[{"b64_json":"AAAA"}],"model":"image-x","usage":{"input_tokens":9,"output_tokens":8,"input_tokens_details":{"text_tokens":9}}}),
+                "image-x",
+                tokens(9, 0, 8),
+            ),
+            // Lines of a batch.
+            (
+                json!({"custom_id":"a","result":{"type":"succeeded","message":{"id":"msg_1","type":"message","model":"claude-x","usage":{"input_tokens":7,"output_tokens":6}}}}),
+                "claude-x",
+                tokens(7, 0, 6),
+            ),
+            (
+                json!({"id":"batch_req_1","response":{"status_code":200,"body":{"id":"chatcmpl-1","object":"chat.completion","model":"gpt-x",
+                    "choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}},"error":null}),
+                "gpt-x",
+                tokens(3, 0, 2),
+            ),
+            (
+                json!({"output":{"message":{"content":[{"text":"hi"}]}},"model":"nova-x","usage":{"inputTokens":3,"outputTokens":2,"cacheReadInputTokens":4}}),
+                "nova-x",
+                tokens(7, 4, 2),
             ),
         ];
         for (value, model, expected) in cases {
@@ -219,7 +422,7 @@ mod tests {
             ),
             (
                 json!({"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}),
-                tokens(0, 0, 9),
+                tokens(None, 0, 9),
                 true,
                 0,
             ),
@@ -257,7 +460,7 @@ mod tests {
             ),
             (
                 json!({"response":{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":4}}}),
-                tokens(4, 0, 0),
+                tokens(4, 0, None),
                 true,
                 0,
             ),
@@ -285,8 +488,49 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_count_nothing() {
-        let told = told(&json!({"choices":[],"usage":{"prompt_tokens":-1,"completion_tokens":"x"}}));
-        assert_eq!(told.tokens, tokens(0, 0, 0));
+    fn numbers_are_read_in_any_notation_and_what_is_none_is_not_told() {
+        let cases = [
+            (json!(1000.0), Some(1000)),
+            (json!("1000"), Some(1000)),
+            (json!(999.2), Some(1000)),
+            (json!(u64::MAX), Some(u64::MAX)),
+            (json!(1e300), Some(u64::MAX)),
+            (json!(-1000), None),
+            (json!("many"), None),
+            (json!(null), None),
+            (json!(true), None),
+            (json!([1]), None),
+        ];
+        for (number, expected) in cases {
+            let told = told(&json!({"choices":[],"usage":{"prompt_tokens":number,"completion_tokens":1}}));
+            assert_eq!(told.tokens, tokens(expected, 0, 1), "{number}");
+        }
+        let empty = told(&json!({"type":"message","usage":{}}));
+        assert_eq!((empty.is_model, empty.tokens, empty.is_final), (true, None, false));
+    }
+
+    #[test]
+    fn sums_end_at_the_largest_number() {
+        let most = u64::MAX;
+        let anthropic = json!({"type":"message","usage":{"input_tokens":most,"cache_read_input_tokens":1,"output_tokens":most}});
+        assert_eq!(told(&anthropic).tokens, tokens(most, 1, most));
+        let gemini = json!({"usageMetadata":{"promptTokenCount":most,"toolUsePromptTokenCount":most,"candidatesTokenCount":most,"thoughtsTokenCount":2}});
+        assert_eq!(told(&gemini).tokens, tokens(most, 0, most));
+    }
+
+    #[test]
+    fn each_value_of_a_text_is_told_and_the_beginning_of_a_torn_one() {
+        let line = r#"{"result":{"message":{"id":"a","usage":{"input_tokens":1,"output_tokens":2}}}}"#;
+        assert_eq!(all(&format!("{line}\n{line}\n")).len(), 2);
+        let chunk = r#"{"responseId":"r","candidates":[{}],"usageMetadata":{"promptTokenCount":3}}"#;
+        assert_eq!(all(&format!("[{chunk},\n{chunk}]")).len(), 2);
+        let torn = all(r#"{"type":"message","id":"m","content":[{"type":"text","text":"eight by"#);
+        assert_eq!((torn[0].is_model, torn[0].text, torn[0].is_final), (true, 8, false));
+    }
+
+    #[test]
+    fn a_tool_s_input_is_text_and_tells_no_tokens() {
+        let value = json!({"type":"message","content":[{"type":"tool_use","input":{"command":"four","usage":{"input_tokens":9}}}]});
+        assert_eq!((told(&value).tokens, told(&value).text), (None, 4));
     }
 }
