@@ -6,9 +6,10 @@ use super::owner::{Over, Owner};
 use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
 use crate::harness::clip::clip_to;
-use crate::harness::evidence::metered::since;
+use crate::harness::evidence::metered::{metered_words, since, told};
 use crate::harness::replay::{TurnResult, TurnSandbox};
 use crate::harness::turn::structured::REASKED;
+use crate::harness::turn::traffic::usage_of;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
@@ -180,15 +181,23 @@ impl Owner {
             self.on_cancelled(active.number, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.account.usage());
+        let now_metered = self.link.traffic.metered();
+        let metered = since(now_metered.clone(), &self.spending.metered);
+        self.spending.metered = now_metered;
+        if !self.spending.allowance.is_unlimited() {
+            let unpriced =
+                self.spending.allowance.unpriced_words(active.account.usage(), &usage_of(&metered));
+            for message in [unpriced, metered_words(&metered)].into_iter().flatten() {
+                active.account.warn(&message);
+            }
+        }
         let mut result: TurnResult = active.result(self.session.agent, &self.session.id, structured, now);
         if self.session.request.agent.sandbox.is_some() {
             let refused = self.link.traffic.refused();
             result.facts.sandbox = Some(TurnSandbox { refused });
             active.driver.ears().audience.redact_sandbox(&mut result.facts);
         }
-        let metered = since(self.link.traffic.metered(), &self.spending.metered);
-        self.spending.metered = self.link.traffic.metered();
-        result.facts.metered = Some(metered).filter(|metered| metered.requests > 0);
+        result.facts.metered = told(metered);
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {

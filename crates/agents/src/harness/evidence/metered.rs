@@ -7,9 +7,9 @@ pub(crate) fn plus(mut sum: Metered, other: &Metered) -> Metered {
     sum.input_tokens = sum.input_tokens.saturating_add(other.input_tokens);
     sum.output_tokens = sum.output_tokens.saturating_add(other.output_tokens);
     sum.cached_input_tokens = sum.cached_input_tokens.saturating_add(other.cached_input_tokens);
-    sum.requests += other.requests;
-    sum.estimated += other.estimated;
-    sum.unread += other.unread;
+    sum.requests = sum.requests.saturating_add(other.requests);
+    sum.estimated = sum.estimated.saturating_add(other.estimated);
+    sum.unread = sum.unread.saturating_add(other.unread);
     for model in &other.models {
         if !sum.models.contains(model) {
             sum.models.push(model.clone());
@@ -29,12 +29,18 @@ pub(crate) fn since(mut now: Metered, before: &Metered) -> Metered {
     now
 }
 
+/// The meter's figures for a result; `None` if there are none.
+pub(crate) fn told(metered: Metered) -> Option<Metered> {
+    Some(metered).filter(|metered| metered.requests > 0 || metered.unread > 0)
+}
+
 /// A warning about tokens that are not known for sure; `None` if all are.
 pub(crate) fn metered_words(metered: &Metered) -> Option<String> {
     let count = |number: u64, words: &str| (number > 0).then(|| format!("{number} {words}"));
     let estimated =
         count(metered.estimated, "answers of models did not say their tokens: they were estimated");
-    let unread = count(metered.unread, "answers could not be read: no budget counts them");
+    let unread =
+        count(metered.unread, "answers could not be read: budgets count an estimate of them, or nothing");
     let words: Vec<String> = [estimated, unread].into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
@@ -52,9 +58,9 @@ mod tests {
         assert_eq!(since(two.clone(), &one).input_tokens, 10);
         assert_eq!(metered_words(&one), None);
         assert!(metered_words(&two).unwrap().starts_with("1 answers of models"));
+        assert_eq!((told(Metered::default()), told(one.clone())), (None, Some(one)));
+        assert!(told(Metered { unread: 1, ..Metered::default() }).is_some());
         let unread = Metered { unread: 2, ..two };
-        assert!(
-            metered_words(&unread).unwrap().ends_with("; 2 answers could not be read: no budget counts them")
-        );
+        assert!(metered_words(&unread).unwrap().contains("; 2 answers could not be read"));
     }
 }

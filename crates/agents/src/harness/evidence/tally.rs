@@ -1,7 +1,7 @@
 //! PURE: the sums over all attempts of a turn.
 
 use super::digest::Digest;
-use super::metered::plus;
+use super::metered::{plus, told};
 use crate::harness::event::Usage;
 use crate::harness::replay::{TurnFacts, TurnSandbox};
 use process::{Metered, Refused};
@@ -41,7 +41,7 @@ impl Tally {
         let all = self.refused.get_or_insert_default();
         for new in refused {
             match all.iter_mut().find(|known| known.kind == new.kind && known.what == new.what) {
-                Some(known) => known.count += new.count,
+                Some(known) => known.count = known.count.saturating_add(new.count),
                 None => all.push(new.clone()),
             }
         }
@@ -69,7 +69,7 @@ impl Tally {
         facts.turns = self.turns;
         facts.tool_calls = self.tool_calls;
         facts.warnings.clone_from(&self.warnings);
-        facts.metered = Some(self.metered.clone()).filter(|metered| metered.requests > 0);
+        facts.metered = told(self.metered.clone());
         facts.sandbox = self.refused.clone().map(|refused| TurnSandbox { refused });
     }
 }

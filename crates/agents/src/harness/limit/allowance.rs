@@ -1,7 +1,7 @@
 //! The budgets of one turn: its own caps, which count all its attempts, and a [`Budget`] that it shares with others.
 
 use super::budget::{Account, Budget};
-use super::spending::{Accounting, Cap, Caps, Prices};
+use super::spending::{Accounting, Cap, Caps, Prices, uncovered};
 use crate::harness::event::Usage;
 use crate::harness::provider::Provider;
 use ground::error::{Error, ErrorCode};
@@ -45,6 +45,24 @@ impl Allowance {
         self.budgets().next().is_none()
     }
 
+    /// A warning that a cap of money does not count all tokens: the CLI reported no cost of them, and they have no price.
+    pub(crate) fn unpriced_words(&self, told: Option<Usage>, metered: &Usage) -> Option<String> {
+        let is_unpriced = |budget: &Budget| {
+            budget.caps().max_cost_usd.is_some() && self.prices.as_ref().or(budget.prices()).is_none()
+        };
+        let budget = self.budgets().find(|budget| is_unpriced(budget))?;
+        let more = uncovered(&told.unwrap_or_default(), metered, self.accounting);
+        let place = if self.is_shared(budget) { "budget." } else { "" };
+        let words = format!(
+            "{place}maxCostUsd: {more} metered tokens count as free, because the CLI did not report their cost; give `prices` to count them"
+        );
+        (more > 0).then_some(words)
+    }
+
+    fn is_shared(&self, budget: &Budget) -> bool {
+        self.shared.as_ref().is_some_and(|shared| std::ptr::eq(shared, budget))
+    }
+
     /// `AGENT_BUDGET` when nothing is left to begin with.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.budgets().find_map(|budget| Some((budget, budget.used_up()?))) {
@@ -66,7 +84,7 @@ impl Allowance {
     }
 
     fn error(&self, budget: &Budget, cap: Cap, what: &str) -> Error {
-        let is_shared = self.shared.as_ref().is_some_and(|shared| std::ptr::eq(shared, budget));
+        let is_shared = self.is_shared(budget);
         let (spent, caps) = (budget.spent(), budget.caps());
         let place = if is_shared { "budget." } else { "" };
         let figures = match cap {
@@ -193,5 +211,23 @@ mod tests {
         assert!(message(Provider::Kimi, caps(5), None).unwrap().starts_with("maxTokens: "));
         assert_eq!(message(Provider::ClaudeCode, cost, Some(&shared)), None);
         assert_eq!(message(Provider::Kimi, Caps::default(), None), None);
+    }
+
+    #[test]
+    fn metered_tokens_without_a_price_are_told_where_money_is_limited() {
+        let cost = Caps { max_tokens: None, max_cost_usd: Some(1.0) };
+        let told = Some(Usage { cost_usd: Some(0.001), ..usage(100).unwrap() });
+        let metered = usage(10_000_000).unwrap();
+        let words = |caps, shared: Option<&Budget>| {
+            of(Provider::ClaudeCode, caps, shared).unwrap().unpriced_words(told, &metered)
+        };
+        assert!(words(cost, None).unwrap().starts_with("maxCostUsd: 9999900 metered tokens"));
+        let shared = Budget::new(cost, None);
+        assert!(words(Caps::default(), Some(&shared)).unwrap().starts_with("budget.maxCostUsd: "));
+        assert_eq!(words(caps(5), None), None);
+        let prices = Prices { input_per_million: 1.0, output_per_million: 1.0, cached_per_million: None };
+        assert_eq!(words(Caps::default(), Some(&Budget::new(cost, Some(prices)))), None);
+        let all = of(Provider::ClaudeCode, cost, None).unwrap();
+        assert_eq!(all.unpriced_words(told, &usage(100).unwrap()), None);
     }
 }

@@ -80,6 +80,22 @@ impl Spent {
     }
 }
 
+/// Metered tokens whose cost the CLI did not report; 0 if its report covers them.
+pub(crate) fn uncovered(told: &Usage, metered: &Usage, accounting: Accounting) -> u64 {
+    let beside = match accounting {
+        Accounting::Tokens(CachedInput::Beside) | Accounting::TokensAndMoney(CachedInput::Beside) => {
+            told.cached_input_tokens
+        }
+        _ => 0,
+    };
+    let told_tokens = told.input_tokens.saturating_add(told.output_tokens).saturating_add(beside);
+    // Tokens without money are those of a turn that was stopped before it told its cost.
+    let covered = told.cost_usd.map_or(0, |_| told_tokens);
+    let all = metered.input_tokens.saturating_add(metered.output_tokens);
+    // Estimates and a model that names a session make a small difference.
+    Some(all.saturating_sub(covered)).filter(|more| *more > covered / 10).unwrap_or(0)
+}
+
 impl Prices {
     fn of(&self, usage: &Usage, accounting: Accounting) -> f64 {
         let cached = usage.cached_input_tokens;
@@ -228,6 +244,22 @@ mod tests {
         let free = Prices { input_per_million: 0.0, output_per_million: 0.0, cached_per_million: None };
         assert_eq!(Spent::of(&told, Some(&free), BESIDE).cost_usd(), 0.0);
         assert_eq!(Spent::of(&usage(5, 0, 5), None, BESIDE), Spent { tokens: 10, nano_usd: 0 });
+    }
+
+    #[test]
+    fn metered_tokens_that_the_cli_s_money_does_not_cover_are_known() {
+        let told = |usage, cost_usd| Usage { cost_usd, ..usage };
+        let cases = [
+            (told(usage(100, 0, 10), Some(0.001)), usage(10_000_000, 0, 0), BESIDE, 9_999_890),
+            (told(usage(100, 900, 10), Some(0.001)), usage(1000, 900, 10), BESIDE, 0),
+            (told(usage(100, 0, 10), Some(0.001)), usage(110, 0, 10), BESIDE, 0),
+            // Stopped before it told its cost.
+            (told(usage(100, 0, 10), None), usage(100, 0, 10), BESIDE, 110),
+            (told(usage(0, 0, 0), None), usage(0, 0, 0), BESIDE, 0),
+        ];
+        for (told, metered, accounting, expected) in cases {
+            assert_eq!(uncovered(&told, &metered, accounting), expected, "{told:?}");
+        }
     }
 
     #[test]

@@ -430,7 +430,8 @@ impl Watch<'_> {
             let is_unknown = digest.total_usage().is_none() && metered.requests == 0 && digest.turns() > 0;
             let unknown =
                 is_unknown.then(|| "the CLI reported no usage: no budget counts this attempt".to_owned());
-            for message in unknown.into_iter().chain(metered_words(&metered)) {
+            let unpriced = self.plan.allowance.unpriced_words(digest.total_usage(), &usage_of(&metered));
+            for message in [unknown, unpriced, metered_words(&metered)].into_iter().flatten() {
                 transcript.digest_mut().warning(&message);
             }
         }
