@@ -1632,11 +1632,11 @@ interface AgentUsage extends TokenUsage {
 }
 /** Tokens as Sheepdog saw them in the answers of models, on their way to the agent. */
 interface MeteredUsage extends TokenUsage {
-  /** Number of answers, those to sub-agents included. */
+  /** Number of answers, those to sub-agents included, and those that were asked for and did not come. */
   requests: number
   /** Those among them that did not say their tokens. Sheepdog estimates them by the length of the text. */
   estimated: number
-  /** Answers that could not be read. They count for nothing. */
+  /** Answers that could not be read. Those to requests of models are estimated by their length; others count for nothing. */
   unread: number
   /** Names of the models, as they came with the answers. */
   models: string[]

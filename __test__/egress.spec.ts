@@ -371,6 +371,7 @@ describe('agents', () => {
       sandbox: object,
       limits: object = {},
       script = 'every;;text=done',
+      abortMs = 60_000,
     ) => {
       const bodies: Record<string, object> = {
         'v1/chat/completions': {
@@ -386,8 +387,8 @@ describe('agents', () => {
       const program = `
 const main = async () => {
   for (let call = 0; call < ${calls}; call++) {
-    const answer = await fetch(process.env.MODEL + '/${api}', { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer ' + process.env.MODEL_KEY }, body: ${JSON.stringify(JSON.stringify(bodies[api]))} })
-    console.error(answer.status, (await answer.text().catch((error) => error.message)).length)
+    const answer = await fetch(process.env.MODEL + '/${api}', { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer ' + process.env.MODEL_KEY }, body: ${JSON.stringify(JSON.stringify(bodies[api]))}, signal: AbortSignal.timeout(${abortMs}) }).catch(() => {})
+    console.error(answer?.status, (await answer?.text().catch((error) => error.message))?.length)
   }
   console.log(JSON.stringify({ role: 'assistant', content: 'Hello.' }))
   console.log(JSON.stringify({ role: 'meta', type: 'session.resume_hint', session_id: 'session_1' }))
@@ -442,6 +443,68 @@ main()`
       expect(others).toEqual([])
       expect(await request!.closed).toBe('hung up')
       expect(error.result.usage.metered).toMatchObject({ requests: 1, estimated: 1 })
+    })
+
+    it('counts requests that are broken off before their answers', async () => {
+      const script = JSON.stringify([{ every: true }, { silent: true }])
+      const api = 'v1/chat/completions'
+      const few = await kimi(api, 3, {}, { maxTokens: 10_000 }, script, 100).run('hi')
+      expect(few.usage!.metered).toMatchObject({ requests: 3, estimated: 3, outputTokens: 0 })
+      expect(few.usage!.inputTokens).toBeGreaterThan(30)
+      expect(few.warnings).toContain('3 answers of models did not say their tokens: they were estimated')
+      const before = server.requests.length
+      const many = await kimi(api, 20, {}, { maxTokens: 100 }, script, 100)
+        .run('hi')
+        .catch((error) => error)
+      expect(many.code).toBe('AGENT_BUDGET')
+      expect(server.requests.length - before).toBeLessThan(10)
+    })
+
+    it.each([
+      ['application/octet-stream', '{"choices":[],"usage":{"prompt_tokens":300,"completion_tokens":2}}', 302],
+      ['application/x-protobuf', '\n\u0005Hello', 0],
+    ])('counts an answer of type %s', async (type, body, tokens) => {
+      const script = JSON.stringify([{ every: true }, { raw: body, contentType: type }])
+      const answered = await kimi('v1/chat/completions', 1, {}, { maxTokens: 1000 }, script).run('hi')
+      const { inputTokens, outputTokens, unread } = answered.usage!.metered!
+      if (tokens) expect([inputTokens + outputTokens, unread]).toEqual([tokens, 0])
+      else {
+        expect(inputTokens + outputTokens).toBeGreaterThan(10)
+        expect(answered.warnings.join()).toContain('1 answers could not be read')
+      }
+    })
+
+    it('tells of tokens that a cap of money does not count', async () => {
+      const line = (line: object) => `console.log(${JSON.stringify(JSON.stringify(line))})`
+      const body = JSON.stringify({ model: 'm', max_tokens: 10, messages: [] })
+      const usage = { input_tokens: 100, output_tokens: 10 }
+      const program = `
+${line({ type: 'system', subtype: 'init', session_id: 's' })}
+fetch(process.env.ANTHROPIC_BASE_URL + '/v1/messages', { method: 'POST', headers: { 'content-type': 'application/json' }, body: ${JSON.stringify(body)} })
+  .then((answer) => answer.text())
+  .then(() => ${line({ type: 'result', subtype: 'success', is_error: false, result: 'Hello.', session_id: 's', total_cost_usd: 0.001, usage })})`
+      const script = JSON.stringify([
+        { every: true },
+        { text: 'done', usage: { input: 1_000_000, output: 5 } },
+      ])
+      const claude = (options: object) =>
+        new Harness({
+          provider: 'claude-code',
+          binary: [process.execPath, '-e', program, '--'],
+          cwd: inside,
+          env: { HOME: folder, ANTHROPIC_BASE_URL: server.urlFor(script) },
+          permission: 'auto',
+          sandbox: { write: ['.'], network: { hosts: 'provider' } },
+          retry: { attempts: 1 },
+          maxCostUsd: 1,
+          ...options,
+        }).run('hi')
+      const { warnings, usage: told } = await claude({})
+      expect(told!.metered).toMatchObject({ inputTokens: 1_000_000, requests: 1 })
+      expect(warnings.join()).toContain('maxCostUsd: 999895 metered tokens count as free')
+      const prices = { inputPerMillion: 3, outputPerMillion: 15 }
+      const error = await claude({ prices }).catch((error) => error)
+      expect(error).toMatchObject({ code: 'AGENT_BUDGET', cap: 'maxCostUsd' })
     })
 
     it('refuses a budget for an agent without usage where nothing is metered', async () => {
