@@ -3,7 +3,7 @@
 //! Each attempt opens an [`Account`] in every budget that applies to it. It sets its usage there whenever it learns more; a later
 //! figure replaces an earlier one. When the sum exceeds the limit, all tasks that wait in [`Budget::crossed`] are woken.
 
-use super::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
+use super::spending::{Accounting, Cap, Caps, Prices, Spent};
 use crate::harness::event::Usage;
 use ground::lock::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -79,7 +79,7 @@ impl Account {
     /// All that was used so far, as the CLI says and as its traffic was metered. The cap that is crossed now, if this is news.
     pub(crate) fn set(&mut self, usage: &Usage, metered: &Usage) -> Option<Cap> {
         let told = Spent::of(usage, self.prices.as_ref(), self.accounting);
-        let spent = told.max(Spent::of(metered, self.prices.as_ref(), METERED));
+        let spent = told.max(Spent::of_metered(metered, self.prices.as_ref(), self.accounting));
         if spent == self.counted {
             return None;
         }

@@ -36,6 +36,15 @@ pub enum Accounting {
 /// How the meter of a sandbox counts.
 pub(crate) const METERED: Accounting = Accounting::Tokens(CachedInput::Within);
 
+impl Accounting {
+    fn is_beside(self) -> bool {
+        matches!(
+            self,
+            Accounting::Tokens(CachedInput::Beside) | Accounting::TokensAndMoney(CachedInput::Beside)
+        )
+    }
+}
+
 /// Tokens, and money in billionths of a dollar: whole numbers, so that no order of adding makes a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
@@ -54,6 +63,15 @@ impl Spent {
         };
         // A float that is no number, or too large, becomes the nearest that there is.
         Spent { tokens, nano_usd: (money * NANO).round() as u64 }
+    }
+
+    /// Metered tokens, as the CLI would count them: otherwise a cap would mean something else where a sandbox meters.
+    pub(crate) fn of_metered(metered: &Usage, prices: Option<&Prices>, accounting: Accounting) -> Spent {
+        if !accounting.is_beside() {
+            return Spent::of(metered, prices, METERED);
+        }
+        let input_tokens = metered.input_tokens.saturating_sub(metered.cached_input_tokens);
+        Spent::of(&Usage { input_tokens, ..*metered }, prices, accounting)
     }
 
     pub fn plus(self, other: Spent) -> Spent {
@@ -82,12 +100,7 @@ impl Spent {
 
 /// Metered tokens whose cost the CLI did not report; 0 if its report covers them.
 pub(crate) fn uncovered(told: &Usage, metered: &Usage, accounting: Accounting) -> u64 {
-    let beside = match accounting {
-        Accounting::Tokens(CachedInput::Beside) | Accounting::TokensAndMoney(CachedInput::Beside) => {
-            told.cached_input_tokens
-        }
-        _ => 0,
-    };
+    let beside = if accounting.is_beside() { told.cached_input_tokens } else { 0 };
     let told_tokens = told.input_tokens.saturating_add(told.output_tokens).saturating_add(beside);
     // Tokens without money are those of a turn that was stopped before it told its cost.
     let covered = told.cost_usd.map_or(0, |_| told_tokens);
@@ -99,12 +112,7 @@ pub(crate) fn uncovered(told: &Usage, metered: &Usage, accounting: Accounting) -
 impl Prices {
     fn of(&self, usage: &Usage, accounting: Accounting) -> f64 {
         let cached = usage.cached_input_tokens;
-        let fresh = match accounting {
-            Accounting::Tokens(CachedInput::Beside) | Accounting::TokensAndMoney(CachedInput::Beside) => {
-                usage.input_tokens
-            }
-            _ => usage.input_tokens.saturating_sub(cached),
-        };
+        let fresh = usage.input_tokens.saturating_sub(if accounting.is_beside() { 0 } else { cached });
         let cached_price = self.cached_per_million.unwrap_or(self.input_per_million);
         let sum = fresh as f64 * self.input_per_million
             + cached as f64 * cached_price
@@ -234,6 +242,22 @@ mod tests {
         for (usage, accounting, cached, tokens, cost) in cases {
             let spent = Spent::of(&usage, Some(&prices(cached)), accounting);
             assert_eq!((spent.tokens, spent.cost_usd()), (tokens, cost), "{usage:?} {cached:?}");
+        }
+    }
+
+    #[test]
+    fn metered_tokens_count_as_the_cli_counts_its_own() {
+        let prices =
+            Prices { input_per_million: 3.0, output_per_million: 15.0, cached_per_million: Some(0.3) };
+        // The meter's 1,000 tokens of input have the 900 of the cache in them.
+        let metered = usage(1000, 900, 10);
+        for (accounting, told) in [
+            (BESIDE, usage(100, 900, 10)),
+            (WITHIN, usage(1000, 900, 10)),
+            (Accounting::Nothing, usage(1000, 900, 10)),
+        ] {
+            let expected = Spent::of(&told, Some(&prices), accounting);
+            assert_eq!(Spent::of_metered(&metered, Some(&prices), accounting), expected, "{accounting:?}");
         }
     }
 
