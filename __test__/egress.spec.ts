@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createSocket, type AddressInfo, type Server as Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -371,7 +380,8 @@ describe('agents', () => {
       sandbox: object,
       limits: object = {},
       script = 'every;;text=done',
-      abortMs = 60_000,
+      /** It breaks each request off when this file, in the working directory, says that the server has it. */
+      heard?: string,
     ) => {
       const bodies: Record<string, object> = {
         'v1/chat/completions': {
@@ -385,9 +395,13 @@ describe('agents', () => {
         'v1beta/models/m:streamGenerateContent?alt=sse': { contents: [] },
       }
       const program = `
+const isHeard = (call) => Number(require('fs').readFileSync('${heard}', 'utf8')) > call
 const main = async () => {
   for (let call = 0; call < ${calls}; call++) {
-    const answer = await fetch(process.env.MODEL + '/${api}', { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer ' + process.env.MODEL_KEY }, body: ${JSON.stringify(JSON.stringify(bodies[api]))}, signal: AbortSignal.timeout(${abortMs}) }).catch(() => {})
+    const broken = new AbortController()
+    const look = ${heard !== undefined} && setInterval(() => isHeard(call) && broken.abort(), 20)
+    const answer = await fetch(process.env.MODEL + '/${api}', { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Bearer ' + process.env.MODEL_KEY }, body: ${JSON.stringify(JSON.stringify(bodies[api]))}, signal: broken.signal }).catch(() => {})
+    clearInterval(look)
     console.error(answer?.status, (await answer?.text().catch((error) => error.message))?.length)
   }
   console.log(JSON.stringify({ role: 'assistant', content: 'Hello.' }))
@@ -448,14 +462,21 @@ main()`
     it('counts requests that are broken off before their answers', async () => {
       const script = JSON.stringify([{ every: true }, { silent: true }])
       const api = 'v1/chat/completions'
-      const few = await kimi(api, 3, {}, { maxTokens: 10_000 }, script, 100).run('hi')
+      const whileTelling = async <T>(work: () => Promise<T>): Promise<T> => {
+        const before = server.requests.length
+        const tell = () => writeFileSync(join(inside, 'heard'), `${server.requests.length - before}`)
+        tell()
+        const timer = setInterval(tell, 20)
+        return work().finally(() => clearInterval(timer))
+      }
+      const few = await whileTelling(() => kimi(api, 3, {}, { maxTokens: 10_000 }, script, 'heard').run('hi'))
       expect(few.usage!.metered).toMatchObject({ requests: 3, estimated: 3, outputTokens: 0 })
       expect(few.usage!.inputTokens).toBeGreaterThan(30)
       expect(few.warnings).toContain('3 answers of models did not say their tokens: they were estimated')
       const before = server.requests.length
-      const many = await kimi(api, 20, {}, { maxTokens: 100 }, script, 100)
-        .run('hi')
-        .catch((error) => error)
+      const many = await whileTelling(() =>
+        kimi(api, 20, {}, { maxTokens: 100 }, script, 'heard').run('hi'),
+      ).catch((error) => error)
       expect(many.code).toBe('AGENT_BUDGET')
       expect(server.requests.length - before).toBeLessThan(10)
     })
