@@ -11,7 +11,7 @@ import { lacksWine, runInWine, windowsNode, windowsPath } from './wine.mjs'
 
 const TARGET = 'x86_64-pc-windows-gnu'
 
-/** What has not ended by then is killed. */
+/** A case that has not ended by then is killed. */
 const TIMEOUT_MS = 600_000
 
 export const windows = {

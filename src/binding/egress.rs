@@ -20,7 +20,7 @@ struct Listed {
     hosts: Vec<Rule>,
     /// The hosts of the agent's CLI are listed too.
     has_provider: bool,
-    secrets: Vec<Secret>,
+    secrets: Secrets,
     values: Vec<String>,
     metered: Vec<Rule>,
 }
@@ -65,7 +65,7 @@ fn listed(hosts: &[String], secrets: Vec<ListedSecret>) -> Result<Listed, Error>
             return Err(Error::invalid_option(&option, "expected another text than that of another secret"));
         }
     }
-    Ok(Listed { hosts, has_provider, secrets, values, metered: Vec::new() })
+    Ok(Listed { hosts, has_provider, secrets: Secrets::new(secrets), values, metered: Vec::new() })
 }
 
 fn rules(place: &str, hosts: &[String]) -> Result<Vec<Rule>, Error> {
@@ -104,8 +104,7 @@ impl Egress for ListedHosts {
     }
 
     fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let listed = self.0.as_ref().ok()?;
-        Secrets::new(listed.secrets.clone()).hide(text)
+        self.0.as_ref().ok()?.secrets.hide(text)
     }
 
     fn for_agent(&self, hosts: &[String], metering: Metering) -> Option<process::Hosts> {
@@ -132,7 +131,7 @@ impl Egress for ListedHosts {
 
 impl Listed {
     fn access(self) -> Access {
-        Access::new(Hosts::new(self.hosts), Secrets::new(self.secrets), Hosts::new(self.metered))
+        Access::new(Hosts::new(self.hosts), self.secrets, Hosts::new(self.metered))
     }
 }
 

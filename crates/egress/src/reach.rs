@@ -92,7 +92,7 @@ impl Resolver {
         let turn = timeout(TURN_WITHIN, turn).await.map_err(|_| too_many())??;
         let resolve = self.resolve.clone();
         let mut found = blocking(move || {
-            // Whoever asked may have gone. The thread is taken until there is an answer.
+            // The caller may be gone, but the thread is taken until there is an answer.
             let _turn = turn;
             resolve(&name)
         })

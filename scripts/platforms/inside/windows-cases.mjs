@@ -1,4 +1,4 @@
-// What Windows has: programs in jobs, and errors for all that is missing. The programs are Node.js.
+// These cases show the parts that Windows has, programs in jobs, and the errors of the parts that are missing. The programs are Node.js.
 import { spawn as plain } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'

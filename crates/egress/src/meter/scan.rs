@@ -43,9 +43,9 @@ enum Mode {
     Between,
     Plain,
     Text,
-    /// Behind a backslash.
+    /// The byte before was a backslash.
     Escape,
-    /// Behind `\u`: the digits that are missing, and those before.
+    /// A `\u` is being read: the number of digits that are missing, and the value of those before.
     Hex(u8, u32),
 }
 

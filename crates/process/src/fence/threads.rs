@@ -63,7 +63,7 @@ impl Threads {
         }
         let mut state = lock(&self.0.state);
         state.threads -= 1;
-        // Behind other calls it would wait for one that hangs.
+        // In the queue it would wait for a call that may hang.
         if let Some((notice, _)) = state.waiting.pop_back() {
             fence.listener.answer(&notice, Answer::Failed(Errno::EACCES));
         }
