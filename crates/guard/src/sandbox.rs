@@ -2,7 +2,7 @@
 //! Landlock covers files, TCP ports, signals and abstract sockets. A seccomp filter covers the ways around those. All privileges
 //! are dropped, because the powers of root are not limited to files.
 //!
-//! The host decides on the rules (crates/process/src/sandbox) and writes them in the kernel's own structures. This module applies
+//! The host decides on the rules (crates/process/src/guard/plan) and writes them in the kernel's own structures. This module applies
 //! them in the program's own process, as the last steps before it becomes the program. A failure ends the start.
 
 use crate::LIFELINE;

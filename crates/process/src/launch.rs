@@ -19,7 +19,7 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
-pub(super) use launched::{NotLaunched, Pipes, Ways};
+pub(super) use launched::{NotLaunched, Pipes};
 pub(super) use preparation::Preparation;
 pub(crate) use system::Tree;
 pub(super) use tree_event::{ExitStatus, TreeEvent};

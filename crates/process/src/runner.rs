@@ -6,7 +6,7 @@
 
 use super::echo::Echoing;
 use super::end::{End, EndStage, stage_of};
-use super::launch::{Launched, Pipes, Tree, TreeEvent, Ways, tree_usage};
+use super::launch::{Launched, Pipes, Tree, TreeEvent, tree_usage};
 use super::newcomer::newcomers;
 use super::order::{Order, WantedEnd};
 use super::outlet::Outlet;
@@ -54,7 +54,6 @@ struct Held {
     pid: u32,
     level: ContainmentLevel,
     tree: Tree,
-    ways: Ways,
     /// Held to the end: dropping it would hang up the program's terminal.
     terminal: Option<Arc<Terminal>>,
 }
@@ -99,13 +98,7 @@ impl Runner {
             outputs: Outputs::new(stdout, stderr, spec.max_output_bytes),
             outlet: Outlet::new(record, spec.echo.take().map(Echoing::begin)),
             feed: stdin.map(|stdin| Feed::new(stdin, first, written, terminal.clone())),
-            held: Held {
-                pid: launched.pid,
-                level: launched.level,
-                tree: launched.tree,
-                ways: launched.ways,
-                terminal,
-            },
+            held: Held { pid: launched.pid, level: launched.level, tree: launched.tree, terminal },
             enrolled,
             lifespan: Lifespan { started: launched.spawned, exited: None, pipes_held_open: false, end: None },
             spec,
@@ -441,7 +434,7 @@ impl Runner {
             pipes_held_open: self.lifespan.pipes_held_open,
             end: self.lifespan.end.take().unwrap_or_default(),
             reason: self.clock.watchdog.reason(),
-            refused: self.held.ways.traffic.refusals.list(),
+            refused: self.spec.traffic.refusals.list(),
             spec: &mut self.spec,
         };
         report.outcome().await

@@ -1,7 +1,7 @@
 //! The lifeline's bytes on the host's side: the request out, the guard's frames in. PURE. The format itself is
 //! `guard::protocol`, from which the guard is compiled as well.
 
-use crate::sandbox::{Links, Plan};
+use super::plan::{Links, Plan};
 use guard::protocol::{
     self, FRAME_HEADER_BYTES, HEADER_BYTES, Header, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, u32_at, u64_at,
 };

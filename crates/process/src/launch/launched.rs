@@ -1,8 +1,6 @@
 //! A started program with the tree that holds it, or the reason why there is none.
 
 use super::super::spec::ContainmentLevel;
-use crate::gate::Gate;
-use crate::traffic::Traffic;
 use ground::error::Error;
 use ground::os::{Pipe, PipeWriter, Terminal};
 use std::sync::Arc;
@@ -16,25 +14,6 @@ pub(crate) struct Launched<T> {
     pub level: ContainmentLevel,
     pub pipes: Pipes,
     pub tree: T,
-    /// The ways out of the program's sandbox, open as long as it lives.
-    pub ways: Ways,
-}
-
-impl<T> Launched<T> {
-    /// The same, its tree as one of many kinds.
-    pub(super) fn with_tree<U>(self, as_one: impl FnOnce(T) -> U) -> Launched<U> {
-        let Launched { pid, spawned, level, pipes, tree, ways } = self;
-        Launched { pid, spawned, level, pipes, tree: as_one(tree), ways }
-    }
-}
-
-/// The ways out of a sandbox. They close when this is dropped.
-#[derive(Debug, Default)]
-pub(crate) struct Ways {
-    /// The task that decides about the program's connections, if anything has to.
-    pub fence: Option<Box<dyn std::fmt::Debug + Send + Sync>>,
-    pub gate: Option<Box<dyn Gate>>,
-    pub traffic: Traffic,
 }
 
 /// The host's ends of what the program reads and writes, made ready to be watched; `None` where there is nothing to be done.

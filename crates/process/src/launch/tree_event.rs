@@ -25,7 +25,8 @@ pub(crate) enum TreeEvent {
     Exited,
     /// No process of the tree is alive, or, if strays are kept, none that has to be ended.
     Gone { status: ExitStatus, usage: ProcessUsage, strays_killed: u32, strays_left: u32 },
-    /// The guard that held the tree was killed. The tree is gone as well, except for processes that can't be killed.
+    /// The hold on the tree was lost: the guard was killed, or nobody tells of the exit. The tree is gone as well, except for
+    /// processes that can't be killed.
     Lost { strays_killed: u32, strays_left: u32 },
     /// Killed processes are still ending: the kernel takes long to free much memory. May come many times.
     Dying,

@@ -4,7 +4,7 @@
 //! The command stays a zombie until the strays are swept: as long as it is not reaped, its pid, and so the number of its group,
 //! can't be reused.
 
-use super::super::launched::{Launched, NotLaunched, Ways};
+use super::super::launched::{Launched, NotLaunched};
 use super::super::preparation::Preparation;
 use super::super::refusal::no_thread;
 use super::super::tree_event::{ExitStatus, TreeEvent};
@@ -104,9 +104,7 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>
         known: HashSet::new(),
     };
     match watch_pipes(ends) {
-        Ok(pipes) => {
-            Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree, ways: Ways::default() })
-        }
+        Ok(pipes) => Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree }),
         Err(error) => {
             // It runs already, but nobody could watch it.
             drop(tree);

@@ -1,21 +1,21 @@
 //! The launcher under guard (Linux): see `process/guard`.
 
-use super::super::launched::{Launched, NotLaunched, Ways};
+use super::super::launched::{Launched, NotLaunched};
 use super::super::preparation::Preparation;
 use super::super::refusal::{no_limits, no_sandbox, no_thread};
 use super::super::tree_event::{ExitStatus, TreeEvent};
 use super::super::turn::Turn;
 use super::super::wires::Wires;
 use super::exit::exit_of;
-use super::ways;
+use super::ways::{self, Ways};
 use super::wiring::watch_pipes;
 use crate::command::{ResolvedCommand, spawn_error, start_refused};
 use crate::fence::{Rules, can_decide};
 use crate::guard::{
-    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, Lifeline, Line, ResourceLimits,
-    landlock_abi, launch as start,
+    GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, Lifeline, Line, Links, OWN_TERMINAL,
+    Plan, ResourceLimits, landlock_abi, launch as start,
 };
-use crate::sandbox::{Links, OWN_TERMINAL, Plan, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
 use crate::sweep::{SweepRequest, Swept, sweep};
 use crate::traffic::Traffic;
@@ -79,6 +79,7 @@ pub(super) async fn launch(
         end: None,
         lost: None,
         over: false,
+        _ways: ways,
     };
     Ok(Attempt::Launched(Launched {
         pid: process.pid,
@@ -86,7 +87,6 @@ pub(super) async fn launch(
         level: process.level,
         pipes,
         tree: Box::new(tree),
-        ways,
     }))
 }
 
@@ -346,6 +346,8 @@ pub(crate) struct GuardedTree {
     /// The last sweep of a lost run.
     lost: Option<JoinHandle<Swept>>,
     over: bool,
+    /// Open as long as the tree may live; the last to be dropped.
+    _ways: Ways,
 }
 
 impl GuardedTree {

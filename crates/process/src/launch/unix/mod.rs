@@ -101,7 +101,7 @@ pub(super) async fn launch(
         Containment::Auto | Containment::Strict => {
             match guarded::launch(preparation, spec, turn, cut_short).await? {
                 guarded::Attempt::Launched(launched) => {
-                    return Ok(launched.with_tree(Tree::Guarded));
+                    return Ok(with_tree(launched, Tree::Guarded));
                 }
                 guarded::Attempt::Unavailable(command) => Box::new(|| Ok(command)) as Preparation,
             }
@@ -125,7 +125,13 @@ pub(super) async fn launch(
         return Err(no_limits(None).into());
     }
     let launched = direct::launch(preparation, spec, turn, cut_short).await?;
-    Ok(launched.with_tree(Tree::Direct))
+    Ok(with_tree(launched, Tree::Direct))
+}
+
+/// The same, its tree as one of the two kinds.
+fn with_tree<T>(launched: Launched<T>, as_one: impl FnOnce(T) -> Tree) -> Launched<Tree> {
+    let Launched { pid, spawned, level, pipes, tree } = launched;
+    Launched { pid, spawned, level, pipes, tree: as_one(tree) }
 }
 
 /// The sandbox features of this kernel.

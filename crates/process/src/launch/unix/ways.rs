@@ -1,11 +1,11 @@
 //! The ways out of a sandbox: opened before the program starts, because it learns of the gate by its environment.
 
-use super::super::launched::Ways;
 use super::super::refusal::no_sandbox;
 use crate::command::ResolvedCommand;
 use crate::fence::{Fence, Rules, Tcp};
 use crate::gate::{Egress, Gate};
-use crate::sandbox::{Grant, Links, Network, Plan, Sandbox};
+use crate::guard::{Grant, Links, Plan};
+use crate::sandbox::{Network, Sandbox};
 use crate::traffic::Traffic;
 use ground::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
@@ -16,13 +16,21 @@ use std::path::{Component, Path, PathBuf};
 /// Has a C library ask name servers by TCP: there is no UDP in a sandbox.
 const BY_TCP: (&str, &str) = ("RES_OPTIONS", "use-vc");
 
+/// The ways out of a sandbox. They close when this is dropped.
+pub(super) struct Ways {
+    /// The task that decides about the program's connections, if anything has to.
+    fence: Option<Fence>,
+    pub gate: Option<Box<dyn Gate>>,
+    traffic: Traffic,
+}
+
 /// Opens the gate, if the sandbox has one, and adds to the environment what the program needs to use it.
 pub(super) fn open(
     sandbox: Option<&Sandbox>,
     traffic: Traffic,
     command: &mut ResolvedCommand,
 ) -> Result<Ways> {
-    let mut ways = Ways { traffic, ..Ways::default() };
+    let mut ways = Ways { fence: None, gate: None, traffic };
     match sandbox.map(|sandbox| &sandbox.network) {
         Some(Network::Hosts(hosts)) => {
             let gate = hosts.egress().open(&ways.traffic)?;
@@ -134,6 +142,6 @@ pub(super) fn guard(ways: &mut Ways, listener: Option<OwnedFd>, rules: Rules) ->
     // Without a fence the listener is closed, and every connection fails.
     let fence = Fence::start(listener, rules, ways.traffic.refusals.clone())
         .map_err(|error| no_sandbox(&format!("its connections can't be watched: {error}")))?;
-    ways.fence = Some(Box::new(fence));
+    ways.fence = Some(fence);
     Ok(())
 }

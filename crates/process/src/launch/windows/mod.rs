@@ -3,7 +3,7 @@
 
 mod wiring;
 
-use super::launched::{Launched, NotLaunched, Ways};
+use super::launched::{Launched, NotLaunched};
 use super::preparation::Preparation;
 use super::refusal::{no_limits, no_sandbox, no_thread};
 use super::tree_event::{ExitStatus, TreeEvent};
@@ -47,7 +47,11 @@ pub(crate) struct Tree {
 enum Life {
     Running(JoinHandle<()>),
     Exited,
-    Ending(Strays),
+    Ending {
+        strays: Strays,
+        /// The fewest members that were seen alive.
+        living: u32,
+    },
     Gone,
 }
 
@@ -55,15 +59,32 @@ impl Tree {
     /// The next event. Cancel safe.
     pub(crate) async fn next(&mut self) -> TreeEvent {
         match &mut self.state {
-            Life::Running(exit) => {
-                let _ = exit.await;
-                self.state = Life::Exited;
-                TreeEvent::Exited
-            }
-            Life::Ending(strays) => {
-                let strays = *strays;
-                while strays == Strays::Kill && self.job.living() > 0 {
-                    tokio::time::sleep(LOOK_INTERVAL).await;
+            Life::Running(exit) => match exit.await {
+                Ok(()) => {
+                    self.state = Life::Exited;
+                    TreeEvent::Exited
+                }
+                // Without the exit there is no status, and nothing more to wait for.
+                Err(_) => {
+                    self.kill();
+                    self.state = Life::Gone;
+                    TreeEvent::Lost {
+                        strays_killed: self.killed.len() as u32,
+                        strays_left: self.job.living(),
+                    }
+                }
+            },
+            Life::Ending { strays, living } => {
+                while *strays == Strays::Kill {
+                    match self.job.living() {
+                        0 => break,
+                        // A large job ends piece by piece: each piece is a sign that the rest will.
+                        left if left < *living => {
+                            *living = left;
+                            return TreeEvent::Dying;
+                        }
+                        _ => tokio::time::sleep(LOOK_INTERVAL).await,
+                    }
                 }
                 self.state = Life::Gone;
                 TreeEvent::Gone {
@@ -106,7 +127,7 @@ impl Tree {
             // A refusal leaves them to the end of the job: better killed than forgotten.
             Strays::Keep => drop(self.job.let_go()),
         }
-        self.state = Life::Ending(strays);
+        self.state = Life::Ending { strays, living: self.job.living() };
     }
 
     /// Whether a process of the run is alive.
@@ -182,7 +203,7 @@ fn spawn(command: ResolvedCommand, wires: Wires) -> Result<Launched<Tree>> {
     let Some(child) = child.0.take() else { return Err(refused(io::ErrorKind::NotFound.into())) };
     let state = Life::Running(wait_for_exit(pid.cast_signed()));
     let tree = Tree { job, pid, process: child.into(), state, killed: HashSet::new() };
-    Ok(Launched { pid, spawned, level: ContainmentLevel::Job, pipes, tree, ways: Ways::default() })
+    Ok(Launched { pid, spawned, level: ContainmentLevel::Job, pipes, tree })
 }
 
 /// std quotes the arguments, and refuses those of a batch file that can't be quoted. A command of the shell is no list of arguments:
