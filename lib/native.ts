@@ -20,7 +20,7 @@ function load(): typeof Native {
     return require(loader) as typeof Native
   } catch (cause) {
     if (!existsSync(loader)) throw notLoaded(bundled, cause)
-    const name = `sheepdog-${process.platform}-${process.arch}${libc()}`
+    const name = `sheepdog-${process.platform}-${process.arch}${abi()}`
     throw notLoaded(
       `the addon for this platform did not load. It is the package ${name}, an optional dependency of sheepdog: install ` +
         `without --omit=optional, on the platform that it will run on, or add it: npm install ${name}@${packageVersion()}`,
@@ -33,8 +33,9 @@ function notLoaded(message: string, cause: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code: 'ADDON_MISSING' })
 }
 
-/** Which C library: the packages for Linux are one for each. */
-function libc(): string {
+/** The packages for Linux are one for each C library. That for Windows names the compiler of Node.js. */
+function abi(): string {
+  if (process.platform === 'win32') return '-msvc'
   if (process.platform !== 'linux') return ''
   const { header } = (process.report?.getReport() ?? {}) as { header?: { glibcVersionRuntime?: string } }
   return header?.glibcVersionRuntime ? '-gnu' : '-musl'

@@ -3,7 +3,7 @@
 // lacks something says what; that is a failure if the part was named, or with CI=true. `--packed`: with the addon that `release:build` made,
 // packed, and installed by npm in an empty folder, in which the page for beginners is done; only parts that have a package.
 import { parts } from './platforms/parts.mjs'
-import { fail } from './step.mjs'
+import { fail, prepare } from './setup.mjs'
 import { writeRow } from './table.mjs'
 
 if (process.platform !== 'linux' || process.arch !== 'x64') fail('this needs Linux on x86-64')
@@ -18,6 +18,8 @@ const all = Object.keys(parts).filter((name) => parts[name].hasPackage || !isPac
 const bare = named.filter((name) => !all.includes(name))
 if (bare.length > 0) fail(`no package of its own: ${bare.join(', ')}`)
 
+// All parts take dist/, and native.js, which are made with the addon of this machine.
+prepare({ addon: 'any' })
 const problems = []
 for (const name of named.length > 0 ? named : all) {
   const lacking = parts[name].lacks()

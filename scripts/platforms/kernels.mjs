@@ -2,7 +2,7 @@
 // table of docs/sandbox.md.
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { prepare, root as project } from '../setup.mjs'
+import { root as project } from '../step.mjs'
 import { has } from './cache.mjs'
 import { lacksDebian } from './debian.mjs'
 import { kernel, runInMachine } from './machine.mjs'
@@ -17,7 +17,6 @@ export const kernelPart = (suite, version) => ({
   how: `in a VM with the kernel of Debian ${suite}`,
   lacks: () => [...lacksDebian(), ...(has('ldd', '--version') ? [] : ['ldd'])],
   async run() {
-    prepare({ addon: 'any' })
     const addon = join(project, 'native/sheepdog.linux-x64-gnu.node')
     const root = freshRoot(`root-${suite}`, 'amd64')
     placeOwnNode(root, [addon])

@@ -45,8 +45,12 @@ export function placePackage(folder, platform, addon) {
   copyFileSync(addon, join(folder, 'native', `sheepdog.${platform}.node`))
 }
 
-/** An empty folder in which npm has installed the tarballs for a platform. */
-function installed(platform) {
+/**
+ * An empty folder in which npm has installed the tarballs for a platform, and their sizes.
+ * @param {string} platform a folder of npm/
+ * @param {(words: string[], app: string) => void} npm runs npm in the folder
+ */
+export function installed(platform, npm = (words, app) => quietly('npm', words, { cwd: app })) {
   const { os, cpu, libc, main } = JSON.parse(
     readFileSync(join(project, 'npm', platform, 'package.json'), 'utf8'),
   )
@@ -61,19 +65,13 @@ function installed(platform) {
   const [own] = readdirSync(tarballs).filter((name) => name.includes(platform) && name.endsWith('.tgz'))
   const files = [glue, own].map((name) => join(tarballs, name))
   // An optional dependency, as it is in a registry: npm takes one for another processor only so.
-  const dependencies = { sheepdog: `file:${files[0]}` }
-  const optionalDependencies = { [`sheepdog-${platform}`]: `file:${files[1]}` }
+  const dependencies = { sheepdog: `file:../tarballs/${glue}` }
+  const optionalDependencies = { [`sheepdog-${platform}`]: `file:../tarballs/${own}` }
   const manifest = { private: true, dependencies, optionalDependencies }
   writeFileSync(join(app, 'package.json'), `${JSON.stringify(manifest)}\n`)
-  const words = [
-    '--no-audit',
-    '--no-fund',
-    '--loglevel=error',
-    `--os=${os}`,
-    `--cpu=${cpu}`,
-    `--libc=${libc}`,
-  ]
-  quietly('npm', ['install', ...words], { cwd: app })
+  // Offline: no registry is asked for the other platforms, which are in none.
+  const words = ['install', '--offline', '--no-audit', '--no-fund', '--loglevel=error']
+  npm([...words, `--os=${os}`, `--cpu=${cpu}`, ...(libc ? [`--libc=${libc}`] : [])], app)
   const onDisk = readdirSync(join(app, 'node_modules'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))

