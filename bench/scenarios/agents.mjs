@@ -55,7 +55,9 @@ function plainly(file) {
 // An agent that is no bottleneck: it only copies the file to stdout.
 async function harness(provider, file) {
   const { Harness } = (await import('../../index.js')).default
-  return () => new Harness({ provider, binary: ['sh', '-c', 'exec cat "$0"', file] }).run('go')
+  const binary = ['sh', '-c', 'exec cat "$0"', file]
+  // Every provider takes this permission. What the agent may do does not matter: it does nothing.
+  return () => new Harness({ provider, binary, permission: 'auto' }).run('go')
 }
 
 async function read(provider, count, prepare) {
