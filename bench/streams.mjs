@@ -1,5 +1,5 @@
 // What each agent's CLI prints: first lines, a line of work, last lines, in its own words.
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 
 /** Length of a line of work. */
 export const BYTES = 555
@@ -150,5 +150,9 @@ export function record(file, provider, count) {
   const [first, work, last] = streams[provider](lineOf(provider))
   const line = `${JSON.stringify(work)}\n`
   const text = (objects) => objects.map((object) => `${JSON.stringify(object)}\n`).join('')
-  writeFileSync(file, text(first) + line.repeat(count) + text(last))
+  // In pieces: the whole text would be the peak of the memory that is measured.
+  const piece = 1000
+  writeFileSync(file, text(first))
+  for (let left = count; left > 0; left -= piece) appendFileSync(file, line.repeat(Math.min(left, piece)))
+  appendFileSync(file, text(last))
 }
