@@ -158,7 +158,7 @@ impl NativeSession {
                 let (host, mut asked) = unbounded_channel();
                 let session = acp::open(request, limits, host, switch.aborted()).await?;
                 sessions.add(session.downgrade());
-                tokio::spawn(async move {
+                ground::task::spawn(async move {
                     while let Some(asked) = asked.recv().await {
                         poll_fn(|context| channel.poll_room(context)).await;
                         let line = match asked {

@@ -286,7 +286,7 @@ impl CopilotLink {
         lock(&self.turns).insert(call, turn.clone());
         session.send(connection.client(), params, None, Some(turn.clone()), Completion::new(|_| {}));
         within_runtime_if_available(|| {
-            tokio::spawn(async move { wait_for_turn(&connection, &session, &turn, options).await });
+            ground::task::spawn(async move { wait_for_turn(&connection, &session, &turn, options).await });
         });
     }
 
@@ -327,7 +327,7 @@ impl CopilotLink {
         };
         let answer = answer(outbox, call);
         within_runtime_if_available(|| {
-            tokio::spawn(async move {
+            ground::task::spawn(async move {
                 match connection.resume(&request).await {
                     Ok(resumed) => answer.settle(Ok(&resumed.to_json())),
                     Err(error) => answer.settle(Err(error)),

@@ -6,6 +6,7 @@
 use super::error::Fault;
 use super::mailbox::{Settler, promise};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use ground::error::Error;
 use napi::bindgen_prelude::{Object, ToNapiValue, spawn};
 use napi::{Env, sys};
@@ -83,7 +84,12 @@ where
     T: ToNapiValue + Send + 'static,
     F: Future<Output = Settled<T>> + Send + 'static,
 {
-    reply(|reply| drop(spawn(async move { reply.send(whatever_happens(future).await) })))
+    reply(|reply| {
+        // Boxed, so that a task is compiled once and not for each function of the edge.
+        let task: BoxFuture<'static, ()> =
+            Box::pin(async move { reply.send(whatever_happens(future).await) });
+        drop(spawn(task));
+    })
 }
 
 /// The same without a task, where the core calls back: `begin` is given what settles the promise.

@@ -130,7 +130,7 @@ impl Connection {
             }
         };
         if let Some(process) = &process {
-            tokio::spawn(close_after_exit(process.exit().clone(), client.clone()));
+            ground::task::spawn(close_after_exit(process.exit().clone(), client.clone()));
         }
         (
             Connection(Arc::new(ConnectionState {

@@ -330,7 +330,7 @@ mod tests {
             outbox.ready().await;
             outbox.push_event(1, &all(), &"a".into(), &event);
         }
-        let waiting = tokio::spawn({
+        let waiting = ground::task::spawn({
             let outbox = Arc::clone(&outbox);
             async move { outbox.ready().await }
         });

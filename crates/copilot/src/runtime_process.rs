@@ -162,8 +162,8 @@ impl RuntimeProcess {
         let stderr = Stderr { tail: Arc::default(), to_host };
         let (told, exit) = watch::channel(None);
         let (to_stdout, stdout) = mpsc::channel(1);
-        let reader = tokio::spawn(read_output(process.chunks(), to_stdout, stderr.clone()));
-        tokio::spawn(watch_exit(process.clone(), stderr.clone(), reader, told));
+        let reader = ground::task::spawn(read_output(process.chunks(), to_stdout, stderr.clone()));
+        ground::task::spawn(watch_exit(process.clone(), stderr.clone(), reader, told));
         let stdout = Mutex::new(Some(StdoutSource(stdout)));
         Ok(RuntimeProcess(Arc::new(Inner { process, exit: ExitWatch(exit), stdout, stderr, pid })))
     }

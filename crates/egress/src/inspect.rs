@@ -349,7 +349,7 @@ impl Inspected {
     ) -> hyper::Result<SendRequest<Asked>> {
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let mut ended = self.shared.ended.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             tokio::select! {
                 // The reader of the answer sees a failure.
                 _ = connection => {}

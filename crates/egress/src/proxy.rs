@@ -175,7 +175,7 @@ fn accept_all<Serving: Future<Output = ()> + Send + 'static>(
     shared: Arc<Shared>,
     serve: impl Fn(TcpStream, Arc<Shared>, Place) -> Serving + Send + 'static,
 ) {
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let mut over = shared.ended.clone();
         tokio::select! {
             () = over.wait() => {}
@@ -198,7 +198,7 @@ async fn accept<Serving: Future<Output = ()> + Send + 'static>(
         };
         let _ = stream.set_nodelay(true);
         let (serving, over) = (serve(stream, shared.clone(), Arc::new(place)), shared.over());
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             tokio::select! {
                 () = serving => {}
                 () = over => {}
@@ -241,7 +241,7 @@ impl Shared {
             Err(response) => return response,
         };
         let over = self.over();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             let _place = place;
             let tunnel = async {
                 let Ok(client) = hyper::upgrade::on(request).await else { return };

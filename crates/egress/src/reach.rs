@@ -155,7 +155,7 @@ mod tests {
         })));
         let ask = |n: usize| {
             let resolver = resolver.clone();
-            tokio::spawn(async move { resolver.addresses(&Host::Name(format!("n{n}.example"))).await })
+            ground::task::spawn(async move { resolver.addresses(&Host::Name(format!("n{n}.example"))).await })
         };
         let all: Vec<_> = (0..4 * NAMES_OF_ONE).map(ask).collect();
         let (first, questions) = tokio::task::spawn_blocking(move || {

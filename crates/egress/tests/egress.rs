@@ -74,9 +74,9 @@ fn mirror() -> u16 {
     let port = listener.local_addr().expect("an address").port();
     listener.set_nonblocking(true).expect("not waiting");
     let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            tokio::spawn(async move {
+            ground::task::spawn(async move {
                 let mut bytes = vec![0; 65536];
                 let mut length = 0;
                 while !bytes[..length].windows(4).any(|end| end == b"\r\n\r\n") {

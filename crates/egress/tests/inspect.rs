@@ -47,10 +47,10 @@ impl Server {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let all = seen.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (tls, all) = (tls.clone(), all.clone());
-                tokio::spawn(async move {
+                ground::task::spawn(async move {
                     match tls {
                         Some(tls) => {
                             if let Ok(stream) = TlsAcceptor::from(tls).accept(stream).await {
@@ -239,7 +239,7 @@ async fn a_connection_that_the_server_ended_before_the_first_request_is_opened_a
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let (ended, end) = tokio::sync::oneshot::channel();
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let (mut impatient, _) = listener.accept().await.expect("a client");
         impatient.shutdown().await.expect("an end");
         ended.send(()).expect("the test waits");

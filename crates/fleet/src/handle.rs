@@ -233,7 +233,7 @@ impl Fleet {
     /// Starts due runs of schedules until the fleet is closed.
     pub fn keep_schedules(&self) -> Result<(), Error> {
         let engine = self.engine()?.clone();
-        lock(&self.0.scheduler).get_or_insert_with(|| Keeping(tokio::spawn(keep_schedules(engine))));
+        lock(&self.0.scheduler).get_or_insert_with(|| Keeping(ground::task::spawn(keep_schedules(engine))));
         Ok(())
     }
 
@@ -313,7 +313,7 @@ impl Fleet {
     pub fn abandon(&self) {
         let workers = lock(&self.0.workers).clone();
         let fleet = self.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             for worker in workers {
                 worker.stop().await;
             }

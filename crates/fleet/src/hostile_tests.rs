@@ -187,7 +187,7 @@ async fn a_job_that_is_tried_again_by_two_at_once_keeps_its_message() {
     let road = Road::to(&server, "STREAM.MSG.GET.KV_SD_RUN").await;
     let late = connect(&road.url).await;
     road.hold_until(usize::MAX);
-    let retried = tokio::spawn(async move { late.retry("job").await });
+    let retried = ground::task::spawn(async move { late.retry("job").await });
     road.until(1).await;
     engine.retry("job").await.unwrap();
     road.hold_until(0);

@@ -340,7 +340,7 @@ async fn a_job_whose_key_another_worker_frees_starts(engine: Shared) {
     let (one, other) = (Texts::new(false), Texts::new(true));
     let first = worker(&engine, one.clone()).await;
     one.until_begun().await;
-    let closing = tokio::spawn({
+    let closing = ground::task::spawn({
         let first = first.clone();
         // It takes no further job from here on.
         async move { first.close().await }
@@ -492,7 +492,7 @@ async fn a_closing_worker_leaves_the_jobs_that_wait_in_it_to_others(engine: Shar
         submit(&engine, json!({ "id": format!("a-{n}"), "key": "k" })).await.unwrap();
     }
     within(noting.until_offered(4)).await;
-    let closing = tokio::spawn({
+    let closing = ground::task::spawn({
         let first = first.clone();
         async move { first.close().await }
     });
@@ -572,7 +572,7 @@ async fn a_closing_worker_gives_its_job_to_another(engine: Shared) {
     submit(&engine, json!({ "id": "a" })).await.unwrap();
     slow.until_begun().await;
     let second = worker(&engine, quick.clone()).await;
-    let closed = tokio::spawn(async move { first.close().await });
+    let closed = ground::task::spawn(async move { first.close().await });
     let record = settled(&engine, "a").await;
     assert_eq!((record.state, record.attempt, record.spent), (JobState::Done, 2, 1));
     slow.go.send_replace(true);
@@ -739,7 +739,7 @@ async fn a_schedule_starts_each_run_once_however_many_keep_it(engine: Shared) {
     let job = JobSpec { handler: Some("text".into()), ..JobSpec::new() };
     let schedule = Schedule::new("tick", "* * * * * *", None, CatchUp::Skip, job, now()).unwrap();
     engine.write_schedule(&schedule, None).await.unwrap();
-    let mut keepers: Vec<_> = (0..5).map(|_| tokio::spawn(keep_schedules(engine.clone()))).collect();
+    let mut keepers: Vec<_> = (0..5).map(|_| ground::task::spawn(keep_schedules(engine.clone()))).collect();
     let host = Texts::new(true);
     let worker = worker(&engine, host.clone()).await;
     let until = async |runs: usize| {
@@ -792,7 +792,7 @@ async fn a_run_whose_owner_died_after_its_submit_is_not_started_again(engine: Sh
     engine.write_schedule(&schedule, None).await.unwrap();
     let due = schedule.plan(now()).unwrap().due.unwrap();
     let id = engine.submit(schedule.job_at(due)).await.unwrap();
-    let keepers: Vec<_> = (0..3).map(|_| tokio::spawn(keep_schedules(engine.clone()))).collect();
+    let keepers: Vec<_> = (0..3).map(|_| ground::task::spawn(keep_schedules(engine.clone()))).collect();
     assert_eq!(dealt_with(&engine, "s").await, due);
     let found = all_listed(&engine).await;
     assert_eq!(found.iter().map(Listed::id).collect::<Vec<_>>(), [id.as_str()]);
@@ -809,7 +809,7 @@ async fn a_schedule_keeps_to_its_policy_after_a_jump_of_the_clock(engine: Shared
     }
     let due = once.plan(now()).unwrap().due.unwrap();
     // A keeper goes through them by their names.
-    let keeper = tokio::spawn(keep_schedules(engine.clone()));
+    let keeper = ground::task::spawn(keep_schedules(engine.clone()));
     assert_eq!((dealt_with(&engine, "once").await, dealt_with(&engine, "skip").await), (due, due));
     assert_eq!(dealt_with(&engine, "back").await, back.last_at.unwrap());
     let found = all_listed(&engine).await;

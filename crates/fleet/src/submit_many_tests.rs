@@ -65,7 +65,7 @@ async fn a_batch_whose_answer_was_lost_is_put_once_and_is_new() {
     let road = Road::to(&server, "Nats-Batch-Commit: 1").await;
     let (engine, other) = (connect(&road.url).await, server.engine().await);
     road.hold_until(usize::MAX);
-    let submitted = tokio::spawn({
+    let submitted = ground::task::spawn({
         let engine = engine.clone();
         async move { engine.submit_many(jobs(40)).await }
     });

@@ -13,6 +13,7 @@ pub mod random;
 pub mod redaction;
 pub mod retry;
 pub mod signal;
+pub mod task;
 
 // The operating system, records, and the log.
 pub mod os;

@@ -79,7 +79,7 @@ impl Echoing {
         let (sink, chunks) = chunk_channel();
         let takes = Stream::BOTH.map(|stream| echo.of(stream).is_some());
         let patience = echo.patience;
-        Echoing { takes, patience, sink, task: tokio::spawn(show(chunks, echo)) }
+        Echoing { takes, patience, sink, task: ground::task::spawn(show(chunks, echo)) }
     }
 
     fn takes(&self, stream: Stream) -> bool {

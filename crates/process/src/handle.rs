@@ -41,7 +41,7 @@ pub fn spawn(spec: ProcessSpec) -> Process {
 
 /// Like [`spawn`], but waits for admission first. The clocks start with the program. A stop during the wait is reported at once.
 pub fn spawn_after(spec: ProcessSpec, admission: Admission) -> Process {
-    begin(spec, admission, |life| drop(tokio::spawn(life)))
+    begin(spec, admission, |life| drop(ground::task::spawn(life)))
 }
 
 fn begin(

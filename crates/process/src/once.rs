@@ -86,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_value_reaches_all_who_wait_and_all_who_listen() {
         let once = Once::new();
-        let waiting = tokio::spawn({
+        let waiting = ground::task::spawn({
             let once = once.clone();
             async move { once.wait().await }
         });

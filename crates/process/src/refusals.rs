@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(names, ["a", "b"]);
         assert!(new.take().is_empty());
         assert_eq!(new.all().len(), 2);
-        let waiting = tokio::spawn(async move {
+        let waiting = ground::task::spawn(async move {
             new.wait().await;
             new.take()
         });

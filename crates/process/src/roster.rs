@@ -103,7 +103,7 @@ impl Enrolled {
     pub(super) fn new(entry: Entry) -> Self {
         let (entry, stage): (Arc<Entry>, Arc<AtomicU8>) = (Arc::new(entry), Arc::default());
         let (of_run, its_stage) = (entry.clone(), stage.clone());
-        let waiting = tokio::spawn(async move {
+        let waiting = ground::task::spawn(async move {
             tokio::time::sleep(WORTH_A_LINE).await;
             if stage.load(Ordering::Acquire) != WAITING {
                 return;
@@ -156,7 +156,7 @@ impl Enrolled {
         };
         // The search for kept processes takes a while, and must not hold up the lines of other runs.
         if self.entry.keeps_strays {
-            tokio::spawn(blocking(cross_out));
+            ground::task::spawn(blocking(cross_out));
         } else {
             enqueue(cross_out);
         }

@@ -41,7 +41,7 @@ impl RosterQueue {
         }
         drop(waiting);
         let service = Service(self);
-        tokio::spawn(blocking(move || service.run()));
+        ground::task::spawn(blocking(move || service.run()));
     }
 }
 

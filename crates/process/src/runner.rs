@@ -187,13 +187,13 @@ impl Runner {
             }
             Some(Order::TreeUsage(reply)) => {
                 let root = self.held.tree.root();
-                tokio::spawn(async move {
+                ground::task::spawn(async move {
                     let _ = reply.send(tree_usage(root).await);
                 });
             }
             Some(Order::Newcomers { since, until, reply }) => {
                 let root = self.held.tree.root();
-                tokio::spawn(async move {
+                ground::task::spawn(async move {
                     let _ = reply.send(newcomers(root, since, until).await);
                 });
             }

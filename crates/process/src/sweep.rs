@@ -72,7 +72,7 @@ pub(crate) async fn sweep(request: SweepRequest) -> Swept {
     };
     if first {
         // A task of its own: the run that came first may be dropped, the others' requests may not.
-        tokio::spawn(async {
+        ground::task::spawn(async {
             let sweeper = Sweeper;
             if blocking(move || sweeper.run()).await.is_err() {
                 // No thread is to be had. Here it takes the other runs' time, but the tree is gone.

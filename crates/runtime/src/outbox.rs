@@ -443,7 +443,7 @@ mod tests {
         let text = "x".repeat(300 << 10);
         let speaker = {
             let outbox = outbox.clone();
-            tokio::spawn(async move {
+            ground::task::spawn(async move {
                 let mut said = 0;
                 for _ in 0..50 {
                     for body in reply::command_output(OutputStream::Stdout, "c", &text) {

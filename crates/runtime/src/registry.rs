@@ -42,7 +42,7 @@ impl SessionRegistry {
         let (session, handle) = Session::new(self.service.clone(), Some(id.to_owned()));
         sessions.insert(id.to_owned(), handle.clone());
         let (registry, id) = (self.clone(), id.to_owned());
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             session.run().await;
             registry.sessions().remove(&id);
         });
@@ -52,7 +52,7 @@ impl SessionRegistry {
     /// A session for a client that will not come back.
     pub fn passing_session(&self) -> SessionHandle {
         let (session, handle) = Session::new(self.service.clone(), None);
-        tokio::spawn(session.run());
+        ground::task::spawn(session.run());
         handle
     }
 

@@ -227,7 +227,7 @@ impl RequestContext {
             return Err(NoResult::Cancelled);
         }
         // The handler gets a task of its own, so that a handler that is slow to stop does not delay the session.
-        let running = tokio::spawn(self.handler.run(asked, sender));
+        let running = ground::task::spawn(self.handler.run(asked, sender));
         let mut cancel = self.cancel.clone();
         let answer = tokio::select! {
             // The cancel is checked first: an answer that the cancel caused does not count.

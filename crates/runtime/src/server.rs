@@ -156,7 +156,7 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     });
     let policy = AccessPolicy { token: options.token, allowed_origins: options.allowed_origins };
     let registry = SessionRegistry::new(service.clone(), options.max_sessions);
-    tokio::spawn(accept(listener, service.clone(), Arc::new(policy), registry));
+    ground::task::spawn(accept(listener, service.clone(), Arc::new(policy), registry));
     let url = format!("ws://{shown}:{port}");
     let (threads, closed) = (Handle::current(), watch::Sender::new(false));
     Ok(RuntimeServer { inner: Arc::new(Inner { threads, service, port, url, closed }) })
@@ -176,7 +176,12 @@ async fn accept(
         };
         match accepted {
             Ok((stream, _)) => {
-                tokio::spawn(serve_connection(stream, service.clone(), policy.clone(), registry.clone()));
+                ground::task::spawn(serve_connection(
+                    stream,
+                    service.clone(),
+                    policy.clone(),
+                    registry.clone(),
+                ));
             }
             // No file descriptors are left, or the client left before the accept. The server goes on after a pause, without a
             // busy loop.

@@ -106,7 +106,7 @@ impl Multiplexer {
             changed: Notify::new(),
             next_channel: AtomicU32::new(1),
         });
-        tokio::spawn(run_flushes(Arc::downgrade(&shared), flush));
+        ground::task::spawn(run_flushes(Arc::downgrade(&shared), flush));
         Multiplexer { shared }
     }
 

@@ -26,7 +26,7 @@ impl Owner {
         let process = self.link.connection.process.clone();
         let found = self.leftovers.sender.clone();
         let left = self.leftovers.left.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             let mut newcomers = process.newcomers(turn.since, turn.until).await;
             newcomers.retain(|one| !left.is_of_another(turn.number, one.identity));
             if is_kill {

@@ -95,7 +95,7 @@ pub(super) async fn open_in(
     };
     let account = HeldAccount::new(&request.agent, limits, request.wait_for_reset);
     let (owner, incoming) = Owner::new(request, opened, host, shown, allowance, (account, slot));
-    tokio::spawn(owner.run(incoming, received));
+    ground::task::spawn(owner.run(incoming, received));
     Ok(Session { orders, facts: Arc::new(facts) })
 }
 
@@ -163,7 +163,7 @@ impl Session {
         let audience = Audience::new(request.has_listener, &self.facts.redact);
         let ears = Arc::new(Mutex::new(Ears { audience, is_over: false }));
         let (turn, received, publish) = Turn::run_elsewhere();
-        tokio::spawn(forward(number, received, Arc::clone(&ears), self.orders.downgrade()));
+        ground::task::spawn(forward(number, received, Arc::clone(&ears), self.orders.downgrade()));
         let driver = Driver { ears, publish };
         let prompt = Prompt { number, request, asked: std::time::Instant::now(), driver };
         if let Err(refused) = self.orders.send(Order::Prompt(Box::new(prompt)))

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
     let (turn, orders, publish) = Turn::run_elsewhere();
     let place = Waiting::begin(limits.clone());
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let mut owner = Owner {
             // The events of the session are without secrets already.
             audience: Mutex::new(Audience::new(request.has_listener, &[])),

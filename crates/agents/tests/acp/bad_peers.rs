@@ -18,7 +18,7 @@ async fn whatever_goes_wrong_at_the_start_has_one_bounded_end() {
         ("mode-refused", "INVALID_OPTION"),
     ];
     let attempts = cases.map(|(fault, expected)| {
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             let mut open = request(Provider::Gemini, 1, fault);
             open.agent.limits.start = Some(millis(if expected == "AGENT_IDLE" { 1500 } else { 20_000 }));
             let error = try_open(open).await.err().unwrap_or_else(|| panic!("{fault} was opened"));
@@ -89,7 +89,7 @@ async fn attempt<F: Future<Output = String> + Send + 'static>(
         let started: Vec<_> = few
             .iter()
             .map(|(fault, expected)| {
-                (fault, expected, tokio::spawn(what(fault, expected.starts_with("AGENT_IDLE"))))
+                (fault, expected, ground::task::spawn(what(fault, expected.starts_with("AGENT_IDLE"))))
             })
             .collect();
         for (fault, expected, attempt) in started {

@@ -130,7 +130,7 @@ async fn cancel_settles_when_a_turn_of_the_agents_own_does_not_end() {
         let mut events = agent.session.events();
         assert_eq!(code(&agent.prompt("restless").await), "ok");
         until(&mut events, |event| matches!(event, AgentEvent::TurnStart { by: "agent", .. })).await;
-        let idle = tokio::spawn({
+        let idle = ground::task::spawn({
             let session = agent.session.clone();
             async move { session.idle().await }
         });

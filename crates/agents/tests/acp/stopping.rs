@@ -105,7 +105,7 @@ async fn close_ends_what_runs_and_can_be_asked_for_again() {
     let mut events = agent.session.events();
     let turn = agent.session.start(PromptRequest::new("stalltool"));
     until(&mut events, |event| matches!(event, AgentEvent::ToolStart { .. })).await;
-    let idle = tokio::spawn({
+    let idle = ground::task::spawn({
         let session = agent.session.clone();
         async move { session.idle().await }
     });

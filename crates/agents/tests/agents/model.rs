@@ -45,9 +45,9 @@ impl Server {
             hung_up: Arc::default(),
         };
         let (heard, hung_up) = (server.heard.clone(), server.hung_up.clone());
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             while let Ok((socket, from)) = listener.accept().await {
-                tokio::spawn(serve(socket, from.port(), acts.clone(), heard.clone(), hung_up.clone()));
+                ground::task::spawn(serve(socket, from.port(), acts.clone(), heard.clone(), hung_up.clone()));
             }
         });
         server
@@ -329,7 +329,7 @@ async fn an_abort_closes_the_connection() {
     let server = Server::that(vec![Act::Hold(String::new())]).await;
     let switch = AbortSwitch::default();
     let client = HttpClient::new(HttpOptions::default());
-    let call = tokio::spawn({
+    let call = ground::task::spawn({
         let (request, aborted) = (server.request(), switch.aborted());
         async move { complete(&client, request, aborted).await }
     });

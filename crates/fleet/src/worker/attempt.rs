@@ -189,7 +189,7 @@ impl Attempt {
             slot,
             tell,
         };
-        let keeper = tokio::spawn(keeper.run(begun));
+        let keeper = ground::task::spawn(keeper.run(begun));
         let (stop, stopped) = watch::channel(false);
         let run = JobRun {
             id: spec.id.as_str().into(),

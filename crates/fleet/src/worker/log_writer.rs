@@ -42,7 +42,7 @@ impl LogWriter {
             end: LogEnd::default(),
             number: 0,
         };
-        tokio::spawn(writing.run(received));
+        ground::task::spawn(writing.run(received));
         LogWriter { entries, room }
     }
 

@@ -59,7 +59,7 @@ impl Worker {
         let (closing, closed) = watch::channel(false);
         let orders_of_owner = (orders.downgrade(), received);
         let owner = owner::Owner::new(engine, name.clone(), options, gate, orders_of_owner).await?;
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             owner.run().await;
             closing.send_replace(true);
         });

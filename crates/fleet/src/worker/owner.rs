@@ -81,7 +81,7 @@ impl Owner {
             paused: tell,
             orders: orders.0,
         };
-        tokio::spawn(instructions.follow());
+        ground::task::spawn(instructions.follow());
         let parking = Parking::new(engine.clone());
         Ok(Owner {
             engine,
@@ -102,9 +102,9 @@ impl Owner {
 
     pub(super) async fn run(mut self) {
         self.gate.on_worker(true);
-        tokio::spawn(super::checkout::sweep(self.options.git.folder.clone()));
+        ground::task::spawn(super::checkout::sweep(self.options.git.folder.clone()));
         let parking = self.parking.clone();
-        let looking = tokio::spawn(parking.clone().look_again_and_again());
+        let looking = ground::task::spawn(parking.clone().look_again_and_again());
         let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());
         // Nothing was asked before now that a lost connection could have lost.
         connections.mark_unchanged();
@@ -208,7 +208,7 @@ impl Owner {
         self.pulling.abandon_waits();
         // Also what waits here can go on elsewhere.
         let parking = self.parking.clone();
-        tokio::spawn(async move { parking.leave().await });
+        ground::task::spawn(async move { parking.leave().await });
     }
 
     fn on_connected(&mut self) {
@@ -275,7 +275,7 @@ impl Owner {
     fn announce(&self) -> Vec<String> {
         let presence = Presence { name: &self.name, instance: &self.instance, options: &self.options };
         let presence = presence.of(&self.running, &self.paused.borrow(), self.closing.is_some());
-        tokio::spawn(announce(self.engine.clone(), presence));
+        ground::task::spawn(announce(self.engine.clone(), presence));
         self.running.keys().cloned().collect()
     }
 }

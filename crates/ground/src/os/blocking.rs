@@ -243,7 +243,7 @@ mod tests {
     async fn work_behind_threads_that_hang_is_refused_and_never_run_later() {
         let pool = pool(one_thread);
         let (let_go, held) = mpsc::channel::<()>();
-        let hanging = tokio::spawn(pool.run(move || held.recv().is_err()));
+        let hanging = crate::task::spawn(pool.run(move || held.recv().is_err()));
         while pool.state().threads == 0 || !pool.state().waiting.is_empty() {
             tokio::task::yield_now().await;
         }
@@ -259,7 +259,7 @@ mod tests {
     #[tokio::test]
     async fn many_at_once_are_all_served() {
         let pool = pool(start_thread);
-        let all: Vec<_> = (0..100).map(|number| tokio::spawn(pool.run(move || number))).collect();
+        let all: Vec<_> = (0..100).map(|number| crate::task::spawn(pool.run(move || number))).collect();
         for (number, one) in all.into_iter().enumerate() {
             assert_eq!(one.await.expect("a task").expect("served"), number);
         }

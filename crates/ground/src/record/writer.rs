@@ -93,7 +93,7 @@ impl Record {
         self.begun = at;
         if let (Some(files), Some(publish)) = (self.files.take(), self.publish.take()) {
             let folder = self.path().to_string_lossy().into_owned();
-            tokio::spawn(write(self.shared.clone(), folder, files, publish));
+            crate::task::spawn(write(self.shared.clone(), folder, files, publish));
         }
     }
 

@@ -53,7 +53,7 @@ impl Fence {
         // SAFETY: the descriptor is owned by the fence, which what is registered holds, and stays the same for its lifetime.
         let ready = unsafe { AsyncFd::register(Waiting(fence.clone())) }.map_err(io::Error::from)?;
         let (alive, mut ended) = oneshot::channel();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             tokio::select! {
                 _ = &mut ended => {}
                 () = serve(&fence, &ready) => {}

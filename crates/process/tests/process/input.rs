@@ -43,7 +43,7 @@ async fn a_chunk_is_delivered_when_the_program_has_room_for_it_and_no_sooner() {
     let process = spawn(spec);
     let stdin = process.take_stdin().expect("a writer");
     // More than any pipe holds.
-    let much = tokio::spawn({
+    let much = ground::task::spawn({
         let stdin = stdin.clone();
         async move { stdin.deliver(vec![b'x'; 1 << 20].into()).await }
     });

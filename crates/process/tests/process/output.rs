@@ -228,7 +228,8 @@ async fn a_disk_that_is_slower_than_the_program_slows_it_and_what_a_killed_progr
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let process = spawn(shell("head -c 5000000 /dev/zero; sleep 600"));
-    let saving = tokio::spawn(process.save(SavePlan { stdout: Some(fifo.clone()), ..SavePlan::default() }));
+    let saving =
+        ground::task::spawn(process.save(SavePlan { stdout: Some(fifo.clone()), ..SavePlan::default() }));
     let read = tokio::task::spawn_blocking(move || {
         let mut reader = std::fs::File::open(fifo).expect("its reader");
         reader.read_exact(&mut vec![1; 5_000_000]).map(|()| reader)

@@ -119,7 +119,7 @@ impl Connecting {
             ended_sender,
             closed_sender,
         );
-        tokio::spawn(session.run(stream, greeting.early, order_queue));
+        ground::task::spawn(session.run(stream, greeting.early, order_queue));
         Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed, resumes })
     }
 }

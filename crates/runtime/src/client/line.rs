@@ -82,7 +82,7 @@ impl Line {
         self.state = Link::Connected(socket);
         self.gap_since = None;
         self.reconnect.on_opened(Instant::now());
-        tokio::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
+        ground::task::spawn(pump(stream, self.outbox.clone(), socket, self.socket_sender.clone()));
         true
     }
 
@@ -126,7 +126,7 @@ impl Line {
         let (address, session_id) = (self.address.clone(), self.session_id.clone());
         let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
         let within = RESUME_FOR.saturating_sub(since.elapsed());
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             let again = tokio::select! {
                 again = open_again(&address, &session_id, received, pause, within) => again,
                 () = reopened.closed() => None,
@@ -159,13 +159,13 @@ mod tests {
     async fn known_session() -> Address {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
                 socket.next().await.unwrap().unwrap();
                 let hello = r#"{"message_type":"hello_message","resumed":true}"#;
                 socket.send(Message::text(hello)).await.unwrap();
-                tokio::spawn(async move { while let Some(Ok(_)) = socket.next().await {} });
+                ground::task::spawn(async move { while let Some(Ok(_)) = socket.next().await {} });
             }
         });
         Address { url, token: None }

@@ -54,7 +54,7 @@ impl Session {
         let (watch, events) = (watch.clone(), self.files.swept.clone());
         self.files.sweeps_started += 1;
         self.files.last_sweep = Instant::now();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             // The sweep of a watch that has ended is empty.
             let sweep = watch.sweep().await.unwrap_or_default();
             let _ = events.send(SessionEvent::Swept(sweep)).await;

@@ -410,7 +410,7 @@ impl Session {
         let next_heartbeat = self.service.heartbeat_interval.map(|interval| now + interval);
         self.requests.running =
             Some(Running { ticket, cancel, started: now, next_heartbeat, deciding: None });
-        tokio::spawn(run_request(context, kind));
+        ground::task::spawn(run_request(context, kind));
     }
 
     fn cancel(&mut self, reason: CancelReason) {

@@ -150,7 +150,7 @@ async fn a_frame_of_more_than_100_mib_closes_its_socket_with_1009_and_disturbs_n
     let (socket, _) =
         tokio_tungstenite::connect_async_with_config(server.url(), Some(config), false).await.unwrap();
     let (mut sink, mut stream) = socket.split();
-    let sending = tokio::spawn(async move {
+    let sending = ground::task::spawn(async move {
         // Sending fails part way: the server stops reading.
         let _ = sink.send(Message::text("x".repeat((100 << 20) + 1))).await;
     });

@@ -38,7 +38,7 @@ async fn greeted(listener: &TcpListener, resumed: bool) -> (WebSocketStream<TcpS
 async fn skipping_runtime() -> (String, JoinHandle<u32>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async move {
+    let serving = ground::task::spawn(async move {
         let (mut first, _) = greeted(&listener, false).await;
         let asked = loop {
             let message = next(&mut first).await.unwrap();

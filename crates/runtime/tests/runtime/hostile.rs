@@ -136,7 +136,7 @@ async fn an_answer_that_comes_before_the_file_was_read_is_no_success() {
     let (server, directory) = (server().await, tempfile::tempdir().unwrap());
     let hasty = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/x", hasty.local_addr().unwrap());
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let mut kept = Vec::new();
         while let Ok((mut stream, _)) = hasty.accept().await {
             let mut head = [0; 512];
@@ -264,11 +264,11 @@ async fn runtime<F: Future<Output = ()> + Send>(
     let url = format!("ws://{}", listener.local_addr().unwrap());
     let sockets = Arc::new(AtomicU32::new(0));
     let (script, counted) = (Arc::new(script), sockets.clone());
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let number = counted.fetch_add(1, Ordering::Relaxed);
             let script = script.clone();
-            tokio::spawn(async move {
+            ground::task::spawn(async move {
                 // Announced as our runtime announces itself: the client waits for hello however busy the machine is.
                 #[expect(clippy::result_large_err, reason = "the type is that of the library")]
                 let announce = |_: &Request, mut response: Response| {

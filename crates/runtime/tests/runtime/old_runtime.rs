@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 async fn old_runtime(script: &'static [&'static str]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
         let mut script = script.iter();
@@ -62,7 +62,7 @@ async fn rule_16_our_client_falls_back_with_a_runtime_that_knows_no_hello() {
 async fn late_runtime(says_hello_first: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
         let request = loop {

@@ -329,7 +329,7 @@ async fn sessions_do_not_disturb_each_other() {
     let server = server().await;
     let sessions = (0..50).map(|number| {
         let server = server.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             let mut peer = Peer::connect(&server).await;
             peer.query(&format!("say {number}")).await;
             assert_eq!(peer.terminal().await["data"]["text"], number.to_string());

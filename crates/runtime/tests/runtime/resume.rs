@@ -38,12 +38,12 @@ impl BadWire {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let wire = BadWire { url: format!("ws://{}", listener.local_addr().unwrap()), cuts: Arc::default() };
         let cuts = wire.cuts.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             let mut seed = seed;
             while let Ok((stream, _)) = listener.accept().await {
                 seed += 1;
                 let (target, cuts) = (target.clone(), cuts.clone());
-                tokio::spawn(async move {
+                ground::task::spawn(async move {
                     let Ok(client) = tokio_tungstenite::accept_async(stream).await else { return };
                     let Ok((server, _)) = tokio_tungstenite::connect_async(target).await else { return };
                     let (to_client, from_client) = client.split();
@@ -247,7 +247,7 @@ async fn rule_8_files_reach_home_through_our_client_also_after_the_request() {
     let (over, is_over) = tokio::sync::oneshot::channel();
     let answering = {
         let (client, sink) = (client.clone(), sink.clone());
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             let mut over = Some(over);
             loop {
                 let events = client.next_events().await;
@@ -291,7 +291,7 @@ async fn rule_16_a_runtime_that_is_gone_is_not_waited_for_as_long_as_a_broken_wi
     let target = server.url().trim_start_matches("ws://").trim_end_matches('/').to_owned();
     let (cut, is_cut) = tokio::sync::oneshot::channel::<()>();
     // After the wire is cut, nothing listens at this address.
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
         let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
         tokio::select! {

@@ -38,9 +38,9 @@ impl Sink {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sink = Sink { port: listener.local_addr().unwrap().port(), ..Sink::default() };
         let accepting = sink.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(accepting.clone().serve(stream));
+                ground::task::spawn(accepting.clone().serve(stream));
             }
         });
         sink

@@ -25,9 +25,9 @@ impl Client {
         let ended = || connected.ended.subscribe();
         // Created here, because a task that is dropped before it ever ran never creates its own locals.
         let held_by = |task| CloseOnDrop { connected: Arc::downgrade(&connected), task };
-        tokio::spawn(read(source, held_by("reader"), wire, handler, ended()));
-        tokio::spawn(write(sink, held_by("writer"), ended()));
-        tokio::spawn(keep_time(held_by("timekeeper"), ended()));
+        ground::task::spawn(read(source, held_by("reader"), wire, handler, ended()));
+        ground::task::spawn(write(sink, held_by("writer"), ended()));
+        ground::task::spawn(keep_time(held_by("timekeeper"), ended()));
         Client(connected)
     }
 

@@ -55,7 +55,7 @@ impl TreeWatch {
     pub fn start(spec: WatchSpec) -> (TreeWatch, mpsc::Receiver<FoundFile>) {
         let (orders, order_queue) = mpsc::channel(16);
         let (found, found_queue) = mpsc::channel(1024);
-        tokio::spawn(run(spec, order_queue, found));
+        ground::task::spawn(run(spec, order_queue, found));
         (TreeWatch { orders }, found_queue)
     }
 

@@ -16,9 +16,9 @@ where
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         while let Ok((socket, from)) = listener.accept().await {
-            tokio::spawn(on_connection(socket, from));
+            ground::task::spawn(on_connection(socket, from));
         }
     });
     url
@@ -230,7 +230,7 @@ async fn dropping_the_request_closes_the_socket() {
     })
     .await;
     let client = client();
-    let asking = tokio::spawn({
+    let asking = ground::task::spawn({
         let (client, url) = (client.clone(), url.clone());
         async move { client.get(&url, vec![]).await.map(|_| ()) }
     });

@@ -101,9 +101,9 @@ impl Setup {
 async fn a_reply_settles_its_own_request() {
     let mut setup = connect(None, 4096);
     let (first, second) = (setup.client.clone(), setup.client.clone());
-    let first = tokio::spawn(async move { first.request("a", "{}", None).await });
+    let first = ground::task::spawn(async move { first.request("a", "{}", None).await });
     assert_eq!(setup.read_frame().await, r#"{"jsonrpc":"2.0","id":0,"method":"a","params":{}}"#);
-    let second = tokio::spawn(async move { second.request("b", "[1]", None).await });
+    let second = ground::task::spawn(async move { second.request("b", "[1]", None).await });
     assert_eq!(setup.read_frame().await, r#"{"jsonrpc":"2.0","id":1,"method":"b","params":[1]}"#);
     setup.say(r#"{"id":1,"result":"two"}"#).await;
     setup.say(r#"{"id":0,"error":{"code":-32601,"message":"Unhandled method a","data":{"x":1}}}"#).await;
@@ -175,7 +175,7 @@ async fn deadlines_are_kept_in_their_own_order() {
 async fn the_end_of_the_stream_fails_everything_pending_and_everything_later() {
     let mut setup = connect(None, 4096);
     let client = setup.client.clone();
-    let pending = tokio::spawn(async move { client.request("a", "{}", None).await });
+    let pending = ground::task::spawn(async move { client.request("a", "{}", None).await });
     setup.read_frame().await;
     drop(setup.peer);
     assert_eq!(pending.await.unwrap().unwrap_err().code(), ErrorCode::ConnectionLost);
@@ -188,7 +188,7 @@ async fn the_end_of_the_stream_fails_everything_pending_and_everything_later() {
 async fn a_reply_before_the_end_still_counts() {
     let mut setup = connect(None, 4096);
     let client = setup.client.clone();
-    let pending = tokio::spawn(async move { client.request("a", "{}", None).await });
+    let pending = ground::task::spawn(async move { client.request("a", "{}", None).await });
     setup.read_frame().await;
     setup.say(r#"{"id":0,"result":1}"#).await;
     drop(setup.peer);
@@ -199,7 +199,7 @@ async fn a_reply_before_the_end_still_counts() {
 async fn endless_noise_ends_the_connection() {
     let mut setup = connect(None, 1 << 16);
     let client = setup.client.clone();
-    let pending = tokio::spawn(async move { client.request("a", "{}", None).await });
+    let pending = ground::task::spawn(async move { client.request("a", "{}", None).await });
     setup.read_frame().await;
     let noise = vec![b'x'; 1 << 16];
     for _ in 0..20 {
@@ -219,7 +219,7 @@ async fn cancelling_tells_the_peer_and_leaves_whole_frames_alone() {
     // The message is longer than the pipe, so it is half written when its future is dropped.
     let long = format!("\"{}\"", "x".repeat(1000));
     let client = setup.client.clone();
-    let request = tokio::spawn(async move { client.request("long", &long, None).await });
+    let request = ground::task::spawn(async move { client.request("long", &long, None).await });
     let mut head = [0; 30];
     setup.peer.read_exact(&mut head).await.unwrap();
     request.abort();
@@ -276,7 +276,8 @@ async fn dropping_every_client_closes_the_pipe() {
 async fn a_json_text_a_line_is_a_wire_and_other_lines_are_handed_out() {
     let mut setup = connect_by(Wire::LINES, None, 4096);
     let client = setup.client.clone();
-    let request = tokio::spawn(async move { client.request("initialize", "{\n  \"v\": 2\n}", None).await });
+    let request =
+        ground::task::spawn(async move { client.request("initialize", "{\n  \"v\": 2\n}", None).await });
     assert_eq!(
         setup.read_frame().await,
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{   "v": 2 }}"#
@@ -327,7 +328,7 @@ async fn a_panic_of_the_reader_fails_what_is_pending_and_what_comes_later() {
     let (read, write) = split(ours);
     let client = Client::start(StreamSource::new(read), StreamSink(write), Wire::HEADERS, Panicking);
     let waiting = client.clone();
-    let pending = tokio::spawn(async move { waiting.request("a", "{}", None).await });
+    let pending = ground::task::spawn(async move { waiting.request("a", "{}", None).await });
     peer.read_u8().await.unwrap();
     peer.write_all(&Wire::HEADERS.encode(r#"{"method":"n"}"#)).await.unwrap();
     let error = pending.await.unwrap().unwrap_err();

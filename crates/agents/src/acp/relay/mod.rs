@@ -111,7 +111,7 @@ async fn run(
     let ended = match started {
         Ok(stdin) => {
             let (to_agent, blocks) = mpsc::channel(MAX_BLOCKS);
-            let writer = tokio::spawn(write(stdin, blocks));
+            let writer = ground::task::spawn(write(stdin, blocks));
             let mut relay = Relay {
                 chunks: process.chunks(),
                 process: process.clone(),

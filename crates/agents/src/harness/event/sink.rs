@@ -159,7 +159,7 @@ mod tests {
         assert!(has_room(&mut sink));
         sink.tell(vec![text(READER_WINDOW_BYTES)]);
         assert!(!has_room(&mut sink));
-        let waiting = tokio::spawn(async move {
+        let waiting = ground::task::spawn(async move {
             poll_fn(|context| sink.poll_room(context)).await;
             sink
         });

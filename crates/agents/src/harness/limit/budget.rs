@@ -134,7 +134,7 @@ mod tests {
         let waiting: Vec<_> = (0..2)
             .map(|_| {
                 let budget = budget.clone();
-                tokio::spawn(async move { budget.crossed().await })
+                ground::task::spawn(async move { budget.crossed().await })
             })
             .collect();
         tokio::task::yield_now().await;

@@ -87,7 +87,7 @@ mod tests {
         let (order, mut ran) = mpsc::unbounded_channel();
         for number in 0..5 {
             let (limit, order) = (limit.clone(), order.clone());
-            tokio::spawn(async move {
+            ground::task::spawn(async move {
                 let _slot = acquire(&[limit]).await;
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 order.send(number).ok();
@@ -111,7 +111,7 @@ mod tests {
         let (order, mut ran) = mpsc::unbounded_channel();
         for (number, waiting) in [(3, third), (2, second), (1, first)] {
             let order = order.clone();
-            tokio::spawn(async move {
+            ground::task::spawn(async move {
                 let _slot = waiting.end().await;
                 order.send(number).ok();
             });
@@ -128,7 +128,7 @@ mod tests {
     async fn one_who_gives_up_waiting_takes_no_slot() {
         let limit = ConcurrencyLimit::new(1);
         let slot = acquire(std::slice::from_ref(&limit)).await;
-        let waiting = tokio::spawn({
+        let waiting = ground::task::spawn({
             let limit = limit.clone();
             async move { acquire(&[limit]).await }
         });

@@ -56,7 +56,7 @@ where
 {
     let mut findings = Vec::new();
     for few in agents.chunks(AT_ONCE) {
-        let started: Vec<_> = few.iter().map(|agent| tokio::spawn(examine(agent.clone()))).collect();
+        let started: Vec<_> = few.iter().map(|agent| ground::task::spawn(examine(agent.clone()))).collect();
         for finding in started {
             // A task that was cut off belongs to an addon that is shutting down.
             findings.extend(finding.await.ok());

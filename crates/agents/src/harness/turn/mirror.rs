@@ -57,7 +57,7 @@ impl Mirror {
         let outcome =
             if self.audience.has_secrets() { Arc::new(self.without_secrets(&outcome)) } else { outcome };
         self.publish.send_replace(Some(outcome));
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             while self.audience.is_waiting() {
                 match self.words.recv().await {
                     Some(word) => self.on_word(word),
@@ -127,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn who_looks_hears_of_tools_and_learns_the_outcome_and_ends_nothing() {
         let (mut mirror, turn) = Mirror::new();
-        let looks = tokio::spawn({
+        let looks = ground::task::spawn({
             let turn = turn.clone();
             async move { heard(&turn).await }
         });

@@ -40,7 +40,7 @@ pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
     let (turn, received, publish) = Turn::run_elsewhere();
     // The place is taken here and not in the task, so that turns queue in the order of their starts.
     let place = Waiting::begin(limits.clone());
-    tokio::spawn(async move {
+    ground::task::spawn(async move {
         let mut owner = Owner::new(request, limits, received);
         let outcome = owner.run(place).await;
         publish.send_replace(Some(Arc::new(outcome)));

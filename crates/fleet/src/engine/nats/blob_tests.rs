@@ -54,7 +54,7 @@ async fn some_chunks_are_on_their_way_at_a_time_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, 12 * CHUNK_BYTES);
     road.hold_until(usize::MAX);
-    let put = tokio::spawn({
+    let put = ground::task::spawn({
         let engine = engine.clone();
         async move { engine.put_file("many", std::fs::File::open(&path).unwrap()).await }
     });
@@ -130,7 +130,7 @@ async fn a_connection_that_breaks_costs_a_second_try_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, 16 * CHUNK_BYTES);
     road.hold_until(usize::MAX);
-    let put = tokio::spawn({
+    let put = ground::task::spawn({
         let (engine, path) = (engine.clone(), path.clone());
         async move { engine.put_file("many", std::fs::File::open(&path).unwrap()).await }
     });

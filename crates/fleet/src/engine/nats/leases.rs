@@ -201,7 +201,7 @@ mod tests {
         }
         let before = road.seen();
         road.hold_until(usize::MAX);
-        let listed = tokio::spawn({
+        let listed = ground::task::spawn({
             let engine = engine.clone();
             async move { engine.announced_workers().await }
         });

@@ -128,7 +128,7 @@ impl Local {
         let (close, close_asked) = mpsc::channel(1);
         let (closing, closed) = watch::channel(false);
         let (away, connection) = mpsc::channel(1);
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             Owner { home, owned, close_asked, connection, _member: member }.run().await;
             closing.send_replace(true);
         });

@@ -68,7 +68,7 @@ async fn a_question_for_jobs_ends_when_its_answer_is_lost() {
         let engine = connect(&road.url).await;
         let lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
         road.hold_until(usize::MAX);
-        let asked = tokio::spawn({
+        let asked = ground::task::spawn({
             let lane = lane.clone();
             async move { lane.pull(1).await.map(|found| found.len()) }
         });

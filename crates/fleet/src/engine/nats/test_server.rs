@@ -207,10 +207,10 @@ impl Road {
         let url = format!("nats://{}", listener.local_addr().unwrap());
         let state = watch::Sender::new(State::default());
         let shared = state.clone();
-        tokio::spawn(async move {
+        ground::task::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(&address).await else { continue };
-                tokio::spawn(carry(client, server, text.as_bytes(), shared.clone()));
+                ground::task::spawn(carry(client, server, text.as_bytes(), shared.clone()));
             }
         });
         Road { url, state }

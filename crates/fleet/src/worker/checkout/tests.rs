@@ -105,7 +105,9 @@ async fn many_at_once_share_one_mirror_and_meet_nowhere() {
     let scene = Scene::new();
     let makes = (0..8).map(|n| {
         let (place, source) = (scene.place.clone(), scene.source(None));
-        tokio::spawn(async move { Checkout::make(&place, &format!("job {}", n % 4), &source, false).await })
+        ground::task::spawn(
+            async move { Checkout::make(&place, &format!("job {}", n % 4), &source, false).await },
+        )
     });
     let mut paths = std::collections::HashSet::new();
     let made: Vec<_> = futures_util::future::join_all(makes).await;

@@ -17,12 +17,12 @@ pub fn wait_for_exit(pid: i32) -> JoinHandle<()> {
             tokio::io::unix::AsyncFd::register_with_interest(descriptor, tokio::io::Interest::READABLE)
         };
         if let Ok(watched) = watched {
-            return tokio::spawn(async move {
+            return crate::task::spawn(async move {
                 let _ = watched.readable().await;
             });
         }
     }
-    tokio::spawn(async move {
+    crate::task::spawn(async move {
         if blocking(move || has_exited(pid, 0)).await.is_err() {
             while !has_exited(pid, libc::WNOHANG) {
                 tokio::time::sleep(LOOK_INTERVAL).await;

@@ -20,11 +20,11 @@ pub fn wait_for_exit(pid: i32) -> JoinHandle<()> {
     // SAFETY: a call without pointers.
     let opened = unsafe { OpenProcess(PROCESS_SYNCHRONIZE, 0, pid.cast_unsigned()) };
     if opened.is_null() {
-        return tokio::spawn(async {});
+        return crate::task::spawn(async {});
     }
     // SAFETY: the system has just given us this handle, nobody else owns it.
     let process = unsafe { OwnedHandle::from_raw_handle(opened) };
-    tokio::spawn(async move {
+    crate::task::spawn(async move {
         match Wait::new(process) {
             Ok((mut wait, ended)) => {
                 let _ = ended.await;

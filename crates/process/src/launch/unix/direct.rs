@@ -187,7 +187,7 @@ impl DirectTree {
             since: self.since,
             known: self.known.iter().copied().collect(),
         };
-        self.state = TreeLife::Sweeping(tokio::spawn(async move {
+        self.state = TreeLife::Sweeping(ground::task::spawn(async move {
             match strays {
                 Strays::Kill => sweep(request).await,
                 Strays::Keep => Swept::default(),

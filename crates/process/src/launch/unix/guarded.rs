@@ -389,7 +389,7 @@ impl GuardedTree {
                 // Both guards were killed: only marks are left to find the tree by.
                 let (mark, since) = (self.mark.clone(), self.since);
                 let swept = self.lost.get_or_insert_with(|| {
-                    tokio::spawn(sweep(SweepRequest { leader: 0, mark, since, known: Vec::new() }))
+                    ground::task::spawn(sweep(SweepRequest { leader: 0, mark, since, known: Vec::new() }))
                 });
                 let swept = swept.await.unwrap_or_default();
                 self.over = true;
