@@ -43,6 +43,7 @@ pub struct FleetSpec {
     pub prefix: Option<String>,
     pub lease_ms: Option<Millis>,
     pub replicas: Option<f64>,
+    pub partitions: Option<f64>,
 }
 
 /// Checked options of a worker.
@@ -126,6 +127,7 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
         prefix,
         lease_ms,
         replicas,
+        partitions,
     } = spec;
     let mut options = FleetOptions::new(dir);
     options.memory = memory.unwrap_or(false);
@@ -143,6 +145,7 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
     }
     options.lease = lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
     options.replicas = replicas.map(|count| count as usize);
+    options.partitions = partitions.map(|count| count as usize);
     options
 }
 

@@ -1,7 +1,7 @@
 //! Lists jobs, one page after another: first those that are over, in the order of their ends; then the others, in the order of
 //! their submission. Pages are read as they are asked for, so that a long list takes no memory.
 
-use super::engine::{Found, RetryFor, Shared, Waiting, Wanted};
+use super::engine::{Found, JobPage, Place, RetryFor, Shared, Waiting, Wanted};
 use super::listed::Listed;
 use super::record::{JobRecord, JobState};
 use futures_util::stream::{self, BoxStream};
@@ -111,22 +111,29 @@ impl JobList {
     }
 }
 
-/// The beginning of a list: a revision of the records, a message of the queue.
-#[derive(Clone, Copy, Debug, Default)]
+/// The beginning of a list.
+#[derive(Clone, Debug)]
 struct Begin {
-    revision: u64,
-    message: u64,
+    /// `None`: behind all jobs that are over.
+    records: Option<Place>,
+    jobs: Place,
+}
+
+impl Default for Begin {
+    fn default() -> Begin {
+        Begin { records: Some(Place::default()), jobs: Place::default() }
+    }
 }
 
 async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
     if let Some(kept) = engine.read_record(id, RetryFor::ASKED).await?
         && kept.record.state.is_over()
     {
-        return Ok(Begin { revision: kept.revision + 1, message: 0 });
+        let records = Some(engine.records_behind(id, kept.revision).await?);
+        return Ok(Begin { records, jobs: Place::default() });
     }
     match engine.message_of(id).await? {
-        // Behind all that is over.
-        Some(message) => Ok(Begin { revision: u64::MAX, message: message + 1 }),
+        Some(message) => Ok(Begin { records: None, jobs: engine.jobs_behind(id, message).await? }),
         None => Err(Error::new(
             ErrorCode::JobNotFound,
             format!("the fleet has no job {id} that a list could begin after; it may have been removed"),
@@ -136,8 +143,8 @@ async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
 
 /// Facts that the parts of a list share.
 struct Told {
-    /// The last record that was read.
-    revision: u64,
+    /// Behind the last record that was read.
+    records: Place,
     /// Hashes of the ids of jobs that were listed before they were over.
     ids: HashSet<u64>,
     hasher: RandomState,
@@ -158,19 +165,21 @@ fn all(
     filter: Arc<Filter>,
     begin: Begin,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
+    let Begin { records: from, jobs } = begin;
     let told =
-        Told { revision: begin.revision.saturating_sub(1), ids: HashSet::new(), hasher: RandomState::new() };
+        Told { records: from.clone().unwrap_or_default(), ids: HashSet::new(), hasher: RandomState::new() };
     let told = Arc::new(Mutex::new(told));
     let (wants_over, wants_others) = (filter.takes_any(true), filter.takes_any(false));
-    let over = begin.revision < u64::MAX && (wants_over || wants_others);
-    let first = over.then(|| records(engine.clone(), filter.clone(), begin.revision, told.clone()));
-    let second = wants_others.then(|| waiting(engine.clone(), filter.clone(), begin.message, told.clone()));
+    let from = from.filter(|_| wants_over || wants_others);
+    let over = from.is_some();
+    let first = from.map(|from| records(engine.clone(), filter.clone(), &from, told.clone()));
+    let second = wants_others.then(|| waiting(engine.clone(), filter.clone(), jobs, told.clone()));
     // Those that ended while the second part was read.
     let third = (over && wants_over && wants_others).then(|| {
         stream::once(async move {
-            let from = ground::lock::lock(&told).revision + 1;
+            let from = ground::lock::lock(&told).records.clone();
             let seen = told.clone();
-            records(engine, filter, from, told)
+            records(engine, filter, &from, told)
                 .try_filter(move |record| std::future::ready(!ground::lock::lock(&seen).has(record.id())))
         })
         .flatten()
@@ -179,15 +188,15 @@ fn all(
     stream::iter(parts.into_iter().flatten()).flatten()
 }
 
-/// Jobs that are over, from a revision on; and those that are not, if they have no message.
+/// Jobs that are over, from a place on; and those that are not, if they have no message.
 fn records(
     engine: Shared,
     filter: Arc<Filter>,
-    from: u64,
+    from: &Place,
     told: Arc<Mutex<Told>>,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
-    let meant = engine.records_from(from).try_filter_map(move |Found { record, revision, .. }| {
-        ground::lock::lock(&told).revision = revision;
+    let meant = engine.records_from(from).try_filter_map(move |Found { record, part, revision, .. }| {
+        ground::lock::lock(&told).records.pass(part, revision);
         std::future::ready(Ok(filter.matches_listed(&record).then_some(record)))
     });
     meant.ready_chunks(CHECKED).then(move |page| without_waiting(engine.clone(), page)).flatten()
@@ -232,11 +241,11 @@ async fn lost(engine: &Shared, ids: &[&str]) -> Result<HashSet<String>, Error> {
     Ok(open.collect())
 }
 
-/// Jobs that are not over, from a message on.
+/// Jobs that are not over, from a place on.
 fn waiting(
     engine: Shared,
     filter: Arc<Filter>,
-    from: u64,
+    from: Place,
     told: Arc<Mutex<Told>>,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
     let wanted = filter.wanted();
@@ -244,7 +253,7 @@ fn waiting(
         let (engine, filter, told, wanted) = (engine.clone(), filter.clone(), told.clone(), wanted.clone());
         async move {
             let Some((from, most)) = next else { return Ok::<_, Error>(None) };
-            let (page, next) = engine.jobs_from(&wanted, from, most).await?;
+            let JobPage { jobs: page, next, .. } = engine.jobs_from(&wanted, &from, most).await?;
             let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
             let mut records =
                 if ids.is_empty() { Default::default() } else { engine.records_of(&ids).await? };

@@ -1,7 +1,7 @@
 //! The current state of a fleet: its queues, its workers, and the jobs that wait for long, with the reasons. Messages are
 //! counted by their subjects, so that a long queue costs little; only the oldest jobs are examined one by one.
 
-use super::engine::{Announcement, Engine, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
+use super::engine::{Announcement, Engine, Place, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
 use super::listed::Listed;
 use super::record::{JobRecord, JobState};
 use super::stuck::{Surroundings, why_stuck};
@@ -30,6 +30,7 @@ const MAX_LOOKED_AT: usize = 50;
 pub struct FleetStatus {
     pub server: String,
     pub lease_ms: u64,
+    pub partitions: usize,
     pub queues: BTreeMap<String, QueueStatus>,
     /// The presence messages of the workers.
     pub workers: Vec<Value>,
@@ -62,6 +63,7 @@ impl dyn Engine {
         let mut status = FleetStatus {
             server: self.version(),
             lease_ms: u64::try_from(self.lease().as_millis()).unwrap_or(u64::MAX),
+            partitions: self.partitions(),
             ..FleetStatus::default()
         };
         // All at once: a slow link costs a few round trips, not one for each question.
@@ -171,7 +173,7 @@ impl dyn Engine {
 
     /// Jobs whose records say that they go on, and that have no message: nothing will bring them to a worker.
     async fn without_message(&self) -> Result<Vec<Stuck>, Error> {
-        let records = self.records_from(0).take(MAX_RECORDS).try_filter_map(async |found| {
+        let records = self.records_from(&Place::default()).take(MAX_RECORDS).try_filter_map(async |found| {
             Ok(match found.record {
                 Listed::Known(record) if !record.state.is_over() => Some(record.id),
                 _ => None,

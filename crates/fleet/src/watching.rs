@@ -1,6 +1,6 @@
 //! Watches jobs: which ones changed since the last look. A look costs two questions, however many jobs there are.
 
-use super::engine::{Found, Shared, Waiting, Wanted};
+use super::engine::{Found, Place, Shared, Waiting, Wanted};
 use super::listed::Listed;
 use super::listing::Filter;
 use super::record::JobRecord;
@@ -17,15 +17,15 @@ const PAGE: usize = 256;
 pub struct JobWatch {
     engine: Shared,
     filter: Filter,
-    /// The last revision and the last message that were looked at.
-    revision: u64,
-    message: u64,
+    /// Behind the last record and the last message that were looked at.
+    records: Place,
+    jobs: Place,
 }
 
 impl JobWatch {
     pub(crate) async fn open(engine: &Shared, filter: Filter) -> Result<JobWatch, Error> {
-        let (revision, message) = engine.last_changes().await?;
-        Ok(JobWatch { engine: engine.clone(), filter, revision, message })
+        let (records, jobs) = engine.last_changes().await?;
+        Ok(JobWatch { engine: engine.clone(), filter, records, jobs })
     }
 
     /// Jobs that changed since the last call; waits for one. A job that changed several times is told of once, as it is.
@@ -41,13 +41,13 @@ impl JobWatch {
     }
 
     async fn changed_records(&mut self) -> Result<Vec<Listed>, Error> {
-        let mut records = self.engine.records_from(self.revision + 1);
+        let mut records = self.engine.records_from(&self.records);
         let mut found = Vec::new();
         while found.len() < PAGE
             && let Some(change) = records.next().await
         {
-            let Found { record, revision, .. } = change?;
-            self.revision = revision;
+            let Found { record, part, revision, .. } = change?;
+            self.records.pass(part, revision);
             if self.filter.matches_listed(&record) {
                 found.push(record);
             }
@@ -57,9 +57,11 @@ impl JobWatch {
 
     /// Jobs that were submitted; they have no record yet.
     async fn new_jobs(&mut self) -> Result<Vec<Listed>, Error> {
-        let (page, _) = self.engine.jobs_from(&Wanted::default(), self.message + 1, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(Vec::new()) };
-        self.message = last.sequence;
+        let page = self.engine.jobs_from(&Wanted::default(), &self.jobs, PAGE).await?.jobs;
+        if page.is_empty() {
+            return Ok(Vec::new());
+        }
+        page.iter().for_each(|waiting| self.jobs.pass(waiting.part, waiting.sequence));
         let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let records = self.engine.records_of(&ids).await?;
         let new = page.into_iter().filter(|waiting| !records.contains_key(&waiting.spec.id));

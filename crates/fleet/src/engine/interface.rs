@@ -2,8 +2,8 @@
 
 use super::lane::Lane;
 use super::value::{
-    Announcement, Found, Kept, LeaseSlot, LogBatch, Queued, Refused, RetryFor, Rooms, Setting, SettingKind,
-    Stored, Waiting, Wanted,
+    Announcement, Found, JobPage, Kept, LeaseSlot, LogBatch, Place, Queued, Refused, RetryFor, Rooms,
+    Setting, SettingKind, Stored, Waiting, Wanted,
 };
 use crate::listed::Listed;
 use crate::name::MAX_PRIORITY;
@@ -42,14 +42,19 @@ pub(crate) trait Engine: Queue + Records + Settings + Logs + Leases + Objects {
 
     fn version(&self) -> String;
 
+    /// Number of partitions that the jobs are divided over.
+    fn partitions(&self) -> usize {
+        1
+    }
+
     /// The most bytes that one message may have.
     fn max_message_bytes(&self) -> usize;
 
     /// The sizes and limits of all stores.
     async fn rooms(&self) -> Result<Rooms, Error>;
 
-    /// The last revision of any record, and the sequence of the last message of any job.
-    async fn last_changes(&self) -> Result<(u64, u64), Error>;
+    /// The places behind the last change of any record, and behind the last message of any job.
+    async fn last_changes(&self) -> Result<(Place, Place), Error>;
 
     /// Returns `FLEET_FULL` when the records have no room for jobs that have none yet. A moment old.
     async fn check_room(&self) -> Result<(), Error>;
@@ -88,14 +93,16 @@ pub(crate) trait Queue: Send + Sync + 'static {
 
     async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error>;
 
-    /// Jobs in the queue, the oldest first, from the message `from` on; and where to read on if there are more. Only the wanted
-    /// ones of at most `most` messages.
-    async fn jobs_from(
-        &self,
-        wanted: &Wanted,
-        from: u64,
-        most: usize,
-    ) -> Result<(Vec<Waiting>, Option<u64>), Error>;
+    /// Jobs in the queue, the oldest first, from this place on. Only the wanted ones of at most about `most` messages.
+    async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error>;
+
+    /// The place behind this message of the job.
+    async fn jobs_behind(&self, _id: &str, sequence: u64) -> Result<Place, Error> {
+        Ok(Place::at(sequence.saturating_add(1)))
+    }
+
+    /// The place of the first message that was stored at this time or later.
+    async fn jobs_since(&self, time: SystemTime) -> Result<Place, Error>;
 
     /// Which of these jobs have a message. A moment old, maybe.
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error>;
@@ -108,8 +115,13 @@ pub(crate) trait Queue: Send + Sync + 'static {
         oldest: usize,
     ) -> Result<BTreeMap<String, Queued>, Error>;
 
-    /// A lane to pull from; made when it is not there.
-    async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error>;
+    /// The lanes of a class of a queue, one for each partition; made when they are not there.
+    async fn lanes(
+        &self,
+        queue: &str,
+        priority: u8,
+        retry_for: RetryFor,
+    ) -> Result<Vec<Arc<dyn Lane>>, Error>;
 }
 
 /// The records of jobs.
@@ -128,8 +140,16 @@ pub(crate) trait Records: Send + Sync + 'static {
     /// The records of these jobs, of those that have one; by their ids. A moment old, maybe.
     async fn records_of(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, Error>;
 
-    /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
-    fn records_from(&self, revision: u64) -> BoxStream<'static, Result<Found, Error>>;
+    /// Every record from this place on, in their order; one that is written meanwhile may come again as it is by then.
+    fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>>;
+
+    /// The place behind this revision of the job's record.
+    async fn records_behind(&self, _id: &str, revision: u64) -> Result<Place, Error> {
+        Ok(Place::at(revision.saturating_add(1)))
+    }
+
+    /// The place of the first record that was stored at this time or later.
+    async fn records_since(&self, time: SystemTime) -> Result<Place, Error>;
 
     /// Removes the record, unless it was written since.
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error>;

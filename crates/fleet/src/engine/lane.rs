@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use ground::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// One class of one queue, as a worker pulls from it.
 #[async_trait]
@@ -28,12 +28,16 @@ pub(crate) trait Lane: Send + Sync + 'static {
 /// A job's message in the hands of a worker.
 pub(crate) struct Delivery {
     pub spec: JobSpec,
+    /// Length of the stored spec.
+    pub bytes: usize,
     /// Whether the message only names the spec, which is stored as an object.
     pub is_object: bool,
     /// Number of deliveries of the message, including this one.
     pub deliveries: u64,
-    /// Sequence of the message. A retried job has another message.
+    /// Sequence of the message in its partition. A retried job has another message.
     pub sequence: u64,
+    /// By the engine's clock.
+    pub stored_at: SystemTime,
     holder: Box<dyn Holder>,
     is_disposed: AtomicBool,
 }
@@ -56,13 +60,14 @@ pub(crate) trait Holder: Send + Sync + 'static {
 
 impl Delivery {
     pub(crate) fn new(
-        spec: JobSpec,
+        (spec, bytes): (JobSpec, usize),
         is_object: bool,
         deliveries: u64,
-        sequence: u64,
+        (sequence, stored_at): (u64, SystemTime),
         holder: Box<dyn Holder>,
     ) -> Delivery {
-        Delivery { spec, is_object, deliveries, sequence, holder, is_disposed: AtomicBool::new(false) }
+        let is_disposed = AtomicBool::new(false);
+        Delivery { spec, bytes, is_object, deliveries, sequence, stored_at, holder, is_disposed }
     }
 
     /// The holder is there: the lease begins anew.

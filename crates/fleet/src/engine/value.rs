@@ -76,10 +76,51 @@ impl Wanted {
     }
 }
 
+/// A position in the jobs or the records of a fleet: for each partition, the number to read on from. The default is the
+/// beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place(Vec<u64>);
+
+impl Place {
+    /// A position in a fleet of one partition.
+    pub(crate) fn at(number: u64) -> Place {
+        Place(vec![number])
+    }
+
+    /// The number to read on from in this partition.
+    pub(crate) fn of(&self, part: usize) -> u64 {
+        self.0.get(part).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn set(&mut self, part: usize, number: u64) {
+        if self.0.len() <= part {
+            self.0.resize(part + 1, 0);
+        }
+        self.0[part] = number;
+    }
+
+    /// Moves the position behind a message of this partition.
+    pub(crate) fn pass(&mut self, part: usize, number: u64) {
+        self.set(part, number.saturating_add(1));
+    }
+}
+
+/// Some jobs of the queue, the oldest first.
+pub(crate) struct JobPage {
+    pub jobs: Vec<Waiting>,
+    /// The place to read on from; `None`: there are no more.
+    pub next: Option<Place>,
+    /// When the last message that was looked at was stored. Whatever follows was stored later.
+    pub until: SystemTime,
+}
+
 /// A job's message while it waits.
 pub(crate) struct Waiting {
-    /// Sequence of the message.
+    pub part: usize,
+    /// Sequence of the message in its partition.
     pub sequence: u64,
+    /// By the engine's clock.
+    pub stored_at: SystemTime,
     /// The job's spec. For a message that can't be read it holds only the facts in its name.
     pub spec: JobSpec,
     /// The reason why the message can't be read.
@@ -104,6 +145,7 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub record: Listed,
+    pub part: usize,
     pub revision: u64,
     /// By the engine's clock.
     pub stored_at: SystemTime,
@@ -212,7 +254,7 @@ impl Room {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rooms {
     pub all: BTreeMap<String, Room>,
-    /// Name of the store of records.
+    /// Name of the store of records; of several, the fullest one.
     pub records: String,
     /// Name of the store of leases.
     pub leases: String,

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Bytes of the jobs that are kept. More jobs come back after their delay only.
 const MOST_BYTES: usize = 64 << 20;
@@ -13,8 +13,8 @@ const OVERHEAD: usize = 1 << 10;
 /// hears of it.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The highest class first, then the oldest message.
-type Rank = (Reverse<u8>, u64);
+/// The highest class first, then the oldest message. Two partitions may give out the same sequence.
+type Rank = (Reverse<u8>, SystemTime, u64);
 
 /// A job that waits for a place of its key.
 #[derive(Debug)]
@@ -24,15 +24,15 @@ pub(super) struct Parked<T> {
     pub until: Instant,
     pub queue: String,
     pub class: u8,
-    /// Sequence of its message.
-    pub sequence: u64,
+    /// When its message was stored, and the message's sequence.
+    pub age: (SystemTime, u64),
     /// Length of its spec.
     pub bytes: usize,
 }
 
 impl<T> Parked<T> {
     fn rank(&self) -> Rank {
-        (Reverse(self.class), self.sequence)
+        (Reverse(self.class), self.age.0, self.age.1)
     }
 
     fn may_start(&self, paused: &BTreeSet<String>, now: Instant) -> bool {
@@ -84,8 +84,8 @@ impl<T> Lot<T> {
     }
 
     /// Forgets a job whose message came back.
-    pub(super) fn forget(&mut self, key: &str, class: u8, sequence: u64) {
-        self.remove(key, (Reverse(class), sequence));
+    pub(super) fn forget(&mut self, key: &str, class: u8, age: (SystemTime, u64)) {
+        self.remove(key, (Reverse(class), age.0, age.1));
     }
 
     /// So many places of the key are free.
@@ -104,7 +104,7 @@ impl<T> Lot<T> {
 
     /// Class of the job that [`Lot::take`] takes.
     pub(super) fn first(&self, paused: &BTreeSet<String>, now: Instant) -> Option<u8> {
-        self.best(paused, now).map(|(_, (Reverse(class), _))| class)
+        self.best(paused, now).map(|(_, (Reverse(class), _, _))| class)
     }
 
     /// Takes out the first job whose key has a free place, and counts that place as taken.
@@ -173,9 +173,13 @@ mod tests {
             until: now + DELAY,
             queue: queue.to_owned(),
             class,
-            sequence,
+            age: age(sequence),
             bytes: 100,
         }
+    }
+
+    fn age(sequence: u64) -> (SystemTime, u64) {
+        (SystemTime::UNIX_EPOCH, sequence)
     }
 
     fn none() -> BTreeSet<String> {
@@ -235,9 +239,9 @@ mod tests {
             lot.park("k", 1, job(4, sequence, now));
         }
         lot.park("k", 1, Parked { until: now + MARGIN, ..job(4, 9, now) });
-        lot.forget("k", 4, 2);
-        lot.forget("k", 4, 2);
-        lot.forget("other", 4, 1);
+        lot.forget("k", 4, age(2));
+        lot.forget("k", 4, age(2));
+        lot.forget("other", 4, age(1));
         assert_eq!(lot.empty(now), [1, 3]);
         assert!(lot.is_empty() && lot.bytes == 0);
     }
@@ -251,7 +255,7 @@ mod tests {
         }
         assert_eq!(lot.rows["k"].jobs.len(), 63);
         // The same one again takes no more.
-        lot.forget("k", 4, 62);
+        lot.forget("k", 4, age(62));
         lot.park("k", 1, job(4, 3, now));
         assert_eq!((lot.rows["k"].jobs.len(), lot.bytes), (62, 61 * ((1 << 20) + OVERHEAD) + 100 + OVERHEAD));
     }

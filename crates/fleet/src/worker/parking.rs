@@ -112,8 +112,8 @@ impl Parking {
             until: begun + delay,
             queue: spec.queue.clone(),
             class: spec.priority,
-            sequence: delivery.sequence,
-            bytes: serde_json::to_vec(spec).map_or(0, |spec| spec.len()),
+            age: (delivery.stored_at, delivery.sequence),
+            bytes: delivery.bytes,
             delivery: delivery.clone(),
         };
         lock(&self.lot).park(key, spec.key_limit, job);
@@ -144,7 +144,7 @@ impl Parking {
     pub(super) fn on_returned(&self, delivery: &Delivery) {
         let spec = &delivery.spec;
         if let Some(key) = &spec.key {
-            lock(&self.lot).forget(key, spec.priority, delivery.sequence);
+            lock(&self.lot).forget(key, spec.priority, (delivery.stored_at, delivery.sequence));
         }
     }
 

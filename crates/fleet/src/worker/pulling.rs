@@ -42,8 +42,12 @@ pub(super) enum Pulled {
 
 pub(super) struct Pulling {
     queues: Vec<String>,
-    /// Class by class, in each all queues.
+    /// Class by class, in each all queues, in each all partitions.
     lanes: Arc<Vec<Arc<dyn Lane>>>,
+    /// Number of partitions.
+    parts: usize,
+    /// The partition that the next probe asks first: each has its turn, so that all of them are worked on at once.
+    first_part: usize,
     waits: Vec<Option<AbortHandle>>,
     /// Lanes that had nothing when they were opened: their first question is a wait.
     is_known_empty: Vec<bool>,
@@ -58,13 +62,17 @@ impl Pulling {
     pub(super) async fn open(engine: &Shared, queues: &[String]) -> Result<Pulling, Error> {
         // All at once: a slow link costs one round trip, not one for each lane.
         let asked = classes()
-            .flat_map(|class| queues.iter().map(move |queue| engine.lane(queue, class, RetryFor::WORK)));
+            .flat_map(|class| queues.iter().map(move |queue| engine.lanes(queue, class, RetryFor::WORK)));
         let lanes = futures_util::future::try_join_all(asked).await?;
+        let parts = lanes.first().map_or(1, Vec::len);
+        let lanes: Vec<Arc<dyn Lane>> = lanes.into_iter().flatten().collect();
         let is_known_empty = lanes.iter().map(|lane| lane.is_known_empty()).collect();
         Ok(Pulling {
             queues: queues.to_vec(),
             waits: vec![const { None }; lanes.len()],
             lanes: Arc::new(lanes),
+            parts,
+            first_part: 0,
             is_known_empty,
             is_probing: false,
             is_probe_due: true,
@@ -103,12 +111,15 @@ impl Pulling {
         }
         let is_asked = |lane: &usize| self.waits[*lane].is_none() && !paused.contains(self.queue_of(*lane));
         let asked = (0..self.lanes_above(above)).filter(is_asked);
-        let (empty, asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.is_known_empty[*lane]);
+        let (empty, mut asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.is_known_empty[*lane]);
         for lane in empty {
             self.is_known_empty[lane] = false;
             self.wait(lane);
         }
         if self.is_probe_due && !asked.is_empty() {
+            let (parts, first) = (self.parts, self.first_part);
+            asked.sort_by_key(|lane| (lane / parts, (lane % parts + parts - first) % parts));
+            self.first_part = (first + 1) % parts;
             self.is_probing = true;
             self.is_probe_due = above.is_some();
             self.tasks.spawn(probe(self.lanes.clone(), asked, room));
@@ -130,7 +141,7 @@ impl Pulling {
     /// Number of lanes of higher classes; they are the first ones.
     fn lanes_above(&self, class: Option<u8>) -> usize {
         class.map_or(self.lanes.len(), |class| {
-            usize::from(MAX_PRIORITY.saturating_sub(class)) * self.queues.len()
+            usize::from(MAX_PRIORITY.saturating_sub(class)) * self.queues.len() * self.parts
         })
     }
 
@@ -183,7 +194,7 @@ impl Pulling {
     }
 
     fn queue_of(&self, lane: usize) -> &str {
-        &self.queues[lane % self.queues.len()]
+        &self.queues[lane / self.parts % self.queues.len()]
     }
 
     /// Has the server tell when there is something in the lane.

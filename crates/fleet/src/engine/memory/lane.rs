@@ -4,13 +4,13 @@ use super::handle::Memory;
 use super::state::{Message, State};
 use crate::engine::interface::Queue;
 use crate::engine::lane::{Delivery, Holder, Lane};
-use crate::engine::value::{Queued, RetryFor, Waiting, Wanted};
+use crate::engine::value::{JobPage, Place, Queued, RetryFor, Waiting, Wanted};
 use crate::spec::JobSpec;
 use async_trait::async_trait;
 use ground::error::Error;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 impl State {
     /// Sets the time from which the job's message is given out.
@@ -46,7 +46,8 @@ impl State {
 
 impl Message {
     fn waiting(&self) -> Waiting {
-        Waiting { sequence: self.sequence, spec: self.spec.clone(), problem: None }
+        let (sequence, stored_at) = (self.sequence, self.stored_at);
+        Waiting { part: 0, sequence, stored_at, spec: self.spec.clone(), problem: None }
     }
 }
 
@@ -58,7 +59,8 @@ impl Queue for Memory {
                 return true;
             }
             let (sequence, ready_at) = (state.next(), Instant::now());
-            let message = Message { spec: spec.clone(), sequence, deliveries: 0, ready_at };
+            let stored_at = SystemTime::now();
+            let message = Message { spec: spec.clone(), sequence, deliveries: 0, ready_at, stored_at };
             state.jobs.insert(spec.id.clone(), message);
             state.set_ready(&spec.id, ready_at);
             false
@@ -97,20 +99,23 @@ impl Queue for Memory {
         Ok(self.read(|state| state.dead.get(id).cloned()))
     }
 
-    async fn jobs_from(
-        &self,
-        wanted: &Wanted,
-        from: u64,
-        most: usize,
-    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
+    async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error> {
         Ok(self.read(|state| {
             let is_meant = |message: &&Message| {
                 let spec = &message.spec;
-                message.sequence >= from && wanted.takes(&spec.queue, spec.title.as_deref(), &spec.tags)
+                message.sequence >= from.of(0) && wanted.takes(&spec.queue, spec.title.as_deref(), &spec.tags)
             };
             let mut meant = state.waiting().into_iter().filter(is_meant);
-            let found: Vec<Waiting> = meant.by_ref().take(most).map(Message::waiting).collect();
-            (found, meant.next().map(|message| message.sequence))
+            let jobs: Vec<Waiting> = meant.by_ref().take(most).map(Message::waiting).collect();
+            let until = jobs.last().map_or(SystemTime::UNIX_EPOCH, |last| last.stored_at);
+            JobPage { jobs, next: meant.next().map(|message| Place::at(message.sequence)), until }
+        }))
+    }
+
+    async fn jobs_since(&self, time: SystemTime) -> Result<Place, Error> {
+        Ok(self.read(|state| {
+            let since = state.jobs.values().filter(|message| message.stored_at >= time);
+            Place::at(since.map(|message| message.sequence).min().unwrap_or(state.last + 1))
         }))
     }
 
@@ -136,8 +141,8 @@ impl Queue for Memory {
         }))
     }
 
-    async fn lane(&self, queue: &str, priority: u8, _: RetryFor) -> Result<Arc<dyn Lane>, Error> {
-        Ok(Arc::new(MemoryLane { engine: self.clone(), name: (queue.to_owned(), priority) }))
+    async fn lanes(&self, queue: &str, priority: u8, _: RetryFor) -> Result<Vec<Arc<dyn Lane>>, Error> {
+        Ok(vec![Arc::new(MemoryLane { engine: self.clone(), name: (queue.to_owned(), priority) })])
     }
 }
 
@@ -168,8 +173,10 @@ impl MemoryLane {
                     sequence: message.sequence,
                     delivery: message.deliveries,
                 };
-                let (deliveries, sequence) = (message.deliveries, message.sequence);
-                found.push(Delivery::new(message.spec.clone(), false, deliveries, sequence, Box::new(held)));
+                let age = (message.sequence, message.stored_at);
+                let (spec, deliveries) = (message.spec.clone(), message.deliveries);
+                let bytes = serde_json::to_vec(&spec).map_or(0, |spec| spec.len());
+                found.push(Delivery::new((spec, bytes), false, deliveries, age, Box::new(held)));
             }
             found
         })
@@ -210,7 +217,7 @@ impl Lane for MemoryLane {
     }
 
     async fn anew(&self) -> Result<Arc<dyn Lane>, Error> {
-        self.engine.lane(&self.name.0, self.name.1, RetryFor::ASKED).await
+        Ok(Arc::new(MemoryLane { engine: self.engine.clone(), name: self.name.clone() }))
     }
 }
 

@@ -48,6 +48,7 @@ pub(super) struct Message {
     pub deliveries: u64,
     /// It is given out from this time on.
     pub ready_at: Instant,
+    pub stored_at: SystemTime,
 }
 
 pub(super) struct Stored {

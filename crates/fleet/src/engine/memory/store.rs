@@ -3,7 +3,7 @@
 use super::handle::Memory;
 use super::state::{Lease, Stored};
 use crate::engine::interface::{Leases, Objects, RecordWatch, Records};
-use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Refused, RetryFor};
+use crate::engine::value::{Announcement, Found, Kept, LeaseSlot, Place, Refused, RetryFor};
 use crate::listed::Listed;
 use crate::record::JobRecord;
 use async_trait::async_trait;
@@ -53,8 +53,8 @@ impl Records for Memory {
         }))
     }
 
-    fn records_from(&self, revision: u64) -> BoxStream<'static, Result<Found, Error>> {
-        let engine = self.clone();
+    fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>> {
+        let (engine, revision) = (self.clone(), from.of(0));
         let mut order: Vec<(u64, String)> = self.read(|state| {
             let meant = state.records.iter().filter(|(_, stored)| stored.kept.revision >= revision);
             meant.map(|(id, stored)| (stored.kept.revision, id.clone())).collect()
@@ -66,11 +66,18 @@ impl Records for Memory {
                 let found = engine.read(|state| {
                     let stored = state.records.get(&id).filter(|stored| stored.kept.revision == revision)?;
                     let record = Listed::Known(Box::new(stored.kept.record.clone()));
-                    Some(Ok(Found { record, revision, stored_at: stored.at }))
+                    Some(Ok(Found { record, part: 0, revision, stored_at: stored.at }))
                 });
                 std::future::ready(found)
             })
             .boxed()
+    }
+
+    async fn records_since(&self, time: SystemTime) -> Result<Place, Error> {
+        Ok(self.read(|state| {
+            let since = state.records.values().filter(|stored| stored.at >= time);
+            Place::at(since.map(|stored| stored.kept.revision).min().unwrap_or(state.last + 1))
+        }))
     }
 
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {

@@ -1,6 +1,6 @@
 //! Connects to the server, and checks that it meets the needs of a fleet.
 
-use super::streams;
+use super::streams::{self, Asked};
 use super::subject::Names;
 use super::trust::{distrust, trusting};
 use crate::login::part;
@@ -47,9 +47,11 @@ pub(crate) struct Access {
     /// The fleet's lease; `None`: whatever the fleet has, or the default when it is new.
     pub lease: Option<Duration>,
     pub replicas: Option<usize>,
+    /// The number of partitions that the fleet is to have; `None`: whatever it has, or one when it is new.
+    pub partitions: Option<usize>,
 }
 
-/// A connection to a server with the streams of one fleet. Clones share it.
+/// A connection to a server with the streams of one fleet, or of one of its partitions. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Nats(pub(super) Arc<Parts>);
 
@@ -94,7 +96,8 @@ impl Denied {
 }
 
 impl Nats {
-    pub(crate) async fn connect(access: &Access) -> Result<Nats, Error> {
+    /// Returns the number of the fleet's partitions as well. The connection is that of a fleet that has only one.
+    pub(crate) async fn connect(access: &Access) -> Result<(Nats, usize), Error> {
         let (count, connections) = watch::channel(0_u64);
         let (here, is_connected) = watch::channel(true);
         let denied = Denied::default();
@@ -155,32 +158,56 @@ impl Nats {
         context.set_timeout(REQUEST_TIMEOUT);
         let names = Names::new(&access.prefix);
         let mut api = "$JS.API".to_owned();
-        let found = streams::ensure(&context, &names, access.lease, access.replicas).await;
-        let lease = match found {
+        let Access { lease, partitions, replicas, .. } = *access;
+        let asked = Asked { lease, partitions, replicas };
+        let found = streams::ensure(&context, &names, asked).await;
+        let shape = match found {
             // Every user but the admin has an account of its own, in which the fleet's JetStream has this name.
             Err(_) if streams::is_without_jetstream(&context, &names).await => {
                 api = names.api();
                 context = jetstream::with_prefix(client.clone(), &api);
                 context.set_timeout(REQUEST_TIMEOUT);
-                streams::ensure(&context, &names, access.lease, access.replicas).await?
+                streams::ensure(&context, &names, asked).await?
             }
             found => found?,
         };
         let mut transfers = context.clone();
         transfers.set_timeout(STALLED_AFTER);
-        Ok(Nats(Arc::new(Parts {
+        let nats = Nats(Arc::new(Parts {
             client,
             context,
             transfers,
             api,
             names,
-            lease,
+            lease: shape.lease,
             connections,
             is_connected,
             denied,
             may_not_purge: AtomicBool::new(false),
             records_room: Mutex::default(),
-        })))
+        }));
+        Ok((nats, shape.partitions))
+    }
+
+    /// The same connection for each of so many partitions.
+    pub(super) fn parts(&self, count: usize) -> Vec<Nats> {
+        let part = |names| {
+            let Parts { client, context, transfers, api, connections, is_connected, denied, .. } = &*self.0;
+            Nats(Arc::new(Parts {
+                client: client.clone(),
+                context: context.clone(),
+                transfers: transfers.clone(),
+                api: api.clone(),
+                names,
+                lease: self.0.lease,
+                connections: connections.clone(),
+                is_connected: is_connected.clone(),
+                denied: denied.clone(),
+                may_not_purge: AtomicBool::new(false),
+                records_room: Mutex::default(),
+            }))
+        };
+        self.names().parts(count).into_iter().map(part).collect()
     }
 
     pub(crate) fn names(&self) -> &Names {

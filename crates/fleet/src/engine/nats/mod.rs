@@ -21,7 +21,8 @@ pub(crate) mod test_server;
 mod trust;
 
 use crate::engine::interface::{Engine, Shared};
-use crate::engine::value::{RetryFor, Room, Rooms};
+use crate::engine::partitioned::Partitioned;
+use crate::engine::value::{Place, RetryFor, Room, Rooms};
 use async_trait::async_trait;
 pub(crate) use connection::Access;
 use connection::Nats;
@@ -31,11 +32,24 @@ pub use local::ServerPlaces;
 use std::sync::Arc;
 use std::time::Duration;
 use store::full;
+pub(crate) use streams::MAX_PARTITIONS;
 use tokio::sync::watch;
 
 /// Connects to the servers of a fleet, and makes the fleet's streams where they are missing.
 pub(crate) async fn connect(access: &Access) -> Result<Shared, Error> {
-    Ok(Arc::new(Nats::connect(access).await?))
+    let (whole, count) = Nats::connect(access).await?;
+    Ok(shared(whole, count))
+}
+
+/// The engine of a fleet of so many partitions.
+fn shared(whole: Nats, count: usize) -> Shared {
+    if count > 1
+        && let Some(all) =
+            Partitioned::of(whole.parts(count).into_iter().map(|part| Arc::new(part) as Shared).collect())
+    {
+        return Arc::new(all);
+    }
+    Arc::new(whole)
 }
 
 #[async_trait]
@@ -71,9 +85,11 @@ impl Engine for Nats {
         })
     }
 
-    async fn last_changes(&self) -> Result<(u64, u64), Error> {
+    async fn last_changes(&self) -> Result<(Place, Place), Error> {
         let (runs, jobs) = (self.names().run_stream(), self.names().jobs_stream());
-        futures_util::future::try_join(self.last_sequence(&runs), self.last_sequence(&jobs)).await
+        let last = futures_util::future::try_join(self.last_sequence(&runs), self.last_sequence(&jobs));
+        let (runs, jobs) = last.await?;
+        Ok((Place::at(runs + 1), Place::at(jobs + 1)))
     }
 
     async fn check_room(&self) -> Result<(), Error> {

@@ -2,11 +2,12 @@
 
 use super::batch::{Batch, EVERYTHING, LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
+use super::records::{since_epoch, stored_at};
 use super::store::{Stored, consumer_refused, headers};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
 use crate::engine::lane::{Delivery, Holder, Lane};
-use crate::engine::value::{Queued, Refused, RetryFor, Waiting, Wanted};
+use crate::engine::value::{JobPage, Place, Queued, Refused, RetryFor, Waiting, Wanted};
 use crate::name::{escape, spec_object};
 use crate::spec::JobSpec;
 use async_nats::jetstream::AckKind;
@@ -22,7 +23,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A spec that is longer goes to the object store, and its message only names it.
 const MAX_SPEC_BYTES: usize = 128 << 10;
@@ -49,13 +50,13 @@ struct NatsLane {
 }
 
 fn waiting_of(message: &StreamMessage, spec: Result<JobSpec, Error>) -> Result<Waiting, Error> {
-    let sequence = message.sequence;
+    let (sequence, stored_at) = (message.sequence, stored_at(message));
     match spec {
-        Ok(spec) => Ok(Waiting { sequence, spec, problem: None }),
+        Ok(spec) => Ok(Waiting { part: 0, sequence, stored_at, spec, problem: None }),
         Err(error) => {
             let Some((queue, priority, id)) = Names::job_of(&message.subject) else { return Err(error) };
             let spec = JobSpec { id, queue, priority, ..JobSpec::new() };
-            Ok(Waiting { sequence, spec, problem: Some(error) })
+            Ok(Waiting { part: 0, sequence, stored_at, spec, problem: Some(error) })
         }
     }
 }
@@ -106,7 +107,7 @@ impl Queue for Nats {
         match self.waiting(id).await? {
             Some(message) => {
                 let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
-                waiting_of(&message, spec).map(Some)
+                waiting_of(&message, spec.map(|(spec, _)| spec)).map(Some)
             }
             None => Ok(None),
         }
@@ -142,24 +143,24 @@ impl Queue for Nats {
     async fn buried_job(&self, id: &str) -> Result<Option<JobSpec>, Error> {
         let stream = self.names().dead_stream();
         match self.last_message(&stream, &self.names().dead_anywhere(id), RetryFor::ASKED).await? {
-            Some(message) => self.text_of(id, &message.payload, Some(&message.headers)).await.map(Some),
+            Some(message) => {
+                let found = self.text_of(id, &message.payload, Some(&message.headers)).await?;
+                Ok(Some(found.0))
+            }
             None => Ok(None),
         }
     }
 
-    async fn jobs_from(
-        &self,
-        wanted: &Wanted,
-        from: u64,
-        most: usize,
-    ) -> Result<(Vec<Waiting>, Option<u64>), Error> {
+    async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error> {
+        let from = from.of(0);
         // Not by a consumer: a work queue's messages are its workers' alone.
         let stream = self.names().jobs_stream();
         let most = Most { messages: most.min(LISTED.messages), ..LISTED };
         let mut page = self.ask(RetryFor::ASKED, || self.read_on(&stream, EVERYTHING, from, most)).await?;
         let next =
             |page: &Batch| page.messages.last().filter(|_| page.left > 0).map(|last| last.sequence + 1);
-        let mut behind = next(&page);
+        let end = |page: &Batch| page.messages.last().map_or(SystemTime::UNIX_EPOCH, stored_at);
+        let (mut behind, mut until) = (next(&page), end(&page));
         if let Some(queue) = &wanted.queue {
             let read = page.messages.len();
             page.messages
@@ -168,13 +169,17 @@ impl Queue for Nats {
             if behind.is_some() && page.messages.len() * WORTH_A_FILTER < read {
                 let filter = self.names().queue(queue);
                 page = self.ask(RetryFor::ASKED, || self.read_on(&stream, &filter, from, most)).await?;
-                behind = next(&page);
+                (behind, until) = (next(&page), end(&page));
             }
         }
         if wanted.has_labels() {
             page.messages.retain(|message| may_be_wanted(message, wanted));
         }
-        Ok((self.waiting_in(&page).await, behind))
+        Ok(JobPage { jobs: self.waiting_in(&page).await, next: behind.map(Place::at), until })
+    }
+
+    async fn jobs_since(&self, time: SystemTime) -> Result<Place, Error> {
+        self.place_since(&self.names().jobs_stream(), time).await
     }
 
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error> {
@@ -194,7 +199,23 @@ impl Queue for Nats {
     }
 
     /// A lane to pull from; made when it is not there.
-    async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error> {
+    async fn lanes(
+        &self,
+        queue: &str,
+        priority: u8,
+        retry_for: RetryFor,
+    ) -> Result<Vec<Arc<dyn Lane>>, Error> {
+        Ok(vec![self.lane(queue, priority, retry_for).await?])
+    }
+}
+
+impl Nats {
+    pub(super) async fn lane(
+        &self,
+        queue: &str,
+        priority: u8,
+        retry_for: RetryFor,
+    ) -> Result<Arc<dyn Lane>, Error> {
         let config = Config {
             durable_name: Some(Names::consumer(queue, priority)),
             filter_subject: self.names().class(queue, priority),
@@ -216,9 +237,7 @@ impl Queue for Nats {
             .await?;
         Ok(Arc::new(NatsLane { engine: self.clone(), queue: queue.to_owned(), priority, consumer }))
     }
-}
 
-impl Nats {
     pub(super) async fn spec_message(&self, spec: &JobSpec) -> Result<(Vec<(String, String)>, Bytes), Error> {
         let payload = serde_json::to_vec(spec)
             .map_err(|error| Error::invalid_option("data", format!("can't be written as JSON: {error}")))?;
@@ -245,7 +264,7 @@ impl Nats {
         let mut jobs = Vec::with_capacity(page.messages.len());
         for message in &page.messages {
             let spec = self.spec_of(&message.subject, &message.payload, Some(&message.headers)).await;
-            jobs.extend(waiting_of(message, spec).ok());
+            jobs.extend(waiting_of(message, spec.map(|(spec, _)| spec)).ok());
         }
         jobs
     }
@@ -255,30 +274,30 @@ impl Nats {
         self.next_message(&self.names().jobs_stream(), &self.names().anywhere(id), 0).await
     }
 
-    /// The spec in a job's message. Its subject says which job that is; a spec that says another is nobody's.
+    /// The spec in a job's message, and its length. The subject says which job that is; a spec that says another is nobody's.
     async fn spec_of(
         &self,
         subject: &str,
         payload: &[u8],
         headers: Option<&async_nats::HeaderMap>,
-    ) -> Result<JobSpec, Error> {
+    ) -> Result<(JobSpec, usize), Error> {
         let Some((queue, priority, id)) = Names::job_of(subject) else {
             return Err(unreadable(&format!("{subject} names no job")));
         };
-        let spec = self.text_of(&id, payload, headers).await?;
+        let (spec, bytes) = self.text_of(&id, payload, headers).await?;
         if (&spec.queue, spec.priority) != (&queue, priority) {
             return Err(unreadable("it names another queue than it is in"));
         }
-        Ok(spec)
+        Ok((spec, bytes))
     }
 
-    /// The spec of the job of this id.
+    /// The spec of the job of this id, and its length.
     async fn text_of(
         &self,
         id: &str,
         payload: &[u8],
         headers: Option<&async_nats::HeaderMap>,
-    ) -> Result<JobSpec, Error> {
+    ) -> Result<(JobSpec, usize), Error> {
         let parse = |payload: &[u8]| {
             let spec: JobSpec =
                 serde_json::from_slice(payload).map_err(|error| unreadable(&error.to_string()))?;
@@ -287,7 +306,7 @@ impl Nats {
             if spec.id != id {
                 return Err(unreadable("it names another job than its subject"));
             }
-            Ok(spec)
+            Ok((spec, payload.len()))
         };
         // Any submitter can write the header and name any object, so the object's name comes from the job's id.
         match headers.and_then(|headers| headers.get(OBJECT)) {
@@ -305,15 +324,18 @@ impl Nats {
 
     /// `None`: the message can't be read. It is given back, or taken off the queue when its job is over.
     async fn delivery(&self, message: Message) -> Option<Delivery> {
-        let (deliveries, sequence) = message
-            .info()
-            .map_or((1, 0), |info| (u64::try_from(info.delivered).unwrap_or(1), info.stream_sequence));
+        let (deliveries, sequence, stored_at) = message.info().map_or((1, 0, SystemTime::now()), |info| {
+            let deliveries = u64::try_from(info.delivered).unwrap_or(1);
+            (deliveries, info.stream_sequence, since_epoch(info.published.unix_timestamp_nanos()))
+        });
         let reply = message.reply.clone();
         let (message, acker) = message.split();
         let held = Held { client: self.0.client.clone(), reply, acker };
         let is_object = message.headers.as_ref().is_some_and(|headers| headers.get(OBJECT).is_some());
         match self.spec_of(&message.subject, &message.payload, message.headers.as_ref()).await {
-            Ok(spec) => Some(Delivery::new(spec, is_object, deliveries, sequence, Box::new(held))),
+            Ok(spec) => {
+                Some(Delivery::new(spec, is_object, deliveries, (sequence, stored_at), Box::new(held)))
+            }
             Err(_) => {
                 let kind = if self.is_over(&message.subject).await {
                     AckKind::Ack

@@ -66,7 +66,7 @@ async fn a_question_for_jobs_ends_when_its_answer_is_lost() {
     for is_cut in [true, false] {
         let road = Road::to(&server, "PUB $JS.API.CONSUMER.MSG.NEXT.").await;
         let engine = connect(&road.url).await;
-        let lane = engine.lane("default", 4, RetryFor::ASKED).await.unwrap();
+        let lane = engine.nats.lane("default", 4, RetryFor::ASKED).await.unwrap();
         road.hold_until(usize::MAX);
         let asked = ground::task::spawn({
             let lane = lane.clone();

@@ -5,7 +5,7 @@ use super::connection::Nats;
 use super::store::{Asked, headers};
 use super::streams::KEPT;
 use crate::engine::interface::{RecordWatch, Records};
-use crate::engine::value::{Found, Kept, Refused, RetryFor};
+use crate::engine::value::{Found, Kept, Place, Refused, RetryFor};
 use crate::listed::Listed;
 use crate::record::JobRecord;
 use async_nats::Subscriber;
@@ -78,18 +78,23 @@ impl Records for Nats {
     }
 
     /// Every record from this revision on, in their order; one that is written meanwhile may come again as it is by then.
-    fn records_from(&self, revision: u64) -> BoxStream<'static, Result<Found, Error>> {
+    fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>> {
         let engine = self.clone();
         // Settings are left out here: a filter for the records alone costs the server a look at all subjects for each page.
-        self.all_of(self.names().run_stream(), EVERYTHING.to_owned(), revision)
+        self.all_of(self.names().run_stream(), EVERYTHING.to_owned(), from.of(0))
             .filter_map(move |message| {
                 let found = message.map(|message| {
                     let record = engine.listed(&message)?;
-                    Some(Found { record, revision: message.sequence, stored_at: stored_at(&message) })
+                    let (revision, stored_at) = (message.sequence, stored_at(&message));
+                    Some(Found { record, part: 0, revision, stored_at })
                 });
                 std::future::ready(found.transpose())
             })
             .boxed()
+    }
+
+    async fn records_since(&self, time: SystemTime) -> Result<Place, Error> {
+        self.place_since(&self.names().run_stream(), time).await
     }
 
     /// Removes the record, unless it was written since.
@@ -218,8 +223,11 @@ impl RecordWatch for Watch {
 
 /// By the server's clock.
 pub(super) fn stored_at(message: &StreamMessage) -> SystemTime {
-    let nanos = u64::try_from(message.time.unix_timestamp_nanos()).unwrap_or(0);
-    SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos)
+    since_epoch(message.time.unix_timestamp_nanos())
+}
+
+pub(super) fn since_epoch(nanos: i128) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }
 
 fn parse(payload: &[u8]) -> Result<JobRecord, Error> {

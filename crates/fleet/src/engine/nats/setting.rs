@@ -23,13 +23,13 @@ const REMOVED_FOR: Duration = Duration::from_secs(1);
 impl Settings for Nats {
     async fn setting(&self, what: &Setting, retry_for: RetryFor) -> Result<Option<Stored>, Error> {
         let subject = self.names().setting(what);
-        let found = self.last_of(&self.names().run_stream(), &subject, retry_for).await?;
+        let found = self.last_of(&self.names().settings_stream(), &subject, retry_for).await?;
         let found = found.filter(|(_, payload)| !payload.is_empty());
         Ok(found.map(|(revision, payload)| Stored { payload, revision }))
     }
 
     async fn settings(&self, kind: SettingKind) -> Result<BTreeMap<String, Stored>, Error> {
-        let (stream, filter) = (self.names().run_stream(), self.names().settings(kind));
+        let (stream, filter) = (self.names().settings_stream(), self.names().settings(kind));
         let (mut found, mut from) = (BTreeMap::new(), 0);
         while let Some(message) = self.next_message(&stream, &filter, from).await? {
             from = message.sequence + 1;

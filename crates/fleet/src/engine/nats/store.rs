@@ -222,7 +222,7 @@ fn refused(problem: &PublishProblem, stream: &str) -> Option<Refused> {
 
 /// A stream that takes no more. What is in a queue goes by itself; the others keep what is over.
 pub(crate) fn full(stream: &str, why: &str) -> Error {
-    let remedy = if stream.ends_with("_JOBS") {
+    let remedy = if stream.contains("_JOBS") {
         "wait until jobs are done"
     } else {
         "remove old jobs with `sheepdog fleet prune`"
