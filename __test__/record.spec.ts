@@ -134,7 +134,7 @@ describe('a run on record', () => {
   })
 
   it('has an end when it was stopped', async () => {
-    const error = (await failure(run('sleep', ['60'], { record: records, timeoutMs: 60 }))) as SheepdogError
+    const error = (await failure(run('sleep', ['60'], { record: records, timeoutMs: 1000 }))) as SheepdogError
     const { folder } = (error.result as { record: { folder: string } }).record
     expect(json(folder, 'end.json').error).toMatchObject({ code: 'PROCESS_TIMED_OUT' })
     expect(await sheepdog(['replay', folder])).toMatchObject({

@@ -1,27 +1,35 @@
-// macOS: the addon's code is checked by the compiler, for both processors. It can be neither linked here, without Apple's SDK, nor run.
+// macOS: the addon's code is checked by the compiler. It can be neither linked here, without Apple's SDK, nor run.
 import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { cargo } from '../release/library.mjs'
 import { once } from './cache.mjs'
 import { caseOf } from './outcome.mjs'
 import { lacksToolchain, toolchainFor } from './toolchain.mjs'
 
-const targets = ['aarch64-apple-darwin', 'x86_64-apple-darwin']
+const TARGET = 'aarch64-apple-darwin'
 
 export const macos = {
   title: 'macOS',
   place: 'never, compiled only',
   how: 'compiled only',
   lacks: () => lacksToolchain(),
-  run: () => ({ cases: targets.map(checked) }),
+  run: () => ({ cases: [checked()] }),
 }
 
-function checked(target) {
+function checked() {
   const started = performance.now()
-  // cargo-zigbuild checks as it builds: zig has what the C code of other crates includes.
-  const words = ['check', '--target', target, '--package', 'sheepdog', '--lib']
-  cargo(`checking ${target}`, words, { target, env: { ...toolchainFor(target), SDKROOT: noSdk() } })
-  const ms = performance.now() - started
-  return caseOf({ area: 'compiled', name: `compiled for ${target}`, isGood: true, ms })
+  const env = toolchainFor(TARGET)
+  // Not cargo's own check: zig has what the C code of other crates includes.
+  const program = join(dirname(env.CARGO), 'cargo-zigbuild')
+  cargo(`checking ${TARGET}`, ['check', '--target', TARGET, '--package', 'sheepdog', '--lib'], {
+    target: TARGET,
+    env: { ...env, SDKROOT: noSdk() },
+    program,
+    // Two events of a tree come from the guard, which only Linux has.
+    allowsWarnings: true,
+  })
+  const name = `compiled for ${TARGET}`
+  return caseOf({ area: 'compiled', name, isGood: true, ms: performance.now() - started })
 }
 
 /** Some build scripts ask for the SDK's folder, and then take nothing from it. */

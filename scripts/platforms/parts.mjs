@@ -1,5 +1,6 @@
 // The parts of `npm run test:platforms`. The workflow runs each, and docs/platforms.md has a row for each.
 import { kernelPart } from './kernels.mjs'
+import { macos } from './macos.mjs'
 import { packagePart } from './packages.mjs'
 import { windows } from './windows.mjs'
 
@@ -11,4 +12,5 @@ export const parts = {
   'kernel-6.1': kernelPart('bookworm', '6.1'),
   'kernel-6.12': kernelPart('trixie', '6.12'),
   windows,
+  macos,
 }

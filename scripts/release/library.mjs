@@ -71,11 +71,10 @@ export function buildLibrary({ target, profile, env = process.env }) {
 /**
  * Runs cargo for a target, and returns its messages. A warning of this project's crates is an error: most are about code that only
  * another system calls.
- * @param {{target: string, env: NodeJS.ProcessEnv, allowsWarnings?: boolean}} options
+ * @param {{target: string, env: NodeJS.ProcessEnv, program?: string, allowsWarnings?: boolean}} options
  */
-export function cargo(title, words, { target, env, allowsWarnings = false }) {
+export function cargo(title, words, { target, env, program = env.CARGO ?? 'cargo', allowsWarnings = false }) {
   console.log(`> ${title}`)
-  const program = env.CARGO ?? 'cargo'
   // Warnings are messages here, because as errors (`-D warnings`) they would be flags, and all crates be built anew.
   const ended = spawnSync(program, [...words, '--message-format=json'], {
     cwd: root,

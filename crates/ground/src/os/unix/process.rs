@@ -3,12 +3,11 @@
 //! A pid is trusted only together with its start time, which is checked again just before a signal, through a pidfd. So a
 //! recycled pid is never hit.
 
-use super::super::process_entry::{ProcessEntry, ProcessIdentity, TICKS_PER_SECOND};
+use super::super::process_entry::{ProcessEntry, ProcessIdentity};
 use super::signal::native;
 use crate::signal::Signal;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use std::time::Duration;
 
 /// Sends a signal, unless the process is gone or its pid belongs to another one by now. True when the signal was sent.
 pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
@@ -66,7 +65,8 @@ pub(crate) fn children_of(pid: i32) -> Option<Vec<i32>> {
 pub fn ticks_now() -> u64 {
     #[cfg(target_os = "linux")]
     if let Ok(time) = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME) {
-        return Duration::from(time).as_millis() as u64 * TICKS_PER_SECOND / 1000;
+        let millis = std::time::Duration::from(time).as_millis() as u64;
+        return millis * super::super::process_entry::TICKS_PER_SECOND / 1000;
     }
     0
 }
@@ -117,6 +117,7 @@ fn parse_stat(stat: &[u8]) -> Option<ProcessEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn reads_a_stat_line_whose_name_holds_parentheses_and_spaces() {
