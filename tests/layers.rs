@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The modules at the root of a crate that another one of the same crate may use. Modules that are not listed may use none.
 const MAY_USE: &[(&str, &str, &[&str])] = &[
+    ("ground", "json_filter", &["line", "text"]),
+    ("ground", "text", &["line"]),
     ("ground", "random", &["hex"]),
     ("ground", "keep", &["line"]),
     ("ground", "redaction", &["error"]),
@@ -26,8 +28,20 @@ const ROOMS: &[&str] = &["ground", "wires", "agents"];
 /// A file that says PURE in its first line names none of these.
 const PURE_NEVER: &[&str] = &["tokio", "mpsc", "reqwest", "napi", "inotify"];
 /// Values of `ground` are pure whether they say so or not.
-const VALUES: &[&str] =
-    &["error", "hex", "json", "keep", "line", "percent", "random", "redaction", "retry", "signal"];
+const VALUES: &[&str] = &[
+    "error",
+    "hex",
+    "json",
+    "json_filter",
+    "keep",
+    "line",
+    "percent",
+    "random",
+    "redaction",
+    "retry",
+    "signal",
+    "text",
+];
 
 struct Source {
     /// `sheepdog` is the addon.

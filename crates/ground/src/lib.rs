@@ -4,6 +4,7 @@
 pub mod error;
 pub mod hex;
 pub mod json;
+pub mod json_filter;
 pub mod keep;
 pub mod line;
 pub mod lock;
@@ -14,6 +15,7 @@ pub mod redaction;
 pub mod retry;
 pub mod signal;
 pub mod task;
+pub mod text;
 
 // The operating system, records, and the log.
 pub mod os;

@@ -1,7 +1,7 @@
 //! Delivers the lines of a run to JavaScript, or the JSON objects among them.
 
-use super::json_filter::JsonFilter;
 use super::multiplexer::Channel;
+use ground::json_filter::JsonFilter;
 use ground::line::{LineFramer, LineTooLong};
 use process::{Sink, Stream};
 use std::sync::Arc;

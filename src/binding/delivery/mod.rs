@@ -3,17 +3,14 @@
 
 mod byte_sink;
 mod event_lines;
-mod json_filter;
 mod line_sink;
 mod multiplexer;
 mod pace;
-mod text;
-
-pub use json_filter::fuzz as fuzz_json_filter;
 
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 pub(super) use byte_sink::ByteSink;
 pub(super) use event_lines::EventLines;
+use ground::text::Text;
 pub(super) use line_sink::{LineSink, Selection, Skipped};
 pub(super) use multiplexer::{Block, Channel, Multiplexer};
 use napi::bindgen_prelude::{
@@ -23,7 +20,6 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString, sys};
 use napi_derive::napi;
 use process::{StopReason, Stream, WeakProcess};
-use text::Text;
 
 /// One per JavaScript environment: delivers text, and ends the environment's runs with it.
 #[napi]

@@ -7,8 +7,8 @@
 //! others.
 
 use super::pace::Pace;
-use super::text::Text;
 use ground::lock::lock;
+use ground::text::Text;
 use process::{Stream, Window};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -12,7 +12,6 @@ mod wire_frames;
 use agents::acp::fuzz_transcript;
 use copilot::event_log::fuzz_event_log;
 use process::guard::fuzz_lifeline;
-use sheepdog::binding::delivery::fuzz_json_filter;
 
 /// A name, and what takes the bytes.
 pub(crate) type Target = (&'static str, fn(&[u8]));
@@ -20,7 +19,7 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 /// All targets, by name.
 pub(crate) const TARGETS: &[Target] = &[
     ("lines", text::lines),
-    ("json_filter", fuzz_json_filter),
+    ("json_filter", ground::json_filter::fuzz),
     ("json_index", text::json_index),
     ("redaction", text::redaction),
     ("sse", text::sse),

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Picks the JSON objects out of blocks of lines.
 #[derive(Debug)]
-pub(crate) struct JsonFilter {
+pub struct JsonFilter {
     types: Option<Vec<String>>,
     /// Texts of which a line with a wanted type contains at least one. `None` when a wanted name can be written in too many ways.
     needles: Option<Vec<memmem::Finder<'static>>>,
@@ -16,7 +16,7 @@ pub(crate) struct JsonFilter {
 
 impl JsonFilter {
     /// Selects objects whose top-level `type` is in the list, or all objects when there is no list.
-    pub(crate) fn new(types: Option<Vec<String>>) -> Self {
+    pub fn new(types: Option<Vec<String>>) -> Self {
         let needles = types.as_ref().and_then(|types| {
             let plain =
                 |name: &String| name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\/".contains(&byte));
@@ -34,9 +34,9 @@ impl JsonFilter {
     }
 
     /// Appends the wanted lines of a block to `wanted`, each ended by `\n`. Returns the number of lines that are no objects.
-    pub(crate) fn select(&self, block: &[u8], wanted: &mut Vec<u8>) -> u64 {
+    pub fn select(&self, block: &[u8], wanted: &mut Vec<u8>) -> u64 {
         match &self.needles {
-            None => ground::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
+            None => crate::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
             Some(needles) => {
                 let mut candidates: Vec<(usize, usize)> = Vec::new();
                 for needle in needles {
@@ -56,7 +56,7 @@ impl JsonFilter {
                 }
             }
         }
-        ground::line::lines_of(block).filter(|line| !self.may_be_object(line)).count() as u64
+        crate::line::lines_of(block).filter(|line| !self.may_be_object(line)).count() as u64
     }
 
     /// Whether a line looks like an object, or is blank. What is passed on is parsed by JavaScript, which sees whether it is one.
@@ -74,7 +74,7 @@ impl JsonFilter {
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return;
         }
-        let text = super::text::decode(line);
+        let text = crate::text::decode(line);
         if let Some(types) = &self.types
             && !type_of(&text).is_some_and(|found| types.iter().any(|name| name.as_bytes() == found))
         {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 /// Lines joined by `\n`, without a final line end; or unchanged bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Text {
+pub enum Text {
     /// Text without characters beyond U+00FF: one byte each.
     Latin1(Vec<u8>),
     Utf16(Vec<u16>),
@@ -16,7 +16,7 @@ pub(crate) enum Text {
 
 impl Text {
     /// Decodes whole lines; `\r\n` counts as `\n`, invalid UTF-8 is replaced.
-    pub(crate) fn of_block(mut block: Vec<u8>) -> Text {
+    pub fn of_block(mut block: Vec<u8>) -> Text {
         if block.last() == Some(&b'\n') {
             block.pop();
         }
@@ -45,13 +45,13 @@ impl From<String> for Text {
 
 /// Decodes text and replaces each invalid sequence. It checks first, because the replacing decoder reads even valid text byte by
 /// byte.
-pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 fn without_carriage_returns(block: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(block.len());
-    for (index, line) in ground::line::inner_lines(block).enumerate() {
+    for (index, line) in crate::line::inner_lines(block).enumerate() {
         if index > 0 {
             joined.push(b'\n');
         }
