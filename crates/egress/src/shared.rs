@@ -86,9 +86,7 @@ impl Shared {
     }
 }
 
-/// The configuration of TLS to hosts: as everywhere in this process, but without HTTP/2.
+/// The configuration of TLS to hosts: as everywhere in this process.
 fn client_config() -> Result<Arc<ClientConfig>, String> {
-    let mut config = wires::http::tls_config().map_err(|error| error.to_string())?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    wires::http::tls_config().map(Arc::new).map_err(|error| error.to_string())
 }

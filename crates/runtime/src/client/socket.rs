@@ -121,9 +121,8 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
         request.headers_mut().insert("authorization", value);
     }
     let connector = if address.url.starts_with("wss:") {
-        let mut config = wires::http::tls_config()
+        let config = wires::http::tls_config()
             .map_err(|error| Error::new(ErrorCode::RuntimeClosed, error.to_string()))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Connector::Rustls(Arc::new(config))
     } else {
         Connector::Plain

@@ -5,8 +5,8 @@
 //! connections' own tasks end with the pool. [`HttpClient::fresh`] gives a client with a pool of its own, for callers that do not
 //! trust the old connections. [`HttpClient::renew`] makes all handles of this client drop their idle connections; requests under
 //! way keep theirs. `send` resolves with the response's head. The body is pulled by [`Response::chunk`], so a slow reader slows
-//! the server. Dropping the future or the response cancels the request: it closes the connection (HTTP/1.1) or resets the stream
-//! (HTTP/2).
+//! the server. Dropping the future or the response cancels the request: it closes the connection. Each request under way has a
+//! connection of its own (HTTP/1.1), so that one that stalls delays no other.
 //!
 //! Timeouts: `connect_timeout` for DNS, TCP and TLS; `response_timeout` for the head, counted from the last byte of the request
 //! that was accepted; `idle_timeout` between the pieces of the response's body. No timeout covers the whole request; a caller can

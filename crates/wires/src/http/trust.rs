@@ -44,6 +44,6 @@ fn load() -> Result<ClientConfig, HttpError> {
         .map_err(|error| HttpError::InvalidRequest { problem: error.to_string() })?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
