@@ -126,19 +126,24 @@ impl Default for Begin {
 }
 
 async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
-    if let Some(kept) = engine.read_record(id, RetryFor::ASKED).await?
-        && kept.record.state.is_over()
-    {
-        let records = Some(engine.records_behind(id, kept.revision).await?);
-        return Ok(Begin { records, jobs: Place::default() });
+    // A job that changes between two looks is looked at again.
+    for _ in 0..3 {
+        if let Some(kept) = engine.read_record(id, RetryFor::ASKED).await?
+            && kept.record.state.is_over()
+        {
+            match engine.records_behind(id, kept.revision).await? {
+                None => continue,
+                records => return Ok(Begin { records, jobs: Place::default() }),
+            }
+        }
+        if let Some(jobs) = engine.jobs_behind(id).await? {
+            return Ok(Begin { records: None, jobs });
+        }
     }
-    match engine.message_of(id).await? {
-        Some(message) => Ok(Begin { records: None, jobs: engine.jobs_behind(id, message).await? }),
-        None => Err(Error::new(
-            ErrorCode::JobNotFound,
-            format!("the fleet has no job {id} that a list could begin after; it may have been removed"),
-        )),
-    }
+    Err(Error::new(
+        ErrorCode::JobNotFound,
+        format!("the fleet has no job {id} that a list could begin after; it may have been removed"),
+    ))
 }
 
 /// Facts that the parts of a list share.

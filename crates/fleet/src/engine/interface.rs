@@ -96,9 +96,9 @@ pub(crate) trait Queue: Send + Sync + 'static {
     /// Jobs in the queue, the oldest first, from this place on. Only the wanted ones of at most about `most` messages.
     async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error>;
 
-    /// The place behind this message of the job.
-    async fn jobs_behind(&self, _id: &str, sequence: u64) -> Result<Place, Error> {
-        Ok(Place::at(sequence.saturating_add(1)))
+    /// The place behind the job's message; `None`: it has none.
+    async fn jobs_behind(&self, id: &str) -> Result<Option<Place>, Error> {
+        Ok(self.message_of(id).await?.map(|sequence| Place::at(sequence.saturating_add(1))))
     }
 
     /// The place of the first message that was stored at this time or later.
@@ -143,9 +143,12 @@ pub(crate) trait Records: Send + Sync + 'static {
     /// Every record from this place on, in their order; one that is written meanwhile may come again as it is by then.
     fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>>;
 
-    /// The place behind this revision of the job's record.
-    async fn records_behind(&self, _id: &str, revision: u64) -> Result<Place, Error> {
-        Ok(Place::at(revision.saturating_add(1)))
+    /// The last revision of the job's record, and when it was stored, by the engine's clock.
+    async fn record_stored_at(&self, id: &str) -> Result<Option<(u64, SystemTime)>, Error>;
+
+    /// The place behind this revision of the job's record; `None`: it may have another one by now.
+    async fn records_behind(&self, _id: &str, revision: u64) -> Result<Option<Place>, Error> {
+        Ok(Some(Place::at(revision.saturating_add(1))))
     }
 
     /// The place of the first record that was stored at this time or later.

@@ -68,6 +68,47 @@ impl Partitioned {
     }
 }
 
+/// The time from which on entries of a partition are behind an entry of partition `own` in a list. Entries of the same time are
+/// listed by their partitions.
+fn since(part: usize, own: usize, time: SystemTime) -> SystemTime {
+    if part < own { time.checked_add(Duration::from_nanos(1)).unwrap_or(time) } else { time }
+}
+
+/// The first jobs of pages of all partitions, each with the place at which it begins. The order within a partition is that of its
+/// sequences, also after its clock was set back.
+fn first_jobs(pages: Vec<(u64, JobPage)>) -> JobPage {
+    let mut heads: Vec<_> = pages
+        .into_iter()
+        .map(|(begin, page)| {
+            let end = page.next.map(|next| (page.until, next.of(0)));
+            (begin, page.jobs.into_iter().peekable(), end)
+        })
+        .collect();
+    let (mut jobs, mut until) = (Vec::new(), None);
+    loop {
+        // The end of a page stands for the messages behind it. All that is newer waits for the next page. Its partition was read
+        // to that end, so each page gets on.
+        let ages = heads.iter_mut().enumerate().filter_map(|(part, (_, page, end))| {
+            let age = page.peek().map(|waiting| waiting.stored_at).or(end.map(|(until, _)| until));
+            Some((age?, part))
+        });
+        let Some((age, part)) = ages.min() else { break };
+        let (behind, page, _) = &mut heads[part];
+        let Some(waiting) = page.next() else {
+            until = Some(age);
+            break;
+        };
+        *behind = waiting.sequence + 1;
+        jobs.push(Waiting { part, ..waiting });
+    }
+    let mut next = Place::default();
+    for (part, (behind, mut page, end)) in heads.into_iter().enumerate() {
+        let held_back = page.peek().map(|waiting| waiting.sequence);
+        next.set(part, held_back.or(end.map(|(_, next)| next)).unwrap_or(behind));
+    }
+    JobPage { jobs, next: until.map(|_| next), until: until.unwrap_or(SystemTime::UNIX_EPOCH) }
+}
+
 /// A place of the fleet: those of the partitions together.
 fn joined(places: impl IntoIterator<Item = Place>) -> Place {
     let mut all = Place::default();
@@ -192,36 +233,18 @@ impl Queue for Partitioned {
             let begin = from.of(n);
             Ok::<_, Error>((begin, part.jobs_from(wanted, &Place::at(begin), each).await?))
         });
-        let pages = try_join_all(asked).await?;
-        // Messages behind a page were stored later than its end. So nothing later than the first end may be told yet.
-        let until = pages.iter().filter(|(_, page)| page.next.is_some()).map(|(_, page)| page.until).min();
-        let (mut jobs, mut next) = (Vec::new(), Place::default());
-        for (part, (begin, page)) in pages.into_iter().enumerate() {
-            let last = page.jobs.last().map_or(begin, |last| last.sequence + 1);
-            let mut behind = page.next.map_or(last, |next| next.of(0));
-            for waiting in page.jobs {
-                if until.is_some_and(|until| waiting.stored_at > until) {
-                    behind = behind.min(waiting.sequence);
-                    break;
-                }
-                jobs.push(Waiting { part, ..waiting });
-            }
-            next.set(part, behind);
-        }
-        jobs.sort_by_key(|waiting| waiting.stored_at);
-        Ok(JobPage { jobs, next: until.map(|_| next), until: until.unwrap_or(SystemTime::UNIX_EPOCH) })
+        Ok(first_jobs(try_join_all(asked).await?))
     }
 
-    async fn jobs_behind(&self, id: &str, sequence: u64) -> Result<Place, Error> {
-        let (part, own) = (self.number(id), Place::at(sequence));
-        let page = self.part(id).jobs_from(&Wanted::default(), &own, 1).await?;
-        // It may have left the queue at this moment: the next one is as good.
-        let mut place = match page.jobs.first() {
-            Some(found) => self.jobs_since(found.stored_at).await?,
-            None => self.last_changes().await?.1,
-        };
-        place.pass(part, sequence);
-        Ok(place)
+    async fn jobs_behind(&self, id: &str) -> Result<Option<Place>, Error> {
+        // Read once: if the sequence and the time came from two reads, the job could have left the queue between them.
+        let Some(found) = self.part(id).find_job(id).await? else { return Ok(None) };
+        let (own, time) = (self.number(id), found.stored_at);
+        let others =
+            self.parts.iter().enumerate().map(|(part, engine)| engine.jobs_since(since(part, own, time)));
+        let mut place = try_join_all(others).await.map(joined)?;
+        place.pass(own, found.sequence);
+        Ok(Some(place))
     }
 
     async fn jobs_since(&self, time: SystemTime) -> Result<Place, Error> {
@@ -320,15 +343,19 @@ impl Records for Partitioned {
         merged(parts, |found| found.stored_at)
     }
 
-    async fn records_behind(&self, id: &str, revision: u64) -> Result<Place, Error> {
-        let mut own = self.part(id).records_from(&Place::at(revision));
-        // It may have been written again at this moment: the next one is as good.
-        let mut place = match own.try_next().await? {
-            Some(found) => self.records_since(found.stored_at).await?,
-            None => self.last_changes().await?.0,
-        };
-        place.pass(self.number(id), revision);
-        Ok(place)
+    async fn record_stored_at(&self, id: &str) -> Result<Option<(u64, SystemTime)>, Error> {
+        self.part(id).record_stored_at(id).await
+    }
+
+    async fn records_behind(&self, id: &str, revision: u64) -> Result<Option<Place>, Error> {
+        let found = self.record_stored_at(id).await?;
+        let Some((_, time)) = found.filter(|(last, _)| *last == revision) else { return Ok(None) };
+        let own = self.number(id);
+        let others =
+            self.parts.iter().enumerate().map(|(part, engine)| engine.records_since(since(part, own, time)));
+        let mut place = try_join_all(others).await.map(joined)?;
+        place.pass(own, revision);
+        Ok(Some(place))
     }
 
     async fn records_since(&self, time: SystemTime) -> Result<Place, Error> {
@@ -464,3 +491,7 @@ impl Objects for Partitioned {
         self.first.drop_objects(is_meant, is_trial).await
     }
 }
+
+#[cfg(test)]
+#[path = "partitioned_tests.rs"]
+mod tests;

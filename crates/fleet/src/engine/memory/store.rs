@@ -73,6 +73,10 @@ impl Records for Memory {
             .boxed()
     }
 
+    async fn record_stored_at(&self, id: &str) -> Result<Option<(u64, SystemTime)>, Error> {
+        Ok(self.read(|state| state.records.get(id).map(|stored| (stored.kept.revision, stored.at))))
+    }
+
     async fn records_since(&self, time: SystemTime) -> Result<Place, Error> {
         Ok(self.read(|state| {
             let since = state.records.values().filter(|stored| stored.at >= time);

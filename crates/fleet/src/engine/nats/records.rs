@@ -93,6 +93,12 @@ impl Records for Nats {
             .boxed()
     }
 
+    async fn record_stored_at(&self, id: &str) -> Result<Option<(u64, SystemTime)>, Error> {
+        let (stream, subject) = (self.names().run_stream(), self.names().record(id));
+        let found = self.last_message(&stream, &subject, RetryFor::ASKED).await?;
+        Ok(found.map(|message| (message.sequence, stored_at(&message))))
+    }
+
     async fn records_since(&self, time: SystemTime) -> Result<Place, Error> {
         self.place_since(&self.names().run_stream(), time).await
     }
