@@ -49,8 +49,8 @@ pub(super) struct Pulling {
     /// The partition that the next probe asks first: each has its turn, so that all of them are worked on at once.
     first_part: usize,
     waits: Vec<Option<AbortHandle>>,
-    /// Lanes that had nothing when they were opened: their first question is a wait.
-    is_known_empty: Vec<bool>,
+    /// Lanes that had nothing when they were opened, or gave no answer: their next question is a wait.
+    has_to_wait: Vec<bool>,
     is_probing: bool,
     /// Whether the lanes may have something that no wait will bring.
     is_probe_due: bool,
@@ -66,14 +66,14 @@ impl Pulling {
         let lanes = futures_util::future::try_join_all(asked).await?;
         let parts = lanes.first().map_or(1, Vec::len);
         let lanes: Vec<Arc<dyn Lane>> = lanes.into_iter().flatten().collect();
-        let is_known_empty = lanes.iter().map(|lane| lane.is_known_empty()).collect();
+        let has_to_wait = lanes.iter().map(|lane| lane.is_known_empty()).collect();
         Ok(Pulling {
             queues: queues.to_vec(),
             waits: vec![const { None }; lanes.len()],
             lanes: Arc::new(lanes),
             parts,
             first_part: 0,
-            is_known_empty,
+            has_to_wait,
             is_probing: false,
             is_probe_due: true,
             tasks: JoinSet::new(),
@@ -111,9 +111,9 @@ impl Pulling {
         }
         let is_asked = |lane: &usize| self.waits[*lane].is_none() && !paused.contains(self.queue_of(*lane));
         let asked = (0..self.lanes_above(above)).filter(is_asked);
-        let (empty, mut asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.is_known_empty[*lane]);
-        for lane in empty {
-            self.is_known_empty[lane] = false;
+        let (waited, mut asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.has_to_wait[*lane]);
+        for lane in waited {
+            self.has_to_wait[lane] = false;
             self.wait(lane);
         }
         if self.is_probe_due && !asked.is_empty() {
@@ -177,6 +177,8 @@ impl Pulling {
                     self.waits[lane] = None;
                 }
                 self.is_probe_due = true;
+                // A probe asks no lane behind one that fails, so this one alone would keep the worker from all others.
+                self.has_to_wait[lane] = true;
                 self.paused_until = Some(Instant::now() + PAUSE);
                 if goes_on {
                     self.renew(lane);

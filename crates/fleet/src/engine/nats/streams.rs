@@ -107,10 +107,13 @@ pub(super) async fn ensure(context: &Context, names: &Names, asked: Asked) -> Re
     }
     let shape =
         Shape { lease: asked.lease.unwrap_or(DEFAULT_LEASE), partitions: asked.partitions.unwrap_or(1) };
-    make(context, configs(names, shape, replicas), present, false).await?;
-    // Two may have been the first at once: what is stored counts.
+    let made = make(context, configs(names, shape, replicas), present, false).await;
+    // Two may have been the first at once: what is stored counts, also if the other one took the room for this one's streams.
     let present = look_for(context, names.streams()).await;
-    let shape = found(&present, names)?.unwrap_or(shape);
+    let shape = match found(&present, names)? {
+        Some(shape) => shape,
+        None => made.map(|()| shape)?,
+    };
     shape.check(asked)?;
     complete(context, names, shape, replicas, present).await
 }

@@ -129,6 +129,10 @@ impl TestServer {
         super::connect(&access).await.unwrap()
     }
 
+    pub(crate) async fn delete(&self, stream: &str) {
+        self.engine().await.nats.0.context.delete_stream(stream).await.unwrap();
+    }
+
     /// Purges the logs, as an administrator of the server may do.
     pub(crate) async fn purge_logs(&self) {
         let engine = self.engine().await;
