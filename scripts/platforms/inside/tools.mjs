@@ -12,11 +12,13 @@ export const {
   RuntimeClient,
   complete,
   listTrees,
+  reapTrees,
   replayRecord,
   run,
   sandboxSupport,
   serveRuntime,
   spawn,
+  stopTree,
 } = await import(address)
 
 export const support = sandboxSupport()

@@ -1,11 +1,24 @@
 // These cases show the parts that Windows has, programs in jobs, and the errors of the parts that are missing. The programs are Node.js.
 import { spawn as plain } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { agentCases } from './agent-cases.mjs'
 import { portableCases } from './portable-cases.mjs'
 import { npmShim } from './shim.mjs'
-import { Harness, equal, js, listTrees, refusal, run, spawn, until, work } from './tools.mjs'
+import {
+  Harness,
+  equal,
+  js,
+  listTrees,
+  reapTrees,
+  refusal,
+  run,
+  spawn,
+  stopTree,
+  until,
+  work,
+} from './tools.mjs'
 
 /** Runs until it is killed. */
 const ENDLESS = 'setInterval(() => {}, 1e6)'
@@ -213,6 +226,29 @@ const trees = [
       await child.started
       await until(async () => (await listTrees()).some(({ name }) => name === 'a name'))
       await child.kill('SIGKILL')
+    },
+  },
+  {
+    name: 'reap and stop',
+    async attempt() {
+      const child = spawn(process.execPath, ['-e', PATIENT_PARENT], { name: 'running' })
+      const pids = pidsIn(await firstLine(child))
+      const host = plain(process.execPath, [join(import.meta.dirname, 'windows-host.mjs')], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      await new Promise((resolve) => host.stdout.once('data', resolve))
+      host.kill('SIGKILL')
+      await once(host, 'exit')
+      // The job has ended what that host left; what a living host runs is left alone.
+      equal(
+        (await reapTrees()).filter(({ left }) => left > 0),
+        [],
+      )
+      equal(pids.map(isAlive), [true, true])
+      const tree = (await listTrees()).find(({ name }) => name === 'running')
+      await stopTree(tree.id)
+      await until(() => !pids.some(isAlive))
+      await child.result.catch(() => undefined)
     },
   },
   {
