@@ -148,7 +148,7 @@ async fn begin_behind(engine: &Shared, id: &str) -> Result<Begin, Error> {
 
 /// Facts that the parts of a list share.
 struct Told {
-    /// Behind the last record that was read.
+    /// The place after the last record that was read.
     records: Place,
     /// Hashes of the ids of jobs that were listed before they were over.
     ids: HashSet<u64>,

@@ -17,7 +17,7 @@ const PAGE: usize = 256;
 pub struct JobWatch {
     engine: Shared,
     filter: Filter,
-    /// Behind the last record and the last message that were looked at.
+    /// The places after the last record and the last message that were looked at.
     records: Place,
     jobs: Place,
 }
