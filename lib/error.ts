@@ -1,7 +1,9 @@
 // Faults of the core become JavaScript errors here, and nowhere else.
+import { inspect, type InspectOptions } from 'node:util'
 import type { Fault } from '../native/native'
 import { at, type CallSite } from './call-site'
 import type { Code, ErrorFacts } from './error-facts'
+import { plainError, plainValue } from './plain-value'
 
 export type { Fault } from '../native/native'
 
@@ -25,9 +27,11 @@ export type SheepdogErrorOf<C extends ErrorCode> = {
 type Lacking<Names extends string> = { readonly [Name in Names]?: undefined }
 
 interface ErrorBody extends Error {
-  readonly name: 'SheepdogError'
   readonly cause?: unknown
-  /** The error as an object for JSON: `code`, `message` and all facts. */
+  /**
+   * The error as data for JSON, logs and messages: name, message, `code`, all facts, causes and inner errors. It never
+   * throws: what JSON cannot hold is named in brackets, as in `[circular]`.
+   */
   toJSON(): Record<string, unknown>
 }
 
@@ -55,29 +59,81 @@ interface SheepdogErrorConstructor {
   ): SheepdogErrorOf<C>
 }
 
+/** Members that make an error what it is: no fact has their names. */
+const RESERVED = new Set([
+  'name',
+  'message',
+  'stack',
+  'cause',
+  'code',
+  'toJSON',
+  'toString',
+  'constructor',
+  '__proto__',
+])
+
 export const SheepdogError = class SheepdogError extends Error {
   readonly code: string
 
   constructor(code: string, message: string, facts: object = {}, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause })
-    Object.assign(this, facts)
+    super(message)
+    if (cause !== undefined) holdCause(this, cause)
+    for (const [name, fact] of Object.entries(facts))
+      if (!RESERVED.has(name)) (this as Record<string, unknown>)[name] = fact
     this.code = code
   }
 
-  override get name(): string {
-    return 'SheepdogError'
-  }
-
   toJSON(): Record<string, unknown> {
-    const cause = this.cause === undefined ? {} : { cause: readable(this.cause) }
-    return { name: this.name, message: this.message, ...Object.fromEntries(Object.entries(this)), ...cause }
+    return plainError(this)
   }
 } as unknown as SheepdogErrorConstructor
 
-/** A cause as JSON has it: an error of another origin would be `{}`. */
-function readable(cause: unknown): unknown {
-  if (!(cause instanceof Error) || 'toJSON' in cause) return cause
-  return { name: cause.name, message: cause.message, ...Object.fromEntries(Object.entries(cause)) }
+// As on Error.prototype: an instance and a subclass may have a name of their own.
+Object.defineProperty(SheepdogError.prototype, 'name', {
+  value: 'SheepdogError',
+  writable: true,
+  configurable: true,
+})
+
+/**
+ * Gives an error its cause. `structuredClone` and `postMessage` copy a cause that is a plain property, and throw when it holds
+ * what cannot be copied. Such a cause is a property with a getter, which they leave out.
+ */
+function holdCause(error: Error, cause: unknown): void {
+  if (isCloneable(cause)) {
+    Object.defineProperty(error, 'cause', { value: cause, configurable: true, writable: true })
+    return
+  }
+  let held = cause
+  Object.defineProperties(error, {
+    cause: { get: () => held, set: (other: unknown) => (held = other), configurable: true },
+    [inspect.custom]: { value: inspectWithCause, configurable: true },
+  })
+}
+
+function isCloneable(cause: unknown): boolean {
+  try {
+    structuredClone(cause)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** `util.inspect` prints `[Getter/Setter]` in place of a cause that has a getter: it is shown a twin with a plain one. */
+function inspectWithCause(this: Error, _: number, options: InspectOptions): string {
+  const { [inspect.custom as unknown as string]: _own, ...members } = Object.getOwnPropertyDescriptors(this)
+  const shown = (cause: unknown) =>
+    inspect(
+      Object.create(Object.getPrototypeOf(this) as object, { ...members, cause: { value: cause } }),
+      options,
+    )
+  try {
+    return shown(this.cause)
+  } catch {
+    // Node cannot print an error whose cause is a revoked proxy.
+    return shown(plainValue(this.cause))
+  }
 }
 
 /** The error for a wrong option: its message begins with the option's path. */
@@ -94,7 +150,7 @@ export function toError(fault: Fault, result?: unknown): SheepdogError {
 /** The error, which the core could not know the cause of. One that has a cause keeps it. */
 export function because<E>(error: E, code: ErrorCode, cause: unknown): E {
   if (error instanceof SheepdogError && error.code === code && error.cause === undefined) {
-    Object.defineProperty(error, 'cause', { value: cause, configurable: true, writable: true })
+    holdCause(error, cause)
   }
   return error
 }
