@@ -5,6 +5,9 @@ import { SheepdogError, invalidOption } from '../error'
 import { show } from '../option'
 import type { StdinQueue } from './stdin_queue'
 
+/** Called when a write or the end is done, or with its error. */
+type Callback = (error?: Error | null) => void
+
 /**
  * The stdin of a process that was spawned with `stdin: "pipe"`. When the program reads slowly, writes
  * wait. When it stops reading, further writes are discarded without an error.
@@ -33,17 +36,40 @@ export class ProcessStdin {
   }
 
   /**
-   * Writes a chunk. Resolves when the pipe has accepted it, or when the program has stopped reading.
+   * Writes a chunk. Resolves when the pipe has accepted it, or when the program has stopped reading. The bytes are copied, so
+   * that the buffer can be used again at once.
    *
+   * @param encoding Encoding of a text. Default: `utf8`.
+   * @param callback Called in place of the promise's end, as with a stream of Node.
    * @throws PROCESS_STDIN_CLOSED after `end()`.
+   * @throws INVALID_OPTION for a chunk that is neither a string nor a Uint8Array.
    */
-  async write(chunk: string | Uint8Array): Promise<void> {
-    await this.#write(chunk)
+  write(
+    chunk: string | Uint8Array,
+    encoding?: BufferEncoding | Callback,
+    callback?: Callback,
+  ): Promise<void> {
+    return this.#call(chunk, encoding, callback, (chunk, encoding) => this.#write(chunk, encoding))
   }
 
-  /** Closes stdin after everything that was written. Resolves when all of it is written. */
-  end(): Promise<void> {
-    return (this.#ended ??= this.#queue.end())
+  /**
+   * Closes stdin after everything that was written. Resolves when all of it is written.
+   *
+   * @param chunk Text or bytes to write before.
+   * @param encoding Encoding of a text. Default: `utf8`.
+   * @param callback Called in place of the promise's end, as with a stream of Node.
+   */
+  end(
+    chunk?: string | Uint8Array | Callback,
+    encoding?: BufferEncoding | Callback,
+    callback?: Callback,
+  ): Promise<void> {
+    if (typeof chunk === 'function') [chunk, callback] = [undefined, chunk]
+    return this.#call(chunk, encoding, callback, async (chunk, encoding) => {
+      // Before the end, which nothing may follow.
+      const written = chunk !== undefined && chunk !== null ? this.#write(chunk, encoding) : undefined
+      await Promise.all([written, (this.#ended ??= this.#queue.end())])
+    })
   }
 
   /**
@@ -54,7 +80,15 @@ export class ProcessStdin {
   get writable(): WritableStream<string | Uint8Array> {
     return (this.#writable ??= new WritableStream<string | Uint8Array>({
       write: async (chunk) => {
-        if (!(await this.#write(chunk))) throw takesNoMore()
+        let taken: boolean
+        try {
+          taken = await this.#write(chunk)
+        } catch (error) {
+          // The stream is broken from here on: what was written must not pass for the whole input.
+          this.#fail(error)
+          throw error
+        }
+        if (!taken) throw takesNoMore()
       },
       close: () => this.end(),
       abort: (reason) => this.#fail(reason),
@@ -70,14 +104,33 @@ export class ProcessStdin {
     return (this.#writableNode ??= this.#makeWritable())
   }
 
-  async #write(chunk: string | Uint8Array): Promise<boolean> {
+  /** A call with the arguments of a stream of Node. With a callback, an error is told by it alone. */
+  #call<C>(
+    chunk: C,
+    encoding: BufferEncoding | Callback | null | undefined,
+    callback: Callback | undefined,
+    act: (chunk: C, encoding: BufferEncoding | undefined) => Promise<unknown>,
+  ): Promise<void> {
+    if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
+    const done = (async () => {
+      if (encoding !== undefined && encoding !== null && !Buffer.isEncoding(encoding))
+        throw invalidOption('encoding', `expected the name of an encoding, got ${show(encoding)}`)
+      if (callback !== undefined && callback !== null && typeof callback !== 'function')
+        throw invalidOption('callback', `expected a function, got ${show(callback)}`)
+      await act(chunk, encoding ?? undefined)
+    })()
+    if (typeof callback === 'function') callbackify(() => done)(callback)
+    return done
+  }
+
+  #write(chunk: unknown, encoding?: BufferEncoding): Promise<boolean> {
     if (typeof chunk !== 'string' && !types.isUint8Array(chunk)) {
       throw invalidOption('chunk', `expected a string or a Uint8Array, got ${show(chunk)}`)
     }
     if (this.#ended) {
       throw new SheepdogError('PROCESS_STDIN_CLOSED', 'stdin is closed: nothing can be written after end()')
     }
-    return this.#queue.write(chunk)
+    return this.#queue.write(chunk, encoding)
   }
 
   #makeWritable(): Writable {

@@ -37,21 +37,22 @@ export class StdinQueue {
   }
 
   /** Whether the pipe took it; false when the program takes no more. */
-  async write(chunk: string | Uint8Array): Promise<boolean> {
+  async write(chunk: string | Uint8Array, encoding?: BufferEncoding): Promise<boolean> {
     if (!this.#isOpen) {
       // After a turn of the loop: who writes in a loop must not starve the host.
       await new Promise<void>((resolve) => setImmediate(resolve))
       return false
     }
     if (chunk.length === 0) return true
-    this.add(chunk)
+    this.add(chunk, encoding)
     return this.taken()
   }
 
   /** As `write`, for who does not wait for each chunk: a promise for each costs more than the chunk. */
-  add(chunk: string | Uint8Array): void {
+  add(chunk: string | Uint8Array, encoding?: BufferEncoding): void {
     if (chunk.length === 0) return
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    // A copy: the caller may fill its buffer again before this one is sent.
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding) : Buffer.from(chunk)
     this.#waitingBytes += bytes.length
     this.#waiting.push({ bytes })
     this.#flushing ??= this.#flush()
