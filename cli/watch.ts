@@ -98,15 +98,18 @@ export async function watch(command: string, args: string[], options: WatchOptio
   return { ...ended, status: exitStatus(ended) }
 }
 
+/** The options by which a program gets the terminal or the input of this command. */
+type Lent = Pick<RunOptions, 'stdin' | 'pty' | 'input'>
+
 /**
  * The very descriptor, not what we would read of it: a program that reads none, or only a part, leaves the rest to whoever has
  * it next (the loop `while read ...`).
  */
-function ownInput(): RunOptions {
+function ownInput(): Lent {
   return { stdin: isRedirected() ? 'inherit' : 'null' }
 }
 
-function ownTerminal(): RunOptions {
+function ownTerminal(): Lent {
   const pty = terminalSize()
   if (process.stdin.isTTY) return { pty, stdin: 'pipe' }
   return isRedirected() ? { pty, input: process.stdin } : { pty }

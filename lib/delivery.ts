@@ -13,11 +13,15 @@ export interface Block {
   weight: number
 }
 
+/** The reason why a reader did not get the whole output. */
+export type Missed =
+  | { stream: 'stdout' | 'stderr'; reason: 'line-too-long' }
+  | { stream: 'stdout' | 'stderr'; reason: 'dropped'; bytes: number }
+
 /** Callbacks by which a reader gets the content of its channel. */
 export interface Reader {
   onBlock(block: Block): void
-  /** @param tooLong a line of this stream was longer than `maxLineBytes` */
-  onEnd(tooLong?: 'stdout' | 'stderr'): void
+  onEnd(missed?: Missed): void
 }
 
 // As they are now: a test runner's fake timers must not stop the delivery.
@@ -61,7 +65,7 @@ function onFlush(blocks: unknown[]): void {
     const reader = readers.get(channel)
     if (kind < 0) {
       detach(channel)
-      reader?.onEnd(kind === -1 ? undefined : kind === -2 ? 'stdout' : 'stderr')
+      reader?.onEnd(missedOf(kind, blocks[at + 2]))
     } else if (reader) {
       const stream = (kind & 1) === 0 ? 'stdout' : 'stderr'
       if (kind < 4) reader.onBlock({ stream, text: blocks[at + 2] as string, wide: kind > 1, weight })
@@ -70,6 +74,14 @@ function onFlush(blocks: unknown[]): void {
       release(channel, weight)
     }
   }
+}
+
+function missedOf(kind: number, dropped: unknown): Missed | undefined {
+  if (kind === -1) return undefined
+  const stream = kind % 2 === 0 ? 'stdout' : 'stderr'
+  return kind > -4
+    ? { stream, reason: 'line-too-long' }
+    : { stream, reason: 'dropped', bytes: dropped as number }
 }
 
 /** After the loop has turned: a flood must not starve what else the host does. */

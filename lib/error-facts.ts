@@ -125,6 +125,12 @@ export interface ErrorFacts {
     file?: string
     errno?: number
   }
+  /** A reader of the output came after a part of it was dropped, because more than `maxOutputBytes` was printed. The run goes on. */
+  PROCESS_OUTPUT_DROPPED: {
+    stream: 'stdout' | 'stderr'
+    /** Number of bytes of that stream that were dropped before the reader came. */
+    droppedBytes: number
+  }
   /** An iterator met a line longer than `maxLineBytes`. */
   PROCESS_LINE_TOO_LONG: {
     maxLineBytes?: number
@@ -398,5 +404,5 @@ export interface ErrorFacts {
 
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
-type Known = ErrorCode | 'ADDON_MISSING'
+type Known = ErrorCode | 'ADDON_MISSING' | 'PROCESS_OUTPUT_DROPPED'
 export type Code = Same<keyof ErrorFacts, Known, keyof ErrorFacts>

@@ -110,6 +110,15 @@ export const check = {
     },
 }
 
+/** Refuses arguments that a method does not have, such as the callback of a method of Node with the same name. */
+export function checkNoMore(method: string, given: ArrayLike<unknown>, most: number): void {
+  if (given.length <= most) return
+  const takes = most === 0 ? 'no argument' : most === 1 ? 'one argument' : `${most} arguments`
+  const hint =
+    typeof given[given.length - 1] === 'function' ? ': it returns a promise and takes no callback' : ''
+  throw invalidOption(`${method}()`, `takes ${takes}, got ${show(given[most])} as well${hint}`)
+}
+
 /** Checks an options object against its table; `undefined` counts as absent, a name that is not in the table as a typo. */
 export function checkOptions(options: unknown, table: Record<string, Check>, at = ''): void {
   if (options === undefined) return

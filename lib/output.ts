@@ -1,6 +1,6 @@
 // Async iterators over a channel: ready text is handed out without a promise of its own in the making.
 import { SheepdogError } from './error'
-import { attach, detach, release, type Block, type Reader } from './delivery'
+import { attach, detach, release, type Block, type Missed, type Reader } from './delivery'
 import { sharingLines, ownLines } from './line'
 
 /** The parts of a run that its iterator needs. */
@@ -26,7 +26,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
   #waiting: Pending<T>[] = []
   #ended = false
   #closed = false
-  #tooLong: Stream | undefined
+  #missed: Missed | undefined
 
   constructor(source: Source) {
     this.#source = source
@@ -70,9 +70,9 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
     this.#serve()
   }
 
-  onEnd(tooLong?: Stream): void {
+  onEnd(missed?: Missed): void {
     this.#ended = true
-    this.#tooLong = tooLong
+    this.#missed = missed
     this.#serve()
     for (const { resolve, reject } of this.#waiting.splice(0)) this.#finish().then(resolve, reject)
   }
@@ -99,16 +99,28 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
 
   async #finish(): Promise<IteratorResult<T>> {
     this.#closed = true
+    const missed = this.#missed
+    // The program goes on, and its end says nothing of this reader.
+    if (missed?.reason === 'dropped') throw tooLate(missed.stream, missed.bytes)
     await this.#source.end
-    if (this.#tooLong) {
+    if (missed) {
       throw new SheepdogError(
         'PROCESS_LINE_TOO_LONG',
         `the program printed a line that is longer than \`maxLineBytes\`: raise it`,
-        { stream: this.#tooLong },
+        { stream: missed.stream },
       )
     }
     return { value: undefined, done: true }
   }
+}
+
+function tooLate(stream: Stream, droppedBytes: number): SheepdogError {
+  return new SheepdogError(
+    'PROCESS_OUTPUT_DROPPED',
+    `${droppedBytes} bytes of ${stream} were dropped before this reader came: more was printed than \`maxOutputBytes\`. ` +
+      'Start reading right after spawn(), or raise `maxOutputBytes`; `result` has the head and the tail',
+    { stream, droppedBytes },
+  )
 }
 
 /** Line by line, each a string of its own. */

@@ -4,6 +4,7 @@ import { delivery } from './delivery'
 import { because, settle } from './error'
 import { nativeLimit } from './limit'
 import { native } from './native'
+import { checkNoMore } from './option'
 import { RunWatch } from './observability/run_watch'
 import { pump } from './process/input'
 import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
@@ -27,13 +28,16 @@ export { RunningProcess } from './process/running_process'
 export { ProcessStdin } from './process/stdin'
 
 /** These options, behind the arguments or in their place. */
-type With<Options> = [args: string[] | undefined, options: Options] | [options: Options]
+type With<Options> = [args: readonly string[] | undefined, options: Options] | [options: Options]
 
-type Piped = RunOptions & { stdin: 'pipe' }
-type InBytes = RunOptions & { encoding: 'buffer' }
+type InText = { encoding?: 'utf8' }
+type InBytes = { encoding: 'buffer' }
+type Piped = { stdin: 'pipe' }
+type Unpiped = { stdin?: 'null' | 'inherit' }
 
-/** As below; `stdout` and `stderr` of the result are bytes. */
-export async function run(command: string, ...rest: With<InBytes>): Promise<RunResult<Uint8Array>>
+/** Stdin that can be written to. */
+type Writable = { readonly stdin: ProcessStdin }
+
 /**
  * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
  * are gone. With `reject: true` it rejects when the program fails.
@@ -47,10 +51,22 @@ export async function run(command: string, ...rest: With<InBytes>): Promise<RunR
  * @example
  * const { exitCode, stdout } = await run('npm', ['test'], { idleTimeoutMs: 60_000 })
  */
-export async function run(command: string, args?: string[], options?: RunOptions): Promise<RunResult>
+export async function run(
+  command: string,
+  args?: readonly string[],
+  options?: RunOptions & InText,
+): Promise<RunResult>
 /** Runs a program without arguments to its end. */
-export async function run(command: string, options?: RunOptions): Promise<RunResult>
+export async function run(command: string, options?: RunOptions & InText): Promise<RunResult>
+/** As above; `stdout` and `stderr` of the result are bytes. */
+export async function run(
+  command: string,
+  ...rest: With<RunOptions & InBytes>
+): Promise<RunResult<Uint8Array>>
+/** As above, with an `encoding` that the types do not tell: `stdout` and `stderr` of the result are text or bytes. */
+export async function run(command: string, ...rest: With<RunOptions>): Promise<RunResult<string | Uint8Array>>
 export async function run(command: string, args?: unknown, options?: unknown): Promise<unknown> {
+  checkNoMore('run', arguments, 3)
   const { process, result } = start(prepared(command, args, options, false))
   try {
     return await result
@@ -60,18 +76,6 @@ export async function run(command: string, args?: unknown, options?: unknown): P
   }
 }
 
-/** As below; stdin can be written to, and the output is bytes. */
-export function spawn(
-  command: string,
-  ...rest: With<Piped & InBytes>
-): RunningProcess<Uint8Array> & { readonly stdin: ProcessStdin }
-/** As below; `stdin` can be written to. */
-export function spawn(
-  command: string,
-  ...rest: With<Piped>
-): RunningProcess & { readonly stdin: ProcessStdin }
-/** As below; `stdout` and `stderr` of the result are bytes. */
-export function spawn(command: string, ...rest: With<InBytes>): RunningProcess<Uint8Array>
 /**
  * Starts a program and returns at once. Never throws: errors reject `started` and `result`.
  *
@@ -80,12 +84,35 @@ export function spawn(command: string, ...rest: With<InBytes>): RunningProcess<U
  * for await (const { text } of child) console.log(text)
  * const { exitCode } = await child.result
  */
-export function spawn(command: string, args?: string[], options?: RunOptions): RunningProcess
+export function spawn(
+  command: string,
+  args?: readonly string[],
+  options?: RunOptions & InText & Unpiped,
+): RunningProcess
 /** Starts a program without arguments. */
-export function spawn(command: string, options?: RunOptions): RunningProcess
+export function spawn(command: string, options?: RunOptions & InText & Unpiped): RunningProcess
+/** As above; `stdin` can be written to. */
+export function spawn(command: string, ...rest: With<RunOptions & InText & Piped>): RunningProcess & Writable
+/** As above; there is a `stdin` if the options ask for it. */
+export function spawn(command: string, ...rest: With<RunOptions & InText>): RunningProcess
+/** As above; stdin can be written to, and the output is bytes. */
+export function spawn(
+  command: string,
+  ...rest: With<RunOptions & InBytes & Piped>
+): RunningProcess<Uint8Array> & Writable
+/** As above; `stdout` and `stderr` of the result are bytes. */
+export function spawn(command: string, ...rest: With<RunOptions & InBytes>): RunningProcess<Uint8Array>
+/** As above, with an `encoding` that the types do not tell: the output is text or bytes. */
+export function spawn(
+  command: string,
+  ...rest: With<RunOptions & Piped>
+): RunningProcess<string | Uint8Array> & Writable
+/** As above, with options that the types do not tell: the output is text or bytes, and there may be a `stdin`. */
+export function spawn(command: string, ...rest: With<RunOptions>): RunningProcess<string | Uint8Array>
 export function spawn(command: string, args?: unknown, options?: unknown): unknown {
   let started: Started
   try {
+    checkNoMore('spawn', arguments, 3)
     started = start(prepared(command, args, options, true))
   } catch (error) {
     const result = Promise.reject<RunResult>(error)

@@ -1,6 +1,6 @@
 // Compiled by `npm run check`, never run: what the types say of runs.
 import { Readable } from 'node:stream'
-import { type ProcessStdin, type RunResult, run, spawn } from '../../index.js'
+import { type ProcessStdin, type RunOptions, type RunResult, run, spawn } from '../../index.js'
 
 export async function called(): Promise<void> {
   const text: RunResult = await run('true', { cwd: new URL('file:///tmp') })
@@ -19,7 +19,16 @@ export async function called(): Promise<void> {
   await run('cat', { input: { file: 'x' } })
   // @ts-expect-error: no input
   await run('cat', { input: 7 })
-  void [first, length]
+  const list: readonly string[] = ['x']
+  await run('true', list)
+  const options: RunOptions = { timeoutMs: 5 }
+  const either: string | Uint8Array = (await run('true', list, options)).stdout
+  // @ts-expect-error: an encoding that is not known gives text or bytes
+  ;(await run('true', list, options)).stdout.trim()
+  const encoding = 'utf8' as 'utf8' | 'buffer'
+  // @ts-expect-error: the same
+  ;(await run('true', { encoding })).stdout.trim()
+  void [first, length, either]
 }
 
 export async function spawned(): Promise<void> {
@@ -28,6 +37,11 @@ export async function spawned(): Promise<void> {
   await stdin.write('x')
   const both = spawn('cat', ['x'], { stdin: 'pipe', encoding: 'buffer' })
   await both.stdin.end()
+  const options: RunOptions = {}
+  const known = spawn('cat', [], { ...options, stdin: 'pipe' })
+  await known.stdin.end('x', 'utf8', () => {})
+  // @ts-expect-error: an encoding that is not known gives text or bytes
+  ;(await known.result).stdout.trim()
   const kept: Uint8Array = (await both.result).stdout
   const plain = spawn('cat')
   // @ts-expect-error: there is none unless it is asked for

@@ -1,4 +1,4 @@
-// stdout of a process as streams. Each is asked for lazily: a stream that nobody reads is none.
+// stdout of a process as streams. Each is read lazily: a stream that nobody reads takes nothing from other readers.
 import { Readable } from 'node:stream'
 import { callbackify } from 'node:util'
 
@@ -23,14 +23,18 @@ export function webStream(begin: Begin): ReadableStream<Uint8Array> {
   )
 }
 
-export function nodeStream(begin: Begin): Readable {
+/** @param isToldElsewhere whether `result` rejects with this error */
+export function nodeStream(begin: Begin, isToldElsewhere: (error: unknown) => boolean): Readable {
   let bytes: AsyncIterator<Uint8Array> | undefined
   const stream: Readable = new Readable({
     read() {
       const next = async () => (bytes ??= begin()).next()
       next().then(
         ({ value, done }) => stream.push(done ? null : value),
-        (error: Error) => stream.destroy(error),
+        (error: Error) => {
+          if (isToldElsewhere(error)) endWith(stream, error)
+          else stream.destroy(error)
+        },
       )
     },
     destroy(error, done) {
@@ -39,4 +43,29 @@ export function nodeStream(begin: Begin): Readable {
     },
   })
   return stream
+}
+
+/**
+ * Ends a stream whose run failed, an error that `result` tells. A stream without a listener for errors ends as the one of
+ * child_process does, and what it is piped into is finished. With one, as in a pipeline and in `for await`, it is destroyed.
+ */
+function endWith(stream: Readable, error: Error): void {
+  if (stream.listenerCount('error') === 0) {
+    stream.push(null)
+    return
+  }
+  const { emit } = stream
+  stream.emit = (event: string | symbol, ...args: unknown[]) => {
+    if (event !== 'error') return emit.call(stream, event, ...args)
+    const marks = Object.getOwnPropertySymbols(error).length
+    try {
+      return emit.call(stream, event, ...args)
+    } catch (thrown) {
+      // readline passes an error on to an emitter of its own. Node marks an error that an emitter throws because nobody
+      // listens: nobody listens there, so that stream gets its end as without a listener.
+      if (thrown !== error || Object.getOwnPropertySymbols(error).length === marks) throw thrown
+      return emit.call(stream, 'end')
+    }
+  }
+  stream.destroy(error)
 }

@@ -5,7 +5,7 @@ import { constants } from 'node:os'
 import type { CallSite } from '../call-site'
 import { delivery } from '../delivery'
 import { SheepdogError, invalidOption, settle } from '../error'
-import { check, checkOptions, show } from '../option'
+import { check, checkNoMore, checkOptions, show } from '../option'
 import { BatchIterator, ByteIterator, JsonIterator, LineIterator, type Source } from '../output'
 import { warnOnce } from '../warning'
 import { Expectations, type ExpectOptions, type Expected } from './expect'
@@ -42,8 +42,9 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   #expectations: Expectations | undefined
   #stdout: ReadableStream<Uint8Array> | undefined
   #stdoutNode: Readable | undefined
+  /** Error with which `result` rejects. */
+  #failure: unknown
   #isWatched = false
-  #isDetached = false
 
   /** @internal */
   constructor({ process, result, stdin, hasTerminal, command, site }: Started<Output>) {
@@ -59,6 +60,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     result.then(
       ({ pid }) => (this.#pid = pid),
       (error: { result?: RunResult }) => {
+        this.#failure = error
         this.#pid = error.result?.pid ?? this.#pid
         if (!error.result) setImmediate(() => this.#warn(error))
       },
@@ -93,11 +95,13 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * the loop early has the effect of `detachOutput()`. The loop throws what `result` rejects with.
    *
    * @throws PROCESS_ITERATED when the output is already being read.
+   * @throws PROCESS_OUTPUT_DROPPED when a part of the output was dropped before the call, as with every other reader.
    *
    * @example
    * for await (const { stream, text } of spawn('npm', ['test']).lines()) console.log(stream, text)
    */
   lines(): AsyncIterableIterator<OutputLine> {
+    checkNoMore('lines', arguments, 0)
     return this.#iterate(
       (source) => new LineIterator(source),
       (process) => process.lines(delivery),
@@ -110,6 +114,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * @throws PROCESS_ITERATED when the output is already being read.
    */
   lineBatches(): AsyncIterableIterator<LineBatch> {
+    checkNoMore('lineBatches', arguments, 0)
     return this.#iterate(
       (source) => new BatchIterator(source),
       (process) => process.lines(delivery),
@@ -123,11 +128,12 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    *   reach JavaScript.
    * @throws PROCESS_ITERATED when the output is already being read.
    */
-  json<T = unknown>(options?: { types?: string[] }): AsyncIterableIterator<T> {
+  json<T = unknown>(options?: { types?: readonly string[] }): AsyncIterableIterator<T> {
+    checkNoMore('json', arguments, 1)
     checkOptions(options, { types: check.strings })
     const objects = this.#iterate(
       (source) => new JsonIterator<T>(source),
-      (process) => process.json(options?.types, delivery),
+      (process) => process.json(options?.types as string[] | undefined, delivery),
     )
     this.#objects = objects as JsonIterator<unknown>
     return objects
@@ -173,6 +179,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * @throws PROCESS_ITERATED when the output is already being read.
    */
   bytes(): AsyncIterableIterator<Uint8Array> {
+    checkNoMore('bytes', arguments, 0)
     return this.#iterate(
       (source) => new ByteIterator(source),
       (process) => process.bytes(delivery),
@@ -190,9 +197,15 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   /**
    * Stdout as a Node stream. Reading starts with the first read, as with `bytes()`. Destroying the
    * stream has the effect of `detachOutput()`.
+   *
+   * When the run fails, the stream is destroyed with the error of `result` if somebody listens to its errors, as
+   * `pipeline()` and `for await` do. Otherwise it ends like a stream of `child_process`, and so does what it is piped into.
+   * PROCESS_OUTPUT_DROPPED and PROCESS_ITERATED, which `result` does not tell, always destroy it.
    */
   get stdoutNode(): Readable {
-    return (this.#stdoutNode ??= this.#stream(nodeStream))
+    return (this.#stdoutNode ??= this.#stream((begin) =>
+      nodeStream(begin, (error) => error === this.#failure),
+    ))
   }
 
   /**
@@ -215,21 +228,8 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     this.#iterator = { close: () => process?.detachOutput() }
     this.#isWatched = true
     const saved = process ? await settle(process.saveOutput(stdout, stderr, append)) : undefined
-    const result = await this.#result
-    if (!saved) return { stdoutBytes: 0, stderrBytes: 0 }
-    // Bytes that were read before the call are there only as far as `result` keeps them.
-    for (const [file, written, read] of [
-      [stdout, saved.stdoutBytes, result.stdoutBytes],
-      [stderr, saved.stderrBytes, result.stderrBytes],
-    ] as const)
-      if (file !== undefined && written !== read && !this.#isDetached)
-        throw new SheepdogError(
-          'PROCESS_OUTPUT_FAILED',
-          `${show(file)} does not have the whole output: a part was dropped before saveOutput() was called. ` +
-            'Call it right after spawn(), or raise `maxOutputBytes`',
-          { file },
-        )
-    return saved
+    await this.#result
+    return saved ?? { stdoutBytes: 0, stderrBytes: 0 }
   }
 
   /** Same as `lines()`. */
@@ -239,7 +239,6 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
 
   /** Stops the delivery to the iterator or stream. The output is still read and kept for `result`. */
   detachOutput(): void {
-    this.#isDetached = true
     if (this.#iterator) this.#iterator.close()
     else this.#process?.detachOutput()
   }

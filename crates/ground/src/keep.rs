@@ -43,9 +43,14 @@ impl Keep {
         self.total
     }
 
+    /// Number of bytes that were dropped, because the head and the tail were full.
+    pub fn dropped(&self) -> u64 {
+        self.total - (self.head.len() + self.tail.len()) as u64
+    }
+
     /// Whether bytes were left out.
     pub fn truncated(&self) -> bool {
-        self.total > (self.head.len() + self.tail.len()) as u64
+        self.dropped() > 0
     }
 
     /// Everything that is still whole, as it came: `None` once bytes were left out.

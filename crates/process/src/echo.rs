@@ -7,7 +7,7 @@
 //! The end of the run waits for the rest, so that what the host prints next comes after it: [`Echo::PATIENCE`] at most, and
 //! [`STOPPED_WITHIN`] if the run was stopped.
 
-use super::sink::{ChunkReader, ChunkSink, Sink, chunk_channel};
+use super::sink::{ChunkReader, ChunkSink, Sink, Streams, chunk_channel};
 use super::stream::Stream;
 use bytes::{Buf, Bytes};
 use ground::os::{Screen, blocking};
@@ -76,7 +76,7 @@ pub(super) struct Echoing {
 impl Echoing {
     /// Must be called within tokio.
     pub(super) fn begin(echo: Echo) -> Echoing {
-        let (sink, chunks) = chunk_channel();
+        let (sink, chunks) = chunk_channel(Streams::BOTH);
         let takes = Stream::BOTH.map(|stream| echo.of(stream).is_some());
         let patience = echo.patience;
         Echoing { takes, patience, sink, task: ground::task::spawn(show(chunks, echo)) }

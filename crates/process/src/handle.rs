@@ -6,7 +6,7 @@ use super::newcomer::{Moment, Newcomer};
 use super::order::{Order, WantedEnd};
 use super::publisher::{Published, Publisher};
 use super::replay::replay;
-use super::sink::{ChunkReader, Sink, chunk_channel};
+use super::sink::{ChunkReader, Sink, Streams, chunk_channel};
 use super::spec::{Input, Outcome, ProcessSpec, StopReason};
 use super::start::Admission;
 use super::stdin::StdinWriter;
@@ -116,12 +116,18 @@ impl Process {
 
     /// The raw output as it comes, first what was kept so far. One reader a run: a later one takes over.
     pub fn chunks(&self) -> ChunkReader {
-        let (sink, reader) = chunk_channel();
+        self.chunks_of(Streams::BOTH)
+    }
+
+    /// The same of these streams; the others are drained and kept.
+    pub(super) fn chunks_of(&self, streams: Streams) -> ChunkReader {
+        let (sink, reader) = chunk_channel(streams);
         self.subscribe(Box::new(sink));
         reader
     }
 
-    /// Gives the raw output to a sink as it is read, first what was kept so far. A later sink takes over.
+    /// Gives the raw output to a sink as it is read, first what was kept so far. A later sink takes over. A sink that comes after
+    /// bytes were dropped is refused.
     pub fn subscribe(&self, sink: Box<dyn Sink>) {
         let Err(mpsc::error::SendError(Order::Subscribe(mut sink))) =
             self.orders.send(Order::Subscribe(sink))

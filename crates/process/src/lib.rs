@@ -74,7 +74,7 @@ pub use sandbox::report::{SandboxReport, SandboxSupport};
 pub use sandbox::{Network, Protect, Sandbox};
 pub use save::{SavePlan, Saved};
 pub use sink::Window;
-pub use sink::{ChunkReader, Sink};
+pub use sink::{ChunkReader, Missed, Sink};
 pub use spec::{
     Containment, ContainmentLevel, Encoding, Environment, EnvironmentBase, Input, Outcome, ProcessSpec,
     ProcessUsage, RunResult, Stdio, StopReason, Strays,

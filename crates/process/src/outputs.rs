@@ -1,8 +1,8 @@
 //! A run's stdout and stderr, and the times of their last output.
 
 use super::output::{Ask, Output, READ_BUFFER};
-use super::replay::give;
-use super::sink::Sink;
+use super::replay::{check_whole, give};
+use super::sink::{Missed, Sink};
 use super::stream::Stream;
 use ground::keep::Keep;
 use ground::line::LineTooLong;
@@ -112,20 +112,19 @@ impl Outputs {
         output.pipe.take().is_some()
     }
 
-    /// Gives a new sink the earlier output. Returns the stream in which a line is too long for it.
-    pub(super) fn catch_up(&self, sink: &mut dyn Sink) -> Option<Stream> {
-        let mut too_long = None;
+    /// Gives a new sink the earlier output.
+    pub(super) fn catch_up(&self, sink: &mut dyn Sink) -> Result<(), Missed> {
+        check_whole(sink, |stream| self.of(stream).keep.dropped())?;
+        let mut caught_up = Ok(());
         for stream in Stream::BOTH.into_iter().filter(|stream| sink.takes(*stream)).collect::<Vec<_>>() {
             let output = self.of(stream);
-            // Output that was dropped meanwhile can't be given any more; the bounded text has a line that says so.
-            let kept = output.keep.whole().unwrap_or_else(|| output.keep.clone().into_bytes());
-            let given = give(sink, stream, &kept);
+            let given = give(sink, stream, &output.keep.whole().unwrap_or_default());
             let ended = if output.pipe.is_none() { given.and_then(|()| sink.end(stream)) } else { given };
             if ended.is_err() {
-                too_long = Some(stream);
+                caught_up = Err(Missed::LineTooLong(stream));
             }
         }
-        too_long
+        caught_up
     }
 
     /// Takes the kept output of both streams, at the end of the run.

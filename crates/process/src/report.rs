@@ -58,7 +58,7 @@ impl<'a> Report<'a> {
         let Report { spec, end, kept, started, .. } = self;
         let since = |at: Instant| at.saturating_duration_since(started).as_secs_f64() * 1e3;
         let [stdout_bytes, stderr_bytes] = [kept[0].total(), kept[1].total()];
-        let truncated = kept.iter().any(Keep::truncated);
+        let dropped = [kept[0].dropped(), kept[1].dropped()];
         let [(stdout, raw_stdout), (stderr, raw_stderr)] = texts_of(kept, spec.encoding).await;
         let status = end.status.unwrap_or_default();
         let result = RunResult {
@@ -73,7 +73,8 @@ impl<'a> Report<'a> {
             trims: spec.trim,
             stdout_bytes,
             stderr_bytes,
-            truncated,
+            dropped,
+            truncated: dropped.iter().any(|bytes| *bytes > 0),
             duration_ms: since(self.exited),
             first_output_ms: self.first_output.map(since),
             last_output_ms: self.last_output.map(since),

@@ -15,7 +15,7 @@ use super::outputs::{Outputs, Read};
 use super::report::Report;
 use super::roster::{Enrolled, Entry};
 use super::run_clock::RunClock;
-use super::sink::Sink;
+use super::sink::{Missed, Sink};
 use super::spec::{ContainmentLevel, Input, Outcome, ProcessSpec, Stdio, StopReason, Strays};
 use super::start::Opened;
 use super::stdin::{Chunk, Fed, Feed, feed};
@@ -206,10 +206,18 @@ impl Runner {
     }
 
     fn on_subscribe(&mut self, mut sink: Box<dyn Sink>) {
-        let too_long = self.outputs.catch_up(sink.as_mut());
-        self.outlet.attach(sink);
-        if let Some(stream) = too_long {
-            self.stop(StopReason::LineTooLong(stream));
+        match self.outputs.catch_up(sink.as_mut()) {
+            Ok(()) => self.outlet.attach(sink),
+            Err(Missed::LineTooLong(stream)) => {
+                self.outlet.attach(sink);
+                self.stop(StopReason::LineTooLong(stream));
+            }
+            // The run goes on without a reader.
+            Err(missed @ Missed::Dropped { .. }) => {
+                debug!(target: RUN, id = self.number, ?missed, "refuses a reader that came too late");
+                sink.refuse(missed);
+                sink.finish();
+            }
         }
         self.check_room();
     }

@@ -1,7 +1,7 @@
 //! Writes a run's output to files as it is read, on threads that may block. The output never passes through JavaScript.
 
 use super::handle::Process;
-use super::sink::ChunkReader;
+use super::sink::{ChunkReader, Missed, Streams};
 use super::stream::Stream;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -41,9 +41,11 @@ impl Process {
     /// the program slows the program.
     ///
     /// # Errors
-    /// `PROCESS_OUTPUT_FAILED` when a file can't be opened or written. The run goes on; its output is drained and kept.
+    /// `PROCESS_OUTPUT_FAILED` when a file can't be opened or written, and when a part of the output was dropped before the call.
+    /// The run goes on; its output is drained and kept.
     pub fn save(&self, plan: SavePlan) -> impl Future<Output = Result<Saved>> + Send + 'static + use<> {
-        let chunks = self.chunks();
+        let streams = Streams { stdout: plan.stdout.is_some(), stderr: plan.stderr.is_some() };
+        let chunks = self.chunks_of(streams);
         let (process, contained) = (self.clone(), self.contained());
         async move {
             let disk_hangs = async {
@@ -107,6 +109,7 @@ impl Targets {
 }
 
 async fn write_all(mut chunks: ChunkReader, plan: SavePlan, contained: Arc<[PathBuf]>) -> Result<Saved> {
+    let paths = plan.clone();
     let targets = Arc::new(blocked(blocking(move || Targets::open(plan, &contained)).await)?);
     let mut saved = Saved::default();
     while let Some(batch) = next_batch(&mut chunks).await {
@@ -120,7 +123,10 @@ async fn write_all(mut chunks: ChunkReader, plan: SavePlan, contained: Arc<[Path
         let targets = targets.clone();
         blocked(blocking(move || targets.write(&batch)).await)?;
     }
-    Ok(saved)
+    match chunks.missed() {
+        Some(Missed::Dropped { stream, bytes }) => Err(too_late(stream, bytes, &paths)),
+        Some(Missed::LineTooLong(_)) | None => Ok(saved),
+    }
 }
 
 /// Opens a file to append to. Two paths may lead to one file, and then neither overwrites the output of the other.
@@ -154,6 +160,19 @@ fn blocked<T>(done: io::Result<Result<T>>) -> Result<T> {
             format!("the system refused a thread to write the output: {error}"),
         ))
     })
+}
+
+fn too_late(stream: Stream, bytes: u64, plan: &SavePlan) -> Error {
+    let file = match stream {
+        Stream::Stdout => &plan.stdout,
+        Stream::Stderr => &plan.stderr,
+    };
+    let file = file.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    let message = format!(
+        "{file:?} cannot have the whole output: {bytes} bytes were dropped before saveOutput() was called. Call it right after spawn(), \
+         or raise `maxOutputBytes`"
+    );
+    Error::new(ErrorCode::ProcessOutputFailed, message).with("file", file)
 }
 
 fn failed(what: &str, path: &Path, error: &io::Error) -> Error {

@@ -11,6 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+/// The reason why a reader that comes late cannot have the output of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// A line of this stream is longer than the reader takes.
+    LineTooLong(Stream),
+    /// So many bytes of this stream were dropped before the reader came: they were more than `max_output_bytes`.
+    Dropped { stream: Stream, bytes: u64 },
+}
+
 /// A consumer of a run's output. `push` never blocks and never refuses: the owner asks [`Sink::poll_room`] first.
 pub trait Sink: Send {
     /// Streams that are not taken are drained and kept.
@@ -18,8 +27,9 @@ pub trait Sink: Send {
     fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong>;
     /// The stream ended; called once for each.
     fn end(&mut self, stream: Stream) -> Result<(), LineTooLong>;
-    /// `push` or `end` refused a line of an ended run, whose outcome can't say so any more: the reader has to.
-    fn fail(&mut self, stream: Stream);
+    /// The reader cannot have the whole output, and the outcome of the run does not say so: the reader has to. Only `finish` is
+    /// called after it.
+    fn refuse(&mut self, why: Missed);
     /// Ready when there is room for more.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
     /// Called once, last: both streams have ended and nothing more comes.
@@ -71,6 +81,18 @@ const READER_WINDOW_BYTES: usize = 256 << 10;
 /// Raw bytes for a consumer in Rust: the sending side.
 pub(super) struct ChunkSink {
     shared: Arc<Chunks>,
+    streams: Streams,
+}
+
+/// The streams that a reader takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Streams {
+    pub stdout: bool,
+    pub stderr: bool,
+}
+
+impl Streams {
+    pub(super) const BOTH: Streams = Streams { stdout: true, stderr: true };
 }
 
 struct Chunks {
@@ -84,6 +106,7 @@ struct ChunkState {
     queue: VecDeque<(Stream, Bytes)>,
     finished: bool,
     reader_gone: bool,
+    missed: Option<Missed>,
 }
 
 /// The raw output of a run, chunk by chunk, in the order it was read. Bounded: a slow reader slows the program's pipe.
@@ -92,13 +115,13 @@ pub struct ChunkReader {
     shared: Arc<Chunks>,
 }
 
-pub(super) fn chunk_channel() -> (ChunkSink, ChunkReader) {
+pub(super) fn chunk_channel(streams: Streams) -> (ChunkSink, ChunkReader) {
     let shared = Arc::new(Chunks {
         window: Window::new(READER_WINDOW_BYTES),
         state: Mutex::default(),
         waker: AtomicWaker::new(),
     });
-    (ChunkSink { shared: shared.clone() }, ChunkReader { shared })
+    (ChunkSink { shared: shared.clone(), streams }, ChunkReader { shared })
 }
 
 impl ChunkSink {
@@ -131,6 +154,11 @@ impl ChunkReader {
         })
         .await
     }
+
+    /// Why there are no chunks, although there was output. Known when `next` has returned `None`.
+    pub fn missed(&self) -> Option<Missed> {
+        self.shared.state().missed
+    }
 }
 
 impl Drop for ChunkReader {
@@ -144,8 +172,11 @@ impl Drop for ChunkReader {
 }
 
 impl Sink for ChunkSink {
-    fn takes(&self, _: Stream) -> bool {
-        true
+    fn takes(&self, stream: Stream) -> bool {
+        match stream {
+            Stream::Stdout => self.streams.stdout,
+            Stream::Stderr => self.streams.stderr,
+        }
     }
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), LineTooLong> {
@@ -165,7 +196,9 @@ impl Sink for ChunkSink {
         Ok(())
     }
 
-    fn fail(&mut self, _: Stream) {}
+    fn refuse(&mut self, why: Missed) {
+        self.shared.state().missed = Some(why);
+    }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.shared.window.poll_room(context)

@@ -308,6 +308,9 @@ pub struct RunResult {
     pub trims: bool,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
+    /// Number of bytes of stdout and stderr that were dropped when they came.
+    #[serde(skip)]
+    pub dropped: [u64; 2],
     /// Whether bytes were left out of `stdout` or `stderr`.
     pub truncated: bool,
     /// Time from the start to the exit.

@@ -2,7 +2,7 @@
 
 use super::multiplexer::Channel;
 use ground::line::LineTooLong;
-use process::{Sink, Stream};
+use process::{Missed, Sink, Stream};
 use std::task::{Context, Poll};
 
 /// Sends the bytes of stdout to a channel.
@@ -28,7 +28,9 @@ impl Sink for ByteSink {
         Ok(())
     }
 
-    fn fail(&mut self, _: Stream) {}
+    fn refuse(&mut self, why: Missed) {
+        self.0.end_with(Some(why));
+    }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.0.poll_room(context)

@@ -3,7 +3,7 @@
 use super::multiplexer::Channel;
 use ground::json_filter::JsonFilter;
 use ground::line::{LineFramer, LineTooLong};
-use process::{Sink, Stream};
+use process::{Missed, Sink, Stream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -79,8 +79,8 @@ impl Sink for LineSink {
         ended
     }
 
-    fn fail(&mut self, stream: Stream) {
-        self.channel.end_with(Some(stream));
+    fn refuse(&mut self, why: Missed) {
+        self.channel.end_with(Some(why));
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {

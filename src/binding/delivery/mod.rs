@@ -19,7 +19,7 @@ use napi::bindgen_prelude::{
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, JsString, sys};
 use napi_derive::napi;
-use process::{StopReason, Stream, WeakProcess};
+use process::{Missed, StopReason, Stream, WeakProcess};
 
 /// One per JavaScript environment: delivers text, and ends the environment's runs with it.
 #[napi]
@@ -35,7 +35,8 @@ impl Delivery {
     ///
     /// - Kind 0 is stdout, kind 1 is stderr.
     /// - Add 2 for text beyond Latin-1, or 4 for bytes instead of text.
-    /// - Kind -1 is the end of the channel. Kinds -2 and -3 are the end after a line of stdout or stderr that was too long.
+    /// - Kind -1 is the end of the channel. Kinds -2 and -3 are the end after a line of stdout or stderr that was too long. Kinds -4
+    ///   and -5 are the end of a reader that came too late: the text is the number of bytes of stdout or stderr that were dropped.
     #[napi(constructor)]
     pub fn new(
         env: Env,
@@ -92,8 +93,15 @@ fn to_array<'env>(env: &'env Env, blocks: &[Block]) -> napi::Result<Array<'env>>
         let at = index as u32 * 4;
         array.set(at, block.channel)?;
         let Some((stream, text)) = &block.text else {
-            array
-                .set(at + 1, block.too_long.map_or(-1, |stream| -2 - i32::from(stream == Stream::Stderr)))?;
+            let kind = |first: i32, stream| first - i32::from(stream == Stream::Stderr);
+            match block.missed {
+                None => array.set(at + 1, -1)?,
+                Some(Missed::LineTooLong(stream)) => array.set(at + 1, kind(-2, stream))?,
+                Some(Missed::Dropped { stream, bytes }) => {
+                    array.set(at + 1, kind(-4, stream))?;
+                    array.set(at + 2, bytes as f64)?;
+                }
+            }
             continue;
         };
         let form = match text {

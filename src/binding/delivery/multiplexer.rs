@@ -9,7 +9,7 @@
 use super::pace::Pace;
 use ground::lock::lock;
 use ground::text::Text;
-use process::{Stream, Window};
+use process::{Missed, Stream, Window};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -30,8 +30,8 @@ pub(crate) struct Block {
     pub channel: u32,
     /// The text. `None`: the channel ended.
     pub text: Option<(Stream, Text)>,
-    /// At the channel's end: the stream that had a line longer than the limit.
-    pub too_long: Option<Stream>,
+    /// At the channel's end: the reason why the reader could not have the output.
+    pub missed: Option<Missed>,
     /// Weight that [`Multiplexer::acknowledge`] gives back when the reader has taken the text.
     pub weight: usize,
 }
@@ -150,7 +150,7 @@ impl Channel {
 
     pub(crate) fn send(&mut self, stream: Stream, text: Text, weight: usize) {
         self.window.take(weight);
-        self.queue(Block { channel: self.id, text: Some((stream, text)), too_long: None, weight });
+        self.queue(Block { channel: self.id, text: Some((stream, text)), missed: None, weight });
     }
 
     /// Sends whole lines; does nothing when there are none.
@@ -177,9 +177,9 @@ impl Channel {
         self.end_with(None);
     }
 
-    pub(super) fn end_with(&mut self, too_long: Option<Stream>) {
+    pub(super) fn end_with(&mut self, missed: Option<Missed>) {
         if !std::mem::replace(&mut self.ended, true) {
-            self.queue(Block { channel: self.id, text: None, too_long, weight: 0 });
+            self.queue(Block { channel: self.id, text: None, missed, weight: 0 });
         }
     }
 

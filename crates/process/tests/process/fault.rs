@@ -1,7 +1,7 @@
 //! A run whose own owner task fails: its promises settle, and its tree is gone.
 
 use super::{LONG_BEFORE_IT_ENDS, assert_all_dead, assert_within, is_alive, pids_in, shell};
-use process::{LineTooLong, ProcessSpec, Sink, StopReason, Stream, spawn};
+use process::{LineTooLong, Missed, ProcessSpec, Sink, StopReason, Stream, spawn};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ impl Sink for Faulty {
     fn end(&mut self, _: Stream) -> Result<(), LineTooLong> {
         Ok(())
     }
-    fn fail(&mut self, _: Stream) {}
+    fn refuse(&mut self, _: Missed) {}
     fn poll_room(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }

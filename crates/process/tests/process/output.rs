@@ -1,5 +1,5 @@
 use super::{assert_within, rest_of, result_of, shell};
-use process::{LineTooLong, SavePlan, Saved, Sink, StopReason, Stream, spawn};
+use process::{LineTooLong, Missed, SavePlan, Saved, Sink, StopReason, Stream, spawn};
 use std::io::Read;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ impl Sink for SlowSink {
         Ok(())
     }
 
-    fn fail(&mut self, _: Stream) {}
+    fn refuse(&mut self, _: Missed) {}
 
     fn poll_room(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
@@ -240,4 +240,54 @@ async fn a_disk_that_is_slower_than_the_program_slows_it_and_what_a_killed_progr
     assert_eq!(outcome.error.as_ref().expect("killed").code().as_str(), "PROCESS_KILLED");
     assert_eq!(saving.await.expect("a task").expect("saved").stdout_bytes, 5_000_000);
     assert_eq!(reader.read(&mut [0; 9]).expect("the end"), 0);
+}
+
+/// A run that printed far more than it keeps. Its reader comes during the run or after it.
+async fn flooded(has_ended: bool) -> process::Process {
+    let mut spec = shell("head -c 100000 /dev/zero; echo short >&2; while [ ! -e go ]; do sleep 0.02; done");
+    let folder = tempfile::tempdir().expect("a folder");
+    spec.cwd = Some(folder.path().to_owned());
+    spec.max_output_bytes = 1000;
+    let process = spawn(spec);
+    process.started().await.expect("started");
+    if has_ended {
+        std::fs::write(folder.path().join("go"), "").expect("a file");
+        process.outcome().await;
+        return process;
+    }
+    // The program waits for a file that never comes: until its output was read, readers that come get all of it.
+    loop {
+        let mut chunks = process.chunks();
+        tokio::select! {
+            next = chunks.next() => if next.is_none() && chunks.missed().is_some() { return process },
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+        }
+        drop(chunks);
+        process.detach_output();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_after_bytes_were_dropped_is_refused_and_the_run_goes_on() {
+    for has_ended in [false, true] {
+        let process = flooded(has_ended).await;
+        let mut chunks = process.chunks();
+        assert_eq!(chunks.next().await, None, "{has_ended}");
+        let missed = Missed::Dropped { stream: Stream::Stdout, bytes: 99_000 };
+        assert_eq!(chunks.missed(), Some(missed), "{has_ended}");
+        // What the other stream has is whole.
+        let folder = tempfile::tempdir().expect("a folder");
+        let stderr = folder.path().join("stderr");
+        let plan = SavePlan { stdout: None, stderr: Some(stderr.clone()), append: false };
+        let saved = process.save(plan);
+        process.stop(StopReason::Killed);
+        assert_eq!(saved.await.expect("saved"), Saved { stdout_bytes: 0, stderr_bytes: 6 }, "{has_ended}");
+        let plan = SavePlan { stdout: Some(folder.path().join("stdout")), stderr: None, append: false };
+        let error = process.save(plan).await.expect_err("a part is missing");
+        assert!(error.message().contains("99000 bytes were dropped"), "{error:?}");
+        let outcome = process.outcome().await;
+        let result = outcome.result.as_ref().expect("a result");
+        assert!(result.truncated && result.stdout.contains("[... "), "{has_ended}");
+    }
 }

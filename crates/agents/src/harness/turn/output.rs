@@ -8,7 +8,7 @@ use crate::harness::evidence::transcript::Transcript;
 use crate::harness::provider::Provider;
 use futures_util::task::AtomicWaker;
 use ground::lock::lock;
-use process::{LineTooLong, Sink, Stream};
+use process::{LineTooLong, Missed, Sink, Stream};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -143,7 +143,8 @@ impl Sink for OutputWriter {
         Ok(())
     }
 
-    fn fail(&mut self, _: Stream) {}
+    // It is the reader from the beginning.
+    fn refuse(&mut self, _: Missed) {}
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         // Before the look: the room may come between the two.
