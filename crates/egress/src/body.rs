@@ -22,6 +22,30 @@ pub(crate) struct Asked<B = Incoming> {
     /// A placeholder was found. The rest is not sent.
     leaks: Arc<AtomicBool>,
     state: State,
+    turn: Turn,
+}
+
+/// Long work is done in parts, between which other tasks of this process have their turn.
+#[derive(Default)]
+struct Turn(usize);
+
+impl Turn {
+    /// Bytes that are looked at without a pause: about a millisecond of work.
+    const MOST: usize = 256 * 1024;
+
+    fn add(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_add(bytes);
+    }
+
+    /// Whether it is the turn of others. This task is woken again behind them.
+    fn is_over(&mut self, context: &Context<'_>) -> bool {
+        let is_over = self.0 >= Turn::MOST;
+        if is_over {
+            self.0 = 0;
+            context.waker().wake_by_ref();
+        }
+        is_over
+    }
 }
 
 /// How far a body is.
@@ -50,7 +74,7 @@ impl<B> Asked<B> {
         text: Arc<Mutex<AskedText>>,
         leaks: Arc<AtomicBool>,
     ) -> Asked<B> {
-        Asked { inner, search, text, leaks, state: State::Unread }
+        Asked { inner, search, text, leaks, state: State::Unread, turn: Turn::default() }
     }
 
     /// The body is over. The rest that was held back, which may be a placeholder.
@@ -78,6 +102,9 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         while self.state != State::Over {
+            if self.turn.is_over(context) {
+                return Poll::Pending;
+            }
             self.state = State::UnderWay;
             let piece = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
@@ -88,6 +115,7 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 None => return Poll::Ready(self.end()),
             };
+            self.turn.add(piece.len());
             lock(&self.text).push(&piece);
             match self.search.push(piece) {
                 Ok(piece) if piece.is_empty() => {}
@@ -114,11 +142,12 @@ pub(crate) struct Answered<B = Incoming> {
     search: Search,
     passing: Option<Passing>,
     state: State,
+    turn: Turn,
 }
 
 impl<B> Answered<B> {
     pub(crate) fn new(inner: B, search: Search, passing: Option<Passing>) -> Answered<B> {
-        Answered { inner, search, passing, state: State::Unread }
+        Answered { inner, search, passing, state: State::Unread, turn: Turn::default() }
     }
 }
 
@@ -131,6 +160,9 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Answered<B>
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         while self.state != State::Over {
+            if self.turn.is_over(context) {
+                return Poll::Pending;
+            }
             self.state = State::UnderWay;
             let piece = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
@@ -151,6 +183,7 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Answered<B>
                     return Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))));
                 }
             };
+            self.turn.add(piece.len());
             if let Some(passing) = &mut self.passing {
                 passing.push(&piece);
             }
@@ -171,8 +204,8 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Answered<B>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Needle;
-    use http_body_util::Full;
+    use crate::search::{Needle, Texts};
+    use http_body_util::{Full, StreamBody};
 
     /// The bytes that a server or client of HTTP gets: it stops where the body says that it ends.
     fn sent(mut body: impl Body<Data = Bytes, Error = BodyError> + Unpin) -> Result<Vec<u8>, BodyError> {
@@ -188,11 +221,27 @@ mod tests {
     }
 
     fn search(replacement: Option<&str>) -> Search {
-        Search::new(vec![Needle { text: b"KEY".into(), replacement: replacement.map(Into::into) }])
+        Search::new(Texts::new([Needle { text: b"KEY".into(), replacement: replacement.map(Into::into) }]))
     }
 
     fn asked(text: &'static str) -> Result<Vec<u8>, BodyError> {
         sent(Asked::new(Full::from(text), search(None), Arc::default(), Arc::default()))
+    }
+
+    #[test]
+    fn a_long_body_gives_others_their_turn() {
+        let pieces = 8;
+        let frames = (0..pieces).map(|_| Ok::<_, BodyError>(Frame::data(Bytes::from(vec![b'x'; 100_000]))));
+        let inner = StreamBody::new(futures_util::stream::iter(frames));
+        let mut body = Answered::new(inner, search(Some("***")), None);
+        let (mut passed, mut turns) = (0, 0);
+        while passed < pieces * 100_000 {
+            match Pin::new(&mut body).poll_frame(&mut Context::from_waker(std::task::Waker::noop())) {
+                Poll::Ready(frame) => passed += frame.unwrap().unwrap().into_data().unwrap().len(),
+                Poll::Pending => turns += 1,
+            }
+        }
+        assert_eq!(turns, 2);
     }
 
     #[test]

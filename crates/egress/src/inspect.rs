@@ -11,7 +11,7 @@ use crate::connection_headers::{is_encoded, strip};
 use crate::host::{Host, Way};
 use crate::meter::Passing;
 use crate::reach::NoWay;
-use crate::search::{Needle, Search};
+use crate::search::{Search, Texts};
 use crate::secret::Leak;
 use crate::shared::Shared;
 use http_body_util::BodyExt;
@@ -55,6 +55,8 @@ pub(crate) struct Inspected {
     port: u16,
     way: Way,
     is_tls: bool,
+    /// Placeholders that this host must not get.
+    foreign: Arc<Texts>,
     /// A connection to the host that may be used again, or that was opened for the first request.
     server: Mutex<Option<Server>>,
 }
@@ -80,8 +82,7 @@ pub(crate) async fn serve(
     }
     let is_tls = first[0] == HANDSHAKE;
     let client = Begun { first: Some(first[0]), rest: client };
-    let server = Mutex::new(server.map(Server::Fresh));
-    let inspected = Arc::new(Inspected { shared: shared.clone(), host, port, way, is_tls, server });
+    let inspected = Arc::new(Inspected::new(shared.clone(), (host, port), way, is_tls, server));
     if !is_tls {
         if way == Way::Secure {
             shared.refuse(format!("{}: a tunnel to this port carries TLS only", inspected.place()));
@@ -140,7 +141,18 @@ impl Inspected {
         way: Way,
         server: TcpStream,
     ) -> Inspected {
-        Inspected { shared, host, port, way, is_tls: false, server: Mutex::new(Some(Server::Fresh(server))) }
+        Inspected::new(shared, (host, port), way, false, Some(server))
+    }
+
+    fn new(
+        shared: Arc<Shared>,
+        (host, port): (Host, u16),
+        way: Way,
+        is_tls: bool,
+        server: Option<TcpStream>,
+    ) -> Inspected {
+        let foreign = shared.access.secrets.foreign(&host, port);
+        Inspected { shared, host, port, way, is_tls, foreign, server: Mutex::new(server.map(Server::Fresh)) }
     }
 
     fn place(&self) -> String {
@@ -229,7 +241,7 @@ impl Inspected {
         let mut passing =
             is_seen.then(|| shared.meter.ask(request.method(), request.uri().path(), request.headers()));
         let (asked, leaks) = (passing.as_ref().map(Passing::asked).unwrap_or_default(), Arc::default());
-        let foreign = Search::new(shared.access.secrets.foreign(&self.host, self.port));
+        let foreign = Search::new(self.foreign.clone());
         let request = request.map(|body| Asked::new(body, foreign, asked, Arc::clone(&leaks)));
         let mut response = match self.send(request).await {
             Ok(response) => response,
@@ -248,19 +260,20 @@ impl Inspected {
         // The words beside the status are the server's own, and could hold a secret.
         response.extensions_mut().clear();
         if let Some(passing) = passing {
-            return self.on_answer(response, if is_own { hidden } else { Vec::new() }, passing);
+            return self.on_answer(response, is_own.then_some(hidden), passing);
         }
         strip(response.headers_mut());
-        response.map(|body| Answered::new(body, Search::new(Vec::new()), None).boxed())
+        response.map(|body| Answered::new(body, Search::new(Texts::new([])), None).boxed())
     }
 
     fn on_answer(
         &self,
         mut response: Response<Incoming>,
-        hidden: Vec<Needle>,
+        hidden: Option<Arc<Texts>>,
         mut passing: Passing,
     ) -> Response<Body> {
-        let (shared, is_own) = (&self.shared, !hidden.is_empty());
+        let (shared, is_own) = (&self.shared, hidden.is_some());
+        let hidden = hidden.unwrap_or_else(|| Texts::new([]));
         let is_encoded = is_encoded(response.headers());
         strip(response.headers_mut());
         let secrets = &shared.access.secrets;

@@ -4,14 +4,14 @@
 //! other host it must not go at all: a program that sends it there was told to take the secret away.
 
 use crate::host::{Host, Hosts, Rule};
-use crate::search::{Needle, Search};
+use crate::search::{Needle, Texts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 use std::fmt;
+use std::sync::Arc;
 
 /// A shorter one would be found where it is not meant.
 const LEAST_BYTES: usize = 8;
@@ -111,25 +111,50 @@ pub fn is_taken(name: &str) -> bool {
 pub(crate) struct Leak(pub String);
 
 /// All secrets of a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Secrets(Vec<Secret>);
+#[derive(Clone, Debug)]
+pub struct Secrets {
+    all: Vec<Secret>,
+    /// The values, in whose place come the placeholders.
+    values: Arc<Texts>,
+    /// The placeholders, which must not pass.
+    placeholders: Arc<Texts>,
+}
+
+impl PartialEq for Secrets {
+    fn eq(&self, other: &Secrets) -> bool {
+        self.all == other.all
+    }
+}
+
+impl Eq for Secrets {}
+
+impl Default for Secrets {
+    fn default() -> Secrets {
+        Secrets::new(Vec::new())
+    }
+}
 
 impl Secrets {
-    pub fn new(secrets: Vec<Secret>) -> Secrets {
-        Secrets(secrets)
+    pub fn new(all: Vec<Secret>) -> Secrets {
+        let values = Texts::new(all.iter().map(|secret| Needle {
+            text: secret.value.clone().into_bytes(),
+            replacement: Some(secret.placeholder.clone().into_bytes()),
+        }));
+        let placeholders = Texts::new(all.iter().map(Secret::needle));
+        Secrets { all, values, placeholders }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Secret> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// Whether a secret is for this host.
     pub(crate) fn has_for(&self, host: &Host, port: u16) -> bool {
-        self.0.iter().any(|secret| secret.is_for(host, port))
+        self.all.iter().any(|secret| secret.is_for(host, port))
     }
 
     /// Puts the secrets into the headers of a request to this host. Returns what an answer to it must not repeat.
@@ -139,10 +164,10 @@ impl Secrets {
         port: u16,
         uri: &Uri,
         headers: &mut HeaderMap,
-    ) -> Result<Vec<Needle>, Leak> {
-        let mut hidden = self.hidden();
+    ) -> Result<Arc<Texts>, Leak> {
+        let mut hidden = self.values.clone();
         let target = uri.path_and_query().map_or("", |path| path.as_str());
-        for secret in &self.0 {
+        for secret in &self.all {
             let placeholder = &secret.placeholder;
             let is_own = secret.is_for(host, port);
             let in_name = |name: &str| name.contains(&placeholder.to_ascii_lowercase());
@@ -158,7 +183,9 @@ impl Secrets {
                 if let Ok(mut sent) = HeaderValue::from_bytes(&exchanged.value) {
                     sent.set_sensitive(true);
                     *value = sent;
-                    hidden.extend(exchanged.encoded);
+                    if let Some(encoded) = exchanged.encoded {
+                        hidden = hidden.with(encoded);
+                    }
                 }
             }
         }
@@ -166,21 +193,24 @@ impl Secrets {
     }
 
     /// The placeholders that must not be in a body that goes to this host.
-    pub(crate) fn foreign(&self, host: &Host, port: u16) -> Vec<Needle> {
-        self.0.iter().filter(|secret| !secret.is_for(host, port)).map(Secret::needle).collect()
+    pub(crate) fn foreign(&self, host: &Host, port: u16) -> Arc<Texts> {
+        if !self.has_for(host, port) {
+            return self.placeholders.clone();
+        }
+        Texts::new(self.all.iter().filter(|secret| !secret.is_for(host, port)).map(Secret::needle))
     }
 
     /// Hides secrets in the headers of an answer.
-    pub(crate) fn hide_in(&self, headers: &mut HeaderMap, needles: &[Needle]) {
+    pub(crate) fn hide_in(&self, headers: &mut HeaderMap, hidden: &Texts) {
         for value in headers.values_mut() {
-            if let Some(hidden) = hide(value.as_bytes(), needles)
+            if let Some(hidden) = hidden.replaced(value.as_bytes())
                 && let Ok(hidden) = HeaderValue::from_bytes(&hidden)
             {
                 *value = hidden;
             }
         }
         // Names are in lower case, as many keys are.
-        let values: Vec<String> = self.0.iter().map(|secret| secret.value.to_ascii_lowercase()).collect();
+        let values: Vec<String> = self.all.iter().map(|secret| secret.value.to_ascii_lowercase()).collect();
         let holds = |name: &&HeaderName| values.iter().any(|value| name.as_str().contains(value));
         let names: Vec<HeaderName> = headers.keys().filter(holds).cloned().collect();
         for name in names {
@@ -188,38 +218,16 @@ impl Secrets {
         }
     }
 
-    /// A secret that is repeated becomes the placeholder again.
-    fn hidden(&self) -> Vec<Needle> {
-        let hidden = |secret: &Secret| Needle {
-            text: secret.value.clone().into_bytes(),
-            replacement: Some(secret.placeholder.clone().into_bytes()),
-        };
-        self.0.iter().map(hidden).collect()
-    }
-
     /// Whether an answer keeps its length.
     pub(crate) fn keeps_length(&self) -> bool {
-        self.0.iter().all(|secret| secret.value.len() == secret.placeholder.len())
+        self.all.iter().all(|secret| secret.value.len() == secret.placeholder.len())
     }
 
     /// The text with placeholders in the place of secrets; `None` without a secret in it.
     #[must_use]
     pub fn hide(&self, text: &[u8]) -> Option<Vec<u8>> {
-        // Most texts hold none: nothing is copied for them.
-        let is_there = |secret: &Secret| memmem::find(text, secret.value.as_bytes()).is_some();
-        self.0.iter().any(is_there).then(|| hide(text, &self.hidden()))?
+        self.values.replaced(text)
     }
-}
-
-fn hide(text: &[u8], needles: &[Needle]) -> Option<Vec<u8>> {
-    let is_there = |needle: &Needle| memmem::find(text, &needle.text).is_some();
-    if !needles.iter().any(is_there) {
-        return None;
-    }
-    let mut search = Search::new(needles.to_vec());
-    // A secret is replaced, and never refused.
-    let passed = search.push(Bytes::copy_from_slice(text)).ok()?;
-    Some([passed, search.end().ok()?].concat())
 }
 
 /// The value of a header with the secret in it.
@@ -262,6 +270,8 @@ fn replaced(text: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::Search;
+    use bytes::Bytes;
     use hyper::header::AUTHORIZATION;
 
     const VALUE: &str = "sk-ant-api03-REALREALREALREALREAL";
@@ -345,7 +355,7 @@ mod tests {
     #[test]
     fn a_placeholder_is_exchanged_in_the_headers_of_its_own_host_alone() {
         let all = secrets();
-        let [model, git] = [&all.0[0].placeholder, &all.0[1].placeholder];
+        let [model, git] = [&all.all[0].placeholder, &all.all[1].placeholder];
         assert_eq!(on("api.example.com", "/", ("x-api-key", model)).unwrap(), VALUE);
         let bearer = on("api.example.com", "/", ("authorization", &format!("Bearer {model}")));
         assert_eq!(bearer.unwrap(), format!("Bearer {VALUE}"));
@@ -371,15 +381,17 @@ mod tests {
                 assert_eq!(on(host, uri, header), Err(Leak("MODEL_KEY".into())), "{host} {uri} {header:?}");
             }
         }
-        let foreign = |host: &str| all.foreign(&Host::parse(host).unwrap(), 443).len();
-        assert_eq!((foreign("api.example.com"), foreign("other.example.com")), (1, 2));
+        let foreign = |host: &str| all.foreign(&Host::parse(host).unwrap(), 443);
+        let holds = |host: &str, text: &str| Search::new(foreign(host)).push(Bytes::from(format!("{text}."))).is_err();
+        assert!(holds("api.example.com", git) && !holds("api.example.com", model));
+        assert!(holds("other.example.com", git) && holds("other.example.com", model));
     }
 
     #[test]
     fn what_holds_a_secret_is_hidden() {
         let all = secrets();
         let hidden = all.hide(format!("a {VALUE} b {VALUE}").as_bytes()).unwrap();
-        let placeholder = &all.0[0].placeholder;
+        let placeholder = &all.all[0].placeholder;
         assert_eq!(String::from_utf8(hidden).unwrap(), format!("a {placeholder} b {placeholder}"));
         assert_eq!(all.hide(b"nothing"), None);
         // One that begins with another.
@@ -388,7 +400,7 @@ mod tests {
             secret("BOT", "123456789:AAsecretSECRETsecret", "a.example"),
         ]);
         let hidden = nested.hide(b"/bot123456789:AAsecretSECRETsecret/123456789").unwrap();
-        let [id, bot] = [&nested.0[0].placeholder, &nested.0[1].placeholder];
+        let [id, bot] = [&nested.all[0].placeholder, &nested.all[1].placeholder];
         assert_eq!(String::from_utf8(hidden).unwrap(), format!("/bot{bot}/{id}"));
         assert!(all.keeps_length());
     }

@@ -9,14 +9,12 @@
 //! write it ([`json_forms`]), and in JSON within JSON. Other encodings are not found: base64, URL escapes, another case of
 //! letters, a secret that is cut up.
 
-mod words;
-
 use crate::error::Error;
+use crate::words::Words;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use words::Words;
 
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[REDACTED]";

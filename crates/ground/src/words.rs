@@ -1,27 +1,35 @@
-//! PURE: finds which of many words begin where in a text. The time grows with the length of the text only, whatever the number of
+//! PURE: finds which of many words begin where in a text, for [`redaction`](crate::redaction) and for the proxy of a sandbox. The time grows with the length of the text only, whatever the number of
 //! words. The module uses Aho and Corasick's automaton twice. Backwards it gives the longest word that begins at each position.
 //! Forwards it finds the words that may begin at the end of the text.
 
+use std::fmt;
 use std::ops::Range;
 
 /// A set of words to look for.
-pub(super) struct Words {
+pub struct Words {
     backwards: Automaton,
     forwards: Automaton,
     longest: usize,
 }
 
 /// The words found in a text.
-pub(super) struct Found {
+#[derive(Debug)]
+pub struct Found {
     /// Ranges from left to right without overlap. At each position the longest word counts.
-    pub(super) words: Vec<Range<usize>>,
+    pub words: Vec<Range<usize>>,
     /// The position from which on later text decides. It is the text's length at the end of the stream.
-    pub(super) decided: usize,
+    pub decided: usize,
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Words").field("longest", &self.longest).finish_non_exhaustive()
+    }
 }
 
 impl Words {
     /// Empty words are ignored.
-    pub(super) fn new(words: impl IntoIterator<Item = Vec<u8>>) -> Words {
+    pub fn new(words: impl IntoIterator<Item = Vec<u8>>) -> Words {
         let mut words: Vec<Vec<u8>> = words.into_iter().filter(|word| !word.is_empty()).collect();
         let longest = words.iter().map(Vec::len).max().unwrap_or(0);
         let forwards = Automaton::new(&mut words);
@@ -29,12 +37,12 @@ impl Words {
         Words { backwards: Automaton::new(&mut words), forwards, longest }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.longest == 0
     }
 
     /// `ended`: no text follows.
-    pub(super) fn find(&self, text: &[u8], ended: bool) -> Found {
+    pub fn find(&self, text: &[u8], ended: bool) -> Found {
         let open = if ended { Vec::new() } else { self.open_at_the_end(text) };
         // Positions and lengths, from right to left.
         let mut begins = Vec::new();
