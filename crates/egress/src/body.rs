@@ -1,5 +1,6 @@
 //! Bodies that are looked at as they pass.
 
+use crate::caller::Exchange;
 use crate::meter::Passing;
 use crate::meter::asked::AskedText;
 use crate::search::{Found, Search};
@@ -11,6 +12,12 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+/// A host that says nothing about a body that waits gets it after this time, as clients do it.
+const EXPECTS_WITHIN: Duration = Duration::from_secs(1);
 
 pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 
@@ -23,6 +30,8 @@ pub(crate) struct Asked<B = Incoming> {
     leaks: Arc<AtomicBool>,
     state: State,
     turn: Turn,
+    /// The program sends the body when it is told to.
+    waits: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 /// Long work is done in parts, between which other tasks of this process have their turn.
@@ -74,7 +83,17 @@ impl<B> Asked<B> {
         text: Arc<Mutex<AskedText>>,
         leaks: Arc<AtomicBool>,
     ) -> Asked<B> {
-        Asked { inner, search, text, leaks, state: State::Unread, turn: Turn::default() }
+        Asked { inner, search, text, leaks, state: State::Unread, turn: Turn::default(), waits: None }
+    }
+
+    /// Nothing of the body is asked for before the host says so, or has been silent for a while. When it has answered otherwise, the
+    /// program is given time to leave.
+    pub(crate) fn wait_for(&mut self, go: oneshot::Receiver<()>) {
+        self.waits = Some(Box::pin(async {
+            if let Ok(Err(_)) = timeout(EXPECTS_WITHIN, go).await {
+                sleep(EXPECTS_WITHIN).await;
+            }
+        }));
     }
 
     /// The body is over. The rest that was held back, which may be a placeholder.
@@ -101,6 +120,10 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(waits) = &mut self.waits {
+            ready!(waits.as_mut().poll(context));
+            self.waits = None;
+        }
         while self.state != State::Over {
             if self.turn.is_over(context) {
                 return Poll::Pending;
@@ -143,11 +166,17 @@ pub(crate) struct Answered<B = Incoming> {
     passing: Option<Passing>,
     state: State,
     turn: Turn,
+    _exchange: Option<Exchange>,
 }
 
 impl<B> Answered<B> {
-    pub(crate) fn new(inner: B, search: Search, passing: Option<Passing>) -> Answered<B> {
-        Answered { inner, search, passing, state: State::Unread, turn: Turn::default() }
+    pub(crate) fn new(
+        inner: B,
+        search: Search,
+        passing: Option<Passing>,
+        exchange: Option<Exchange>,
+    ) -> Answered<B> {
+        Answered { inner, search, passing, state: State::Unread, turn: Turn::default(), _exchange: exchange }
     }
 }
 
@@ -233,7 +262,7 @@ mod tests {
         let pieces = 8;
         let frames = (0..pieces).map(|_| Ok::<_, BodyError>(Frame::data(Bytes::from(vec![b'x'; 100_000]))));
         let inner = StreamBody::new(futures_util::stream::iter(frames));
-        let mut body = Answered::new(inner, search(Some("***")), None);
+        let mut body = Answered::new(inner, search(Some("***")), None, None);
         let (mut passed, mut turns) = (0, 0);
         while passed < pieces * 100_000 {
             match Pin::new(&mut body).poll_frame(&mut Context::from_waker(std::task::Waker::noop())) {
@@ -248,7 +277,7 @@ mod tests {
     fn a_body_that_ends_like_the_beginning_of_a_secret_is_whole() {
         for text in ["a=dog K", "KE", "", "words"] {
             assert_eq!(
-                sent(Answered::new(Full::from(text), search(Some("***")), None)).unwrap(),
+                sent(Answered::new(Full::from(text), search(Some("***")), None, None)).unwrap(),
                 text.as_bytes()
             );
             assert_eq!(asked(text).unwrap(), text.as_bytes());

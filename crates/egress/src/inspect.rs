@@ -7,9 +7,11 @@
 use crate::answer::{Body, refused, unreachable, wrong};
 use crate::authority::Authority;
 use crate::body::{Answered, Asked};
+use crate::caller::{Caller, CallerStream, Ends, Exchange, MOST_HEAD, MOST_LINES};
 use crate::connection_headers::{is_encoded, strip};
 use crate::host::{Host, Way};
 use crate::meter::Passing;
+use crate::origin::OriginStream;
 use crate::reach::NoWay;
 use crate::search::{Search, Texts};
 use crate::secret::Leak;
@@ -18,11 +20,12 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{
-    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, IF_RANGE, RANGE, UPGRADE,
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderValue, IF_RANGE, RANGE, UPGRADE,
 };
+use ground::lock::lock;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode, Uri, Version};
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
@@ -33,7 +36,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::server::Acceptor;
@@ -55,6 +58,7 @@ pub(crate) struct Inspected {
     port: u16,
     way: Way,
     is_tls: bool,
+    caller: Arc<Caller>,
     /// Placeholders that this host must not get.
     foreign: Arc<Texts>,
     /// A connection to the host that may be used again, or that was opened for the first request.
@@ -69,9 +73,8 @@ enum Server {
 /// Serves a connection of the program as if it were the host. `server`: a connection to the host.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
-    mut client: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    host: Host,
-    port: u16,
+    (mut client, ends): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Ends),
+    (host, port): (Host, u16),
     way: Way,
     server: Option<TcpStream>,
 ) {
@@ -82,7 +85,9 @@ pub(crate) async fn serve(
     }
     let is_tls = first[0] == HANDSHAKE;
     let client = Begun { first: Some(first[0]), rest: client };
-    let inspected = Arc::new(Inspected::new(shared.clone(), (host, port), way, is_tls, server));
+    let (place, on_refused) = (format!("{host}:{port}"), shared.on_refused.clone());
+    let caller = Caller::new(ends, Box::new(move |line| on_refused(format!("{place}: {line}"))));
+    let inspected = Arc::new(Inspected::new(shared.clone(), (host, port), way, (is_tls, caller), server));
     if !is_tls {
         if way == Way::Secure {
             shared.refuse(format!("{}: a tunnel to this port carries TLS only", inspected.place()));
@@ -122,14 +127,22 @@ async fn accept<IO: AsyncRead + AsyncWrite + Unpin>(
 }
 
 async fn requests(inspected: Arc<Inspected>, client: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let caller = inspected.caller.clone();
     let service = service_fn(move |request| {
-        let inspected = inspected.clone();
-        async move { Ok::<_, Infallible>(inspected.answer(request).await) }
+        let (inspected, exchange) = (inspected.clone(), inspected.caller.begin(&request));
+        async move { Ok::<_, Infallible>(inspected.answer(request, exchange).await) }
     });
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).half_close(true);
+    let client = TokioIo::new(CallerStream::new(caller.clone(), client));
     // A client that breaks off is no fault.
-    let _ = server.serve_connection(TokioIo::new(client), service).await;
+    let _ = server(HEAD_WITHIN).serve_connection(client, service).await;
+    caller.end();
+}
+
+/// The server that programs speak to.
+pub(crate) fn server(head_within: Duration) -> http1::Builder {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(head_within).max_headers(MOST_LINES);
+    server
 }
 
 impl Inspected {
@@ -139,20 +152,21 @@ impl Inspected {
         host: Host,
         port: u16,
         way: Way,
-        server: TcpStream,
+        (server, caller): (TcpStream, Arc<Caller>),
     ) -> Inspected {
-        Inspected::new(shared, (host, port), way, false, Some(server))
+        Inspected::new(shared, (host, port), way, (false, caller), Some(server))
     }
 
     fn new(
         shared: Arc<Shared>,
         (host, port): (Host, u16),
         way: Way,
-        is_tls: bool,
+        (is_tls, caller): (bool, Arc<Caller>),
         server: Option<TcpStream>,
     ) -> Inspected {
         let foreign = shared.access.secrets.foreign(&host, port);
-        Inspected { shared, host, port, way, is_tls, foreign, server: Mutex::new(server.map(Server::Fresh)) }
+        let server = Mutex::new(server.map(Server::Fresh));
+        Inspected { shared, host, port, way, is_tls, caller, foreign, server }
     }
 
     fn place(&self) -> String {
@@ -184,7 +198,7 @@ impl Inspected {
         named.peek().is_some() && named.all(is_own)
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>, exchange: Exchange) -> Response<Body> {
         let shared = &self.shared;
         if request.uri().authority().is_some() && request.uri().scheme_str().is_none() {
             return wrong("a proxy behind this host is not reached");
@@ -193,11 +207,11 @@ impl Inspected {
             shared.refuse(format!("{}: its Host header is another one", self.place()));
             return refused("the request's Host header is not its host");
         }
-        self.pass(request).await
+        self.pass(request, exchange).await
     }
 
     /// Passes a request on that was checked to be for this host.
-    pub(crate) async fn pass(&self, mut request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn pass(&self, mut request: Request<Incoming>, exchange: Exchange) -> Response<Body> {
         let shared = &self.shared;
         if shared.is_cut() {
             return refused("the budget of this program is used up");
@@ -242,7 +256,9 @@ impl Inspected {
             is_seen.then(|| shared.meter.ask(request.method(), request.uri().path(), request.headers()));
         let (asked, leaks) = (passing.as_ref().map(Passing::asked).unwrap_or_default(), Arc::default());
         let foreign = Search::new(self.foreign.clone());
-        let request = request.map(|body| Asked::new(body, foreign, asked, Arc::clone(&leaks)));
+        let mut request = request.map(|body| Asked::new(body, foreign, asked, Arc::clone(&leaks)));
+        self.relay_interim(&mut request, is_own.then(|| hidden.clone()));
+        let is_head = request.method() == Method::HEAD;
         let mut response = match self.send(request).await {
             Ok(response) => response,
             Err(NoWay::Refused { what, line }) => {
@@ -260,17 +276,50 @@ impl Inspected {
         // The words beside the status are the server's own, and could hold a secret.
         response.extensions_mut().clear();
         if let Some(passing) = passing {
-            return self.on_answer(response, is_own.then_some(hidden), passing);
+            let hidden = is_own.then_some(hidden);
+            return self.on_answer(response, hidden, is_head, (passing, exchange));
         }
         strip(response.headers_mut());
-        response.map(|body| Answered::new(body, Search::new(Texts::new([])), None).boxed())
+        response.map(|body| Answered::new(body, Search::new(Texts::new([])), None, Some(exchange)).boxed())
+    }
+
+    /// What the host says before its answer goes to the program, which may wait for it with its body.
+    fn relay_interim(&self, request: &mut Request<Asked>, hidden: Option<Arc<Texts>>) {
+        let expects = request.headers().get(EXPECT);
+        let expects = expects.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let is_old = request.version() == Version::HTTP_10;
+        let go = std::sync::Mutex::new(None);
+        if expects && !is_old {
+            let (sender, receiver) = oneshot::channel();
+            *lock(&go) = Some(sender);
+            request.body_mut().wait_for(receiver);
+        }
+        let (caller, secrets) = (self.caller.clone(), self.shared.access.secrets.clone());
+        hyper::ext::on_informational(request, move |interim| {
+            if interim.status() == StatusCode::CONTINUE {
+                // The server tells the program when its body is asked for.
+                if let Some(go) = lock(&go).take() {
+                    let _ = go.send(());
+                }
+                return;
+            }
+            let mut headers = interim.headers().clone();
+            strip(&mut headers);
+            if let Some(hidden) = &hidden {
+                secrets.hide_in(&mut headers, hidden);
+            }
+            if !is_old {
+                caller.pass_interim(interim.status(), &headers);
+            }
+        });
     }
 
     fn on_answer(
         &self,
         mut response: Response<Incoming>,
         hidden: Option<Arc<Texts>>,
-        mut passing: Passing,
+        is_head: bool,
+        (mut passing, exchange): (Passing, Exchange),
     ) -> Response<Body> {
         let (shared, is_own) = (&self.shared, hidden.is_some());
         let hidden = hidden.unwrap_or_else(|| Texts::new([]));
@@ -284,13 +333,13 @@ impl Inspected {
             ));
         }
         secrets.hide_in(response.headers_mut(), &hidden);
-        if is_own && !secrets.keeps_length() {
+        if is_own && !is_head && !secrets.keeps_length(&self.host, self.port) {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         passing.on_answer(response.status(), kind, response.body().size_hint().exact(), is_encoded);
-        response.map(|body| Answered::new(body, Search::new(hidden), Some(passing)).boxed())
+        response.map(|body| Answered::new(body, Search::new(hidden), Some(passing), Some(exchange)).boxed())
     }
 
     fn on_leak(&self, Leak(name): &Leak) -> Response<Body> {
@@ -313,7 +362,7 @@ impl Inspected {
             };
             request = match failure.take_message() {
                 Some(request) if !is_again => request,
-                _ => return Err(NoWay::Failed(format!("{}: {}", self.place(), failure.into_error()))),
+                _ => return Err(NoWay::Failed(format!("{}: {}", self.place(), words_of(&failure.into_error())))),
             };
             is_again = true;
         }
@@ -360,17 +409,31 @@ impl Inspected {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ) -> hyper::Result<SendRequest<Asked>> {
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let mut ended = self.shared.ended.clone();
+        let mut client = hyper::client::conn::http1::Builder::new();
+        // As lenient as clients are: lines that are folded are joined, and others that can't be read are left out.
+        client.max_headers(MOST_LINES).allow_obsolete_multiline_headers_in_responses(true);
+        client.allow_spaces_after_header_name_in_responses(true).ignore_invalid_headers_in_responses(true);
+        let (sender, connection) = client.handshake(TokioIo::new(OriginStream::new(stream))).await?;
+        let (mut ended, mut left) = (self.shared.ended.clone(), self.caller.over());
         ground::task::spawn(async move {
             tokio::select! {
                 // The reader of the answer sees a failure.
                 _ = connection => {}
                 () = ended.wait() => {}
+                // Nobody waits for the host any more.
+                () = left.wait() => {}
             }
         });
         Ok(sender)
     }
+}
+
+/// Why a host that was reached gave no answer, in words that say what to do.
+fn words_of(error: &hyper::Error) -> String {
+    if error.is_parse_too_large() {
+        return format!("its answer has more than {MOST_LINES} header lines, or a head of more than {MOST_HEAD}");
+    }
+    error.to_string()
 }
 
 /// Whether a server that was not spoken to is still there: it may have waited too long.

@@ -14,6 +14,9 @@
 //! Names are resolved here, and the addresses are checked ([`address`]): a listed name does not lead into the user's own network. What is
 //! refused gets a 403 with one line that says why, and is reported once for each attempt.
 //!
+//! The library that speaks HTTP sees the program and the host by a stream each ([`caller`], [`origin`]), which make up for what it is too
+//! strict about.
+//!
 //! [`inspect`] ends the program's TLS by a certificate of an [`authority`] that lives as long as the proxy. It puts secrets into headers
 //! ([`secret`]), hides them in answers, and counts the tokens of models ([`meter`]). All other TLS is not looked into: a host that is
 //! listed is a way out for everything that the program can read.
@@ -23,12 +26,14 @@ mod address;
 mod answer;
 mod authority;
 mod body;
+mod caller;
 mod connection_headers;
 mod ended;
 mod hello;
 mod host;
 mod inspect;
 mod meter;
+mod origin;
 mod proxy;
 mod reach;
 mod search;

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::answer::{Body, empty, no_credential, refused, wrong};
 use crate::authority::Authority;
+use crate::caller::{Caller, CallerStream, Ends, Exchange};
 use crate::ended::Ended;
 use crate::host::{Way, split_port, with_port};
 use crate::inspect::{self, Inspected};
@@ -16,10 +17,9 @@ use base64::engine::general_purpose::STANDARD;
 use ground::random;
 use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
@@ -115,7 +115,8 @@ impl Proxy {
                 async move {
                     let _place: Place = place;
                     let way = shared.access.way(&host, port).unwrap_or(Way::Secure);
-                    inspect::serve(shared, stream, host, port, way, None).await;
+                    let Ok(ends) = Ends::of(&stream) else { return };
+                    inspect::serve(shared, (stream, ends), (host, port), way, None).await;
                 }
             };
             accept_all(waiting(listener)?, shared.clone(), serve);
@@ -208,29 +209,44 @@ async fn accept<Serving: Future<Output = ()> + Send + 'static>(
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>, place: Place) {
+    let Ok(ends) = Ends::of(&stream) else { return };
+    let on_refused = shared.on_refused.clone();
+    let caller = Caller::new(ends, Box::new(move |line| on_refused(format!("a request to the proxy: {line}"))));
+    let own = caller.clone();
     let service = service_fn(move |request| {
-        let (shared, place) = (shared.clone(), place.clone());
-        async move { Ok::<_, Infallible>(answer(shared, request, place).await) }
+        let (shared, place, caller) = (shared.clone(), place.clone(), own.clone());
+        let exchange = caller.begin(&request);
+        async move { Ok::<_, Infallible>(answer(shared, request, place, (caller, exchange)).await) }
     });
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).half_close(true);
+    let client = TokioIo::new(CallerStream::new(caller.clone(), stream));
     // A client that breaks off is no fault.
-    let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+    let _ = inspect::server(HEAD_WITHIN).serve_connection(client, service).with_upgrades().await;
+    caller.end();
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>, place: Place) -> Response<Body> {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    place: Place,
+    (caller, exchange): (Arc<Caller>, Exchange),
+) -> Response<Body> {
     if !has_credential(&request, &shared.authorization) {
         return no_credential();
     }
     if request.method() == Method::CONNECT {
-        return shared.on_connect(request, place).await;
+        return shared.on_connect(request, place, caller.ends()).await;
     }
-    shared.on_request(request).await
+    shared.on_request(request, caller, exchange).await
 }
 
 impl Shared {
     /// The tunnel keeps the place of its connection, which hyper's part of it leaves.
-    async fn on_connect(self: Arc<Self>, request: Request<Incoming>, place: Place) -> Response<Body> {
+    async fn on_connect(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        place: Place,
+        ends: Ends,
+    ) -> Response<Body> {
         let target = request.uri().authority().and_then(|authority| split_port(authority.as_str()));
         let Some((host, port)) = target else {
             return wrong("CONNECT needs a host and a port");
@@ -247,7 +263,8 @@ impl Shared {
                 let Ok(client) = hyper::upgrade::on(request).await else { return };
                 let client = TokioIo::new(client);
                 if self.access.looks_into(&host, port) {
-                    return inspect::serve(self.clone(), client, host, port, way, Some(server)).await;
+                    let client = (client, ends);
+                    return inspect::serve(self.clone(), client, (host, port), way, Some(server)).await;
                 }
                 let refused = tunnel::run(client, server, &host, port, way).await;
                 if let Err(Some(problem)) = refused {
@@ -262,7 +279,12 @@ impl Shared {
         Response::new(empty())
     }
 
-    async fn on_request(self: Arc<Self>, mut request: Request<Incoming>) -> Response<Body> {
+    async fn on_request(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        caller: Arc<Caller>,
+        exchange: Exchange,
+    ) -> Response<Body> {
         let (Some(scheme), Some(authority)) = (request.uri().scheme_str(), request.uri().authority()) else {
             return wrong("this is a proxy: a request to it names its host");
         };
@@ -288,7 +310,9 @@ impl Shared {
         request.headers_mut().insert(HOST, named);
         let host = self.access.local_host(host, port);
         match self.reach(&host, port).await {
-            Ok((way, server)) => Inspected::plain(self, host, port, way, server).pass(request).await,
+            Ok((way, server)) => {
+                Inspected::plain(self, host, port, way, (server, caller)).pass(request, exchange).await
+            }
             Err(response) => response,
         }
     }

@@ -4,6 +4,7 @@
 //! other host it must not go at all: a program that sends it there was told to take the secret away.
 
 use crate::host::{Host, Hosts, Rule};
+use crate::caller::encoded_target;
 use crate::search::{Needle, Texts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 
 /// A shorter one would be found where it is not meant.
 const LEAST_BYTES: usize = 8;
-/// Random characters of a placeholder.
-const RANDOM: usize = 16;
+/// Random characters of a placeholder, at least.
+const RANDOM: usize = 8;
 /// Beginnings by which programs tell kinds of keys apart. They are public, and say nothing about the key. A longer one stands
 /// before those that it begins with.
 #[rustfmt::skip]
@@ -90,11 +91,11 @@ impl Secret {
     }
 }
 
-/// The same kind and length, and else random.
+/// The same kind and length, and else random. A short one is of no kind, so that enough of it is random.
 fn made_like(value: &str, random: &str) -> String {
-    let kind = KINDS.into_iter().find(|kind| value.starts_with(kind)).unwrap_or_default();
-    let length = value.len().saturating_sub(kind.len()).max(RANDOM);
-    kind.chars().chain(random.chars().cycle().take(length)).collect()
+    let is_own = |kind: &&str| value.starts_with(kind) && value.len() - kind.len() >= RANDOM;
+    let kind = KINDS.into_iter().find(is_own).unwrap_or_default();
+    kind.chars().chain(random.chars().cycle()).take(value.len()).collect()
 }
 
 /// Whether a program needs a variable of this name for something else than a secret: to find programs and libraries, or this proxy.
@@ -165,13 +166,15 @@ impl Secrets {
         uri: &Uri,
         headers: &mut HeaderMap,
     ) -> Result<Arc<Texts>, Leak> {
-        let mut hidden = self.values.clone();
+        let mut hidden = self.hidden(host, port);
         let target = uri.path_and_query().map_or("", |path| path.as_str());
         for secret in &self.all {
             let placeholder = &secret.placeholder;
             let is_own = secret.is_for(host, port);
             let in_name = |name: &str| name.contains(&placeholder.to_ascii_lowercase());
-            if !is_own && (target.contains(placeholder) || headers.keys().any(|name| in_name(name.as_str())))
+            // The target's odd characters were encoded.
+            let in_target = target.contains(placeholder) || target.contains(&encoded_target(placeholder));
+            if !is_own && (in_target || headers.keys().any(|name| in_name(name.as_str())))
             {
                 return Err(Leak(secret.name.clone()));
             }
@@ -218,9 +221,28 @@ impl Secrets {
         }
     }
 
-    /// Whether an answer keeps its length.
-    pub(crate) fn keeps_length(&self) -> bool {
-        self.all.iter().all(|secret| secret.value.len() == secret.placeholder.len())
+    /// What an answer of this host must not repeat. Only the host's own secrets may change its length: where the placeholder of another
+    /// one is longer or shorter, a part of it is shown, or it is filled up.
+    fn hidden(&self, host: &Host, port: u16) -> Arc<Texts> {
+        let is_equal = |secret: &Secret| secret.value.len() == secret.placeholder.len();
+        if self.all.iter().all(is_equal) {
+            return self.values.clone();
+        }
+        Texts::new(self.all.iter().map(|secret| {
+            let shown = secret.placeholder.bytes().chain(std::iter::repeat(b'-'));
+            let length =
+                if secret.is_for(host, port) { secret.placeholder.len() } else { secret.value.len() };
+            Needle {
+                text: secret.value.clone().into_bytes(),
+                replacement: Some(shown.take(length).collect()),
+            }
+        }))
+    }
+
+    /// Whether an answer of this host keeps its length.
+    pub(crate) fn keeps_length(&self, host: &Host, port: u16) -> bool {
+        let mut own = self.all.iter().filter(|secret| secret.is_for(host, port));
+        own.all(|secret| secret.value.len() == secret.placeholder.len())
     }
 
     /// The text with placeholders in the place of secrets; `None` without a secret in it.
@@ -320,8 +342,11 @@ mod tests {
             let is_hidden = KINDS.iter().take(at).any(|before| kind.starts_with(before));
             assert!(!is_hidden, "{kind} is never found");
         }
-        // A short one gets random characters enough.
-        assert_eq!(secret("KEY", "87654321", "a.example").placeholder.len(), super::RANDOM);
+        // Short ones keep their length, too.
+        for value in ["87654321", "sk-54321", "sk-ant-4321", "sk-ant-api03-1"] {
+            let placeholder = secret("KEY", value, "a.example").placeholder;
+            assert_eq!(placeholder.len(), value.len(), "{placeholder}");
+        }
     }
 
     #[test]
@@ -402,6 +427,16 @@ mod tests {
         let hidden = nested.hide(b"/bot123456789:AAsecretSECRETsecret/123456789").unwrap();
         let [id, bot] = [&nested.all[0].placeholder, &nested.all[1].placeholder];
         assert_eq!(String::from_utf8(hidden).unwrap(), format!("/bot{bot}/{id}"));
-        assert!(all.keeps_length());
+    }
+
+    #[test]
+    fn the_length_of_an_answer_is_kept_where_its_own_secrets_keep_it() {
+        let rule = |host: &str| vec![Rule::parse(host).unwrap()];
+        let longer = Secret::new("B", "value-of-b", Some("placeholder-of-b"), rule("b.example"), RANDOM).unwrap();
+        let all = Secrets::new(vec![secret("A", VALUE, "a.example"), longer]);
+        let [one, other] = ["a.example", "b.example"].map(|host| Host::parse(host).unwrap());
+        assert!(all.keeps_length(&one, 443) && !all.keeps_length(&other, 443));
+        let shown = |host: &Host| all.hidden(host, 443).replaced(b"value-of-b").unwrap();
+        assert_eq!((shown(&one), shown(&other)), (b"placeholde".to_vec(), b"placeholder-of-b".to_vec()));
     }
 }

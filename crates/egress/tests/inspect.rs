@@ -4,6 +4,9 @@
 #[path = "inspect/attacks.rs"]
 mod attacks;
 
+#[path = "inspect/lenience.rs"]
+mod lenience;
+
 use base64::Engine;
 use egress::{Access, Hosts, Metered, Outside, Proxy, Reports, Rule, Secret, Secrets};
 use rcgen::{CertificateParams, KeyPair};

@@ -102,5 +102,8 @@ pub use system::program::{
 pub use system::regular_file::{open_in_place, open_regular};
 pub use system::signal::signal_of;
 pub use system::start::{IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, refusal_of};
+#[cfg(target_os = "linux")]
+pub use system::tcp_socket::listening_on;
+pub use system::tcp_socket::peer_has_left;
 pub use system::terminal::Terminal;
 pub use system::words::{arguments_of, short_name_of, variables_of};

@@ -22,6 +22,11 @@ pub(super) mod regular_file;
 pub(super) mod screen;
 pub(super) mod signal;
 pub(super) mod start;
+#[cfg(target_os = "linux")]
+pub(super) mod tcp_socket;
+#[cfg(not(target_os = "linux"))]
+#[path = "tcp_socket_absent.rs"]
+pub(super) mod tcp_socket;
 pub(super) mod terminal;
 pub(super) mod words;
 

@@ -20,6 +20,8 @@ pub(super) mod regular_file;
 pub(super) mod screen;
 pub(super) mod signal;
 pub(super) mod start;
+#[path = "../unix/tcp_socket_absent.rs"]
+pub(super) mod tcp_socket;
 pub(super) mod terminal;
 pub(super) mod words;
 
