@@ -1,5 +1,6 @@
 //! PURE. Selects the lines that are JSON objects of a wanted type. Most other lines are rejected without parsing.
 
+use crate::line::without_mark;
 use memchr::{memchr, memmem, memrchr};
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -61,7 +62,7 @@ impl JsonFilter {
 
     /// Whether a line looks like an object, or is blank. What is passed on is parsed by JavaScript, which sees whether it is one.
     fn may_be_object(&self, line: &[u8]) -> bool {
-        match line.trim_ascii() {
+        match without_mark(line).trim_ascii() {
             [] => true,
             [b'{', ..] if self.types.is_none() => true,
             [b'{', .., b'}'] => true,
@@ -70,7 +71,7 @@ impl JsonFilter {
     }
 
     fn select_line(&self, line: &[u8], wanted: &mut Vec<u8>) {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = without_mark(line.strip_suffix(b"\r").unwrap_or(line));
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return;
         }
@@ -147,7 +148,7 @@ pub fn fuzz(bytes: &[u8]) {
         JsonFilter::new(names).select(block.as_bytes(), &mut selected);
         // JSON ignores any number of `\r` before the end of a line.
         let bare = |text: &[u8]| -> Vec<Vec<u8>> {
-            let lines = text.split(|&byte| byte == b'\n');
+            let lines = text.split(|&byte| byte == b'\n').map(without_mark);
             lines
                 .map(|line| {
                     line[..line.len() - line.iter().rev().take_while(|&&byte| byte == b'\r').count()].to_vec()
@@ -216,6 +217,16 @@ mod tests {
         assert_eq!(count(Some(&["a"]), block), 4);
         // JavaScript counts the torn ones, which it is given.
         assert_eq!(count(None, block), 2);
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_an_object_is_neither_part_of_it_nor_noise() {
+        let block = "\u{feff}{\"type\":\"a\"}\r\n\u{feff}words\n";
+        for types in [None, Some(&["a"][..])] {
+            assert_eq!(select(types, block), "{\"type\":\"a\"}\n", "{types:?}");
+            let names = types.map(|types| types.iter().map(|name| (*name).to_owned()).collect());
+            assert_eq!(JsonFilter::new(names).select(block.as_bytes(), &mut Vec::new()), 1);
+        }
     }
 
     #[test]

@@ -140,6 +140,11 @@ impl LineFramer {
     }
 }
 
+/// A line without the byte order mark that some systems write at the beginning of a text. No JSON begins with it.
+pub fn without_mark(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+}
+
 /// A block's lines without their ends, `\r\n` and `\n` alike.
 pub fn lines_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     inner_lines(block.strip_suffix(b"\n").unwrap_or(block))

@@ -12,6 +12,7 @@ pub mod object;
 mod token;
 
 use escape::{tolerant, unescape};
+use ground::line::without_mark;
 use std::borrow::Cow;
 
 /// The positions of the tokens of a line. One index is reused for all lines.
@@ -56,6 +57,7 @@ impl Default for Json<'_> {
 impl Index {
     /// The line, if it is one JSON object and nothing else.
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<Line<'a>> {
+        let line = without_mark(line);
         if line.first() != Some(&b'{') {
             return None;
         }
@@ -279,6 +281,12 @@ mod tests {
 
     fn is_object(line: &[u8]) -> bool {
         Index::default().read(line).is_some()
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_an_object_is_no_part_of_it() {
+        assert!(is_object("\u{feff}{\"type\":\"a\"}".as_bytes()));
+        assert!(!is_object("\u{feff}\u{feff}{}".as_bytes()));
     }
 
     #[test]
