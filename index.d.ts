@@ -787,13 +787,13 @@ interface SandboxOptions {
    *
    * @default [] (nothing, except `/dev/null`)
    */
-  write?: string[] | undefined
+  write?: readonly string[] | undefined
   /**
    * Files and folders that the program may read and execute. Everything in `write` may be read too.
    *
    * @default everything
    */
-  read?: string[] | undefined
+  read?: readonly string[] | undefined
   /**
    * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
    * ports, and to port 53 for names (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
@@ -807,7 +807,7 @@ interface SandboxOptions {
     | 'none'
     | {
         /** TCP ports that the program may connect to, from 0 to 65535. */
-        ports: number[]
+        ports: readonly number[]
       }
     | {
         /**
@@ -821,7 +821,7 @@ interface SandboxOptions {
          *
          * @default [] (no host, except those of `secrets`)
          */
-        hosts?: 'provider' | string[] | undefined
+        hosts?: 'provider' | readonly string[] | undefined
         /**
          * Secrets that the program uses and never holds, by the names of their environment variables. Each variable
          * holds a placeholder. The proxy puts the secret in its place, in the headers of requests to the secret's own
@@ -838,7 +838,7 @@ interface SandboxOptions {
    *
    * @default the sockets below `write`
    */
-  sockets?: string[] | undefined
+  sockets?: readonly string[] | undefined
   /** Least versions that the kernel must have. */
   require?:
     | {
@@ -871,7 +871,7 @@ interface SandboxOptions {
     | 'restore'
     | {
         /** Names to compare, instead of the usual ones. */
-        names: string[]
+        names: readonly string[]
         /** `"report"`: list the changes. `"restore"`: undo them as well. */
         how: 'report' | 'restore'
       }
@@ -882,7 +882,7 @@ interface SecretOptions {
   /** The secret: at least 8 characters of ASCII without spaces. */
   value: string
   /** Hosts that it is sent to, in the form of `hosts`. They may be reached without being in that list. */
-  hosts: string[]
+  hosts: readonly string[]
   /**
    * The text that the program has instead.
    *
@@ -984,7 +984,7 @@ interface RunOptions {
    *
    * @default true
    */
-  inheritEnv?: boolean | string[] | undefined
+  inheritEnv?: boolean | readonly string[] | undefined
   /**
    * Data for the program's stdin, which is closed after it. It is no error when the program does not
    * read all of it.
@@ -1612,7 +1612,7 @@ interface AgentProgram {
    *
    * @default []
    */
-  args?: string[] | undefined
+  args?: readonly string[] | undefined
   /**
    * Environment variables of the program. The option `env` overrides them.
    *
@@ -1625,7 +1625,7 @@ interface AgentProgram {
    *
    * @default []
    */
-  state?: string[] | undefined
+  state?: readonly string[] | undefined
   /**
    * Ids of the agent's own modes that enforce a permission level. Without a sandbox, a level other than
    * `"auto"` needs its mode here.
@@ -1913,13 +1913,13 @@ interface Policy {
    *
    * @default []
    */
-  allow?: Rule[] | undefined
+  allow?: readonly Rule[] | undefined
   /**
    * Tool calls that are refused.
    *
    * @default []
    */
-  deny?: Rule[] | undefined
+  deny?: readonly Rule[] | undefined
 }
 
 /** Something that an agent did or said, in the same shape for all agents. */
@@ -2802,7 +2802,7 @@ type McpServer =
       /** Program that the agent starts; it speaks MCP on stdin and stdout. */
       command: string
       /** Arguments of the program. */
-      args?: string[] | undefined
+      args?: readonly string[] | undefined
       /** Environment variables of the program. */
       env?: Record<string, string> | undefined
     }
@@ -2908,7 +2908,7 @@ interface TurnOptions extends Pick<
    *
    * @default all tools of the CLI
    */
-  tools?: string[] | undefined
+  tools?: readonly string[] | undefined
   /**
    * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
    * others add a warning.
@@ -2941,7 +2941,7 @@ interface TurnOptions extends Pick<
    * @default []
    * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
    */
-  allow?: string[] | undefined
+  allow?: readonly string[] | undefined
   /**
    * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
    * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
@@ -3076,7 +3076,7 @@ interface TurnOptions extends Pick<
    * @default []
    * @throws INVALID_OPTION when the CLI takes no images, or for a path without a file or image.
    */
-  images?: string[] | undefined
+  images?: readonly string[] | undefined
   /**
    * MCP servers whose tools the agent may use, beside those of its own configuration. claude-code, codex,
    * opencode, copilot and qwen take them in a turn. Names consist of letters, digits, "-" and "_".
@@ -3086,20 +3086,20 @@ interface TurnOptions extends Pick<
    * @default []
    * @throws INVALID_OPTION when the CLI takes no servers.
    */
-  mcpServers?: McpServer[] | undefined
+  mcpServers?: readonly McpServer[] | undefined
   /**
    * Arguments that are passed to the CLI after those of this package and before the prompt. They may
    * raise the permission level.
    *
    * @default []
    */
-  extraArgs?: string[] | undefined
+  extraArgs?: readonly string[] | undefined
   /**
    * Secrets that are removed from events, results, errors and records.
    *
    * @default []
    */
-  redact?: string[] | undefined
+  redact?: readonly string[] | undefined
 }
 /**
  * Options of a harness. The options of a turn are defaults here: `run` and `start` can override each of
@@ -3114,7 +3114,7 @@ interface HarnessOptions extends TurnOptions {
    * @default the provider's program on PATH
    * @throws AGENT_NOT_FOUND when it is not installed.
    */
-  binary?: string | string[] | undefined
+  binary?: string | readonly string[] | undefined
   /**
    * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
    * free when the process tree of its turn is gone.
@@ -3350,7 +3350,7 @@ interface OpenOptions extends Pick<
    *
    * @default []
    */
-  allow?: string[] | undefined
+  allow?: readonly string[] | undefined
   /**
    * Rules that decide on tool calls before `onPermission` is asked.
    *
@@ -3397,13 +3397,13 @@ interface OpenOptions extends Pick<
    *
    * @default []
    */
-  tools?: Tool<any>[] | undefined
+  tools?: readonly Tool<any>[] | undefined
   /**
    * MCP servers whose tools the agent may use.
    *
    * @default []
    */
-  mcpServers?: McpServer[] | undefined
+  mcpServers?: readonly McpServer[] | undefined
   /**
    * A turn with background work is over when nothing has run in the background for this long, in
    * milliseconds.
@@ -3624,12 +3624,12 @@ declare class AgentSession implements AsyncDisposable {
    * @throws SESSION_CLOSED after the end of the session; INVALID_OPTION for a part of a kind that the agent
    *   does not take.
    */
-  prompt(prompt: string | PromptPart[], options?: PromptOptions): Promise<TurnResult>
+  prompt(prompt: string | readonly PromptPart[], options?: PromptOptions): Promise<TurnResult>
   /**
    * Sends a prompt and returns its turn, whose events you can iterate over. Never throws: errors reject
    * `result`.
    */
-  start(prompt: string | PromptPart[], options?: PromptOptions): Turn
+  start(prompt: string | readonly PromptPart[], options?: PromptOptions): Turn
   /**
    * Yields all events from now on, also those between prompts and those of turns that the agent starts
    * by itself. A slow reader slows the agent down. The loop ends with the session.
@@ -3692,7 +3692,7 @@ interface DoctorOptions extends Pick<RunOptions, 'env' | 'inheritEnv' | 'signal'
    *
    * @default all agents that this package knows by name
    */
-  providers?: HarnessOptions['provider'][] | undefined
+  providers?: readonly HarnessOptions['provider'][] | undefined
 }
 /** State of an agent CLI on this machine. */
 interface Finding {
@@ -3973,7 +3973,7 @@ declare function listTrees(): Promise<RunTree[]>
  *
  * @returns The trees that were ended.
  */
-declare function reapTrees(ids?: string[]): Promise<ReapedTree[]>
+declare function reapTrees(ids?: readonly string[]): Promise<ReapedTree[]>
 /**
  * Ends one tree, whether or not its host process is alive: SIGTERM, and SIGKILL after 2 seconds. The
  * host process then reports that the program was ended by a signal.
@@ -3988,7 +3988,7 @@ type RunMessage =
       phase: 'start'
       id: number
       command: string
-      args: string[]
+      args: readonly string[]
       cwd?: string | URL
     }
   | {
@@ -4123,7 +4123,7 @@ interface MessageOptions {
    *
    * @default []
    */
-  attachments?: MessageAttachment[] | undefined
+  attachments?: readonly MessageAttachment[] | undefined
   /**
    * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
    *
@@ -5854,7 +5854,7 @@ interface CanvasOptions {
    *
    * @default []
    */
-  actions?: CanvasAction[] | undefined
+  actions?: readonly CanvasAction[] | undefined
   /** Opens an instance of the canvas. */
   open: (
     context: OfSession<CanvasProviderOpenRequest>,
@@ -6223,7 +6223,7 @@ interface MCPStdioServerConfig extends MCPServerConfigBase {
    *
    * @default []
    */
-  args?: string[] | undefined
+  args?: readonly string[] | undefined
   /** Environment variables of the program. */
   env?: Record<string, string> | undefined
   /** Working directory of the program. */
@@ -6253,7 +6253,7 @@ interface CustomAgentConfig {
    *
    * @default all tools
    */
-  tools?: string[] | null | undefined
+  tools?: readonly string[] | null | undefined
   /** Instructions of the agent. */
   prompt: string
   /** MCP servers of this agent, by name. */
@@ -6269,7 +6269,7 @@ interface CustomAgentConfig {
    *
    * @default none
    */
-  skills?: string[] | undefined
+  skills?: readonly string[] | undefined
   /** Model of the agent. The session's model is used when it is not available. */
   model?: string | undefined
   /** Reasoning effort of that model. */
@@ -6282,7 +6282,7 @@ interface DefaultAgentConfig {
    *
    * @default []
    */
-  excludedTools?: string[] | undefined
+  excludedTools?: readonly string[] | undefined
 }
 /** Settings for sessions that compact their context and keep their state in a folder. */
 interface InfiniteSessionConfig {
@@ -6350,9 +6350,9 @@ interface GitHubMcpToolConfig {
   /** Enable all its tools. */
   enableAllTools?: boolean | undefined
   /** Further groups of tools to enable. */
-  additionalToolsets?: string[] | undefined
+  additionalToolsets?: readonly string[] | undefined
   /** Further tools to enable. */
-  additionalTools?: string[] | undefined
+  additionalTools?: readonly string[] | undefined
   /** Enable tools that are not released yet. */
   enableInsidersMode?: boolean | undefined
   /** Do not defer tools with forms. Only with MCP Apps. */
@@ -6781,7 +6781,7 @@ interface ResumeSessionConfig extends SessionConfigBase {
    */
   continuePendingWork?: boolean | undefined
   /** Canvases that were open, so that the runtime can open them again. */
-  openCanvases?: OpenCanvasInstance[] | undefined
+  openCanvases?: readonly OpenCanvasInstance[] | undefined
   /** Same as `takeOver` of `ResumeOptions`. */
   takeOver?: 'stale' | undefined
 }
@@ -7086,7 +7086,7 @@ interface ServeRuntimeOptions {
    *
    * @default []
    */
-  allowedOrigins?: string[] | undefined
+  allowedOrigins?: readonly string[] | undefined
   /**
    * Time between two heartbeat messages while a request runs, in milliseconds.
    *
@@ -7181,14 +7181,14 @@ interface ExecuteOptions {
    *
    * @default []
    */
-  secrets?: string[] | undefined
+  secrets?: readonly string[] | undefined
   /**
    * Directories in the runtime whose finished files are uploaded. `onArtifactUploadRequest` gives an
    * address for each file.
    *
    * @default []
    */
-  artifactsDirs?: string[] | undefined
+  artifactsDirs?: readonly string[] | undefined
   /**
    * Rules in gitignore syntax for files that are not uploaded. They override the `.artifactignore`
    * files in the directories.
@@ -7306,13 +7306,13 @@ interface QueryOptions extends ExecuteOptions {
    *
    * @default []
    */
-  preCommands?: RuntimeCommand[] | undefined
+  preCommands?: readonly RuntimeCommand[] | undefined
   /**
    * Commands that run after the agent.
    *
    * @default []
    */
-  postCommands?: RuntimeCommand[] | undefined
+  postCommands?: readonly RuntimeCommand[] | undefined
 }
 /** Result of a prompt. */
 interface QueryResult {
@@ -7397,7 +7397,10 @@ declare class RuntimeClient implements AsyncDisposable {
    * @throws RUNTIME_FAILED, RUNTIME_TIMED_OUT, RUNTIME_IDLE, RUNTIME_CLOSED; RUNTIME_BUSY while another
    *   request runs.
    */
-  executeCommands(list: (string | RuntimeCommand)[], options?: ExecuteOptions): Promise<ExecuteResult>
+  executeCommands(
+    list: readonly (string | RuntimeCommand)[],
+    options?: ExecuteOptions,
+  ): Promise<ExecuteResult>
   /**
    * Ends the session. Resolves when all files are uploaded, within 60 seconds in any case (95 seconds
    * with other implementations of the runtime). Never rejects. Further calls give the same result.
@@ -7576,7 +7579,7 @@ interface JobFilter {
    *
    * @default every state
    */
-  state?: JobState | JobState[] | undefined
+  state?: JobState | readonly JobState[] | undefined
   /**
    * Jobs of this queue.
    *
@@ -7622,7 +7625,7 @@ interface PruneOptions {
    *
    * @default every state in which a job is over
    */
-  states?: JobState[] | undefined
+  states?: readonly JobState[] | undefined
   /**
    * Only jobs of this queue.
    *
@@ -7715,7 +7718,7 @@ interface JobPlace {
    *
    * @default []
    */
-  tags?: string[] | undefined
+  tags?: readonly string[] | undefined
   /**
    * Queue of the job. A worker names the queues that it takes jobs from.
    *
@@ -7766,7 +7769,7 @@ interface JobPlace {
    *
    * @default []
    */
-  artifacts?: string[] | undefined
+  artifacts?: readonly string[] | undefined
   /** Data for the handler; it must be representable as JSON. */
   data?: unknown
 }
@@ -7820,7 +7823,7 @@ interface WorkOptions {
    *
    * @default ["default"]
    */
-  queues?: string[] | undefined
+  queues?: readonly string[] | undefined
   /**
    * Number of jobs that the worker runs at once.
    *
@@ -7905,7 +7908,7 @@ interface FleetOptions {
    *   `dir`; all processes with the same `dir` share it
    * @throws FLEET_UNREACHABLE, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING
    */
-  servers?: string | string[] | undefined
+  servers?: string | readonly string[] | undefined
   /**
    * Folder for the store of a server that is started here.
    *
@@ -8060,7 +8063,7 @@ declare class Fleet implements AsyncDisposable {
    * const answers = await fleet.submitMany(files.map((path) => ({ handler: 'check', data: { path } })))
    * const refused = answers.filter(({ error }) => error)
    */
-  submitMany(jobs: JobOptions[]): Promise<SubmittedJob[]>
+  submitMany(jobs: readonly JobOptions[]): Promise<SubmittedJob[]>
   /**
    * Finds a job by its id.
    *

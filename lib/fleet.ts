@@ -63,7 +63,7 @@ export interface FleetOptions {
    *   `dir`; all processes with the same `dir` share it
    * @throws FLEET_UNREACHABLE, FLEET_SERVER_TOO_OLD, FLEET_SERVER_MISSING
    */
-  servers?: string | string[]
+  servers?: string | readonly string[]
   /**
    * Folder for the store of a server that is started here.
    *
@@ -263,7 +263,7 @@ export class Fleet implements AsyncDisposable {
    * const answers = await fleet.submitMany(files.map((path) => ({ handler: 'check', data: { path } })))
    * const refused = answers.filter(({ error }) => error)
    */
-  async submitMany(jobs: JobOptions[]): Promise<SubmittedJob[]> {
+  async submitMany(jobs: readonly JobOptions[]): Promise<SubmittedJob[]> {
     if (!Array.isArray(jobs)) throw invalidOption('jobs', `expected an array of jobs, got ${show(jobs)}`)
     const specs: unknown[] = []
     const places: number[] = []
@@ -464,7 +464,7 @@ export class Fleet implements AsyncDisposable {
   }
 }
 
-function addresses(servers: string | string[] | undefined): string[] {
+function addresses(servers: string | readonly string[] | undefined): readonly string[] {
   const list = typeof servers === 'string' ? servers.split(',') : (servers ?? [])
   const found = list.map((server) => server.trim()).filter((server) => server !== '')
   if (Array.isArray(servers) && found.length === 0)

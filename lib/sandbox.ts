@@ -22,13 +22,13 @@ export interface SandboxOptions {
    *
    * @default [] (nothing, except `/dev/null`)
    */
-  write?: string[]
+  write?: readonly string[]
   /**
    * Files and folders that the program may read and execute. Everything in `write` may be read too.
    *
    * @default everything
    */
-  read?: string[]
+  read?: readonly string[]
   /**
    * `"all"`: no limit. `"none"`: no sockets except Unix sockets. `{ ports }`: TCP connections to these
    * ports, and to port 53 for names (Linux 6.7 or newer). `{ hosts }`: HTTP and TLS to these hosts only, through a proxy that
@@ -42,7 +42,7 @@ export interface SandboxOptions {
     | 'none'
     | {
         /** TCP ports that the program may connect to, from 0 to 65535. */
-        ports: number[]
+        ports: readonly number[]
       }
     | {
         /**
@@ -56,7 +56,7 @@ export interface SandboxOptions {
          *
          * @default [] (no host, except those of `secrets`)
          */
-        hosts?: 'provider' | string[]
+        hosts?: 'provider' | readonly string[]
         /**
          * Secrets that the program uses and never holds, by the names of their environment variables. Each variable
          * holds a placeholder. The proxy puts the secret in its place, in the headers of requests to the secret's own
@@ -72,7 +72,7 @@ export interface SandboxOptions {
    *
    * @default the sockets below `write`
    */
-  sockets?: string[]
+  sockets?: readonly string[]
   /** Least versions that the kernel must have. */
   require?: {
     /**
@@ -103,7 +103,7 @@ export interface SandboxOptions {
     | 'restore'
     | {
         /** Names to compare, instead of the usual ones. */
-        names: string[]
+        names: readonly string[]
         /** `"report"`: list the changes. `"restore"`: undo them as well. */
         how: 'report' | 'restore'
       }
@@ -114,7 +114,7 @@ export interface SecretOptions {
   /** The secret: at least 8 characters of ASCII without spaces. */
   value: string
   /** Hosts that it is sent to, in the form of `hosts`. They may be reached without being in that list. */
-  hosts: string[]
+  hosts: readonly string[]
   /**
    * The text that the program has instead.
    *

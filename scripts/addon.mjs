@@ -1,6 +1,6 @@
 // Builds the addon into native/, unless the one that is there was built from the same sources in a fitting way.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bin, root, step } from './step.mjs'
 import { fingerprint, stamp } from './stamp.mjs'
@@ -38,7 +38,19 @@ export function buildAddon(wanted) {
     ...(profile === 'release' ? ['--release'] : []),
     ...arguments_,
   ])
+  readLists()
   stamp(stampFile, JSON.stringify({ inputs, profile, addons: addons() }))
+}
+
+/** The edge only reads the lists that it is given, so that callers may pass lists that are not theirs to change. */
+function readLists() {
+  const file = join(folder, 'native.d.ts')
+  const specs = /^export interface \w+(?:Spec|Request|Prompt) \{$.*?^\}$/gms
+  const types = readFileSync(file, 'utf8')
+  writeFileSync(
+    file,
+    types.replace(specs, (spec) => spec.replace(/\bArray</g, 'ReadonlyArray<')),
+  )
 }
 
 /** What was built, if nobody has put another addon there since. */

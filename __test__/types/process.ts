@@ -1,6 +1,6 @@
 // Compiled by `npm run check`, never run: what the types say of runs.
 import { Readable } from 'node:stream'
-import { type ProcessStdin, type RunOptions, type RunResult, run, spawn } from '../../index.js'
+import { Harness, type ProcessStdin, type RunOptions, type RunResult, run, spawn } from '../../index.js'
 
 export async function called(): Promise<void> {
   const text: RunResult = await run('true', { cwd: new URL('file:///tmp') })
@@ -54,4 +54,13 @@ export async function spawned(): Promise<void> {
   plain.stdoutNode.pipe(process.stdout)
   plain.resize(80, 24)
   void [kept, line, stream]
+}
+
+/** Lists that are only read may be lists that nobody may change. */
+export async function frozen(): Promise<void> {
+  const list = ['a', 'b'] as const
+  await run('true', list, { inheritEnv: list, sandbox: { write: list, read: list, sockets: list } })
+  for await (const _ of spawn('true', list).json({ types: list }));
+  const harness = new Harness({ provider: 'codex', binary: list, extraArgs: list, allow: list, redact: list })
+  await harness.run('x', { images: list, mcpServers: [{ name: 'm', command: 'm', args: list }] as const })
 }

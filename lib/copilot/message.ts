@@ -47,7 +47,7 @@ export interface MessageOptions {
    *
    * @default []
    */
-  attachments?: MessageAttachment[]
+  attachments?: readonly MessageAttachment[]
   /**
    * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
    *

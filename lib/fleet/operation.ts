@@ -12,7 +12,7 @@ export interface JobFilter {
    *
    * @default every state
    */
-  state?: JobState | JobState[]
+  state?: JobState | readonly JobState[]
   /**
    * Jobs of this queue.
    *
@@ -60,7 +60,7 @@ export interface PruneOptions {
    *
    * @default every state in which a job is over
    */
-  states?: JobState[]
+  states?: readonly JobState[]
   /**
    * Only jobs of this queue.
    *

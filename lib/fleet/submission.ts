@@ -43,7 +43,7 @@ interface JobPlace {
    *
    * @default []
    */
-  tags?: string[]
+  tags?: readonly string[]
   /**
    * Queue of the job. A worker names the queues that it takes jobs from.
    *
@@ -94,7 +94,7 @@ interface JobPlace {
    *
    * @default []
    */
-  artifacts?: string[]
+  artifacts?: readonly string[]
   /** Data for the handler; it must be representable as JSON. */
   data?: unknown
 }

@@ -42,7 +42,7 @@ export interface WorkOptions {
    *
    * @default ["default"]
    */
-  queues?: string[]
+  queues?: readonly string[]
   /**
    * Number of jobs that the worker runs at once.
    *

@@ -26,7 +26,7 @@ export interface AgentProgram {
    *
    * @default []
    */
-  args?: string[]
+  args?: readonly string[]
   /**
    * Environment variables of the program. The option `env` overrides them.
    *
@@ -39,7 +39,7 @@ export interface AgentProgram {
    *
    * @default []
    */
-  state?: string[]
+  state?: readonly string[]
   /**
    * Ids of the agent's own modes that enforce a permission level. Without a sandbox, a level other than
    * `"auto"` needs its mode here.
@@ -109,7 +109,7 @@ export function agentName(provider: ProviderName | AgentProgram): AgentName {
 /** @internal The part of a provider that crosses to the core; its environment does with all other variables. */
 export function providerSpec(
   provider: ProviderName | AgentProgram,
-  binary: string | string[] | undefined,
+  binary: string | readonly string[] | undefined,
 ): Pick<AgentSpec, 'provider' | 'binary' | 'traits'> {
   if (typeof provider === 'string') {
     return { provider, binary: typeof binary === 'string' ? [binary] : binary }

@@ -15,7 +15,7 @@ export interface DoctorOptions extends Pick<RunOptions, 'env' | 'inheritEnv' | '
    *
    * @default all agents that this package knows by name
    */
-  providers?: HarnessOptions['provider'][]
+  providers?: readonly HarnessOptions['provider'][]
 }
 
 /** State of an agent CLI on this machine. */

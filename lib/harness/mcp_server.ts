@@ -22,7 +22,7 @@ export type McpServer =
       /** Program that the agent starts; it speaks MCP on stdin and stdout. */
       command: string
       /** Arguments of the program. */
-      args?: string[]
+      args?: readonly string[]
       /** Environment variables of the program. */
       env?: Record<string, string>
     }
@@ -57,7 +57,7 @@ export function checkServers(path: string, value: unknown): void {
 }
 
 /** The servers as they cross to the core. */
-export function serverSpecs(servers: McpServer[]): McpServerSpec[] {
+export function serverSpecs(servers: readonly McpServer[]): McpServerSpec[] {
   return servers.map((server) => ({
     name: server.name,
     ...('url' in server

@@ -56,7 +56,7 @@ export interface TurnOptions extends Pick<
    *
    * @default all tools of the CLI
    */
-  tools?: string[]
+  tools?: readonly string[]
   /**
    * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
    * others add a warning.
@@ -89,7 +89,7 @@ export interface TurnOptions extends Pick<
    * @default []
    * @throws INVALID_OPTION when the CLI cannot be limited to these commands.
    */
-  allow?: string[]
+  allow?: readonly string[]
   /**
    * Limits on files and network for the CLI and everything that it starts, enforced by the kernel.
    * `"workspace"`: it may write only in its working directory, and at level `"plan"` not even there. An
@@ -222,7 +222,7 @@ export interface TurnOptions extends Pick<
    * @default []
    * @throws INVALID_OPTION when the CLI takes no images, or for a path without a file or image.
    */
-  images?: string[]
+  images?: readonly string[]
   /**
    * MCP servers whose tools the agent may use, beside those of its own configuration. claude-code, codex,
    * opencode, copilot and qwen take them in a turn. Names consist of letters, digits, "-" and "_".
@@ -232,20 +232,20 @@ export interface TurnOptions extends Pick<
    * @default []
    * @throws INVALID_OPTION when the CLI takes no servers.
    */
-  mcpServers?: McpServer[]
+  mcpServers?: readonly McpServer[]
   /**
    * Arguments that are passed to the CLI after those of this package and before the prompt. They may
    * raise the permission level.
    *
    * @default []
    */
-  extraArgs?: string[]
+  extraArgs?: readonly string[]
   /**
    * Secrets that are removed from events, results, errors and records.
    *
    * @default []
    */
-  redact?: string[]
+  redact?: readonly string[]
 }
 
 /**
@@ -261,7 +261,7 @@ export interface HarnessOptions extends TurnOptions {
    * @default the provider's program on PATH
    * @throws AGENT_NOT_FOUND when it is not installed.
    */
-  binary?: string | string[]
+  binary?: string | readonly string[]
   /**
    * Number of turns that this harness runs at once. Others wait, in the order of the calls. A slot is
    * free when the process tree of its turn is gone.

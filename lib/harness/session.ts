@@ -130,7 +130,7 @@ export class AgentSession implements AsyncDisposable {
    * @throws SESSION_CLOSED after the end of the session; INVALID_OPTION for a part of a kind that the agent
    *   does not take.
    */
-  async prompt(prompt: string | PromptPart[], options?: PromptOptions): Promise<TurnResult> {
+  async prompt(prompt: string | readonly PromptPart[], options?: PromptOptions): Promise<TurnResult> {
     return this.#start(prompt, options, false).result
   }
 
@@ -138,11 +138,15 @@ export class AgentSession implements AsyncDisposable {
    * Sends a prompt and returns its turn, whose events you can iterate over. Never throws: errors reject
    * `result`.
    */
-  start(prompt: string | PromptPart[], options?: PromptOptions): Turn {
+  start(prompt: string | readonly PromptPart[], options?: PromptOptions): Turn {
     return this.#start(prompt, options, true)
   }
 
-  #start(prompt: string | PromptPart[], options: PromptOptions | undefined, hasListener: boolean): Turn {
+  #start(
+    prompt: string | readonly PromptPart[],
+    options: PromptOptions | undefined,
+    hasListener: boolean,
+  ): Turn {
     let watch: TurnWatch | undefined
     try {
       checkPrompt(prompt)

@@ -6,7 +6,7 @@ import type { RunResult } from '../process'
 
 /** Message of the diagnostics channel `sheepdog:run`: a program of `run` or `spawn`. */
 export type RunMessage =
-  | { phase: 'start'; id: number; command: string; args: string[]; cwd?: string | URL }
+  | { phase: 'start'; id: number; command: string; args: readonly string[]; cwd?: string | URL }
   | { phase: 'end'; id: number; command: string; durationMs: number; result?: RunResult; error?: Error }
 
 /**

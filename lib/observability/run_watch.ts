@@ -17,7 +17,7 @@ import {
 /** Facts with which a run begins. */
 export interface RunFacts {
   command: string
-  args: string[]
+  args: readonly string[]
   cwd?: string | URL
 }
 

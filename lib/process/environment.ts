@@ -9,7 +9,7 @@ const ownEnvironment = process.env
  * A worker thread, and a host that replaced `process.env`, have an environment that only JavaScript knows; the main thread's is
  * read natively, which costs a tenth.
  */
-export function inheritance(inheritEnv: boolean | string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
+export function inheritance(inheritEnv: boolean | readonly string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
   if (inheritEnv === false) return { inherited: [] }
   if (isMainThread && process.env === ownEnvironment)
     return inheritEnv === true ? {} : { inheritOnly: inheritEnv }

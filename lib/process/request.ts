@@ -55,7 +55,7 @@ export interface RunOptions {
    *
    * @default true
    */
-  inheritEnv?: boolean | string[]
+  inheritEnv?: boolean | readonly string[]
   /**
    * Data for the program's stdin, which is closed after it. It is no error when the program does not
    * read all of it.

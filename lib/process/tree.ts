@@ -72,9 +72,9 @@ export async function listTrees(): Promise<RunTree[]> {
  *
  * @returns The trees that were ended.
  */
-export async function reapTrees(ids?: string[]): Promise<ReapedTree[]> {
+export async function reapTrees(ids?: readonly string[]): Promise<ReapedTree[]> {
   if (ids !== undefined) check.strings('ids', ids)
-  return JSON.parse(await settle<string>(native.reapTrees(ids), callSite())) as ReapedTree[]
+  return JSON.parse(await settle<string>(native.reapTrees(ids && [...ids]), callSite())) as ReapedTree[]
 }
 
 /**

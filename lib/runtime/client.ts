@@ -48,14 +48,14 @@ export interface ExecuteOptions {
    *
    * @default []
    */
-  secrets?: string[]
+  secrets?: readonly string[]
   /**
    * Directories in the runtime whose finished files are uploaded. `onArtifactUploadRequest` gives an
    * address for each file.
    *
    * @default []
    */
-  artifactsDirs?: string[]
+  artifactsDirs?: readonly string[]
   /**
    * Rules in gitignore syntax for files that are not uploaded. They override the `.artifactignore`
    * files in the directories.
@@ -175,13 +175,13 @@ export interface QueryOptions extends ExecuteOptions {
    *
    * @default []
    */
-  preCommands?: RuntimeCommand[]
+  preCommands?: readonly RuntimeCommand[]
   /**
    * Commands that run after the agent.
    *
    * @default []
    */
-  postCommands?: RuntimeCommand[]
+  postCommands?: readonly RuntimeCommand[]
 }
 
 /** Result of a prompt. */
@@ -397,12 +397,11 @@ export class RuntimeClient implements AsyncDisposable {
    *   request runs.
    */
   async executeCommands(
-    list: (string | RuntimeCommand)[],
+    list: readonly (string | RuntimeCommand)[],
     options: ExecuteOptions = {},
   ): Promise<ExecuteResult> {
-    const normal = Array.isArray(list)
-      ? list.map((command) => (typeof command === 'string' ? { command } : command))
-      : list
+    if (!Array.isArray(list)) commands('commands', list)
+    const normal = list.map((command) => (typeof command === 'string' ? { command } : command))
     commands('commands', normal)
     checkOptions(options, executeChecks)
     const end = await this.#request(options, { commands: normal })

@@ -59,7 +59,7 @@ export interface ServeRuntimeOptions {
    *
    * @default []
    */
-  allowedOrigins?: string[]
+  allowedOrigins?: readonly string[]
   /**
    * Time between two heartbeat messages while a request runs, in milliseconds.
    *

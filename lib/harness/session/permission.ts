@@ -73,11 +73,11 @@ export interface Policy {
    *
    * @default []
    */
-  allow?: Rule[]
+  allow?: readonly Rule[]
   /**
    * Tool calls that are refused.
    *
    * @default []
    */
-  deny?: Rule[]
+  deny?: readonly Rule[]
 }

@@ -63,7 +63,10 @@ export function checkPrompt(prompt: unknown): void {
 }
 
 /** @internal The words of a prompt, and its parts where it has others than text. */
-export function promptSpec(prompt: string | PromptPart[]): { text: string; parts?: PromptPartSpec[] } {
+export function promptSpec(prompt: string | readonly PromptPart[]): {
+  text: string
+  parts?: PromptPartSpec[]
+} {
   if (typeof prompt === 'string') return { text: prompt }
   const text = prompt.map((part) => (part.type === 'text' ? part.text : '')).join('')
   if (prompt.every(({ type }) => type === 'text')) return { text }

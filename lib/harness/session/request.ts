@@ -51,7 +51,7 @@ export interface OpenOptions extends Pick<
    *
    * @default []
    */
-  allow?: string[]
+  allow?: readonly string[]
   /**
    * Rules that decide on tool calls before `onPermission` is asked.
    *
@@ -88,13 +88,13 @@ export interface OpenOptions extends Pick<
    * @default []
    */
   // oxlint-disable-next-line typescript/no-explicit-any -- a list of tools with arguments of many types
-  tools?: Tool<any>[]
+  tools?: readonly Tool<any>[]
   /**
    * MCP servers whose tools the agent may use.
    *
    * @default []
    */
-  mcpServers?: McpServer[]
+  mcpServers?: readonly McpServer[]
   /**
    * A turn with background work is over when nothing has run in the background for this long, in
    * milliseconds.

@@ -19,7 +19,7 @@ export class ToolProtocol {
   /** A call begins, or has ended: nobody waits for the agent meanwhile. */
   onCall: (begins: boolean) => void = () => {}
 
-  constructor(tools: Tool[]) {
+  constructor(tools: readonly Tool[]) {
     this.#tools = new Map(tools.map((tool) => [tool.name, tool]))
   }
 

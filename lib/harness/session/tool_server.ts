@@ -19,7 +19,7 @@ export class ToolServer extends ToolProtocol {
   /** Connections that have not shown the bearer. Every process of the machine can make some; they must not use up the files of this one. */
   readonly #strangers = new Set<Socket>()
 
-  static async start(tools: Tool[]): Promise<ToolServer> {
+  static async start(tools: readonly Tool[]): Promise<ToolServer> {
     const server = new ToolServer(tools)
     await new Promise<void>((resolve, reject) => {
       server.#server.once('error', reject)
@@ -28,7 +28,7 @@ export class ToolServer extends ToolProtocol {
     return server
   }
 
-  private constructor(tools: Tool[]) {
+  private constructor(tools: readonly Tool[]) {
     super(tools)
     this.#server = http().createServer((request, response) => {
       this.#serve(request, response).catch(() => response.destroy())
