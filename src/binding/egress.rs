@@ -4,6 +4,7 @@ use super::listed_secret::ListedSecret;
 use egress::{Access, Hosts, Metered, Proxy, Reports, Rule, Secret, Secrets};
 use ground::error::{Error, ErrorCode};
 use process::{Egress, Gate, Metering, RefusedKind, Traffic};
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,16 +77,17 @@ fn rules(place: &str, hosts: &[String]) -> Result<Vec<Rule>, Error> {
 }
 
 impl Egress for ListedHosts {
-    fn open(&self, traffic: &Traffic) -> Result<Box<dyn Gate>, Error> {
+    fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Box<dyn Gate>, Error> {
         let access = self.0.clone()?.access();
-        let (refusals, sums) = (traffic.refusals.clone(), traffic.clone());
+        let (refusals, callers, sums) = (traffic.refusals.clone(), traffic.callers.clone(), traffic.clone());
         let reports = Reports {
             refused: Arc::new(move |what| refusals.add(RefusedKind::Host, what, None)),
+            is_own: Arc::new(move |from| callers.take(from)),
             metered: Arc::new(move |metered| sums.meter(as_known(metered))),
             cut: traffic.watch_cut(),
         };
         let proxy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| Proxy::start(listener, access, reports))
+            .and_then(|listener| Proxy::start(listener, access, reports, inherited))
             .map_err(|error| {
                 let message = format!("the proxy for `sandbox.network.hosts` could not be opened: {error}");
                 Error::new(ErrorCode::ProcessSpawnFailed, message)

@@ -3,6 +3,7 @@
 use super::listed_secret::ListedSecret;
 use ground::error::{Error, ErrorCode};
 use process::{Egress, Gate, Traffic};
+use std::ffi::OsString;
 
 #[derive(Debug)]
 pub struct ListedHosts {}
@@ -14,7 +15,7 @@ impl ListedHosts {
 }
 
 impl Egress for ListedHosts {
-    fn open(&self, _traffic: &Traffic) -> Result<Box<dyn Gate>, Error> {
+    fn open(&self, _: &Traffic, _: &[(OsString, OsString)]) -> Result<Box<dyn Gate>, Error> {
         let problem = "this build of sheepdog was made without `sandbox.network.hosts` and `secrets`";
         Err(Error::new(ErrorCode::SandboxUnavailable, problem))
     }

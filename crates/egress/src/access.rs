@@ -44,22 +44,16 @@ impl Access {
     /// This machine's own servers that are listed, and that are looked into or not.
     pub(crate) fn local(&self, is_seen: bool) -> Vec<(Host, u16)> {
         let all = self.hosts.local().into_iter();
-        all.filter(|(_, port)| self.sees_local(*port) == is_seen).collect()
+        all.filter(|(host, port)| self.looks_into(host, *port) == is_seen).collect()
     }
 
-    /// All names of this machine are one server.
-    fn sees_local(&self, port: u16) -> bool {
-        let all = self.hosts.local().into_iter().filter(|(_, own)| *own == port);
-        all.fold(false, |seen, (host, _)| seen || self.looks_into(&host, port))
-    }
-
-    /// The rule of this machine's own server that is looked into.
+    /// This machine's own server that is looked into, by the name that its rule has: its certificate may be for no other one.
     pub(crate) fn local_host(&self, host: Host, port: u16) -> Host {
-        if !host.is_local() || self.looks_into(&host, port) {
+        if !host.is_local() {
             return host;
         }
-        let seen = self.local(true).into_iter().filter(|(_, own)| *own == port);
-        seen.map(|(own, _)| own).find(|own| self.looks_into(own, port)).unwrap_or(host)
+        let seen = self.local(true).into_iter().find(|(_, own)| *own == port);
+        seen.map_or(host, |(own, _)| own)
     }
 }
 

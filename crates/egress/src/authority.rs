@@ -6,26 +6,29 @@ use crate::host::Host;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::lock::lock;
-use ground::os::{ContainedFolders, HeldFolder, own_folder};
+use ground::os::{ContainedFolders, HeldFolder, own_folder, own_names, read_short_text};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, SystemTime};
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto};
 
 const NAME: &str = "Sheepdog, for one program";
 /// No program runs for so long, and no clock is so wrong.
 const VALID: Duration = Duration::from_secs(90 * 24 * 3600);
 const BEFORE: Duration = Duration::from_secs(24 * 3600);
-/// They replace what the program trusts, so they name all authorities.
-const WHOLE: [&str; 9] = [
+/// They replace what the program trusts, so they name all authorities. So does each variable that leads to a file with an authority that
+/// is trusted here.
+const WHOLE: [&str; 15] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
@@ -36,6 +39,13 @@ const WHOLE: [&str; 9] = [
     "npm_config_cafile",
     "AWS_CA_BUNDLE",
     "CODEX_CA_CERTIFICATE",
+    // Tools that know no other variable: Nix, httplib2, Perl, gRPC, Hex, gcloud.
+    "NIX_SSL_CERT_FILE",
+    "HTTPLIB2_CA_CERTS",
+    "PERL_LWP_SSL_CA_FILE",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "HEX_CACERTS_PATH",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
 ];
 /// They add to what the program trusts.
 const ADDED: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"];
@@ -49,11 +59,14 @@ pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     servers: Mutex<HashMap<String, Arc<ServerConfig>>>,
     files: Files,
+    /// Variables of the host's that lead to the same authorities.
+    inherited: Vec<String>,
 }
 
 impl Authority {
-    /// Makes the authority, and files with its certificate in a new folder below `place`. Blocks.
-    pub(crate) fn new(place: &Path) -> io::Result<Authority> {
+    /// Makes the authority, and files with its certificate in a new folder below `place`. `inherited`: the variables that the program gets
+    /// from the host. Blocks.
+    pub(crate) fn new(place: &Path, inherited: &[(OsString, OsString)]) -> io::Result<Authority> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, NAME);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -61,8 +74,9 @@ impl Authority {
         set_time(&mut params);
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let certificate = params.self_signed(&key).map_err(io::Error::other)?;
-        let files = Files::write(place, certificate.der())?;
-        Ok(Authority { issuer: Issuer::new(params, key), servers: Mutex::default(), files })
+        let (trusted, inherited) = trusted_by(inherited);
+        let files = Files::write(place, certificate.der(), &trusted)?;
+        Ok(Authority { issuer: Issuer::new(params, key), servers: Mutex::default(), files, inherited })
     }
 
     /// The variables by which programs find the certificate.
@@ -70,7 +84,9 @@ impl Authority {
         let variables = |names: &[&str], file: &Path| -> Vec<(String, String)> {
             names.iter().map(|name| ((*name).to_owned(), file.display().to_string())).collect()
         };
-        [variables(&WHOLE, &self.files.whole), variables(&ADDED, &self.files.added)].concat()
+        let inherited: Vec<&str> = self.inherited.iter().map(String::as_str).collect();
+        let whole = [variables(&WHOLE, &self.files.whole), variables(&inherited, &self.files.whole)];
+        [whole.concat(), variables(&ADDED, &self.files.added)].concat()
     }
 
     /// The folder of the files that the program reads.
@@ -92,11 +108,13 @@ impl Authority {
             Host::Name(name) => vec![SanType::DnsName(name.as_str().try_into().map_err(io::Error::other)?)],
         };
         if host.is_local() {
-            params.subject_alt_names = vec![
-                SanType::DnsName("localhost".try_into().map_err(io::Error::other)?),
-                SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-                SanType::IpAddress(IpAddr::V6(Ipv6Addr::LOCALHOST)),
-            ];
+            let addresses =
+                [IpAddr::V4(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into(), Ipv4Addr::UNSPECIFIED.into()];
+            params.subject_alt_names.extend(addresses.map(SanType::IpAddress));
+            for name in own_names() {
+                // A machine may have a name that no certificate can have.
+                params.subject_alt_names.extend(name.as_str().try_into().ok().map(SanType::DnsName));
+            }
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -117,6 +135,39 @@ impl Authority {
         servers.insert(name, server.clone());
         Ok(server)
     }
+}
+
+/// The longest file of certificates that is looked at.
+const LONGEST_FILE: u64 = 4 * 1024 * 1024;
+
+/// All certificates that the program trusts by the host's variables, and this process does; and the variables that lead to files with one of
+/// them. A client's own certificate is in no such file.
+fn trusted_by(inherited: &[(OsString, OsString)]) -> (Vec<CertificateDer<'static>>, Vec<String>) {
+    let files: Vec<(&str, Vec<CertificateDer<'static>>)> = inherited
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_str()?, certificates_in(Path::new(value))?)))
+        .collect();
+    let mut trusted = wires::http::trusted_certificates().to_vec();
+    trusted
+        .extend(files.iter().filter(|(name, _)| is_variable(name)).flat_map(|(_, all)| all.iter().cloned()));
+    let mut known = HashSet::new();
+    trusted.retain(|certificate| known.insert(certificate.clone()));
+    let leads = files.iter().filter(|(name, all)| {
+        !is_variable(name) && all.iter().any(|certificate| known.contains(certificate))
+    });
+    let variables: Vec<String> = leads.clone().map(|(name, _)| (*name).to_owned()).collect();
+    let more: Vec<_> = leads.flat_map(|(_, all)| all.iter().cloned()).collect();
+    (trusted.iter().cloned().chain(more).collect(), variables)
+}
+
+/// `None`: no path of a file with certificates alone.
+fn certificates_in(path: &Path) -> Option<Vec<CertificateDer<'static>>> {
+    if !path.is_absolute() {
+        return None;
+    }
+    let text = read_short_text(path, LONGEST_FILE).ok().filter(|text| !text.contains("PRIVATE KEY"))?;
+    let all: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).flatten().collect();
+    (!all.is_empty()).then_some(all)
 }
 
 fn set_time(params: &mut CertificateParams) {
@@ -140,7 +191,7 @@ struct Files {
 }
 
 impl Files {
-    fn write(place: &Path, certificate: &[u8]) -> io::Result<Files> {
+    fn write(place: &Path, certificate: &[u8], trusted: &[CertificateDer]) -> io::Result<Files> {
         static SWEPT: Once = Once::new();
         let random = ground::random::key::<8>()
             .ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
@@ -153,7 +204,6 @@ impl Files {
         let files = Files { whole: folder.join(ALL), added: folder.join(OWN), folder, name, held, place };
         let own = pem(certificate);
         // Node adds these to its own. The host's are meant for the program too.
-        let trusted = wires::http::trusted_certificates();
         let whole: String = trusted.iter().map(|certificate| pem(certificate)).chain([own.clone()]).collect();
         let extra: String =
             wires::http::extra_certificates().iter().map(|certificate| pem(certificate)).collect();
@@ -185,11 +235,52 @@ mod tests {
     use super::*;
 
     #[test]
+    fn variables_that_lead_to_a_trusted_bundle_are_known_by_their_value() {
+        let place = tempfile::tempdir().unwrap();
+        let made = |name: &str| {
+            let mut params = CertificateParams::default();
+            params.distinguished_name.push(DnType::CommonName, name);
+            pem(params.self_signed(&KeyPair::generate().unwrap()).unwrap().der())
+        };
+        let write = |name: &str, text: &str| {
+            let path = place.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.into_os_string()
+        };
+        let (corporate, own, other) = (made("corporate"), made("client"), made("database"));
+        let bundle = write("bundle.pem", &corporate);
+        let variables: Vec<(OsString, OsString)> = [
+            ("SSL_CERT_FILE", bundle.clone()),
+            ("SOME_TOOLS_CA", bundle),
+            ("A_COPY", write("copy.pem", &format!("# words\n{other}{corporate}"))),
+            ("CLIENT_CERT", write("client.pem", &own)),
+            ("WITH_KEY", write("key.pem", &format!("{corporate}-----BEGIN PRIVATE KEY-----"))),
+            ("WORDS", write("words", "words")),
+            ("FOLDER", place.path().into()),
+            ("RELATIVE", "bundle.pem".into()),
+        ]
+        .map(|(name, value)| (name.into(), value))
+        .into();
+        let authority = Authority::new(place.path(), &variables).unwrap();
+        assert_eq!(authority.inherited, ["SOME_TOOLS_CA", "A_COPY"]);
+        let text = std::fs::read_to_string(&authority.files.whole).unwrap();
+        assert!(text.contains(&corporate) && text.contains(&other) && !text.contains(&own));
+        let environment = authority.environment();
+        let of =
+            |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let whole = Some(authority.files.whole.display().to_string());
+        for name in ["SOME_TOOLS_CA", "A_COPY", "SSL_CERT_FILE", "NIX_SSL_CERT_FILE", "HTTPLIB2_CA_CERTS"] {
+            assert_eq!(of(name), whole, "{name}");
+        }
+        assert_eq!(of("CLIENT_CERT"), None);
+    }
+
+    #[test]
     fn a_link_in_the_place_of_the_folder_leads_nowhere() {
         let place = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
         std::fs::write(other.path().join(OWN), "another's").unwrap();
-        let authority = Authority::new(place.path()).unwrap();
+        let authority = Authority::new(place.path(), &[]).unwrap();
         let folder = authority.folder().to_owned();
         assert!(folder.join(ALL).is_file());
         std::fs::rename(&folder, place.path().join("moved")).unwrap();

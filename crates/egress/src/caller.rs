@@ -239,7 +239,9 @@ fn unreadable(answer: &[u8]) -> Option<(&'static str, String)> {
         b"414" => ("414 URI Too Long", "the request's target is longer than 64 KB".to_owned()),
         b"431" => (
             "431 Request Header Fields Too Large",
-            format!("the request has more than {MOST_LINES} header lines, or a head of more than {MOST_HEAD}"),
+            format!(
+                "the request has more than {MOST_LINES} header lines, or a head of more than {MOST_HEAD}"
+            ),
         ),
         _ => return None,
     })
@@ -380,11 +382,7 @@ impl State {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for CallerStream<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_first(context))?;
         if this.replace(bytes) {
@@ -432,17 +430,26 @@ mod tests {
     #[test]
     fn the_target_is_encoded_and_nothing_else_is() {
         for (raw, expected) in [
-            ("GET /a?q=\"<x>`\" HTTP/1.1\r\nA: <\">\r\n\r\n", "GET /a?q=%22%3Cx%3E%60%22 HTTP/1.1\r\nA: <\">\r\n\r\n"),
+            (
+                "GET /a?q=\"<x>`\" HTTP/1.1\r\nA: <\">\r\n\r\n",
+                "GET /a?q=%22%3Cx%3E%60%22 HTTP/1.1\r\nA: <\">\r\n\r\n",
+            ),
             ("\r\nGET / HTTP/1.1\n\n<rest>", "\r\nGET / HTTP/1.1\n\n"),
             ("G<T / HTTP/1.1\r\n\r\n", "G<T / HTTP/1.1\r\n\r\n"),
         ] {
             // Whatever the pieces.
             for size in [1, 3, 1000] {
-                let mut state =
-                    State { part: BEGINNING, is_called: true, is_open: false, interim: Vec::new(), reader: None };
+                let mut state = State {
+                    part: BEGINNING,
+                    is_called: true,
+                    is_open: false,
+                    interim: Vec::new(),
+                    reader: None,
+                };
                 let mut ready = Vec::new();
                 for piece in raw.as_bytes().chunks(size) {
-                    if take_head(&mut state, piece, &mut ready) < piece.len() || ready.len() >= expected.len() {
+                    if take_head(&mut state, piece, &mut ready) < piece.len() || ready.len() >= expected.len()
+                    {
                         break;
                     }
                 }

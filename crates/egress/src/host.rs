@@ -1,4 +1,4 @@
-//! The hosts that a program may reach, as its user names them. PURE.
+//! The hosts that a program may reach, as its user names them. This machine is one host by whatever name.
 //!
 //! | rule | reaches |
 //! | --- | --- |
@@ -9,11 +9,11 @@
 //! | `10.0.0.7:8080`, `[fd00::7]` | this address, though it is private |
 
 use crate::address::closed_to_names;
+use ground::os::{is_loopback, is_own_name};
 use std::net::IpAddr;
 
 /// The ports of a rule without one.
 const WEB: [u16; 2] = [80, 443];
-const LOCALHOST: &str = "localhost";
 
 /// A name or an address, as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,15 +60,16 @@ impl Host {
 }
 
 impl Host {
+    /// Whether both are one host.
+    pub(crate) fn is_same(&self, other: &Host) -> bool {
+        self == other || (self.is_local() && other.is_local())
+    }
+
     /// This machine itself.
     pub(crate) fn is_local(&self) -> bool {
         match self {
-            Host::Name(name) => name == LOCALHOST,
-            Host::Address(address) => {
-                let address = address.to_canonical();
-                // A connection to "any address" goes to loopback.
-                address.is_loopback() || address.is_unspecified()
-            }
+            Host::Name(name) => is_own_name(name),
+            Host::Address(address) => is_loopback(*address),
         }
     }
 }
@@ -134,8 +135,10 @@ impl Rule {
             },
             None => Pattern::Host(Host::parse(host).ok_or_else(|| problem(EXPECTED))?),
         };
-        if pattern == Pattern::Host(Host::Name(LOCALHOST.to_owned())) && port.is_none() {
-            return Err(problem("expected a port after \"localhost\", such as \"localhost:5432\""));
+        let is_own = matches!(&pattern, Pattern::Host(host @ Host::Name(_)) if host.is_local());
+        if is_own && port.is_none() {
+            let problem = format!("expected a port after \"{host}\", such as \"{host}:5432\", got {text:?}");
+            return Err(problem);
         }
         Ok(Rule { pattern, port })
     }
@@ -146,7 +149,7 @@ impl Rule {
 
     fn takes(&self, host: &Host, port: u16) -> bool {
         let is_host = match (&self.pattern, host) {
-            (Pattern::Host(own), host) => own == host,
+            (Pattern::Host(own), host) => own.is_same(host),
             (Pattern::Below(end), Host::Name(name)) => name.len() > end.len() && name.ends_with(end),
             (Pattern::Below(_), Host::Address(_)) => false,
         };
@@ -189,7 +192,7 @@ impl Hosts {
     pub(crate) fn check_address(&self, host: &Host, ip: IpAddr, port: u16) -> Result<(), &'static str> {
         let ip = ip.to_canonical();
         let Some(kind) = closed_to_names(ip) else { return Ok(()) };
-        let is_own = *host == Host::Name(LOCALHOST.to_owned()) && ip.is_loopback();
+        let is_own = host.is_local() && ip.is_loopback();
         let is_listed = self.0.iter().any(|rule| rule.takes(&Host::Address(ip), port));
         if is_own || is_listed { Ok(()) } else { Err(kind) }
     }
@@ -238,6 +241,13 @@ mod tests {
             ("*.example.com:443", "a.example.com", 80, false),
             ("localhost:5432", "localhost", 5432, true),
             ("localhost:5432", "localhost", 80, false),
+            // This machine is one host.
+            ("localhost:5432", "127.0.0.1", 5432, true),
+            ("localhost:5432", "[::1]", 5432, true),
+            ("127.0.0.2:5432", "0.0.0.0", 5432, true),
+            ("[::1]:5432", "db.localhost", 5432, true),
+            ("[::1]:5432", "127.0.0.1", 5433, false),
+            ("localhost:5432", "10.0.0.7", 5432, false),
             ("10.0.0.7:8080", "10.0.0.7", 8080, true),
             ("10.0.0.7", "10.0.0.8", 80, false),
             ("[fd00::7]:80", "[fd00::7]", 80, true),

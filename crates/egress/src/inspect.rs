@@ -16,13 +16,13 @@ use crate::reach::NoWay;
 use crate::search::{Search, Texts};
 use crate::secret::Leak;
 use crate::shared::Shared;
+use ground::lock::lock;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{
     ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderValue, IF_RANGE, RANGE, UPGRADE,
 };
-use ground::lock::lock;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
@@ -177,8 +177,8 @@ impl Inspected {
     fn mismatch(&self, named: Option<&str>) -> Option<String> {
         match (named, &self.host) {
             (None, Host::Address(_)) => None,
-            (Some(name), host) if Host::parse(name).as_ref() == Some(host) => None,
-            (None | Some("localhost"), host) if host.is_local() => None,
+            (Some(name), host) if Host::parse(name).is_some_and(|name| host.is_same(&name)) => None,
+            (None, host) if host.is_local() => None,
             (Some(name), _) => Some(format!("its TLS asks for {name:?}")),
             (None, Host::Name(_)) => Some("its TLS names no host".to_owned()),
         }
@@ -192,7 +192,7 @@ impl Inspected {
             else {
                 return false;
             };
-            port == self.port && (host == self.host || (host.is_local() && self.host.is_local()))
+            port == self.port && host.is_same(&self.host)
         };
         let mut named = request.headers().get_all(HOST).iter().peekable();
         named.peek().is_some() && named.all(is_own)
@@ -362,7 +362,13 @@ impl Inspected {
             };
             request = match failure.take_message() {
                 Some(request) if !is_again => request,
-                _ => return Err(NoWay::Failed(format!("{}: {}", self.place(), words_of(&failure.into_error())))),
+                _ => {
+                    return Err(NoWay::Failed(format!(
+                        "{}: {}",
+                        self.place(),
+                        words_of(&failure.into_error())
+                    )));
+                }
             };
             is_again = true;
         }
@@ -431,7 +437,9 @@ impl Inspected {
 /// Why a host that was reached gave no answer, in words that say what to do.
 fn words_of(error: &hyper::Error) -> String {
     if error.is_parse_too_large() {
-        return format!("its answer has more than {MOST_LINES} header lines, or a head of more than {MOST_HEAD}");
+        return format!(
+            "its answer has more than {MOST_LINES} header lines, or a head of more than {MOST_HEAD}"
+        );
     }
     error.to_string()
 }

@@ -9,11 +9,12 @@ use crate::host::{Way, split_port, with_port};
 use crate::inspect::{self, Inspected};
 use crate::meter::{Meter, OnMetered};
 use crate::reach::{Outside, Resolver};
-pub use crate::shared::OnRefused;
 use crate::shared::Shared;
+pub use crate::shared::{IsOwn, OnRefused};
 use crate::tunnel;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ground::os::without_proxy;
 use ground::random;
 use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
@@ -21,6 +22,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -37,12 +39,15 @@ const HEAD_WITHIN: Duration = Duration::from_secs(60);
 /// After a failure to accept: the system is out of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 const USER: &str = "sheepdog";
-/// Servers of the program's own, which it reaches without the proxy.
-const DIRECT: &str = "localhost,127.0.0.1,::1";
+/// Variables of tools that read no other ones: npm, Yarn from 2 on.
+const OF_TOOLS: [&str; 4] =
+    ["npm_config_proxy", "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"];
 
 /// The channels between a proxy and its user.
 pub struct Reports {
     pub refused: OnRefused,
+    /// Whether a connection from this address is the program's own. It is told once for each.
+    pub is_own: IsOwn,
     pub metered: OnMetered,
     /// Turned on when no more may be spent: everything under way is cut off, and hosts that are metered are refused.
     pub cut: watch::Receiver<bool>,
@@ -65,12 +70,18 @@ impl fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// `listener` is on loopback. Needs tokio, and blocks for files.
+    /// `listener` is on loopback. `inherited`: the variables that the program gets from the host. Needs tokio, and blocks for files.
     ///
     /// # Errors
     /// The system's.
-    pub fn start(listener: TcpListener, access: Access, reports: Reports) -> io::Result<Proxy> {
-        Proxy::start_with(listener, access, reports, Outside::default())
+    pub fn start(
+        listener: TcpListener,
+        access: Access,
+        reports: Reports,
+        inherited: &[(OsString, OsString)],
+    ) -> io::Result<Proxy> {
+        let outside = Outside { inherited: inherited.to_vec(), ..Outside::default() };
+        Proxy::start_with(listener, access, reports, outside)
     }
 
     /// With another world outside.
@@ -89,7 +100,10 @@ impl Proxy {
             random::key::<24>().ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
         let authorization = STANDARD.encode(format!("{USER}:{credential}"));
         let (alive, ended) = watch::channel(());
-        let authority = access.looks_into_any().then(|| Authority::new(&std::env::temp_dir())).transpose()?;
+        let authority = access
+            .looks_into_any()
+            .then(|| Authority::new(&std::env::temp_dir(), &outside.inherited))
+            .transpose()?;
         let local = access.local(true);
         let shared = Arc::new(Shared {
             access,
@@ -98,6 +112,7 @@ impl Proxy {
             ended: Ended::of(ended),
             resolver: Resolver::new(outside.resolve),
             on_refused: reports.refused,
+            is_own: reports.is_own,
             cut: reports.cut,
             authorization,
             tls: outside.tls.map(|tls| OnceLock::from(Ok(tls))).unwrap_or_default(),
@@ -149,9 +164,10 @@ impl Proxy {
             variables.push((name.to_ascii_lowercase(), url.clone()));
         }
         for name in ["NO_PROXY", "no_proxy", "npm_config_noproxy"] {
-            variables.push((name.to_owned(), DIRECT.to_owned()));
+            // Servers of the program's own, which the proxy does not know.
+            variables.push((name.to_owned(), without_proxy()));
         }
-        for name in ["npm_config_proxy", "npm_config_https_proxy"] {
+        for name in OF_TOOLS {
             variables.push((name.to_owned(), url.clone()));
         }
         variables.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
@@ -210,18 +226,30 @@ async fn accept<Serving: Future<Output = ()> + Send + 'static>(
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>, place: Place) {
     let Ok(ends) = Ends::of(&stream) else { return };
+    let is_own = Arc::new(OnceLock::new());
     let on_refused = shared.on_refused.clone();
-    let caller = Caller::new(ends, Box::new(move |line| on_refused(format!("a request to the proxy: {line}"))));
-    let own = caller.clone();
+    let caller =
+        Caller::new(ends, Box::new(move |line| on_refused(format!("a request to the proxy: {line}"))));
+    let (known, proxy, same) = (is_own.clone(), shared.clone(), caller.clone());
     let service = service_fn(move |request| {
-        let (shared, place, caller) = (shared.clone(), place.clone(), own.clone());
+        let (shared, place, caller) = (proxy.clone(), place.clone(), same.clone());
         let exchange = caller.begin(&request);
-        async move { Ok::<_, Infallible>(answer(shared, request, place, (caller, exchange)).await) }
+        // By the first request it was told who connects. Browsers take no credential from a variable.
+        let is_own = *known.get_or_init(|| (shared.is_own)(ends.peer));
+        let is_let_in = is_own || has_credential(&request, &shared.authorization);
+        async move {
+            if !is_let_in {
+                return Ok::<_, Infallible>(no_credential());
+            }
+            Ok(answer(shared, request, place, (caller, exchange)).await)
+        }
     });
     let client = TokioIo::new(CallerStream::new(caller.clone(), stream));
     // A client that breaks off is no fault.
     let _ = inspect::server(HEAD_WITHIN).serve_connection(client, service).with_upgrades().await;
     caller.end();
+    // It may have asked nothing.
+    is_own.get_or_init(|| (shared.is_own)(ends.peer));
 }
 
 async fn answer(
@@ -230,9 +258,6 @@ async fn answer(
     place: Place,
     (caller, exchange): (Arc<Caller>, Exchange),
 ) -> Response<Body> {
-    if !has_credential(&request, &shared.authorization) {
-        return no_credential();
-    }
     if request.method() == Method::CONNECT {
         return shared.on_connect(request, place, caller.ends()).await;
     }

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::host::{Host, Hosts, Way};
 use ground::os::blocking;
+use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -33,11 +34,13 @@ pub struct Outside {
     pub resolve: Resolve,
     /// TLS to hosts; `None`: as everywhere in this process.
     pub tls: Option<Arc<ClientConfig>>,
+    /// The variables that the program gets from the host.
+    pub inherited: Vec<(OsString, OsString)>,
 }
 
 impl Default for Outside {
     fn default() -> Outside {
-        Outside { resolve: Arc::new(system), tls: None }
+        Outside { resolve: Arc::new(system), tls: None, inherited: Vec::new() }
     }
 }
 
@@ -79,7 +82,7 @@ impl Resolver {
     async fn addresses(&self, host: &Host) -> io::Result<Vec<IpAddr>> {
         let name = match host {
             Host::Address(address) => return Ok(vec![*address]),
-            Host::Name(name) if name == "localhost" => {
+            Host::Name(_) if host.is_local() => {
                 return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
             }
             Host::Name(name) => name.clone(),

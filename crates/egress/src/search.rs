@@ -33,10 +33,10 @@ impl Texts {
 
     /// These, and one more.
     pub(crate) fn with(&self, needle: Needle) -> Arc<Texts> {
-        let own = self.replacements.iter().map(|(text, replacement)| Needle {
-            text: text.clone(),
-            replacement: replacement.clone(),
-        });
+        let own = self
+            .replacements
+            .iter()
+            .map(|(text, replacement)| Needle { text: text.clone(), replacement: replacement.clone() });
         Texts::new(own.chain([needle]))
     }
 

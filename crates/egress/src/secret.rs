@@ -3,8 +3,8 @@
 //! The program has a placeholder. It becomes the secret in the values of headers, on the way to the secret's own hosts. To any
 //! other host it must not go at all: a program that sends it there was told to take the secret away.
 
-use crate::host::{Host, Hosts, Rule};
 use crate::caller::encoded_target;
+use crate::host::{Host, Hosts, Rule};
 use crate::search::{Needle, Texts};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -174,8 +174,7 @@ impl Secrets {
             let in_name = |name: &str| name.contains(&placeholder.to_ascii_lowercase());
             // The target's odd characters were encoded.
             let in_target = target.contains(placeholder) || target.contains(&encoded_target(placeholder));
-            if !is_own && (in_target || headers.keys().any(|name| in_name(name.as_str())))
-            {
+            if !is_own && (in_target || headers.keys().any(|name| in_name(name.as_str()))) {
                 return Err(Leak(secret.name.clone()));
             }
             for value in headers.values_mut() {
@@ -407,7 +406,9 @@ mod tests {
             }
         }
         let foreign = |host: &str| all.foreign(&Host::parse(host).unwrap(), 443);
-        let holds = |host: &str, text: &str| Search::new(foreign(host)).push(Bytes::from(format!("{text}."))).is_err();
+        let holds = |host: &str, text: &str| {
+            Search::new(foreign(host)).push(Bytes::from(format!("{text}."))).is_err()
+        };
         assert!(holds("api.example.com", git) && !holds("api.example.com", model));
         assert!(holds("other.example.com", git) && holds("other.example.com", model));
     }
@@ -432,7 +433,8 @@ mod tests {
     #[test]
     fn the_length_of_an_answer_is_kept_where_its_own_secrets_keep_it() {
         let rule = |host: &str| vec![Rule::parse(host).unwrap()];
-        let longer = Secret::new("B", "value-of-b", Some("placeholder-of-b"), rule("b.example"), RANDOM).unwrap();
+        let longer =
+            Secret::new("B", "value-of-b", Some("placeholder-of-b"), rule("b.example"), RANDOM).unwrap();
         let all = Secrets::new(vec![secret("A", VALUE, "a.example"), longer]);
         let [one, other] = ["a.example", "b.example"].map(|host| Host::parse(host).unwrap());
         assert!(all.keeps_length(&one, 443) && !all.keeps_length(&other, 443));

@@ -8,11 +8,14 @@ use crate::host::{Host, Way};
 use crate::meter::Meter;
 use crate::reach::{NoWay, Resolver, connect, way};
 use hyper::Response;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ClientConfig;
 
+/// Whether a connection from this address is one of the program's, whose credential then need not be asked for.
+pub type IsOwn = Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>;
 /// Takes reports: the host and the port that were refused.
 pub type OnRefused = Arc<dyn Fn(String) + Send + Sync>;
 
@@ -24,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) ended: Ended,
     pub(crate) resolver: Resolver,
     pub(crate) on_refused: OnRefused,
+    pub(crate) is_own: IsOwn,
     pub(crate) cut: watch::Receiver<bool>,
     /// The value of `Proxy-Authorization`.
     pub(crate) authorization: String,

@@ -74,11 +74,8 @@ async fn first_bytes(
 fn check(first: &[u8], host: &Host, way: Way) -> Result<(), String> {
     match (hello::read(first), host) {
         (Hello::Tls(None), Host::Address(_)) => Ok(()),
-        (Hello::Tls(Some(name)), Host::Name(own))
-            if Host::parse(&name).as_ref() == Some(&Host::Name(own.clone())) =>
-        {
-            Ok(())
-        }
+        // Older clients send an address as a name.
+        (Hello::Tls(Some(name)), own) if Host::parse(&name).is_some_and(|name| own.is_same(&name)) => Ok(()),
         (Hello::Tls(Some(name)), _) => Err(format!("its TLS asks for {name:?}")),
         (Hello::Tls(None), Host::Name(_)) => Err("its TLS names no host".to_owned()),
         (Hello::Foreign | Hello::Unfinished, _) if way == Way::Any => Ok(()),
@@ -99,6 +96,9 @@ mod tests {
         for (first, host, way, expected) in [
             (hello_for("a.example"), &host, Way::Secure, true),
             (hello_for("A.Example"), &host, Way::Secure, true),
+            (hello_for("a.example."), &host, Way::Secure, true),
+            (hello_for("10.0.0.1"), &address, Way::Secure, true),
+            (hello_for("10.0.0.2"), &address, Way::Secure, false),
             (hello_for("b.example"), &host, Way::Secure, false),
             (hello_for("b.example"), &host, Way::Any, false),
             (hello_for("a.example"), &address, Way::Secure, false),

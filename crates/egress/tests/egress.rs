@@ -28,17 +28,22 @@ fn table(name: &str) -> io::Result<Vec<IpAddr>> {
 
 impl Ground {
     fn new(rules: &[String]) -> Ground {
+        Ground::where_own(rules, false)
+    }
+
+    fn where_own(rules: &[String], is_own: bool) -> Ground {
         let refused = Arc::new(Mutex::new(Vec::new()));
         let seen = refused.clone();
         let hosts = Hosts::new(rules.iter().map(|rule| Rule::parse(rule).expect("a rule")).collect());
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let reports = Reports {
             refused: Arc::new(move |what| seen.lock().expect("unpoisoned").push(what)),
+            is_own: Arc::new(move |_| is_own),
             metered: Arc::new(|_| {}),
             cut: tokio::sync::watch::channel(false).1,
         };
         let access = Access::new(hosts, Secrets::default(), Hosts::default());
-        let outside = Outside { resolve: Arc::new(table), tls: None };
+        let outside = Outside { resolve: Arc::new(table), ..Outside::default() };
         let proxy = Proxy::start_with(listener, access, reports, outside).expect("a proxy");
         let variables = proxy.environment();
         let url = &variables.iter().find(|(name, _)| name == "HTTPS_PROXY").expect("a variable").1;
@@ -294,4 +299,31 @@ async fn it_ends_with_all_its_connections_when_it_is_dropped() {
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_known_to_be_the_program_s_needs_no_credential() {
+    let port = mirror();
+    let request = format!(
+        "GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\nConnection: close\r\n\r\n"
+    );
+    for (is_own, expected) in [(true, "HTTP/1.1 200"), (false, "HTTP/1.1 407")] {
+        let ground = Ground::where_own(&[format!("a.example:{port}"), format!("127.0.0.1:{port}")], is_own);
+        let answer = ground.ask(&request).await;
+        assert!(answer.starts_with(expected), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_listed_server_of_this_machine_is_reached_by_each_of_its_names() {
+    let port = mirror();
+    let ground = Ground::new(&[format!("localhost:{port}")]);
+    for host in ["localhost", "127.0.0.1", "0.0.0.0", "a.localhost", "ip6-localhost"] {
+        let request = format!(
+            "GET http://{host}:{port}/ HTTP/1.1\r\nHost: {host}:{port}\r\n{{auth}}\r\nConnection: close\r\n\r\n"
+        );
+        let answer = ground.ask(&request).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{host}: {answer}");
+    }
+    assert!(ground.refused().is_empty());
 }

@@ -9,7 +9,7 @@ mod lenience;
 
 use base64::Engine;
 use egress::{Access, Hosts, Metered, Outside, Proxy, Reports, Rule, Secret, Secrets};
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -117,9 +117,16 @@ async fn message(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
 
 /// A certificate for the hosts of the tests, and the trust in it.
 fn outside() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let (server, der) = server_of(IsCa::NoCa);
+    (server, client(&[der]))
+}
+
+fn server_of(is_ca: IsCa) -> (Arc<ServerConfig>, CertificateDer<'static>) {
     let names = ["a.example", "b.example", "localhost"].map(str::to_owned).to_vec();
     let key = KeyPair::generate().expect("a key");
-    let certificate = CertificateParams::new(names).expect("names").self_signed(&key).expect("a certificate");
+    let mut params = CertificateParams::new(names).expect("names");
+    params.is_ca = is_ca;
+    let certificate = params.self_signed(&key).expect("a certificate");
     let der = certificate.der().clone();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(crypto::ring::default_provider());
@@ -129,7 +136,7 @@ fn outside() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
         .with_no_client_auth()
         .with_single_cert(vec![der.clone()], key)
         .expect("a server");
-    (Arc::new(server), client(&[der]))
+    (Arc::new(server), der)
 }
 
 fn client(roots: &[CertificateDer<'static>]) -> Arc<ClientConfig> {
@@ -176,12 +183,13 @@ impl Ground {
         let all = refused.clone();
         let reports = Reports {
             refused: Arc::new(move |what| all.lock().expect("unpoisoned").push(what)),
+            is_own: Arc::new(|_| false),
             metered: Arc::new(move |sum| drop(sums.send_replace(sum))),
             cut: cutting,
         };
         let resolve = Arc::new(|_: &str| Ok(vec![Ipv4Addr::LOCALHOST.into()]));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let outside = Outside { resolve, tls: Some(tls) };
+        let outside = Outside { resolve, tls: Some(tls), ..Outside::default() };
         let proxy = Proxy::start_with(listener, access, reports, outside).expect("a proxy");
         let url = variable(&proxy, "HTTPS_PROXY");
         let user = url.strip_prefix("http://").and_then(|url| url.split_once('@')).expect("a credential").0;
@@ -379,6 +387,24 @@ async fn a_host_without_a_trusted_certificate_gets_nothing() {
     let answer = ground.ask("a.example", server.port, &request).await;
     assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
     assert_eq!(server.seen(), "");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_itself_trusted_is_taken_for_its_names() {
+    // As `openssl req -x509` makes it.
+    let (tls, own) = server_of(IsCa::Ca(BasicConstraints::Unconstrained));
+    let (other, _) = server_of(IsCa::Ca(BasicConstraints::Unconstrained));
+    let trust = Arc::new(wires::http::tls_config_trusting(vec![own]).expect("a configuration"));
+    for (tls, host, expected) in [
+        (tls.clone(), "a.example", "HTTP/1.1 200"),
+        (tls, "c.example", "HTTP/1.1 502"),
+        (other, "a.example", "HTTP/1.1 502"),
+    ] {
+        let server = Server::start(Some(tls), mirror);
+        let ground = Ground::new([server.port, server.port], trust.clone());
+        let answer = ground.ask(host, server.port, &get(host, server.port, "/", "A: b")).await;
+        assert!(answer.starts_with(expected), "{host}: {answer}");
+    }
 }
 
 fn stream(_: &str) -> String {

@@ -3,17 +3,18 @@
 
 use crate::traffic::Traffic;
 use ground::error::Result;
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Opens gates, one for each program.
 pub trait Egress: Debug + Send + Sync {
-    /// Opens a gate that reports to `traffic`. Needs tokio.
+    /// Opens a gate that reports to `traffic`, for a program with these variables. Needs tokio.
     ///
     /// # Errors
     /// `INVALID_OPTION` for a wrong list of hosts, else the system's.
-    fn open(&self, traffic: &Traffic) -> Result<Box<dyn Gate>>;
+    fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Box<dyn Gate>>;
     /// TCP ports of this machine that a program may connect to directly.
     fn local_ports(&self) -> Vec<u16>;
     /// Values that the program must not see, and no record may hold.

@@ -275,7 +275,11 @@ mod tests {
     struct OneSecret;
 
     impl Egress for OneSecret {
-        fn open(&self, _: &Traffic) -> ground::error::Result<Box<dyn Gate>> {
+        fn open(
+            &self,
+            _: &Traffic,
+            _: &[(std::ffi::OsString, std::ffi::OsString)],
+        ) -> ground::error::Result<Box<dyn Gate>> {
             Err(Error::new(ErrorCode::ProcessSpawnFailed, "no program is started here"))
         }
 

@@ -171,7 +171,10 @@ async fn targets_that_curl_sends_go_through() {
         for (ground, mut stream, place) in ways(mirrors).await {
             stream.write_all(request(&ground, &place, "GET", rest, "").as_bytes()).await.expect("sent");
             let answer = whole(&mut stream).await;
-            assert!(answer.starts_with("HTTP/1.1 4") && answer.contains("\r\n\r\nsheepdog: the request"), "{answer}");
+            assert!(
+                answer.starts_with("HTTP/1.1 4") && answer.contains("\r\n\r\nsheepdog: the request"),
+                "{answer}"
+            );
             assert_eq!(ground.refused().len(), 1, "{:?}", ground.refused());
         }
     }
@@ -187,7 +190,8 @@ async fn the_second_request_of_a_connection_is_read_as_the_first_one() {
             }
             let mut body = vec![0; if request.starts_with("PUT") { 9 } else { 0 }];
             stream.read_exact(&mut body).await.expect("a body");
-            let first = format!("{} {}", request.lines().next().unwrap_or_default(), String::from_utf8_lossy(&body));
+            let first =
+                format!("{} {}", request.lines().next().unwrap_or_default(), String::from_utf8_lossy(&body));
             let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{first}", first.len());
             stream.write_all(answer.as_bytes()).await.expect("sent");
         }
@@ -269,12 +273,16 @@ async fn many_header_lines_go_through_and_too_many_are_told() {
         let count = request.lines().filter(|line| line.starts_with("x-many")).count();
         let number = if request.contains("/endless") { 2500 } else { 1000 };
         let lines: String = (0..number).map(|number| format!("Set-Cookie: c{number}=1\r\n")).collect();
-        let answer = format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 4\r\nConnection: close\r\n\r\n{count:4}");
+        let answer =
+            format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 4\r\nConnection: close\r\n\r\n{count:4}");
         let _ = stream.write_all(answer.as_bytes()).await;
         whole(&mut stream).await;
     }
     let many = |count: usize| -> String {
-        (0..count).map(|number| format!("X-Many-{number}: 1\r\n")).chain(["Connection: close\r\n".to_owned()]).collect()
+        (0..count)
+            .map(|number| format!("X-Many-{number}: 1\r\n"))
+            .chain(["Connection: close\r\n".to_owned()])
+            .collect()
     };
     for (rest, sent, expected) in [
         ("", 1000, "1000"),

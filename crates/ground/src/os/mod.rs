@@ -49,6 +49,7 @@ mod process_table;
 mod refusal;
 mod screen;
 mod terminal_size;
+mod this_machine;
 #[cfg(unix)]
 pub mod unix;
 mod whole_file;
@@ -76,6 +77,7 @@ pub use process_table::{ProcessTable, TreeUsage, walk_descendants};
 pub use refusal::Refusal;
 pub use screen::Screen;
 pub use terminal_size::TerminalSize;
+pub use this_machine::{is_loopback, is_own_address, is_own_name, own_names, without_proxy};
 pub use whole_file::read_short_text;
 
 // The names that every system has.

@@ -6,8 +6,10 @@
 use super::address::{Address, MAX_BYTES, encode, encode_path, plain};
 use super::listeners::{Listeners, Owner};
 use super::notice::{Answer, Listener, Notice};
-use super::rules::{Rules, Target, Verdict, is_loopback, to_bind};
+use super::rules::{Rules, Target, Verdict, to_bind};
 use crate::refusals::{Kind, Refusals};
+use crate::traffic::Callers;
+use ground::os::is_loopback;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2, readlink};
 use nix::libc::{self, c_int};
@@ -26,6 +28,7 @@ pub(super) struct Fence {
     pub rules: Rules,
     pub listeners: Listeners,
     pub refusals: Refusals,
+    pub callers: Callers,
 }
 
 impl Fence {
@@ -45,10 +48,16 @@ impl Fence {
         let socket = self.socket(notice)?;
         match self.rules.on_connect(address) {
             Verdict::Connect(to) => self.connect(notice, &socket, to),
-            Verdict::ConnectIfOwn(to) => match self.listeners.owner(to) {
-                Owner::Tree => self.connect(notice, &socket, to),
-                Owner::Nobody => Err(Errno::ECONNREFUSED),
-                Owner::Other => Err(self.refuse(notice, Kind::Host, to.to_string())),
+            Verdict::ConnectIfOwn(to, or) => match self.listeners.owner(to) {
+                Owner::Tree if is_loopback(to.ip()) => self.connect(notice, &socket, to),
+                Owner::Other if is_loopback(to.ip()) => Err(self.refuse(notice, Kind::Host, to.to_string())),
+                _ if self.listeners.owner(or) == Owner::Tree => self.connect(notice, &socket, or),
+                _ if is_loopback(to.ip()) => Err(Errno::ECONNREFUSED),
+                _ => Err(self.refuse(
+                    notice,
+                    Kind::Host,
+                    SocketAddr::new(plain(to.ip()), to.port()).to_string(),
+                )),
             },
             Verdict::Look(path) => self.connect_to_path(notice, &socket, &path),
             Verdict::Disconnect => Ok(disconnect(&socket).into()),
@@ -69,8 +78,14 @@ impl Fence {
         let made = call_with(libc::connect, socket, &encode(to));
         // The kernel may give a client the port of a listed server that is not there. If the gate dialled this very client at that moment,
         // the two would be connected (simultaneous open).
-        if local_address(socket).is_ok_and(|own| self.rules.is_reserved(own.port())) {
+        let own = local_address(socket);
+        if own.is_ok_and(|own| self.rules.is_reserved(own.port())) {
             return Err(disconnect(socket).err().unwrap_or(Errno::EADDRNOTAVAIL));
+        }
+        // Before the program can send anything.
+        if let (true, Ok(own), Ok(()) | Err(Errno::EINPROGRESS)) = (self.rules.is_gate(to.port()), own, made)
+        {
+            self.callers.add(own);
         }
         Ok(made.into())
     }
@@ -157,7 +172,7 @@ impl Fence {
                 let any = SocketAddr::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(), 0);
                 self.bind(socket, for_socket(socket, any)?)
             }
-            bound if !is_loopback(bound.ip()) => Err(Errno::EACCES),
+            bound if !plain(bound.ip()).is_loopback() => Err(Errno::EACCES),
             // It came in with the program's own three descriptors.
             bound if self.rules.is_reserved(bound.port()) => Err(self.refuse_port(notice, bound)),
             _ => Ok(()),

@@ -2,6 +2,7 @@
 
 use super::address::plain;
 use ground::lock::lock;
+use ground::os::listening_on;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -41,7 +42,12 @@ impl Listeners {
 
     /// The process that answers at an address of this machine.
     pub(super) fn owner(&self, address: SocketAddr) -> Owner {
-        let found: Vec<_> = listening().filter(|row| row.answers(address)).collect();
+        // The lists take as long as there are sockets. Some kernels have nothing else.
+        let rows: Vec<Row> = match listening_on(address.port()) {
+            Ok(rows) => rows.into_iter().map(|(address, inode)| Row { address, inode }).collect(),
+            Err(_) => listening().collect(),
+        };
+        let found: Vec<Row> = rows.into_iter().filter(|row| row.answers(address)).collect();
         self.owner_among(&found)
     }
 

@@ -25,7 +25,7 @@ mod threads;
 pub(crate) use rules::{Rules, Tcp};
 pub(crate) use support::can_decide;
 
-use crate::refusals::Refusals;
+use crate::traffic::Traffic;
 use listeners::Listeners;
 use notice::Listener;
 use std::io;
@@ -47,9 +47,11 @@ pub(crate) struct Fence {
 
 impl Fence {
     /// Needs tokio.
-    pub(crate) fn start(listener: OwnedFd, rules: Rules, refusals: Refusals) -> io::Result<Fence> {
+    pub(crate) fn start(listener: OwnedFd, rules: Rules, traffic: &Traffic) -> io::Result<Fence> {
         let listener = Listener::new(listener);
-        let fence = Arc::new(answer::Fence { listener, rules, listeners: Listeners::default(), refusals });
+        let Traffic { refusals, callers, .. } = traffic.clone();
+        let listeners = Listeners::default();
+        let fence = Arc::new(answer::Fence { listener, rules, listeners, refusals, callers });
         // SAFETY: the descriptor is owned by the fence, which what is registered holds, and stays the same for its lifetime.
         let ready = unsafe { AsyncFd::register(Waiting(fence.clone())) }.map_err(io::Error::from)?;
         let (alive, mut ended) = oneshot::channel();

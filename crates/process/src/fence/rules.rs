@@ -1,6 +1,7 @@
-//! The decision about a connection, by its address. PURE.
+//! The decision about a connection, by its address.
 
 use super::address::{Address, plain};
+use ground::os::{is_loopback, is_own_address};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -17,10 +18,11 @@ pub(crate) enum Tcp {
     Nothing,
     /// These ports of any host.
     Ports(Vec<u16>),
-    /// These ports of this machine, and those that the tree itself listens on. A connection to the first port of a redirect goes to
-    /// the second one. The tree listens on none of the ports that are named here: the gate would take it for the listed server, and
+    /// The gate's port and these ports of this machine, and those that the tree itself listens on. A connection to the first port of a
+    /// redirect goes to the second one. The tree listens on none of the ports that are named here: the gate would take it for the listed server, and
     /// send it that server's secrets.
     Loopback {
+        gate: Option<u16>,
         ports: Vec<u16>,
         redirects: Vec<(u16, u16)>,
     },
@@ -30,8 +32,9 @@ pub(crate) enum Tcp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Connect(SocketAddr),
-    /// Allowed if every process that listens there belongs to the tree.
-    ConnectIfOwn(SocketAddr),
+    /// Allowed if every process that listens there belongs to the tree. A server of the tree listens on loopback, whatever address it
+    /// asked for. So it is also looked for at the second address.
+    ConnectIfOwn(SocketAddr, SocketAddr),
     /// Allowed if the file is one that [`Rules::allows_socket`] allows.
     Look(PathBuf),
     Disconnect,
@@ -61,15 +64,19 @@ impl Rules {
         let target = SocketAddr::new(loopback_of(address.ip()), address.port());
         match &self.tcp {
             Tcp::Ports(ports) if ports.contains(&target.port()) => Verdict::Connect(target),
-            Tcp::Loopback { ports, redirects } if is_loopback(target.ip()) => {
+            Tcp::Loopback { gate, ports, redirects } if is_loopback(target.ip()) => {
                 let redirect = redirects.iter().find(|(from, _)| *from == target.port());
                 if let Some((_, to)) = redirect {
                     Verdict::Connect(SocketAddr::new(four_of(target.ip()), *to))
-                } else if ports.contains(&target.port()) {
+                } else if ports.contains(&target.port()) || *gate == Some(target.port()) {
                     Verdict::Connect(target)
                 } else {
-                    Verdict::ConnectIfOwn(target)
+                    Verdict::ConnectIfOwn(target, SocketAddr::new(four_of(target.ip()), target.port()))
                 }
+            }
+            // An address of another interface of this machine: of its servers, the tree's own are meant.
+            Tcp::Loopback { .. } if is_own_address(target.ip()) => {
+                Verdict::ConnectIfOwn(target, SocketAddr::new(four_of(target.ip()), target.port()))
             }
             _ => Verdict::Refuse(Target::Host(SocketAddr::new(plain(target.ip()), target.port()))),
         }
@@ -77,8 +84,15 @@ impl Rules {
 
     /// Whether the port is another server's: nobody in the tree may listen on it, at whatever address.
     pub(super) fn is_reserved(&self, port: u16) -> bool {
-        let Tcp::Loopback { ports, redirects } = &self.tcp else { return false };
-        ports.contains(&port) || redirects.iter().any(|(from, to)| *from == port || *to == port)
+        let Tcp::Loopback { gate, ports, redirects } = &self.tcp else { return false };
+        ports.contains(&port)
+            || *gate == Some(port)
+            || redirects.iter().any(|(from, to)| *from == port || *to == port)
+    }
+
+    /// Whether a connection to this port is one to the gate.
+    pub(super) fn is_gate(&self, port: u16) -> bool {
+        matches!(&self.tcp, Tcp::Loopback { gate, .. } if *gate == Some(port))
     }
 
     /// `place`: the real path of the socket.
@@ -96,10 +110,6 @@ pub(super) fn to_bind(address: SocketAddr) -> Option<SocketAddr> {
         ip => loopback_of(ip),
     };
     is_loopback(ip).then(|| SocketAddr::new(ip, address.port()))
-}
-
-pub(super) fn is_loopback(ip: IpAddr) -> bool {
-    plain(ip).is_loopback()
 }
 
 /// The loopback address of IPv4, in the form of IPv6 for a socket of that.
@@ -133,7 +143,7 @@ mod tests {
 
     #[test]
     fn with_hosts_loopback_alone_is_reached() {
-        let loopback = || Tcp::Loopback { ports: vec![5432], redirects: Vec::new() };
+        let loopback = || Tcp::Loopback { gate: None, ports: vec![5432], redirects: Vec::new() };
         let to = |text: &str| text.parse::<SocketAddr>().unwrap();
         for (asked, reached) in [
             ("127.0.0.1:5432", "127.0.0.1:5432"),
@@ -147,7 +157,11 @@ mod tests {
             assert_eq!(on(loopback(), asked), Verdict::Connect(to(reached)), "{asked}");
             let other = asked.replace("5432", "5433");
             let reached = to(&reached.replace("5432", "5433"));
-            assert_eq!(on(loopback(), &other), Verdict::ConnectIfOwn(reached), "{other}");
+            let four = match reached {
+                SocketAddr::V4(_) => to("127.0.0.1:5433"),
+                SocketAddr::V6(_) => to("[::ffff:127.0.0.1]:5433"),
+            };
+            assert_eq!(on(loopback(), &other), Verdict::ConnectIfOwn(reached, four), "{other}");
         }
         for outside in [
             "10.0.0.1:5432",
@@ -163,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_connection_to_a_server_that_is_looked_into_goes_to_the_gate() {
-        let tcp = || Tcp::Loopback { ports: vec![8080], redirects: vec![(8080, 9000)] };
+        let tcp = || Tcp::Loopback { gate: Some(7), ports: vec![8080], redirects: vec![(8080, 9000)] };
         for (asked, reached) in [
             ("127.0.0.1:8080", "127.0.0.1:9000"),
             ("127.0.0.5:8080", "127.0.0.1:9000"),
@@ -173,15 +187,17 @@ mod tests {
         ] {
             assert_eq!(on(tcp(), asked), Verdict::Connect(reached.parse().unwrap()), "{asked}");
         }
-        assert!(matches!(on(tcp(), "127.0.0.1:9000"), Verdict::ConnectIfOwn(_)));
+        assert!(matches!(on(tcp(), "127.0.0.1:9000"), Verdict::ConnectIfOwn(..)));
         assert!(matches!(on(tcp(), "10.0.0.1:8080"), Verdict::Refuse(_)));
     }
 
     #[test]
     fn a_listed_port_is_another_server_s() {
         let reserved = |tcp: Tcp, port| Rules { tcp, sockets: Vec::new() }.is_reserved(port);
-        let tcp = || Tcp::Loopback { ports: vec![5432], redirects: vec![(8080, 9000)] };
-        for (port, expected) in [(5432, true), (8080, true), (9000, true), (5433, false), (0, false)] {
+        let tcp = || Tcp::Loopback { gate: Some(7), ports: vec![5432], redirects: vec![(8080, 9000)] };
+        for (port, expected) in
+            [(5432, true), (7, true), (8080, true), (9000, true), (5433, false), (0, false)]
+        {
             assert_eq!(reserved(tcp(), port), expected, "{port}");
         }
         // These ports are those of other machines.

@@ -39,7 +39,11 @@ struct Port {
 }
 
 impl Egress for Port {
-    fn open(&self, _: &Traffic) -> Result<Box<dyn Gate>, Error> {
+    fn open(
+        &self,
+        _: &Traffic,
+        _: &[(std::ffi::OsString, std::ffi::OsString)],
+    ) -> Result<Box<dyn Gate>, Error> {
         Ok(Box::new(self.clone()))
     }
 

@@ -32,4 +32,4 @@ pub use request::{Body, FileBody, Request, Witness};
 pub use response::Response;
 pub use retry_after::parse_retry_after;
 pub use sse::{EventTooLong, SseEvent, SseParser};
-pub use trust::{extra_certificates, tls_config, trusted_certificates};
+pub use trust::{extra_certificates, tls_config, tls_config_trusting, trusted_certificates};

@@ -8,7 +8,7 @@ use async_nats::{ConnectError, ConnectOptions};
 use ground::error::{Error, ErrorCode};
 use ground::os::on_disk;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wires::http;
 
 /// Address prefix of a server on this machine. No certificates are loaded for it.
@@ -26,29 +26,28 @@ pub(super) async fn trusting(
             move || certificates(&file)
         });
         return match found.await {
-            Ok(0) => Err(unusable(file, "contains no certificate")),
-            Ok(_) => Ok(options.add_root_certificates(PathBuf::from(file))),
+            Ok(found) if found.is_empty() => Err(unusable(file, "contains no certificate")),
+            Ok(found) => Ok(options.tls_client_config(usable(http::tls_config_trusting(found))?)),
             Err(error) => Err(unusable(file, &format!("can't be read: {error}"))),
         };
     }
     if servers.iter().all(|server| server.starts_with(OWN)) {
         return Ok(options);
     }
-    let mut config = http::tls_config().map_err(|error| {
-        Error::new(ErrorCode::FleetUnreachable, format!("TLS is unavailable on this machine: {error}"))
-    })?;
+    let mut config = usable(http::tls_config())?;
     config.alpn_protocols.clear();
     Ok(options.tls_client_config(config))
 }
 
-/// The number of certificates in the file.
-fn certificates(file: &Path) -> io::Result<usize> {
-    let mut count = 0;
-    for certificate in CertificateDer::pem_file_iter(file).map_err(io::Error::other)? {
-        certificate.map_err(io::Error::other)?;
-        count += 1;
-    }
-    Ok(count)
+fn usable<Config>(made: Result<Config, http::HttpError>) -> Result<Config, Error> {
+    made.map_err(|error| {
+        Error::new(ErrorCode::FleetUnreachable, format!("TLS is unavailable on this machine: {error}"))
+    })
+}
+
+fn certificates(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let all = CertificateDer::pem_file_iter(file).map_err(io::Error::other)?;
+    all.map(|certificate| certificate.map_err(io::Error::other)).collect()
 }
 
 fn unusable(file: &Path, why: &str) -> Error {

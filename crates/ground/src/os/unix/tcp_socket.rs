@@ -101,7 +101,11 @@ fn ask(netlink: &OwnedFd, family: u8, flags: u16, states: u32, id: &[u8; 48]) ->
                 DONE => return Ok(rows),
                 ERROR => {
                     let code = number(message, 0).map_or(0, u32::cast_signed);
-                    return if code == NOT_FOUND { Ok(rows) } else { Err(io::Error::from_raw_os_error(-code)) };
+                    return if code == NOT_FOUND {
+                        Ok(rows)
+                    } else {
+                        Err(io::Error::from_raw_os_error(-code))
+                    };
                 }
                 _ => rows.push(message.to_vec()),
             }
@@ -148,12 +152,17 @@ mod tests {
 
     #[test]
     fn sockets_that_listen_are_found_by_their_port() {
-        for (address, expected) in [("127.0.0.1:0", "127.0.0.1"), ("0.0.0.0:0", "0.0.0.0"), ("[::1]:0", "::1")] {
+        for (address, expected) in
+            [("127.0.0.1:0", "127.0.0.1"), ("0.0.0.0:0", "0.0.0.0"), ("[::1]:0", "::1")]
+        {
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let own = listener.local_addr().unwrap();
             let inode = nix::sys::stat::fstat(&listener).unwrap().st_ino;
             let found = listening_on(own.port()).unwrap();
-            assert!(found.contains(&(SocketAddr::new(expected.parse().unwrap(), own.port()), inode)), "{found:?}");
+            assert!(
+                found.contains(&(SocketAddr::new(expected.parse().unwrap(), own.port()), inode)),
+                "{found:?}"
+            );
         }
     }
 

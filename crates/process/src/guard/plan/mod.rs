@@ -336,7 +336,11 @@ mod tests {
         #[derive(Debug)]
         struct Nowhere;
         impl crate::gate::Egress for Nowhere {
-            fn open(&self, _: &crate::traffic::Traffic) -> ground::error::Result<Box<dyn crate::gate::Gate>> {
+            fn open(
+                &self,
+                _: &crate::traffic::Traffic,
+                _: &[(std::ffi::OsString, std::ffi::OsString)],
+            ) -> ground::error::Result<Box<dyn crate::gate::Gate>> {
                 Err(ground::error::Error::invalid_option("hosts", "none"))
             }
 

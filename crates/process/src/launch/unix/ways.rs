@@ -33,7 +33,7 @@ pub(super) fn open(
     let mut ways = Ways { fence: None, gate: None, traffic };
     match sandbox.map(|sandbox| &sandbox.network) {
         Some(Network::Hosts(hosts)) => {
-            let gate = hosts.egress().open(&ways.traffic)?;
+            let gate = hosts.egress().open(&ways.traffic, &command.environment)?;
             hide(command, hosts.egress());
             for (name, value) in gate.environment() {
                 set(command, &name, &value);
@@ -86,10 +86,9 @@ pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<&Ga
         Network::All | Network::None => Tcp::Nothing,
         ports @ Network::Ports(_) => Tcp::Ports(ports.open_ports().unwrap_or_default()),
         Network::Hosts(hosts) => {
-            let mut ports = hosts.egress().local_ports();
-            ports.extend(gate.map(|gate| gate.port));
+            let ports = hosts.egress().local_ports();
             let redirects = gate.map(|gate| gate.redirects.clone()).unwrap_or_default();
-            Tcp::Loopback { ports, redirects }
+            Tcp::Loopback { gate: gate.map(|gate| gate.port), ports, redirects }
         }
     };
     let mut sockets = Vec::new();
@@ -140,7 +139,7 @@ fn plain(mut from: PathBuf, path: &Path) -> PathBuf {
 pub(super) fn guard(ways: &mut Ways, listener: Option<OwnedFd>, rules: Rules) -> Result<()> {
     let Some(listener) = listener else { return Ok(()) };
     // Without a fence the listener is closed, and every connection fails.
-    let fence = Fence::start(listener, rules, ways.traffic.refusals.clone())
+    let fence = Fence::start(listener, rules, &ways.traffic)
         .map_err(|error| no_sandbox(&format!("its connections can't be watched: {error}")))?;
     ways.fence = Some(fence);
     Ok(())
