@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -83,9 +83,29 @@ describe('without its addon', () => {
     const script = `try { require('./index.js') } catch (error) { console.log(error.code, error.message) }`
     const told = execFileSync(process.execPath, ['-e', script], { cwd: folder, encoding: 'utf8' })
     expect(told).toMatch(
-      /^ADDON_MISSING the addon for this platform did not load\. It is the package sheepdog-\w+-\w+/,
+      /^ADDON_MISSING the addon for this platform did not load: Cannot find module .*\. It is the package sheepdog-\w+-\w+/,
     )
     expect(told).toContain('npm install sheepdog-')
+  })
+
+  it.each([
+    [
+      'node may load none',
+      ['--no-addons'],
+      undefined,
+      /addons is disabled.*\. Possible causes: Node\.js may not load/,
+    ],
+    ['its file is damaged', [], 'no library', /sheepdog\.[\w-]+\.node: .*\. Possible causes: /],
+  ])('the package says the reason of the loader: %s', (_, flags, content, expected) => {
+    const folder = temporary()
+    for (const part of ['index.js', 'package.json', 'dist', 'native'])
+      cpSync(join(root, part), join(folder, part), { recursive: true })
+    const addon = readdirSync(join(folder, 'native')).find((file) => file.endsWith('.node'))!
+    if (content) writeFileSync(join(folder, 'native', addon), content)
+    const script = `try { require('./index.js') } catch (error) { console.log(error.code, error.message) }`
+    const told = execFileSync(process.execPath, [...flags, '-e', script], { cwd: folder, encoding: 'utf8' })
+    expect(told).toMatch(expected)
+    expect(told).not.toMatch(/--omit=optional|wasi/)
   })
 
   it('a bundle says what to set', () => {

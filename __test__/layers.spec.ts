@@ -77,6 +77,32 @@ function roomOf(file: string): string {
 const files = [...sources('lib'), ...sources('cli')]
 const imports = files.flatMap((file) => importsOf(file)).filter(({ to }) => /^(lib|cli)\//.test(to))
 
+/** Code without its comments and texts. */
+function codeOf(file: string): string {
+  const text = readFileSync(join(root, file), 'utf8')
+  return text.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'(?:[^'\\\n]|\\.)*'/g, (part) =>
+    part.startsWith("'") ? part : '',
+  )
+}
+
+/** What a test runner, an engine or the program can replace, or what throws where the system does not know it. */
+const HOSTS_OWN: Record<string, RegExp> = {
+  timers: /(?<![.\w])(?:set|clear)(?:Timeout|Interval|Immediate)\s*\(|from 'node:timers|= globalThis$/m,
+  clock: /(?<![.\w])performance\.|from 'node:perf_hooks'|process\.hrtime/,
+  environment: /process\.env\b/,
+  folder: /process\.(?:cwd|chdir)\b|import \{[^}]*\bresolve\b[^}]*\} from 'node:path'/,
+  stack: /\.stack\b(?!s)/,
+  user: /(?<!\.)\b(?:homedir|userInfo|hostname)\(\)/,
+}
+
+describe('what is taken from the host', () => {
+  it.each(Object.entries(HOSTS_OWN))('is asked for in one place: %s', (_, pattern) => {
+    const elsewhere = files.filter((file) => file !== 'lib/host.ts' && pattern.test(codeOf(file)))
+    expect(elsewhere).toEqual([])
+    expect(pattern.test(codeOf('lib/host.ts'))).toBe(true)
+  })
+})
+
 describe('imports', () => {
   it('are of files that there are', () => {
     expect(files.length).toBeGreaterThan(50)

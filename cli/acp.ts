@@ -2,6 +2,7 @@
 import { finished } from 'node:stream/promises'
 import { Harness, type HarnessOptions, type Policy, type ServeOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { timers } from '../lib/host'
 import { agentOf, commandOptions } from './agent_command'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
@@ -129,7 +130,7 @@ export async function run(args: string[]): Promise<Ending> {
     leave()
     process.stdin.destroy()
     log.end()
-    const parting = new Promise((done) => setTimeout(done, partingMs).unref())
+    const parting = new Promise((done) => timers.setTimeout(done, partingMs).unref())
     await Promise.race([finished(log), parting])
   }
 }

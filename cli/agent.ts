@@ -9,6 +9,7 @@ import {
   type TurnResult,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { elapsedMs } from '../lib/host'
 import { agentOf, commandOptions } from './agent_command'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
@@ -149,7 +150,7 @@ async function watchTurn(
   options: TurnOptions,
   { json = false, quiet = false }: { json?: boolean; quiet?: boolean },
 ): Promise<Ending> {
-  const live = quiet ? undefined : LiveLine.on(process.stderr, liveState(harness.provider, performance.now()))
+  const live = quiet ? undefined : LiveLine.on(process.stderr, liveState(harness.provider, elapsedMs()))
   const turn = harness.start(prompt, options)
   const output = new Output(live, () => void turn.abort())
   let interrupt: Interrupt | undefined
@@ -218,7 +219,7 @@ function resultRecord(result: TurnResult | undefined, error: SheepdogError | und
 
 function note(live: LiveLine, event: AgentEvent, provider: string, cost: { dollars: number }): void {
   const { state } = live
-  state.lastMs = performance.now()
+  state.lastMs = elapsedMs()
   if (event.type === 'text') state.last = event.text.trim() || state.last
   if (event.type === 'tool_start') state.tool = event.name
   if (event.type === 'tool_end') state.tool = undefined

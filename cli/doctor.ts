@@ -1,8 +1,8 @@
 // sheepdog doctor: which agents are here.
 import { readFileSync, readdirSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { doctor, type Finding, type ProviderName, type SessionFinding } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
+import { environment, home } from '../lib/host'
 import { agentOf } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
@@ -87,7 +87,7 @@ export async function run(args: string[]): Promise<Ending> {
     return {
       ...finding,
       testedVersion: place.tested,
-      signIn: signInOf(place, process.env, homedir(), holds),
+      signIn: signInOf(place, environment(), home() ?? '/', holds),
     }
   })
   if (values.json) print(json(all, 2))

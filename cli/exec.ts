@@ -1,6 +1,7 @@
 // sheepdog exec: one command in a runtime.
 import type { ErrorCode, SheepdogError } from '../lib/error'
 import { RuntimeClient, type ExecuteResult } from '../lib/runtime'
+import { variable } from '../lib/host'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
@@ -66,7 +67,7 @@ export async function run(args: string[]): Promise<Ending> {
   }, leaveBy)
   try {
     await using client = await RuntimeClient.connect(url, {
-      token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
+      token: values.token ?? (variable('SHEEPDOG_RUNTIME_TOKEN') || undefined),
       signal: controller.signal,
     }).catch((error: Error) => {
       throw Object.assign(error, { message: notReached(error.message, shownAddress(url)) })

@@ -1,7 +1,8 @@
 // sheepdog fleet: the fleet's own server, and how the fleet is.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { Fleet, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
+import { absolutePath, timers } from '../lib/host'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
@@ -90,7 +91,7 @@ export async function run(args: string[]): Promise<Ending> {
   const isNamed = verb === 'pause' || verb === 'resume' || verb === 'drain'
   const extra = isNamed || verb === 'schedule' ? rest[0] : name
   if (extra !== undefined && isVerb(verb)) throw new UsageError(`unexpected ${JSON.stringify(extra)}`)
-  const dir = resolve(values.dir ?? '.sheepdog/fleet')
+  const dir = absolutePath(values.dir ?? '.sheepdog/fleet')
   const json = values.json ?? false
   if (verb === 'up') return up(values, dir)
   if (verb === 'status') return withFleet(values, (fleet) => status(fleet, json))
@@ -194,7 +195,7 @@ async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Prom
       () => process.exit(1),
     )
     // Nothing else keeps this process.
-    setInterval(() => {}, 2 ** 30)
+    timers.setInterval(() => {}, 2 ** 30)
   })
   rmSync(file, { force: true })
   await fleet.close()
@@ -233,7 +234,7 @@ async function down(dir: string): Promise<number> {
   process.kill(pid, 'SIGTERM')
   for (let looks = 0; keeperOf(dir) !== undefined; looks++) {
     if (looks === 200) throw new Error(`process ${pid} does not end`)
-    await new Promise((done) => setTimeout(done, 50))
+    await new Promise((done) => timers.setTimeout(done, 50))
   }
   return 0
 }

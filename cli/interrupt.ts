@@ -1,4 +1,4 @@
-// Ctrl-C and its kin, as steps: the first asks the run to end, the second insists, the third leaves.
+// Ctrl-C and its kin, as steps: the first asks the run to end, the second insists, the third leaves. Ctrl-Z and its return.
 import { constants } from 'node:os'
 
 export type Interrupt = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
@@ -16,9 +16,28 @@ export function onInterrupt(...steps: ((signal: Interrupt) => void)[]): () => vo
   }
 }
 
-/** As a shell shows an end by a signal. */
+/**
+ * Takes part in the terminal's job control: `stop` is called before this process is stopped by Ctrl-Z, and `goOn` when it goes on.
+ * The returned function ends it.
+ */
+export function onJobControl(stop: () => void, goOn: () => void): () => void {
+  const onStop = () => {
+    stop()
+    // The default stops this process within the call, or does nothing where no shell could continue it.
+    process.off('SIGTSTP', onStop)
+    process.kill(process.pid, 'SIGTSTP')
+    process.on('SIGTSTP', onStop)
+    goOn()
+  }
+  process.on('SIGTSTP', onStop).on('SIGCONT', goOn)
+  return () => void process.off('SIGTSTP', onStop).off('SIGCONT', goOn)
+}
+
+/** As a shell shows an end by a signal. A name without a number in Node is the number itself: "SIG34". */
 export function signalStatus(signal: string | null): number {
-  return 128 + (constants.signals[signal as NodeJS.Signals] ?? 0)
+  const number =
+    constants.signals[signal as NodeJS.Signals] ?? Number(/^SIG(?:RT)?(\d+)$/.exec(signal ?? '')?.[1] ?? 0)
+  return number > 0 ? 128 + number : 1
 }
 
 /**
@@ -26,7 +45,10 @@ export function signalStatus(signal: string | null): number {
  * interrupted, and goes on when it ended with 130 by itself. Of the others nobody asks more than the status.
  */
 export function leaveBy(signal: Interrupt): void {
-  if (signal !== 'SIGINT') process.exit(signalStatus(signal))
-  process.removeAllListeners(signal)
-  process.kill(process.pid, signal)
+  if (signal === 'SIGINT') {
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  }
+  // Process 1 of a container goes on: the kernel drops a signal that it has no handler for.
+  process.exit(signalStatus(signal))
 }

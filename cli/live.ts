@@ -1,10 +1,11 @@
 // The live line: one line at the foot of a terminal that says what a run is doing. `renderLive` is PURE; `LiveLine` is the thin
 // part that draws it, takes it away before other output, and ticks.
+import { elapsedMs, environment, timers, variable } from '../lib/host'
 import { fstatSync } from 'node:fs'
 import { showBytes, showClock, showCount } from './figure'
 import { displayWidth, fitWidth, plainText } from './width'
 
-/** Facts of a run. Times are performance.now(). */
+/** Facts of a run. Times are those of `elapsedMs()`. */
 export interface LiveState {
   /** Name of the program or agent that runs. */
   label: string
@@ -77,7 +78,7 @@ export function eraseLive(drawnColumns: number, columns: number): string {
 }
 
 /** Whether colours are wanted on this stream. */
-export function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv = process.env): boolean {
+export function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv = environment()): boolean {
   return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 
@@ -111,7 +112,7 @@ export class LiveLine {
    * stdout is a pipe: what reads it (`| less`) may write to the same terminal.
    */
   static on(terminal: Terminal, state: LiveState): LiveLine | undefined {
-    const able = terminal.isTTY && process.env.TERM !== 'dumb' && !isPipe(1)
+    const able = terminal.isTTY && variable('TERM') !== 'dumb' && !isPipe(1)
     return able ? new LiveLine(terminal, state) : undefined
   }
 
@@ -124,11 +125,11 @@ export class LiveLine {
   draw(): void {
     if (this.#closed) return
     if (!this.#timer) {
-      this.#timer = setInterval(() => this.draw(), tickMs).unref()
+      this.#timer = timers.setInterval(() => this.draw(), tickMs).unref()
       this.#terminal.on('resize', this.#onResize)
     }
     const columns = (this.#terminal.columns || usualColumns) - freeColumns
-    const nowMs = performance.now()
+    const nowMs = elapsedMs()
     this.#terminal.write(this.#erase() + renderLive(this.state, nowMs, columns, this.#colour))
     this.#drawnColumns = displayWidth(renderLive(this.state, nowMs, columns))
   }
@@ -144,7 +145,7 @@ export class LiveLine {
   close(): void {
     this.clear()
     this.#closed = true
-    clearInterval(this.#timer)
+    timers.clearInterval(this.#timer)
     this.#terminal.off('resize', this.#onResize)
   }
 

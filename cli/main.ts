@@ -1,5 +1,6 @@
 // The `sheepdog` command: finds the command that is asked for, runs it, and ends as it did.
 import { suggestion } from '../lib/hint'
+import { environment, timers } from '../lib/host'
 import { UsageError } from './arguments'
 import { available, load, names, variables, version } from './catalogue'
 import { colouredHelp, wantsColour } from './colour'
@@ -77,7 +78,7 @@ function show(text: string): number {
 
 /** Help is our own text: its colours reach the terminal. */
 function showHelp(text: string): number {
-  const isColoured = wantsColour(process.stdout.isTTY === true, process.env)
+  const isColoured = wantsColour(process.stdout.isTTY === true, environment())
   passThrough('stdout', isColoured ? colouredHelp(text) : text)
   return 0
 }
@@ -107,7 +108,7 @@ export async function main(args: string[]): Promise<void> {
   }
   // A write that fails is told later than it is made.
   const written = new Promise((done) => process.stdout.write('', done))
-  const parting = new Promise((done) => setTimeout(done, partingMs).unref())
+  const parting = new Promise((done) => timers.setTimeout(done, partingMs).unref())
   await (typeof ending === 'number' ? written : Promise.race([written, parting]))
   if (typeof ending === 'string') return leaveBy(ending)
   process.exitCode = unwritable && ending === 0 ? untold(name, unwritable) : ending

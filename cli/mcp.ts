@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import { Budget, type ProviderName, type TurnOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { ToolProtocol } from '../lib/harness/session/tool_protocol'
+import { folderName } from '../lib/host'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { onInterrupt, type Interrupt } from './interrupt'
@@ -70,7 +71,8 @@ export async function run(args: string[]): Promise<Ending> {
   const [extra] = [...positionals, ...(command ?? [])]
   if (extra !== undefined)
     throw new UsageError(`sheepdog mcp takes only options: ${JSON.stringify(extra)} was not expected`)
-  const cwd = values.cwd ?? process.cwd()
+  const cwd = values.cwd ?? folderName()
+  if (cwd === undefined) throw new UsageError('the working directory was deleted: pass --cwd')
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new UsageError(`--cwd: there is no folder ${JSON.stringify(cwd)}`)
   const maxTokens =

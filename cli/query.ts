@@ -1,5 +1,6 @@
 // sheepdog query: one prompt to a runtime.
 import { RuntimeClient } from '../lib/runtime'
+import { variable } from '../lib/host'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { readJson } from './file'
@@ -58,7 +59,7 @@ export async function run(args: string[]): Promise<Ending> {
   }, leaveBy)
   try {
     await using client = await RuntimeClient.connect(url, {
-      token: values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined),
+      token: values.token ?? (variable('SHEEPDOG_RUNTIME_TOKEN') || undefined),
       signal: controller.signal,
     }).catch((error: Error) => {
       throw Object.assign(error, { message: notReached(error.message, shownAddress(url)) })

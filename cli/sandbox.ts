@@ -1,5 +1,6 @@
 // The options of a sandbox on a command line.
 import type { SandboxOptions, SecretOptions } from '../lib/sandbox'
+import { variable } from '../lib/host'
 import { UsageError } from './arguments'
 import type { OptionTable } from './command'
 
@@ -124,7 +125,7 @@ function toSecrets(list: string[] = []): Record<string, SecretOptions> {
     const [name, host] = [text.slice(0, at), text.slice(at + 1)]
     if (at < 1 || host === '')
       throw new UsageError(`--secret: expected NAME@HOST, such as OPENAI_API_KEY@api.openai.com`)
-    const value = process.env[name]
+    const value = variable(name)
     if (!value) throw new UsageError(`--secret: the variable ${name} is not set`)
     secrets[name] = { value, hosts: [...(secrets[name]?.hosts ?? []), host] }
   }

@@ -1,12 +1,13 @@
 // sheepdog serve: a runtime for a sandbox.
 import { access, constants } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
-import { resolve } from 'node:path'
+
 import { inspect } from 'node:util'
 import type { SheepdogError } from '../lib/error'
 import type { HarnessOptions, ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
+import { absolutePath, environment, stackOf, timers, variable } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { notReadable } from './file'
@@ -103,9 +104,9 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError(
       '--token: an agent in a sandbox can read the command lines of other processes: set the variable SHEEPDOG_RUNTIME_TOKEN instead',
     )
-  const token = values.token ?? (process.env.SHEEPDOG_RUNTIME_TOKEN || undefined)
+  const token = values.token ?? (variable('SHEEPDOG_RUNTIME_TOKEN') || undefined)
   // Commands and agents must not inherit the token: it says who may come in.
-  delete process.env.SHEEPDOG_RUNTIME_TOKEN
+  delete environment().SHEEPDOG_RUNTIME_TOKEN
   const server = await serveRuntime({
     handler: values.handler === undefined ? undefined : await loadHandler(values.handler),
     provider,
@@ -129,7 +130,7 @@ export async function run(args: string[]): Promise<Ending> {
   )
   // A rejection that a handler left unhandled does not end the other sessions.
   const onStray = (error: unknown) => {
-    const words = error instanceof Error ? (error.stack ?? error.message) : inspect(error)
+    const words = error instanceof Error ? (stackOf(error) ?? error.message) : inspect(error)
     tell(`sheepdog serve: the handler left an error behind: ${words}`)
   }
   process.on('unhandledRejection', onStray)
@@ -138,7 +139,7 @@ export async function run(args: string[]): Promise<Ending> {
   await server.closed
   done()
   // Nor do its timers and sockets keep a closed server alive. The status is set by then.
-  setTimeout(() => process.exit(), 100).unref()
+  timers.setTimeout(() => process.exit(), 100).unref()
   return 0
 }
 
@@ -170,7 +171,7 @@ async function loadHandler(path: string): Promise<AgentHandler> {
   await access(path, constants.R_OK).catch((error) => {
     throw notReadable('--handler', path, error)
   })
-  const module = await import(pathToFileURL(resolve(path)).href)
+  const module = await import(pathToFileURL(absolutePath(path)).href)
   // A CommonJS module's exports are its default export.
   const candidates = [module.default, module.handler, module.default?.default, module.default?.handler]
   const handler = candidates.find((candidate) => typeof candidate?.run === 'function')

@@ -2,13 +2,14 @@
 import type { LineBatch, RunningProcess, RunOptions, SheepdogError } from '../lib/index'
 import { spawn } from '../lib/index'
 import type { RefusedTarget, SandboxOptions } from '../lib/sandbox'
+import { elapsedMs } from '../lib/host'
 import { basename } from 'node:path'
-import { leaveBy, onInterrupt } from './interrupt'
+import { leaveBy, onInterrupt, onJobControl } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
 import { json as toJson } from './screen'
 import { isRedirected } from './stdin'
-import { terminalSize, typeInto } from './terminal'
+import { LentTerminal, terminalSize } from './terminal'
 import { describeEnd, describeExit, endRecord, exitStatus, type Ended } from './verdict'
 
 export interface WatchOptions {
@@ -37,10 +38,10 @@ export async function watch(command: string, args: string[], options: WatchOptio
   const { json = false, quiet = false, pty = false, ...limits } = options
   // A program that draws on its terminal leaves no place for a live line.
   const live =
-    quiet || pty ? undefined : LiveLine.on(process.stderr, liveState(basename(command), performance.now()))
+    quiet || pty ? undefined : LiveLine.on(process.stderr, liveState(basename(command), elapsedMs()))
   const ended: Ended = { command, lines: 0 }
   const child: RunningProcess = spawn(command, args, { ...limits, ...(pty ? ownTerminal() : ownInput()) })
-  const giveBack = pty ? typeInto(child) : () => {}
+  const terminal = pty ? new LentTerminal(child) : undefined
   const output = new Output(live, () => {
     child.detachOutput()
     void child.kill().catch(() => {})
@@ -58,15 +59,26 @@ export async function watch(command: string, args: string[], options: WatchOptio
     () => void child.kill('SIGKILL').catch(() => {}),
     (signal) => {
       live?.close()
-      giveBack()
+      terminal?.giveBack()
       leaveBy(signal)
     },
   )
+  // On a terminal of its own the program gets the keys, Ctrl-Z too.
+  const leaveAlone = pty
+    ? () => {}
+    : onJobControl(
+        () => signalGroup(child, 'SIGSTOP'),
+        () => signalGroup(child, 'SIGCONT'),
+      )
   if (live) live.state.idleLimitMs = limits.idleTimeoutMs
   live?.draw()
   try {
-    if (pty && !json) for await (const bytes of child.bytes()) await output.passThrough('stdout', bytes)
-    else {
+    if (pty && !json) {
+      for await (const bytes of child.bytes()) {
+        terminal?.shows(bytes)
+        await output.passThrough('stdout', bytes)
+      }
+    } else {
       for await (const batch of child.lineBatches()) {
         ended.lines += batch.lines.length
         if (live) note(live, batch)
@@ -83,7 +95,8 @@ export async function watch(command: string, args: string[], options: WatchOptio
     ended.error = error as SheepdogError
     ended.result = ended.error.result as Ended['result']
   }
-  giveBack()
+  terminal?.giveBack()
+  leaveAlone()
   leave()
   Object.assign(ended, { broken: output.broken, brokenQuietly: output.brokenQuietly })
   live?.close()
@@ -101,6 +114,15 @@ export async function watch(command: string, args: string[], options: WatchOptio
 /** The options by which a program gets the terminal or the input of this command. */
 type Lent = Pick<RunOptions, 'stdin' | 'pty' | 'input'>
 
+/** Stops or continues the program with its group. Its terminal can't: the program is in another session. */
+function signalGroup({ pid }: RunningProcess, signal: 'SIGSTOP' | 'SIGCONT'): void {
+  try {
+    if (pid) process.kill(-pid, signal)
+  } catch {
+    // It has ended.
+  }
+}
+
 /**
  * The very descriptor, not what we would read of it: a program that reads none, or only a part, leaves the rest to whoever has
  * it next (the loop `while read ...`).
@@ -116,7 +138,7 @@ function ownTerminal(): Lent {
 }
 
 function note(live: LiveLine, batch: LineBatch): void {
-  live.state.lastMs = performance.now()
+  live.state.lastMs = elapsedMs()
   live.state.last = batch.lines.findLast((line) => line.trim() !== '') ?? live.state.last
   live.state.lines += batch.lines.length
   for (const line of batch.lines) live.state.bytes += Buffer.byteLength(line) + 1

@@ -1,7 +1,8 @@
 // sheepdog work: a worker of a fleet.
-import { resolve } from 'node:path'
+
 import { pathToFileURL } from 'node:url'
 import { Fleet, type JobHandler } from '../lib/fleet'
+import { absolutePath, timers } from '../lib/host'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable } from './fleet_way'
@@ -76,12 +77,12 @@ export async function run(args: string[]): Promise<Ending> {
   await fleet.close()
   leave()
   // Handlers may have left timers and sockets. The status is set by then.
-  setTimeout(() => process.exit(), 100).unref()
+  timers.setTimeout(() => process.exit(), 100).unref()
   return 0
 }
 
 async function loadHandlers(path: string): Promise<Record<string, JobHandler>> {
-  const module = await import(pathToFileURL(resolve(path)).href)
+  const module = await import(pathToFileURL(absolutePath(path)).href)
   // A CommonJS module's exports are its default export.
   const candidates = [module.default?.default, module.default]
   const table = candidates.find(

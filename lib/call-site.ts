@@ -1,5 +1,7 @@
 // The place where a caller was when a promise was made for it: an error that comes home later has no stack of its own.
 
+import { stackOf } from './host'
+
 /** A place in the program; its text is made when it is asked for, which only an error does. */
 export type CallSite = Error
 
@@ -11,16 +13,25 @@ export function callSite(): CallSite {
 
 const placed = new WeakSet<Error>()
 
-/** The error, as if it had been made at the site. One that has a place keeps it. */
+/** The error, as if it had been made at the site. One that has a place keeps it. One that can't be changed goes on as it is. */
 export function at<E>(error: E, site: CallSite | undefined): E {
-  if (!site?.stack || !(error instanceof Error) || placed.has(error)) return error
-  const frames = site.stack.split('\n').slice(1)
+  if (site && error instanceof Error && !placed.has(error)) {
+    try {
+      place(error, site)
+    } catch {
+      // It is frozen, or one of its properties throws: the error itself is worth more than its place.
+    }
+  }
+  return error
+}
+
+function place(error: Error, site: CallSite): void {
+  const frames = stackOf(site)?.split('\n').slice(1) ?? []
   const first = frames.findIndex((frame) => !frame.includes(__dirname) && !frame.includes('node:internal/'))
-  if (first < 0) return error
-  placed.add(error)
+  if (first < 0) return
   const value = [`${error.name}: ${error.message}`, ...frames.slice(first)].join('\n')
   Object.defineProperty(error, 'stack', { value, configurable: true, writable: true })
-  return error
+  placed.add(error)
 }
 
 /** The promise, its error placed. */

@@ -1,4 +1,5 @@
 // The JavaScript half of src/binding/delivery: text arrives in one callback for all runs and is dealt out to its readers.
+import { timers } from './host'
 import { native } from './native'
 
 /** Lines of a stream, joined by "\n". */
@@ -24,9 +25,6 @@ export interface Reader {
   onEnd(missed?: Missed): void
 }
 
-// As they are now: a test runner's fake timers must not stop the delivery.
-const { setImmediate, setInterval, clearInterval } = globalThis
-
 const readers = new Map<number, Reader>()
 const taken = new Map<number, number>()
 let acknowledging = false
@@ -38,13 +36,13 @@ export const delivery = new native.Delivery(onFlush)
 /** Deals a channel's text to this reader until its end. An open channel keeps the host alive. */
 export function attach(channel: number, reader: Reader): void {
   readers.set(channel, reader)
-  keepAlive ??= setInterval(() => {}, 2 ** 30)
+  keepAlive ??= timers.setInterval(() => {}, 2 ** 30)
 }
 
 /** The reader wants no more. */
 export function detach(channel: number): void {
   if (readers.delete(channel) && readers.size === 0) {
-    clearInterval(keepAlive)
+    timers.clearInterval(keepAlive)
     keepAlive = undefined
   }
 }
@@ -88,7 +86,7 @@ function missedOf(kind: number, dropped: unknown): Missed | undefined {
 function acknowledgeSoon(): void {
   if (acknowledging) return
   acknowledging = true
-  setImmediate(() => {
+  timers.setImmediate(() => {
     acknowledging = false
     const pairs = new Uint32Array(2 * taken.size)
     let at = 0

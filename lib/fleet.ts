@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import type {
   FleetSpec,
   NativeFleet,
@@ -31,6 +30,7 @@ import { jobSpec, jobText, type JobOptions } from './fleet/submission'
 import { checkWorkOptions, take, Worker, workSpec, type WorkOptions } from './fleet/worker'
 import { nativeBudget } from './harness/budget'
 import { onTurn } from './harness/seen_turn'
+import { absolutePath, variable } from './host'
 import { nativeLimit } from './limit'
 import { check, checkOptions, show, type Checks, type Crossing } from './option'
 
@@ -229,14 +229,14 @@ export class Fleet implements AsyncDisposable {
    */
   static async connect(options: FleetOptions = {}): Promise<Fleet> {
     checkOptions(options, checks)
-    const { servers = process.env.SHEEPDOG_NATS, dir = '.sheepdog/fleet', ...rest } = options
+    const { servers = variable('SHEEPDOG_NATS'), dir = '.sheepdog/fleet', ...rest } = options
     rest satisfies Crossing<typeof rest, FleetSpec>
     const spec = {
       ...rest,
       servers: addresses(servers),
-      dir: resolve(dir),
-      serverProgram: process.env.SHEEPDOG_NATS_SERVER || undefined,
-      path: process.env.PATH,
+      dir: absolutePath(dir),
+      serverProgram: variable('SHEEPDOG_NATS_SERVER') || undefined,
+      path: variable('PATH'),
       serverPackage: packagedServer(),
     }
     return new Fleet((await settle(fleetHost().connect(spec))) as NativeFleet)

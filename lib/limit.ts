@@ -2,6 +2,7 @@
 import type { NativeConcurrencyLimit } from '../native/native'
 import { orAborted, throwIfAborted } from './abort'
 import { SheepdogError, invalidOption, settle } from './error'
+import { onWaitedFor } from './host'
 import { native } from './native'
 import { check, checkOptions, show } from './option'
 
@@ -64,19 +65,16 @@ export class ConcurrencyLimit {
   }
 }
 
-/** The longest time that a timer of JavaScript can hold; what is longer is no limit to anybody. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
-
 async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  if (timeoutMs === 0 || timeoutMs > LONGEST_TIMER_MS) return promise
-  let timer: NodeJS.Timeout | undefined
+  if (timeoutMs === 0) return promise
+  let stopWaiting = () => {}
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(noRoom(timeoutMs)), timeoutMs)
+    stopWaiting = onWaitedFor(timeoutMs, () => reject(noRoom(timeoutMs)))
   })
   try {
     return await Promise.race([promise, late])
   } finally {
-    clearTimeout(timer)
+    stopWaiting()
   }
 }
 

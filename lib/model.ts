@@ -3,6 +3,7 @@ import { abortable, onAbort, orAborted } from './abort'
 import { callSite, placedAt } from './call-site'
 import { SheepdogError, invalidOption, settle } from './error'
 import { layersOf } from './error-layer'
+import { LONGEST_TIMER_MS, timers, variable } from './host'
 import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
 import { check, checkOptions, show } from './option'
@@ -393,8 +394,8 @@ function toRetrySpec({ attempts, baseDelayMs, maxDelayMs }: RetryOptions = {}): 
     attempts,
     baseDelayMs,
     maxDelayMs,
-    ownRetries: process.env.SHEEPDOG_AI_TIMEOUT_RETRIES,
-    inheritedRetries: process.env.AGENTFIELD_AI_TIMEOUT_RETRIES,
+    ownRetries: variable('SHEEPDOG_AI_TIMEOUT_RETRIES'),
+    inheritedRetries: variable('AGENTFIELD_AI_TIMEOUT_RETRIES'),
   }
 }
 
@@ -426,11 +427,10 @@ function aborted(attempts: number, signal: AbortSignal | undefined): SheepdogErr
 /** Resolves after so long, or when the signal is aborted. */
 function wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
-    // Longer timers fire at once.
-    const timer = setTimeout(done, Math.min(delayMs, 2 ** 31 - 1))
+    const timer = timers.setTimeout(done, Math.min(delayMs, LONGEST_TIMER_MS))
     const letGo = onAbort(signal, done)
     function done() {
-      clearTimeout(timer)
+      timers.clearTimeout(timer)
       letGo()
       resolve()
     }

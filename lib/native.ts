@@ -21,12 +21,29 @@ function load(): typeof Native {
   } catch (cause) {
     if (!existsSync(loader)) throw notLoaded(bundled, cause)
     const name = `sheepdog-${process.platform}-${process.arch}${abi()}`
-    throw notLoaded(
-      `the addon for this platform did not load. It is the package ${name}, an optional dependency of sheepdog: install ` +
-        `without --omit=optional, on the platform that it will run on, or add it: npm install ${name}@${packageVersion()}`,
-      cause,
-    )
+    const failures = failuresOf(cause)
+    const advice = failures.every(isMissing)
+      ? `It is the package ${name}, an optional dependency of sheepdog: install without --omit=optional, on the platform that it ` +
+        `will run on, or add it: npm install ${name}@${packageVersion()}`
+      : `Possible causes: Node.js may not load addons (--no-addons, or the permission model without --allow-addons), the C library ` +
+        `is older than the addon needs, or the package ${name} is not whole`
+    const words = failures.map(({ message }) => message.split('\n')[0]).join('; ')
+    throw notLoaded(`the addon for this platform did not load: ${words}. ${advice}`, cause)
   }
+}
+
+/** Why the addon was not loaded from each of the places where it can be. A place without it says less than one whose file failed. */
+function failuresOf(cause: unknown): NodeJS.ErrnoException[] {
+  const all: NodeJS.ErrnoException[] = []
+  for (let error = cause; error instanceof Error && all.length < 9; error = error.cause) all.unshift(error)
+  // The loader also looks for a build for WebAssembly, which there is none of.
+  const known = all.filter(({ message }) => !/^Cannot find native binding|wasi/.test(message))
+  const failed = known.filter((error) => !isMissing(error))
+  return failed.length > 0 ? failed : known.slice(0, 1)
+}
+
+function isMissing({ code, message }: NodeJS.ErrnoException): boolean {
+  return code === 'MODULE_NOT_FOUND' || message.startsWith('Cannot find module')
 }
 
 function notLoaded(message: string, cause: unknown): Error {

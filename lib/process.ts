@@ -14,13 +14,7 @@ import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
 
 export { inheritance } from './process/environment'
-export {
-  absolute,
-  processOptionChecks,
-  recordFolder,
-  type RunInput,
-  type RunOptions,
-} from './process/request'
+export { folderPath, processOptionChecks, type RunInput, type RunOptions } from './process/request'
 export type { Expected, ExpectOptions } from './process/expect'
 export type { OutputFiles, SavedOutput } from './process/output_files'
 export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'

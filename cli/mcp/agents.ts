@@ -1,7 +1,7 @@
 // The agents that a client of `sheepdog mcp` started: at most so many at once, each in the folder and at the level of this server.
 import { randomUUID } from 'node:crypto'
 import { realpathSync } from 'node:fs'
-import { relative, resolve, sep } from 'node:path'
+import { isAbsolute, join, relative, sep } from 'node:path'
 import {
   Harness,
   type ProviderName,
@@ -10,6 +10,7 @@ import {
   type TurnOptions,
   type TurnResult,
 } from '../../lib/index'
+import { absolutePath, elapsedMs, timers } from '../../lib/host'
 import { describeEvent } from '../event'
 
 /** Lines of events that are kept of each agent. */
@@ -70,7 +71,7 @@ export class Agents {
     const turn = new Harness({ provider: name }).start(prompt, { ...options, cwd: this.#folder(cwd) })
     const agent = this.#keep(name, prompt, turn)
     // A turn that can't be started at all is the answer to this call.
-    await Promise.race([agent.ended, new Promise((ready) => setTimeout(ready, 200))])
+    await Promise.race([agent.ended, new Promise((ready) => timers.setTimeout(ready, 200))])
     if (agent.state === 'failed' && agent.result?.process === undefined) {
       this.#agents.delete(agent.id)
       throw agent.error!
@@ -82,7 +83,7 @@ export class Agents {
   async status(id: string, waitMs: number, signal: AbortSignal | undefined): Promise<object> {
     const agent = this.#find(id)
     if (agent.state === 'running' && waitMs > 0) await within(agent.ended, waitMs, signal)
-    const now = agent.endedAt ?? performance.now()
+    const now = agent.endedAt ?? elapsedMs()
     const news = agent.lines.slice(agent.lines.length - Math.min(agent.unseen, agent.lines.length))
     const leftOut = agent.unseen - news.length
     agent.unseen = 0
@@ -99,7 +100,7 @@ export class Agents {
   result(id: string): object {
     const agent = this.#find(id)
     const { result, error } = agent
-    const base = overview(agent, agent.endedAt ?? performance.now())
+    const base = overview(agent, agent.endedAt ?? elapsedMs())
     if (agent.state === 'running')
       return { ...base, next: 'It is still running: ask agent_status, with waitMs.' }
     return {
@@ -120,11 +121,11 @@ export class Agents {
       await agent.turn.abort()
       await agent.ended
     }
-    return overview(agent, agent.endedAt ?? performance.now())
+    return overview(agent, agent.endedAt ?? elapsedMs())
   }
 
   list(): object {
-    const now = performance.now()
+    const now = elapsedMs()
     return {
       agents: [...this.#agents.values()].map((agent) => overview(agent, agent.endedAt ?? now)),
       maxAgents: this.#rules.maxAgents,
@@ -143,7 +144,7 @@ export class Agents {
     if (cwd === undefined) return root
     let folder: string
     try {
-      folder = realpathSync(resolve(root, cwd))
+      folder = realpathSync(isAbsolute(cwd) ? cwd : join(absolutePath(root), cwd))
     } catch {
       throw new Error(`cwd: there is no folder ${JSON.stringify(cwd)} below ${root}`)
     }
@@ -160,7 +161,7 @@ export class Agents {
   }
 
   #keep(provider: ProviderName, prompt: string, turn: Turn): Agent {
-    const now = performance.now()
+    const now = elapsedMs()
     const agent: Agent = {
       id: randomUUID().slice(0, 8),
       provider,
@@ -185,7 +186,7 @@ export class Agents {
   async #follow(agent: Agent): Promise<void> {
     try {
       for await (const event of agent.turn) {
-        agent.lastEventAt = performance.now()
+        agent.lastEventAt = elapsedMs()
         if (event.type === 'tool_start') agent.tool = event.name
         if (event.type === 'tool_end') agent.tool = undefined
         const line = describeEvent(event)
@@ -202,7 +203,7 @@ export class Agents {
       agent.state = agent.error.code === 'AGENT_ABORTED' ? 'cancelled' : 'failed'
     }
     agent.tool = undefined
-    agent.endedAt = performance.now()
+    agent.endedAt = elapsedMs()
   }
 }
 
@@ -219,9 +220,9 @@ function overview(agent: Agent, now: number): object {
 async function within(ended: Promise<void>, ms: number, signal: AbortSignal | undefined): Promise<void> {
   let finish = () => {}
   const late = new Promise<void>((resolve) => (finish = resolve))
-  const timer = setTimeout(finish, ms)
+  const timer = timers.setTimeout(finish, ms)
   signal?.addEventListener('abort', finish, { once: true })
   await Promise.race([ended, late])
-  clearTimeout(timer)
+  timers.clearTimeout(timer)
   signal?.removeEventListener('abort', finish)
 }

@@ -1,5 +1,6 @@
 // The jobs of a fleet, live and past: each is a run of the page.
 import type { Fleet, JobRecord } from '../../lib/fleet'
+import { elapsedMs } from '../../lib/host'
 import { JobRows } from './job_rows'
 import { inputWords } from './row'
 import { withAttempt } from './timeline'
@@ -144,7 +145,7 @@ export class FleetSource implements RunSource {
 
   /** The newest first. */
   async #all(): Promise<JobRecord[]> {
-    const now = performance.now()
+    const now = elapsedMs()
     if (!this.#records || now - this.#records.at > recordsMs)
       this.#records = { at: now, list: newest(this.fleet) }
     return this.#records.list

@@ -2,6 +2,7 @@
 import type { Fleet } from '../../lib/fleet'
 import type { AgentEvent } from '../../lib/harness'
 import { timed, type TimedEvent } from '../../lib/fleet/job'
+import { timers } from '../../lib/host'
 import { foldedLines, lookOf, searchedText, type EventLine } from './row'
 import type { Row } from './source'
 import { TimelineBuilder } from './timeline'
@@ -33,7 +34,7 @@ export class JobRows {
     const read = this.#read(fleet, id).catch((error: Error) => {
       this.problem = error.message
     })
-    this.begun = Promise.race([read, new Promise<void>((done) => setTimeout(done, patienceMs))])
+    this.begun = Promise.race([read, new Promise<void>((done) => timers.setTimeout(done, patienceMs))])
   }
 
   get length(): number {

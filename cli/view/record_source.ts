@@ -1,8 +1,9 @@
 // The runs of a folder of records (docs/record.md), live and past.
 import { lstat, readdir } from 'node:fs/promises'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { basename, dirname, join, sep } from 'node:path'
 import { listTrees, stopTree, type RunTree } from '../../lib/index'
 import { unfinishedOf } from '../../lib/harness/record'
+import { absolutePath, elapsedMs, timers } from '../../lib/host'
 import { OutputIndex } from './output_index'
 import { RunIndex } from './run_index'
 import type {
@@ -87,7 +88,7 @@ export class RecordSource implements RunSource {
 
   /** Opens a folder of records, or one record. */
   static async open(path: string): Promise<RecordSource> {
-    const folder = resolve(path)
+    const folder = absolutePath(path)
     const isOne = (await lstat(join(folder, 'run.json')).catch(() => undefined))?.isFile() ?? false
     return isOne ? new RecordSource(dirname(folder), basename(folder)) : new RecordSource(folder, undefined)
   }
@@ -229,7 +230,7 @@ export class RecordSource implements RunSource {
   }
 
   async #treesOf(id: string): Promise<RunTree[]> {
-    const now = performance.now()
+    const now = elapsedMs()
     if (!this.#trees || now - this.#trees.at > treesMs) this.#trees = { at: now, trees: listTrees() }
     const folder = join(this.#folder, id)
     const isOf = ({ record }: RunTree) => record === folder || record?.startsWith(folder + sep)
@@ -239,7 +240,7 @@ export class RecordSource implements RunSource {
 
 /** Waits for it, but not for long. */
 function shortly(work: Promise<void>): Promise<void> {
-  return Promise.race([work, new Promise<void>((done) => setTimeout(done, mostWaitMs).unref())])
+  return Promise.race([work, new Promise<void>((done) => timers.setTimeout(done, mostWaitMs).unref())])
 }
 
 function textsOf(end: End | undefined): [string, string][] {

@@ -1,4 +1,5 @@
 // The page's server: loopback only, a token in the path, and nothing that another page could make a browser do here.
+import { timers } from '../../lib/host'
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -149,7 +150,7 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
   function wake(): void {
     if (polling || pages.size === 0) return
     polling = true
-    setTimeout(() => {
+    timers.setTimeout(() => {
       source
         .poll()
         .then((ids) => {

@@ -1,5 +1,6 @@
 // The options of a client, and what follows from them.
 import { SheepdogError, invalidOption } from '../error'
+import { environment, home, variable } from '../host'
 import { check, checkOptions } from '../option'
 import type { GitHubTelemetryNotification } from './generated'
 import type { TraceContextProvider } from './message'
@@ -14,7 +15,6 @@ import {
   parseAddress,
 } from './runtime_connection'
 import type { SessionFsConfig } from './session_fs'
-import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 
 /**
@@ -178,14 +178,14 @@ const knownOptions = {
 export interface ClientSettings extends LaunchOptions {
   connection: Exclude<RuntimeConnection, InProcessRuntimeConnection>
   address: { host: string; port: number } | undefined
-  workingDirectory: string
+  workingDirectory: string | undefined
   env: Record<string, string | undefined>
   /** Folder of the session histories, if they can be read from here. */
   home: string | undefined
 }
 
 function defaultConnection(): RuntimeConnection {
-  const value = process.env.COPILOT_SDK_DEFAULT_CONNECTION
+  const value = variable('COPILOT_SDK_DEFAULT_CONNECTION')
   if (!value || value.toLowerCase() === 'stdio') return RuntimeConnection.forStdio()
   if (value.toLowerCase() === 'inprocess') return RuntimeConnection.forInProcess()
   throw new SheepdogError(
@@ -241,11 +241,11 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
         'Empty mode requires an explicit per-session persistence location; pick one.',
     )
   }
-  const env = ownEnv ?? options.env ?? process.env
+  const env = ownEnv ?? options.env ?? environment()
   return {
     connection,
     address: connection.kind === 'uri' ? parseAddress(connection.url) : undefined,
-    workingDirectory: options.workingDirectory ?? process.cwd(),
+    workingDirectory: options.workingDirectory,
     env,
     home: homeOf(options, connection, env),
     logLevel: options.logLevel,
@@ -283,7 +283,7 @@ function homeOf(
   // Histories that the program keeps, or that are on another machine, can't be looked at.
   if (options.sessionFs) return undefined
   if (connection.kind === 'uri') return options.baseDirectory
-  return options.baseDirectory ?? (env.COPILOT_HOME || join(env.HOME || homedir(), '.copilot'))
+  return options.baseDirectory ?? (env.COPILOT_HOME || join(env.HOME || home() || '/', '.copilot'))
 }
 
 /** `clientInfo` of the handshake. */

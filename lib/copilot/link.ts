@@ -7,6 +7,7 @@ import type {
 } from '../../native/native'
 import { at, callSite } from '../call-site'
 import { type Fault, SheepdogError, settle, toError } from '../error'
+import { LONGEST_TIMER_MS, nextTurn, timers } from '../host'
 import { native } from '../native'
 import { textOf } from './refusal'
 
@@ -60,7 +61,7 @@ export class Link {
 
   async start(spec: CopilotStartSpec): Promise<CopilotStarted> {
     // As a child process and its pipes would, the connection keeps the program running until it is stopped.
-    this.#keepAlive = setInterval(() => {}, 0x7fffffff)
+    this.#keepAlive = timers.setInterval(() => {}, LONGEST_TIMER_MS)
     try {
       return await settle(this.#native.start(spec))
     } catch (error) {
@@ -149,7 +150,7 @@ export class Link {
   }
 
   #rest(): void {
-    clearInterval(this.#keepAlive)
+    timers.clearInterval(this.#keepAlive)
     this.#keepAlive = undefined
   }
 
@@ -175,7 +176,7 @@ export class Link {
         // oxlint-disable-next-line typescript/await-thenable -- it is the turn of the microtasks that is awaited
         for (let tick = 0; tick < TICKS_BETWEEN_EVENTS; tick++) await undefined
       }
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
     }
   }
 

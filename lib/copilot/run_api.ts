@@ -1,6 +1,7 @@
 // Scripted runs of agents that extensions register: the caller's side, by either of their names (see docs/copilot.md).
 import { onAbort } from '../abort'
 import { SheepdogError, type SheepdogErrorOf } from '../error'
+import { timers } from '../host'
 import {
   type FactoryListRunsOptions,
   type FactoryResumeOptions,
@@ -97,7 +98,7 @@ export function runApi(
         if ((event.data as { runId?: unknown }).runId === runId) look()
       }),
     )
-    const timer = setInterval(() => look(), LOOK_EVERY_MS)
+    const timer = timers.setInterval(() => look(), LOOK_EVERY_MS)
     timer.unref()
     const letGo = onAbort(signal, () => look())
     try {
@@ -112,7 +113,7 @@ export function runApi(
       }
     } finally {
       for (const unsubscribe of subscriptions) unsubscribe()
-      clearInterval(timer)
+      timers.clearInterval(timer)
       letGo()
     }
   }

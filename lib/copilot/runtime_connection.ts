@@ -1,8 +1,9 @@
 // The place of the runtime, and how it is started.
 import type { CopilotStartSpec } from '../../native/native'
 import { existsSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { SheepdogError } from '../error'
+import { absolutePath, folderName } from '../host'
 
 /** A process of its own for the runtime. */
 export interface ChildProcessRuntimeConnection {
@@ -222,8 +223,9 @@ function platformName(): string {
 function findRuntime(): string {
   const platform = platformName()
   const name = `@github/copilot-sdk-${platform}`
-  const program = process.argv[1] ? [dirname(resolve(process.argv[1]))] : []
-  for (const start of [...program, process.cwd(), __dirname]) {
+  const folder = folderName()
+  const program = process.argv[1] ? [dirname(absolutePath(process.argv[1]))] : []
+  for (const start of [...program, ...(folder === undefined ? [] : [folder]), __dirname]) {
     for (let folder = start; ; folder = dirname(folder)) {
       for (const inside of ['node_modules', 'node_modules/@github/copilot-sdk/node_modules']) {
         const found = join(folder, inside, name, 'prebuilds', platform, 'copilot-runtime')

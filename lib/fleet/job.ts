@@ -1,6 +1,6 @@
-import { resolve } from 'node:path'
 import type { FollowedEvents, NativeFleet, NativeFollow } from '../../native/native'
 import { settle } from '../error'
+import { absolutePath } from '../host'
 import type { AgentEvent } from '../harness/event'
 import type { TurnResult } from '../harness/result'
 import { check, checkOptions } from '../option'
@@ -132,7 +132,7 @@ export class Job {
   async download(path: string, to: string): Promise<void> {
     check.name('path', path)
     check.name('to', to)
-    await settle<void>(this.#fleet.download(this.id, path, resolve(to)))
+    await settle<void>(this.#fleet.download(this.id, path, absolutePath(to)))
   }
 
   async #record(): Promise<StoredRecord> {

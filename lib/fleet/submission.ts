@@ -3,8 +3,9 @@ import { invalidOption } from '../error'
 import type { HarnessOptions, TurnOptions } from '../harness'
 import { agentName } from '../harness/agent_program'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
+import { absolutePath } from '../host'
 import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
-import { absolute } from '../process'
+import { folderPath } from '../process'
 import { sandboxSpec } from '../sandbox'
 
 /** A git repository in which a job works. */
@@ -186,7 +187,7 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
     at: at && Math.max(0, at.getTime()),
     data: plain(data),
     // Left out it is the worker's own: the submitter's folder means nothing on another machine.
-    cwd: cwd === undefined ? undefined : absolute(cwd),
+    cwd: cwd === undefined ? undefined : absolutePath(folderPath(cwd)!),
     afterTools: turn.retry?.afterTools,
     options: { ...turnOptions(turn), ...(typeof provider === 'object' && { agent: provider }) },
   }

@@ -1,7 +1,7 @@
 // Workers. The core runs the turns of agents; jobs with a handler are run here, by the user's own code.
-import { resolve } from 'node:path'
 import type { NativeJob, NativeWorker, TurnSpec, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
+import { absolutePath } from '../host'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
 import { JobWatch } from '../observability/job_watch'
@@ -147,7 +147,7 @@ export function workSpec({
     handlers: Object.keys(handlers ?? {}),
     agent: agentSpecs(harness),
     drainTimeoutMs,
-    gitDir: git?.dir === undefined ? undefined : resolve(git.dir),
+    gitDir: git?.dir === undefined ? undefined : absolutePath(git.dir),
     gitIdleTimeoutMs: git?.idleTimeoutMs,
   }
 }
@@ -160,7 +160,7 @@ function agentSpecs({ provider, inheritEnv = true, cwd, ...rest }: WorkerAgent):
   const agent = {
     ...spec.agent,
     // Without one, an agent works where this process is when its job begins.
-    cwd: cwd && spec.agent.cwd,
+    cwd: cwd && absolutePath(spec.agent.cwd!),
     // A job may inherit more than the default.
     ...inheritance(true),
     inheritOnly: inheritEnv === true ? undefined : inheritEnv || [],

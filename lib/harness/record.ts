@@ -1,6 +1,6 @@
-import { resolve } from 'node:path'
 import { callSite } from '../call-site'
 import { settle } from '../error'
+import { absolutePath } from '../host'
 import { native } from '../native'
 import { check } from '../option'
 import type { Replay } from './replay'
@@ -38,5 +38,7 @@ export function unfinishedOf(start: { host?: { id?: string } }): NonNullable<Rec
  */
 export async function replayRecord(folder: string): Promise<RecordReplay> {
   check.name('folder', folder)
-  return JSON.parse(await settle<string>(native.replayFolder(resolve(folder)), callSite())) as RecordReplay
+  return JSON.parse(
+    await settle<string>(native.replayFolder(absolutePath(folder)), callSite()),
+  ) as RecordReplay
 }

@@ -3,7 +3,7 @@ import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show, type Checks, type Crossing } from '../option'
-import { absolute, inheritance, processOptionChecks, recordFolder, type RunOptions } from '../process'
+import { folderPath, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { checkServers, serverSpecs, type McpServer } from './mcp_server'
 import { isSchemaLike, schemaOf } from '../schema'
@@ -429,11 +429,11 @@ export function agentSpec(options: AgentOptions): AgentSpec {
   return {
     ...rest,
     ...providerSpec(provider, binary),
-    cwd: absolute(cwd),
+    cwd: folderPath(cwd),
     env: environmentChanges({ ...own, ...env }),
     ...inheritance(inheritEnv),
     sandbox: agentSandbox(sandbox),
-    record: recordFolder(record),
+    record,
   }
 }
 

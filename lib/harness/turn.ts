@@ -1,9 +1,9 @@
 import type { NativeTurn } from '../../native/native'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../abort'
 import { at, callSite, type CallSite } from '../call-site'
 import { delivery } from '../delivery'
 import { SheepdogError, settle } from '../error'
+import { pause } from '../host'
 import type { TurnWatch } from '../observability/turn_watch'
 import { conforming } from '../schema'
 import { events, withDates, type AgentEvent } from './event'
@@ -107,7 +107,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   /** The last events come right behind the end; a turn waits for no observer's sake for longer. */
   async #isRead(): Promise<void> {
     if (!this.#watched) return
-    await Promise.race([this.#watched.isRead, sleep(lastEventsMs, undefined, { ref: false })])
+    await Promise.race([this.#watched.isRead, pause(lastEventsMs)])
   }
 
   /** Aborts the turn if it still runs, and waits until its process tree is gone. */

@@ -1,5 +1,6 @@
 // Attempts at jobs with a handler, as metrics. There is a watch only where an SDK was set up when the attempt begins.
 import type * as OpenTelemetry from '@opentelemetry/api'
+import { elapsedMs } from '../host'
 import { given, instrumentsBy, openTelemetry, quietly } from './open_telemetry'
 
 /** Boundaries of the histogram, in seconds: handlers take milliseconds, or hours. */
@@ -13,7 +14,7 @@ interface Instruments {
 export class JobWatch {
   readonly #instruments: Instruments
   readonly #attributes: OpenTelemetry.Attributes
-  readonly #startedMs = performance.now()
+  readonly #startedMs = elapsedMs()
 
   static start(facts: { queue?: string; handler?: string }): JobWatch | undefined {
     const api = openTelemetry()
@@ -29,7 +30,7 @@ export class JobWatch {
 
   /** `errorCode`: `undefined` if the handler returned. */
   end(errorCode: string | undefined): void {
-    const seconds = (performance.now() - this.#startedMs) / 1000
+    const seconds = (elapsedMs() - this.#startedMs) / 1000
     quietly(() => {
       this.#instruments.active.add(-1, this.#attributes)
       this.#instruments.durations.record(seconds, given({ ...this.#attributes, 'error.type': errorCode }))

@@ -2,6 +2,7 @@
 import type * as OpenTelemetry from '@opentelemetry/api'
 import type { RunResult } from '../process'
 import { basename } from 'node:path'
+import { elapsedMs } from '../host'
 import { channels, nextId, publish } from './channel'
 import {
   environmentOf,
@@ -29,7 +30,7 @@ export class RunWatch {
   readonly #api: typeof OpenTelemetry | null
   readonly #span: OpenTelemetry.Span | undefined
   readonly #id = nextId()
-  readonly #startedMs = performance.now()
+  readonly #startedMs = elapsedMs()
 
   static start(facts: RunFacts): RunWatch | undefined {
     const api = openTelemetry()
@@ -64,7 +65,7 @@ export class RunWatch {
 
   #end(result: RunResult | undefined, error: Error | undefined): void {
     const { command } = this.#facts
-    const durationMs = performance.now() - this.#startedMs
+    const durationMs = elapsedMs() - this.#startedMs
     const seen = result ?? (error as { result?: RunResult } | undefined)?.result
     const type = error ? errorType(error) : seen?.ok === false ? 'PROCESS_FAILED' : undefined
     if (this.#api && this.#span) endSpan(this.#api, this.#span, seen, type, error?.message)

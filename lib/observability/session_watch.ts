@@ -1,11 +1,12 @@
 // A session as the channel `sheepdog:session` sees it.
 import type { AgentName } from '../harness/agent_program'
+import { elapsedMs } from '../host'
 import { channels, nextId, publish } from './channel'
 
 export class SessionWatch {
   readonly id = nextId()
   readonly #provider: AgentName
-  readonly #startedMs = performance.now()
+  readonly #startedMs = elapsedMs()
   #sessionId: string | undefined
   #isOver = false
 
@@ -37,6 +38,6 @@ export class SessionWatch {
   }
 
   #facts() {
-    return { id: this.id, provider: this.#provider, durationMs: performance.now() - this.#startedMs }
+    return { id: this.id, provider: this.#provider, durationMs: elapsedMs() - this.#startedMs }
   }
 }

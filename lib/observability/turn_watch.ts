@@ -2,6 +2,7 @@
 import type { AgentEvent } from '../harness/event'
 import type { AgentName } from '../harness/agent_program'
 import type { TurnResult } from '../harness/result'
+import { elapsedMs } from '../host'
 import { channels, nextId, publish, type TurnMessage } from './channel'
 import { TurnSpan, type ToolSpan } from './span'
 
@@ -18,7 +19,7 @@ interface OpenTool {
 export class TurnWatch {
   readonly #id = nextId()
   readonly #provider: AgentName
-  readonly #startedMs = performance.now()
+  readonly #startedMs = elapsedMs()
   readonly #span: TurnSpan | undefined
   readonly #tools = new Map<string, OpenTool>()
 
@@ -64,7 +65,7 @@ export class TurnWatch {
     for (const toolCallId of [...this.#tools.keys()]) this.#endTool(toolCallId, undefined)
     this.#span?.end(result ?? (error as { result?: TurnResult } | undefined)?.result, error)
     if (!channels.turn.hasSubscribers) return
-    const durationMs = performance.now() - this.#startedMs
+    const durationMs = elapsedMs() - this.#startedMs
     publish('turn', { phase: 'end', id: this.#id, provider: this.#provider, durationMs, result, error })
   }
 
@@ -73,7 +74,7 @@ export class TurnWatch {
     if (this.#tools.has(toolCallId)) return
     const id = nextId()
     const span = this.#span?.startTool(name, toolCallId)
-    this.#tools.set(toolCallId, { id, name, startedMs: performance.now(), span })
+    this.#tools.set(toolCallId, { id, name, startedMs: elapsedMs(), span })
     if (channels.tool.hasSubscribers)
       publish('tool', { phase: 'start', id, turn: this.#id, toolCallId, name, input })
   }
@@ -88,7 +89,7 @@ export class TurnWatch {
     const isCut = end === undefined
     span?.end(exitCode, isCut ? 'turn_ended' : isError ? 'tool_error' : undefined)
     if (!channels.tool.hasSubscribers) return
-    const durationMs = performance.now() - startedMs
+    const durationMs = elapsedMs() - startedMs
     publish('tool', {
       phase: 'end',
       id,

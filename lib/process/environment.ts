@@ -1,25 +1,20 @@
 // The environment of this process: the part that a program inherits, and what it says about the idle timeout.
 import type { RunSpec } from '../../native/native'
-import { isMainThread } from 'node:worker_threads'
+import { isSystemEnvironment, variable, variables } from '../host'
 import { warnOnce } from '../warning'
 
-const ownEnvironment = process.env
-
-/**
- * A worker thread, and a host that replaced `process.env`, have an environment that only JavaScript knows; the main thread's is
- * read natively, which costs a tenth.
- */
-export function inheritance(inheritEnv: boolean | readonly string[]): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
+export function inheritance(
+  inheritEnv: boolean | readonly string[],
+): Pick<RunSpec, 'inheritOnly' | 'inherited'> {
   if (inheritEnv === false) return { inherited: [] }
-  if (isMainThread && process.env === ownEnvironment)
-    return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
-  const names = inheritEnv === true ? Object.keys(process.env) : inheritEnv
-  return { inherited: names.map((name) => ({ name, value: process.env[name] })) }
+  if (isSystemEnvironment()) return inheritEnv === true ? {} : { inheritOnly: inheritEnv }
+  const all = variables()
+  return { inherited: inheritEnv === true ? all : all.filter(({ name }) => inheritEnv.includes(name)) }
 }
 
 export function idleTimeoutFromEnvironment(): number | undefined {
   for (const name of ['SHEEPDOG_IDLE_SECONDS', 'AGENTFIELD_HARNESS_IDLE_SECONDS']) {
-    const text = process.env[name]?.trim()
+    const text = variable(name)?.trim()
     // Number('') is 0, which would mean off: an empty value counts as absent.
     // In the environment, where nobody subtracts, less than 0 is off as 0 is.
     if (text && !Number.isNaN(Number(text))) return Math.max(Number(text), 0) * 1000

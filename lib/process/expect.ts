@@ -3,6 +3,7 @@ import { types } from 'node:util'
 import { onAbort } from '../abort'
 import { at, callSite, type CallSite } from '../call-site'
 import { SheepdogError, invalidOption } from '../error'
+import { onWaitedFor, timers } from '../host'
 import { check, checkOptions, show } from '../option'
 import { ShownText } from './shown_text'
 
@@ -34,7 +35,6 @@ export interface Expected {
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** Text that nothing has matched yet; older text is dropped. */
 const MOST_CHARACTERS = 2 ** 18
 /** The end of that text, in an error. */
@@ -42,9 +42,6 @@ const SCREEN_CHARACTERS = 4000
 const SHOWN_CHARACTERS = 80
 
 const checks = { timeoutMs: check.timeout, signal: check.signal }
-
-// As they are now: a test runner's fake timers must not stop them.
-const { setTimeout, clearTimeout, setImmediate } = globalThis
 
 interface Waiter {
   find(text: string): { at: number; match: string; groups: string[] } | undefined
@@ -73,10 +70,10 @@ export class Expectations {
     const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options ?? {}
     const site = callSite()
     return new Promise<Expected>((resolve, reject) => {
-      let timer: ReturnType<typeof setTimeout> | undefined
+      let stopWaiting = () => {}
       let letGo = () => {}
       const done = () => {
-        clearTimeout(timer)
+        stopWaiting()
         letGo()
         const index = this.#waiters.indexOf(waiter)
         if (index >= 0) this.#waiters.splice(index, 1)
@@ -94,9 +91,7 @@ export class Expectations {
       if (signal?.aborted) return
       if (timeoutMs < 0) return timedOut()
       this.#serve()
-      if (timeoutMs > 0 && timeoutMs <= LONGEST_TIMER_MS && this.#waiters.includes(waiter))
-        // Output that arrived while this thread was busy is searched before the verdict.
-        timer = setTimeout(() => setImmediate(() => this.#waiters.includes(waiter) && timedOut()), timeoutMs)
+      if (timeoutMs > 0 && this.#waiters.includes(waiter)) stopWaiting = onWaitedFor(timeoutMs, timedOut)
     })
   }
 
@@ -120,7 +115,7 @@ export class Expectations {
     if (this.#waiters.length === 0 || this.#isToServe) return
     // Once for all that is there: a search looks at the whole text.
     this.#isToServe = true
-    setImmediate(() => {
+    timers.setImmediate(() => {
       this.#isToServe = false
       this.#serve()
     })

@@ -1,6 +1,7 @@
 // The source of a program's input: where its chunks come from, and how they get to the program.
 import { types } from 'node:util'
 import { SheepdogError, invalidOption } from '../error'
+import { elapsedMs, nextTurn } from '../host'
 import { show } from '../option'
 import type { StdinQueue } from './stdin_queue'
 
@@ -108,12 +109,12 @@ export async function pump(source: Source, stdin: StdinQueue, over: Promise<unkn
     isWanted = false
   }
   over.then(close, close)
-  let turnedMs = performance.now()
+  let turnedMs = elapsedMs()
   for (;;) {
     // A source that always has its next chunk ready would keep everything else in this process from running.
-    if (performance.now() - turnedMs > TURN_MS) {
-      await new Promise((resolve) => setImmediate(resolve))
-      turnedMs = performance.now()
+    if (elapsedMs() - turnedMs > TURN_MS) {
+      await nextTurn()
+      turnedMs = elapsedMs()
     }
     let next: Next | Promise<Next>
     try {

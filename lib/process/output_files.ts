@@ -1,6 +1,6 @@
 // The files that `saveOutput()` writes.
-import { resolve } from 'node:path'
 import { invalidOption } from '../error'
+import { absolutePath } from '../host'
 import { check, checkOptions } from '../option'
 import { processOptionChecks, toPath } from './request'
 
@@ -47,5 +47,5 @@ export function toOutputFiles(files: OutputFiles): { stdout?: string; stderr?: s
 }
 
 function toFile(at: string, file: string | URL | undefined): string | undefined {
-  return file === undefined ? undefined : resolve(typeof file === 'string' ? file : toPath(at, file))
+  return file === undefined ? undefined : absolutePath(typeof file === 'string' ? file : toPath(at, file))
 }

@@ -2,10 +2,11 @@
 import type { RunSpec } from '../../native/native'
 import type { Readable } from 'node:stream'
 import { createReadStream } from 'node:fs'
-import { resolve } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { types } from 'node:util'
 import { invalidOption } from '../error'
+import { absolutePath } from '../host'
 import { checkLimit, type ConcurrencyLimit } from '../limit'
 import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
 import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
@@ -414,7 +415,7 @@ export function toSpec(
     if (value !== undefined) check.string(path, value)
     return { name, value }
   })
-  const folder = absolute(cwd)
+  const folder = folderPath(cwd)
   const { source, ...fed } = toFed(input, folder, !!pty)
   const spec: RunSpec = {
     ...rest,
@@ -444,7 +445,8 @@ function toFed(input: RunInput | undefined, cwd: string | undefined, hasTerminal
   const file = isUrl(input.file) ? fileURLToPath(input.file) : input.file
   if (!hasTerminal) return { inputFile: file }
   // Typed, so it has to be read.
-  const read = () => createReadStream(cwd === undefined ? file : resolve(cwd, file))
+  const path = absolutePath(cwd === undefined || isAbsolute(file) ? file : join(cwd, file))
+  const read = () => createReadStream(path)
   return {
     stdin: 'pipe',
     source: sourceOf('input.file', { [Symbol.asyncIterator]: () => read().iterator() }),
@@ -468,18 +470,7 @@ export function toPath(path: string, url: URL): string {
   }
 }
 
-/** The folder meant at the time of the call. */
-export function recordFolder(record: string | undefined): string | undefined {
-  return record === undefined ? undefined : resolve(record)
-}
-
-/** The folder meant at the time of the call: the host may change its own before the program starts. */
-export function absolute(cwd: string | URL | undefined): string | undefined {
-  if (isUrl(cwd)) return toPath('cwd', cwd)
-  try {
-    return cwd === undefined ? process.cwd() : resolve(cwd)
-  } catch {
-    // The host's own folder was deleted: the program inherits it as it is.
-    return cwd
-  }
+/** A relative path stays one: native code holds the folder that the call begins in. */
+export function folderPath(cwd: string | URL | undefined): string | undefined {
+  return isUrl(cwd) ? toPath('cwd', cwd) : cwd
 }

@@ -5,6 +5,7 @@ import { constants } from 'node:os'
 import type { CallSite } from '../call-site'
 import { delivery } from '../delivery'
 import { SheepdogError, invalidOption, settle } from '../error'
+import { timers } from '../host'
 import { check, checkNoMore, checkOptions, show } from '../option'
 import { BatchIterator, ByteIterator, JsonIterator, LineIterator, type Source } from '../output'
 import { warnOnce } from '../warning'
@@ -24,9 +25,6 @@ export interface Started<Output = string> {
   command?: string
   site?: CallSite
 }
-
-// As it is now: a test runner's fake timers must not stop it.
-const { setImmediate } = globalThis
 
 /** A program that runs under supervision. Iterating over it is the same as `lines()`. */
 export class RunningProcess<Output = string> implements AsyncIterable<OutputLine>, AsyncDisposable {
@@ -62,7 +60,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
       (error: { result?: RunResult }) => {
         this.#failure = error
         this.#pid = error.result?.pid ?? this.#pid
-        if (!error.result) setImmediate(() => this.#warn(error))
+        if (!error.result) timers.setImmediate(() => this.#warn(error))
       },
     )
   }

@@ -1,6 +1,7 @@
 // Chunks on their way to a program's stdin, in order: one native call at a time, and what comes meanwhile goes together.
 import type { NativeProcess } from '../../native/native'
 import { settle } from '../error'
+import { nextTurn } from '../host'
 
 /** Most bytes of one native call: it is copied on this thread, and small chunks are put together up to it. */
 const BATCH_BYTES = 256 << 10
@@ -11,9 +12,6 @@ interface Waiting {
 }
 
 const nothing = new Uint8Array()
-
-// As it is now: a test runner's fake timers must not stop it.
-const { setImmediate } = globalThis
 
 export class StdinQueue {
   readonly #process: NativeProcess
@@ -40,7 +38,7 @@ export class StdinQueue {
   async write(chunk: string | Uint8Array, encoding?: BufferEncoding): Promise<boolean> {
     if (!this.#isOpen) {
       // After a turn of the loop: who writes in a loop must not starve the host.
-      await new Promise<void>((resolve) => setImmediate(resolve))
+      await nextTurn()
       return false
     }
     if (chunk.length === 0) return true

@@ -3,6 +3,7 @@ import type { RuntimeEvent, RuntimeUploadRequest } from '../../native/native'
 import { abortable, throwIfAborted } from '../abort'
 import { callSite, placedAt } from '../call-site'
 import { invalidOption, settle, SheepdogError, toError } from '../error'
+import { LONGEST_TIMER_MS, timers } from '../host'
 import { native } from '../native'
 import { check, checkOptions, show } from '../option'
 import { host } from './host'
@@ -291,8 +292,6 @@ interface Running {
   reject(error: unknown): void
 }
 
-const LONGEST_TIMER_MS = 2 ** 31 - 1
-
 /** Characters that callbacks may have been given and not taken before nothing more is read. */
 const maxUntakenLength = 1 << 20
 
@@ -454,10 +453,10 @@ export class RuntimeClient implements AsyncDisposable {
     const release = () => number !== undefined && this.#release(number)
     const timer =
       timeoutMs && Number.isFinite(timeoutMs)
-        ? setTimeout(release, Math.min(timeoutMs, LONGEST_TIMER_MS))
+        ? timers.setTimeout(release, Math.min(timeoutMs, LONGEST_TIMER_MS))
         : undefined
     return abortable(placedAt(ended, site), signal, 'RUNTIME_ABORTED', stop).finally(() =>
-      clearTimeout(timer),
+      timers.clearTimeout(timer),
     )
   }
 

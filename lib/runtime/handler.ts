@@ -1,7 +1,7 @@
 // A handler in JavaScript: what it is given, what it may answer, and how its errors become messages.
-import { homedir } from 'node:os'
 import { inspect, types } from 'node:util'
 import { settle } from '../error'
+import { folderName, home, stackOf } from '../host'
 import type { NativeInvocation } from '../../native/native'
 import { show } from '../option'
 import { harmless } from '../plain-text'
@@ -164,7 +164,7 @@ function withRedactedTexts(value: unknown, redact: (text: string) => string, dep
   if (Array.isArray(value)) return value.map(inner)
   if (value instanceof Map) return new Map([...value].map(([key, part]) => [inner(key), inner(part)]))
   if (value instanceof Set) return new Set([...value].map(inner))
-  if (value instanceof Error) return redact(value.stack ?? String(value))
+  if (value instanceof Error) return redact(stackOf(value) ?? String(value))
   // Objects with a text form of their own are not copied: it would be lost.
   if (Object.prototype.toString.call(value) !== '[object Object]' || inspect.custom in value) return value
   const copy = Object.create(Object.getPrototypeOf(value)) as object
@@ -183,7 +183,7 @@ function createLogger(name: string, redact: (text: string) => string): RuntimeLo
       const words = values.map((value) => {
         if (typeof value === 'string') return value
         return value instanceof Error
-          ? (value.stack ?? String(value))
+          ? (stackOf(value) ?? String(value))
           : inspect(withRedactedTexts(value, redact), { breakLength: Infinity, depth: LOGGED_DEPTH })
       })
       // A prompt of a client must not move the cursor of who runs the server.
@@ -207,8 +207,8 @@ function errorText(error: unknown): string {
 function withoutPaths(text: string): string {
   const lines = text.split('\n').filter((line) => !/^\s+at /.test(line))
   let out = lines.join('\n')
-  for (const directory of [process.cwd(), homedir()]) {
-    if (directory.length > 1) out = out.replaceAll(directory, '.')
+  for (const directory of [folderName(), home()]) {
+    if (directory && directory.length > 1) out = out.replaceAll(directory, '.')
   }
   return out.replace(/file:\/\/\/\S+/g, 'a file')
 }

@@ -12,6 +12,7 @@ import { nativeLimit } from '../limit'
 import { toSpec } from '../harness/request'
 import { onTurn } from '../harness/seen_turn'
 import { mergedOptions, openSpec } from '../harness/session/specification'
+import { inheritance } from '../process'
 import { invoke, type AgentHandler } from './handler'
 import { host } from './host'
 
@@ -126,7 +127,10 @@ export async function serveRuntime(options: ServeRuntimeOptions): Promise<Runtim
   const agent = provider && toAgent({ ...harness, provider }, keepSession ?? false)
   throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)
   const onInvocation = given && ((invocation: NativeInvocation) => void invoke(given, invocation))
-  const server = await settle(native.serveRuntime(spec, onInvocation, agent, host), callSite())
+  const server = await settle(
+    native.serveRuntime({ ...spec, ...inheritance(true) }, onInvocation, agent, host),
+    callSite(),
+  )
   const running = new RuntimeServer(server as NativeRuntimeServer)
   if (signal?.aborted) await running.close()
   throwIfAborted(signal, 'RUNTIME_ABORTED', abortedText)

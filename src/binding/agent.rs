@@ -3,10 +3,11 @@
 
 use super::budget::{PricesSpec, to_caps};
 use super::option::{Containment, Level, Millis};
-use super::process::{VariableChange, environment_base};
+use super::process::{VariableChange, absolute, environment_base};
 use super::sandbox::AgentSandboxSpec;
 use agents::harness::{AgentRequest, AgentTraits, Provider};
 use ground::error::Error;
+use ground::os::HostFolder;
 use napi_derive::napi;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -77,6 +78,9 @@ pub(super) fn to_agent(mut spec: AgentSpec) -> Result<AgentRequest, Error> {
     let provider = to_provider(std::mem::take(&mut spec.provider), spec.traits.take())?;
     let mut agent = AgentRequest::new(provider);
     agent.environment.base = environment_base(spec.inherited.take(), spec.inherit_only.as_deref());
+    agent.folder = HostFolder::now();
+    // An agent keeps its sessions by the name of its folder. Without such a name it begins in the folder itself.
+    agent.cwd = agent.folder.name().ok();
     spec.apply(&mut agent);
     Ok(agent)
 }
@@ -112,7 +116,7 @@ impl AgentSpec {
             prices,
         } = self;
         give(&mut agent.binary, binary.map(Some));
-        give(&mut agent.cwd, cwd.map(|cwd| Some(cwd.into())));
+        give(&mut agent.cwd, cwd.map(|cwd| Some(absolute(cwd))));
         agent.environment.changes.extend(env.into_iter().map(|change| (change.name, change.value)));
         give(&mut agent.kill_grace, kill_grace_ms.map(Millis::duration));
         give(&mut agent.containment, containment.map(Into::into));
@@ -126,7 +130,7 @@ impl AgentSpec {
         give(&mut agent.limits.tool_idle, tool_idle_timeout_ms.map(Millis::limit));
         give(&mut agent.limits.total, timeout_ms.map(Millis::limit));
         give(&mut agent.redact, redact);
-        give(&mut agent.record, record.map(|folder| Some(folder.into())));
+        give(&mut agent.record, record.map(|folder| Some(absolute(folder))));
         give(&mut agent.max_record_bytes, max_record_bytes.map(|bytes| Some(bytes as u64)));
         give(&mut agent.name, name.map(Some));
         let caps = to_caps(max_tokens, max_cost_usd);

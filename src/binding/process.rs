@@ -6,6 +6,7 @@ use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis
 use super::promise::{Promised, Settled, reply, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
+use ground::os::HostFolder;
 use ground::record::{Place, RecordSpec};
 use napi::bindgen_prelude::{
     BufferSlice, Either, Object, ToNapiValue, Uint8Array, within_runtime_if_available,
@@ -16,6 +17,7 @@ use process::{
     self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SavePlan, Saved,
     Sink, StdinWriter, Stdio, Stream, TerminalSize,
 };
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A variable to set, or to remove when it has no value.
@@ -348,7 +350,7 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
         name,
     } = options;
     let mut spec = ProcessSpec::new(command, args);
-    spec.cwd = cwd.map(Into::into);
+    (spec.cwd, spec.folder) = working_folder(cwd);
     spec.environment = environment(env, inherited, inherit_only.as_deref());
     spec.input = match (input, input_file, stdin) {
         (Some(Either::A(text)), ..) => Input::Bytes(text.into()),
@@ -398,12 +400,35 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     spec.max_processes = max_processes.map(|count| count as u64);
     spec.sandbox = sandbox.map(Into::into);
     spec.record = record.map(|folder| {
-        let mut record = RecordSpec::new(Place::Below(folder.into()));
+        let mut record = RecordSpec::new(Place::Below(absolute(folder)));
         record.max_bytes = max_record_bytes.map_or(record.max_bytes, |bytes| bytes as u64);
         record
     });
     spec.name = name;
     spec
+}
+
+/// The working folder of a program, and what its relative paths begin in. On the JavaScript thread: what the call means is the
+/// host's folder now, whatever the host changes to before the program starts.
+fn working_folder(cwd: Option<String>) -> (Option<PathBuf>, HostFolder) {
+    let cwd = cwd.map(PathBuf::from);
+    let folder = if cwd.as_ref().is_some_and(|cwd| cwd.is_absolute()) {
+        HostFolder::default()
+    } else {
+        HostFolder::now()
+    };
+    (cwd, folder)
+}
+
+/// A path by its name at the time of the call.
+pub(super) fn absolute(path: String) -> PathBuf {
+    HostFolder::now().named(Path::new(&path))
+}
+
+/// Name of the working folder of this process, as the system knows it. `null` where it has none any more, or is not reached by it.
+#[napi]
+pub fn host_folder() -> Option<String> {
+    HostFolder::now().name().ok().map(|name| name.to_string_lossy().into_owned())
 }
 
 /// Longest text passed to JavaScript: its strings hold a little less than 512 Mi characters. The margin is for the lines that

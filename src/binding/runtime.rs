@@ -7,6 +7,7 @@ use super::harness::{TurnSpec, to_request};
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::PairSpec;
 use super::option::Millis;
+use super::process::{VariableChange, environment_base};
 use super::promise::{Promised, Settled, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
 use super::turn_observer::{NativeSeenTurn, showing};
@@ -38,6 +39,8 @@ pub struct ServeSpec {
     pub heartbeat_interval_ms: Option<Millis>,
     pub drain_timeout_ms: Option<Millis>,
     pub max_sessions: Option<f64>,
+    /// The environment of commands, where JavaScript alone knows it.
+    pub inherited: Option<Vec<VariableChange>>,
 }
 
 /// A coding agent that answers prompts.
@@ -147,6 +150,7 @@ fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions 
         heartbeat_interval_ms,
         drain_timeout_ms,
         max_sessions,
+        inherited,
     } = spec;
     let mut options = ServerOptions::new(handler);
     if let Some(host) = host {
@@ -154,6 +158,9 @@ fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions 
     }
     if let Some(port) = port {
         options.port = port;
+    }
+    if inherited.is_some() {
+        options.environment = environment_base(inherited, None);
     }
     options.token = token;
     options.allowed_origins = allowed_origins.unwrap_or_default();

@@ -43,6 +43,8 @@ mod waiter;
 
 /// The descriptor of the guard's end of the lifeline, where the host places it.
 const LIFELINE: isize = 3;
+/// Descriptor number of the folder that the guard begins in.
+const FOLDER: isize = 4;
 
 /// The program, as bytes of an ELF file without dependencies.
 #[cfg(not(guard_program))]

@@ -8,7 +8,7 @@ use crate::protocol::{
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall,
+    FOLDER, LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall,
     wake_when_the_parent_dies,
 };
 
@@ -33,6 +33,9 @@ const PR_SET_CHILD_SUBREAPER: usize = 36;
 const EVERY_SIGNAL: u64 = u64::MAX;
 
 pub(crate) fn run() -> ! {
+    // The host's folder at the time of the call. The host may have changed to another one since. Without one, the descriptor is a
+    // socket, and this changes nothing.
+    syscall::fchdir(FOLDER);
     // Close descriptors that the host left open without close-on-exec. Neither the guard nor the program may have them.
     syscall::close_range(LIFELINE as usize + 1, u32::MAX as usize);
     syscall::close_on_exec(LIFELINE);

@@ -60,6 +60,7 @@ pub(crate) mod number {
     pub(crate) const PTRACE: usize = 101;
     pub(crate) const FCNTL: usize = 72;
     pub(crate) const CHDIR: usize = 80;
+    pub(crate) const FCHDIR: usize = 81;
     pub(crate) const GETUID: usize = 102;
     pub(crate) const GETGID: usize = 104;
     pub(crate) const GETPPID: usize = 110;
@@ -98,6 +99,7 @@ pub(crate) mod number {
     pub(crate) const UNLINKAT: usize = 35;
     pub(crate) const MOUNT: usize = 40;
     pub(crate) const CHDIR: usize = 49;
+    pub(crate) const FCHDIR: usize = 50;
     pub(crate) const OPENAT: usize = 56;
     pub(crate) const READLINKAT: usize = 78;
     pub(crate) const CLOSE: usize = 57;
@@ -358,6 +360,10 @@ pub(crate) fn is_link(descriptor: isize) -> bool {
 
 pub(crate) fn chdir(path: &[u8]) -> isize {
     plain(number::CHDIR, path.as_ptr() as usize, 0, 0, 0)
+}
+
+pub(crate) fn fchdir(descriptor: isize) -> isize {
+    plain(number::FCHDIR, descriptor as usize, 0, 0, 0)
 }
 
 pub(crate) fn rmdir(path: &[u8]) -> isize {

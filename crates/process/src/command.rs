@@ -9,8 +9,8 @@ use super::shim::Shim;
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{
-    ContainedFolders, DEFAULT_PATH, IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, Refusal, is_path,
-    is_same_variable, may_execute, open_input, program_files, refusal_of,
+    ContainedFolders, DEFAULT_PATH, HostFolder, IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, Refusal,
+    is_path, is_same_variable, may_execute, open_input, program_files, refusal_of,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -31,11 +31,27 @@ pub(crate) struct ResolvedCommand {
     /// The command's name first.
     pub argv: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
+    /// Relative to `folder`; that folder itself when `None`.
     pub cwd: Option<PathBuf>,
+    pub folder: HostFolder,
     /// The value of [`MARK`].
     pub mark: String,
     /// The opened file of `Input::File`.
     pub input: Option<File>,
+}
+
+impl ResolvedCommand {
+    /// The program as this process reaches it.
+    fn reach(&self) -> PathBuf {
+        let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
+        self.folder.reach(&cwd.join(&self.program))
+    }
+
+    /// The program as people know it.
+    fn named(&self) -> PathBuf {
+        let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
+        self.folder.named(&cwd.join(&self.program))
+    }
 }
 
 /// Checks and finds everything. Touches the file system: call it off the JavaScript thread.
@@ -60,21 +76,21 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
         describe_terminal(&mut environment, &spec.environment);
     }
     if let Some(folder) = &spec.prefer_local {
-        let folder = spec.cwd.as_ref().map_or_else(|| folder.clone(), |cwd| cwd.join(folder));
+        let folder = spec.named_cwd().map_or_else(|| folder.clone(), |cwd| cwd.join(folder));
         let path = with_local_bins(&folder, path_of(&environment));
         set(&mut environment, "PATH", Some(path));
     }
     set(&mut environment, MARK, Some(&mark));
     if let Some(cwd) = &spec.cwd {
         check_text("cwd", &cwd.to_string_lossy())?;
-        check_cwd(cwd)?;
+        check_cwd(&spec.folder.reach(cwd), &spec.folder.named(cwd))?;
     }
     let path = path_of(&environment);
     let found = find_program(&spec.command, spec, path)?;
     let mut argv = vec![OsString::from(&spec.command)];
     let program = match shim_at(&found) {
         Some(shim) => {
-            let (program, leading) = behind(shim, &found, |name| find_program(name, spec, path))?;
+            let (program, leading) = behind(shim, &found, spec, |name| find_program(name, spec, path))?;
             argv.extend(leading);
             program
         }
@@ -85,7 +101,8 @@ pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedComman
         Input::File(path) => Some(opened_input(path, spec)?),
         Input::Null | Input::Bytes(_) | Input::Pipe | Input::Inherit => None,
     };
-    Ok(ResolvedCommand { program, argv, environment, cwd: spec.cwd.clone(), mark, input })
+    let (cwd, folder) = (spec.cwd.clone(), spec.folder.clone());
+    Ok(ResolvedCommand { program, argv, environment, cwd, folder, mark, input })
 }
 
 /// Refuses combinations of stdio and input that are not supported.
@@ -124,14 +141,15 @@ fn describe_terminal(variables: &mut Vec<(OsString, OsString)>, environment: &En
 }
 
 fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
-    let path = spec.cwd.as_ref().map_or_else(|| path.to_path_buf(), |cwd| cwd.join(path));
+    let named = spec.named_cwd().map_or_else(|| path.to_path_buf(), |cwd| cwd.join(path));
     // A program without a sandbox can read the targets of links itself, so links are checked for sandboxed programs only.
     let contained = spec.sandbox.as_ref().map(|_| spec.contained()).unwrap_or_default();
     let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
+    let path = if spec.sandbox.is_some() { named.clone() } else { spec.reach(path) };
     let failed = |problem: String, errno: i32| {
-        let message = format!("`input.file`: {}: {problem}: nothing was started", path.display());
+        let message = format!("`input.file`: {}: {problem}: nothing was started", named.display());
         Error::new(ErrorCode::ProcessInputFailed, message)
-            .with("file", path.to_string_lossy().into_owned())
+            .with("file", named.to_string_lossy().into_owned())
             .with("errno", errno)
     };
     let file = open_input(&path, &contained)
@@ -147,9 +165,10 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
     let name = command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match refusal_of(errno) {
         Refusal::Missing if syscall == "chdir" => {
-            cwd_missing(command.cwd.as_deref().unwrap_or(Path::new("")))
+            let cwd = command.cwd.as_deref().unwrap_or(Path::new(""));
+            cwd_missing(&command.folder.reach(cwd), &command.folder.named(cwd))
         }
-        Refusal::Missing if command.program.exists() => Error::new(
+        Refusal::Missing if command.reach().exists() => Error::new(
             ErrorCode::ProcessNotFound,
             format!(
                 "{name}: the interpreter that {} names in its first line (or its loader) is missing",
@@ -157,8 +176,10 @@ pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) 
             ),
         )
         .with("command", name),
-        Refusal::Missing => no_such_file(&name, &command.program),
-        Refusal::NotExecutable if syscall != "chdir" => not_executable(&name, &command.program),
+        Refusal::Missing => no_such_file(&name, &command.named()),
+        Refusal::NotExecutable if syscall != "chdir" => {
+            not_executable(&name, &command.reach(), &command.named())
+        }
         Refusal::TooLong => {
             let bytes: usize = command.argv.iter().map(|arg| arg.len() + 1).sum::<usize>()
                 + command.environment.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
@@ -254,9 +275,10 @@ fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: Option<impl
     }
 }
 
-fn check_cwd(cwd: &Path) -> Result<()> {
-    if !cwd.is_dir() {
-        return Err(cwd_missing(cwd));
+/// `reached` is the folder `cwd` as this process reaches it.
+fn check_cwd(reached: &Path, cwd: &Path) -> Result<()> {
+    if !reached.is_dir() {
+        return Err(cwd_missing(reached, cwd));
     }
     if let Some(longest) = LONGEST_CWD.filter(|longest| cwd.as_os_str().len() > *longest) {
         return Err(Error::new(
@@ -270,7 +292,7 @@ fn check_cwd(cwd: &Path) -> Result<()> {
         .with("syscall", "chdir")
         .with("cwd", cwd.to_string_lossy().into_owned()));
     }
-    if let Err(error) = may_execute(cwd) {
+    if let Err(error) = may_execute(reached) {
         return Err(Error::new(
             ErrorCode::ProcessSpawnFailed,
             format!("this user may not enter the working directory {}", cwd.display()),
@@ -282,8 +304,8 @@ fn check_cwd(cwd: &Path) -> Result<()> {
     Ok(())
 }
 
-fn cwd_missing(cwd: &Path) -> Error {
-    let problem = if cwd.exists() { "is not a directory" } else { "does not exist" };
+fn cwd_missing(reached: &Path, cwd: &Path) -> Error {
+    let problem = if reached.exists() { "is not a directory" } else { "does not exist" };
     Error::new(
         ErrorCode::ProcessCwdMissing,
         format!("the working directory {} {problem}: create it, or pass another `cwd`", cwd.display()),
@@ -317,7 +339,7 @@ fn local_program(spec: &ProcessSpec) -> Option<String> {
     if spec.prefer_local.is_some() {
         return None;
     }
-    let folder = spec.cwd.clone().or_else(|| std::env::current_dir().ok())?;
+    let folder = spec.named_cwd()?;
     let local = local_bins(&folder).map(|bin| bin.join(&spec.command)).find(|file| file.is_file())?;
     Some(format!("; {} exists: pass `preferLocal: true` to run it", local.display()))
 }
@@ -331,8 +353,8 @@ fn command_line(command: &str) -> Option<String> {
     is_line.then(|| format!("; arguments are an array of their own: run({program:?}, {arguments:?})"))
 }
 
-fn not_executable(command: &str, program: &Path) -> Error {
-    let problem = if program.is_dir() { "is a directory" } else { "has no execute permission" };
+fn not_executable(command: &str, reached: &Path, program: &Path) -> Error {
+    let problem = if reached.is_dir() { "is a directory" } else { "has no execute permission" };
     Error::new(ErrorCode::ProcessNotExecutable, format!("{command}: {} {problem}", program.display()))
         .with("command", command)
 }
@@ -340,31 +362,36 @@ fn not_executable(command: &str, program: &Path) -> Error {
 /// Finds a program like a shell: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on
 /// PATH.
 fn find_program(command: &str, spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
-    let in_cwd = |relative: &Path| match &spec.cwd {
-        Some(cwd) => cwd.join(relative),
-        None => relative.to_path_buf(),
+    let named = |program: &Path| {
+        let cwd = spec.named_cwd().unwrap_or_default();
+        cwd.join(program).components().collect::<PathBuf>()
+    };
+    // The system looks for a relative path in the program's own folder, which is entered first.
+    let executed = |program: PathBuf| match &spec.cwd {
+        Some(cwd) if cwd.is_absolute() => cwd.join(program).components().collect(),
+        _ => HostFolder::executed(program),
     };
     if is_path(command) {
-        let (program, probed) = first_of(program_files(in_cwd(Path::new(command))));
+        let (program, probed) = first_of(program_files(PathBuf::from(command)), spec);
         return match probed {
-            Probe::Program => std::path::absolute(&program).or(Ok(program)),
-            Probe::Missing => Err(no_such_file(command, &std::path::absolute(&program).unwrap_or(program))),
-            Probe::NotExecutable => Err(not_executable(command, &program)),
+            Probe::Program => Ok(executed(program)),
+            Probe::Missing => Err(no_such_file(command, &named(&program))),
+            Probe::NotExecutable => Err(not_executable(command, &spec.reach(&program), &named(&program))),
         };
     }
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
     let mut denied = None;
     for folder in std::env::split_paths(path) {
         // An empty entry is the current folder.
-        let (program, probed) = first_of(program_files(in_cwd(&folder.join(command))));
+        let (program, probed) = first_of(program_files(folder.join(command)), spec);
         match probed {
-            Probe::Program => return std::path::absolute(&program).or(Ok(program)),
+            Probe::Program => return Ok(executed(program)),
             Probe::NotExecutable => denied = denied.or(Some(program)),
             Probe::Missing => {}
         }
     }
     match denied {
-        Some(program) => Err(not_executable(command, &program)),
+        Some(program) => Err(not_executable(command, &spec.reach(&program), &named(&program))),
         None => Err(not_found(command, &tried_path(spec))),
     }
 }
@@ -373,10 +400,11 @@ fn find_program(command: &str, spec: &ProcessSpec, path: Option<&OsStr>) -> Resu
 fn behind(
     shim: Shim,
     batch_file: &Path,
+    spec: &ProcessSpec,
     find: impl FnOnce(&str) -> Result<PathBuf>,
 ) -> Result<(PathBuf, Vec<OsString>)> {
     let Some(interpreter) = shim.interpreter else { return Ok((shim.file, Vec::new())) };
-    let beside = first_of(program_files(batch_file.with_file_name(&interpreter)));
+    let beside = first_of(program_files(batch_file.with_file_name(&interpreter)), spec);
     let program = match beside {
         (program, Probe::Program) => program,
         _ => find(&interpreter)?,
@@ -386,10 +414,10 @@ fn behind(
 }
 
 /// The first program of these; without one, the first that is there but no program, else the first path.
-fn first_of(files: Vec<PathBuf>) -> (PathBuf, Probe) {
+fn first_of(files: Vec<PathBuf>, spec: &ProcessSpec) -> (PathBuf, Probe) {
     let mut best: Option<(PathBuf, Probe)> = None;
     for file in files {
-        let found = probe(&file);
+        let found = probe(&spec.reach(&file));
         match (&best, found) {
             (_, Probe::Program) => return (file, found),
             (None, _) | (Some((_, Probe::Missing)), Probe::NotExecutable) => best = Some((file, found)),
@@ -498,6 +526,30 @@ mod tests {
         let mut spec = ProcessSpec::new("./tool", [""; 0]);
         spec.cwd = Some(folder.path().to_path_buf());
         assert_eq!(resolve(&spec, String::new()).expect("found").program, folder.path().join("tool"));
+    }
+
+    #[test]
+    fn what_is_relative_is_reached_without_the_name_of_the_hosts_folder() {
+        let folder = folder_with("tool", 0o755);
+        let mut spec = ProcessSpec::new("./tool", [""; 0]);
+        spec.folder = HostFolder::at(folder.path());
+        let moved = folder.path().with_extension("moved");
+        fs::rename(folder.path(), &moved).expect("another name");
+        let command = resolve(&spec, String::new()).expect("found");
+        assert_eq!((command.program.as_path(), command.cwd.as_deref()), (Path::new("./tool"), None));
+        spec.command = "./other".into();
+        let error = resolve(&spec, String::new()).expect_err("no such program");
+        assert!(
+            error.message().contains(&format!("{} does not exist", moved.join("other").display())),
+            "{error}"
+        );
+        (spec.command, spec.cwd) = ("sh".into(), Some("below".into()));
+        assert_eq!(code(resolve(&spec, String::new())), "PROCESS_CWD_MISSING");
+        fs::create_dir(moved.join("below")).expect("a folder");
+        assert_eq!(resolve(&spec, String::new()).expect("found").cwd.as_deref(), Some(Path::new("below")));
+        fs::remove_dir_all(&moved).expect("removed");
+        spec.cwd = None;
+        resolve(&spec, String::new()).expect("a program elsewhere needs no name of the folder");
     }
 
     #[test]

@@ -27,7 +27,8 @@ fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
     let ProcessSpec {
         command,
         args,
-        cwd,
+        cwd: _,
+        folder: _,
         environment,
         idle_timeout,
         timeout,
@@ -65,7 +66,7 @@ fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
         "name": name,
         "command": command,
         "args": args,
-        "cwd": cwd,
+        "cwd": spec.named_cwd(),
         // Names alone: values are nobody's business.
         "env": environment,
         "startedAt": utc(now),

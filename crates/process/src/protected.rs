@@ -79,8 +79,8 @@ impl Protected {
         let Some(sandbox) = spec.sandbox.as_ref() else { return Ok(None) };
         let protect = sandbox.protect.clone();
         let protect = protect.unwrap_or_else(|| Protect { told: Protect::names(), restored: Vec::new() });
-        let cwd = spec.cwd.clone().unwrap_or_else(|| ".".into());
-        let listed = contained_folders(spec.cwd.as_deref(), spec.sandbox.as_ref());
+        let cwd = spec.named_cwd().unwrap_or_else(|| ".".into());
+        let listed = contained_folders(spec.named_cwd().as_deref(), spec.sandbox.as_ref());
         let contained = ContainedFolders::of(listed.iter().map(PathBuf::as_path));
         let hasher = RandomState::new();
         let mut folders = Vec::new();

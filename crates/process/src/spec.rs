@@ -7,12 +7,12 @@ use super::stream::Stream;
 use super::traffic::Traffic;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
-use ground::os::TerminalSize;
+use ground::os::{HostFolder, TerminalSize};
 use ground::record::{RecordFacts, RecordSpec};
 use ground::redaction::Secret;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A program to run. `ProcessSpec::new` has the defaults that API users get.
@@ -20,8 +20,10 @@ use std::time::Duration;
 pub struct ProcessSpec {
     pub command: String,
     pub args: Vec<String>,
-    /// The working directory; the host's own when `None`.
+    /// The working directory, relative to `folder`; that folder itself when `None`.
     pub cwd: Option<PathBuf>,
+    /// The host's working folder at the time of the call.
+    pub folder: HostFolder,
     pub environment: Environment,
     pub input: Input,
     pub stdio: Stdio,
@@ -80,6 +82,7 @@ impl ProcessSpec {
             command: command.into(),
             args: args.into_iter().map(Into::into).collect(),
             cwd: None,
+            folder: HostFolder::default(),
             environment: Environment::default(),
             input: Input::Null,
             stdio: Stdio::Piped,
@@ -109,7 +112,23 @@ impl ProcessSpec {
     /// Folders that the program, or a program in a sandbox before it, can write. What this process opens below them could have been
     /// replaced (`os::HeldFolder`).
     pub(crate) fn contained(&self) -> Vec<PathBuf> {
-        contained_folders(self.cwd.as_deref(), self.sandbox.as_ref())
+        contained_folders(self.named_cwd().as_deref(), self.sandbox.as_ref())
+    }
+
+    /// The name of the working directory, where it has one: for what is named (sandboxes, records, search paths).
+    pub(crate) fn named_cwd(&self) -> Option<PathBuf> {
+        match &self.cwd {
+            Some(cwd) => Some(self.folder.named(cwd)),
+            None => self.folder.name().ok(),
+        }
+    }
+
+    /// A path by which this process reaches what is relative to the working directory. No name of the host's folder is part of it.
+    pub(crate) fn reach(&self, path: &Path) -> PathBuf {
+        match &self.cwd {
+            Some(cwd) => self.folder.reach(&cwd.join(path)),
+            None => self.folder.reach(path),
+        }
     }
 
     /// Secrets of the sandbox, which its program never sees.

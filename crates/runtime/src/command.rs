@@ -24,6 +24,8 @@ pub struct CommandRunner {
     pub ticket: Ticket,
     pub redactor: Redactor,
     pub cancel: CancelSignal,
+    /// What the client's own variables are added to.
+    pub environment: EnvironmentBase,
 }
 
 /// The outcome of a command.
@@ -46,7 +48,7 @@ impl CommandRunner {
         }
         let mut spec = shell_of(&command.command);
         spec.environment =
-            Environment { base: EnvironmentBase::Inherit, changes: own_environment(&command.env) };
+            Environment { base: self.environment.clone(), changes: own_environment(&command.env) };
         spec.idle_timeout = None;
         spec.timeout = None;
         spec.max_output_bytes = PROCESS_KEEPS;

@@ -15,6 +15,7 @@ use super::wire::{json, reply};
 use ground::error::Error;
 use ground::mpsc;
 use ground::redaction::Redactor;
+use process::EnvironmentBase;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub struct RequestContext {
     pub redactor: Redactor,
     pub http: HttpClient,
     pub handler: Arc<dyn AgentHandler>,
+    pub environment: EnvironmentBase,
     pub decided: mpsc::Sender<Decided>,
     pub kept: KeptSession,
     /// Directories to register before anything runs: number, path, rules.
@@ -196,6 +198,7 @@ impl RequestContext {
             ticket: self.ticket.clone(),
             redactor: self.redactor.clone(),
             cancel: self.cancel.clone(),
+            environment: self.environment.clone(),
         };
         match runner.run(command).await {
             CommandEnd::Ran(result) => Ok(result),

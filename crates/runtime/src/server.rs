@@ -8,6 +8,7 @@ use super::service::{Closing, Service};
 use super::upgrade::AccessPolicy;
 use super::upload::upload_client;
 use ground::error::{Error, ErrorCode, Result};
+use process::EnvironmentBase;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct ServerOptions {
     pub port: u16,
     pub token: Option<String>,
     pub allowed_origins: Vec<String>,
+    /// The environment of commands, before the client's own variables.
+    pub environment: EnvironmentBase,
     /// Pause between two heartbeats. `None`: no heartbeats.
     pub heartbeat_interval: Option<Duration>,
     pub drain_timeout: Duration,
@@ -53,6 +56,7 @@ impl ServerOptions {
             port: Self::PORT,
             token: None,
             allowed_origins: Vec::new(),
+            environment: EnvironmentBase::Inherit,
             heartbeat_interval: Some(Self::HEARTBEAT_INTERVAL),
             drain_timeout: super::end_session::DRAIN_TIMEOUT,
             max_sessions: Self::MAX_SESSIONS,
@@ -144,6 +148,7 @@ pub async fn serve(options: ServerOptions) -> Result<RuntimeServer> {
     let shown = if host.contains(':') { format!("[{host}]") } else { host };
     let service = Arc::new(Service {
         handler: options.handler,
+        environment: options.environment,
         http: HttpClient::new(HttpOptions::default()),
         upload_http: upload_client(),
         heartbeat_interval: options.heartbeat_interval,

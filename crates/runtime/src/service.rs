@@ -2,6 +2,7 @@
 
 use super::handler::AgentHandler;
 use super::intake::Intake;
+use process::EnvironmentBase;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -20,6 +21,7 @@ pub enum Closing {
 /// The parts that connections and sessions share.
 pub struct Service {
     pub handler: Arc<dyn AgentHandler>,
+    pub environment: EnvironmentBase,
     pub http: HttpClient,
     /// HTTP client for uploads, made by [`super::upload::upload_client`].
     pub upload_http: HttpClient,

@@ -14,7 +14,9 @@ use super::provider::Provider;
 use super::provider::hosts::needed_hosts;
 use super::turn::clock::ClockLimits;
 use ground::error::{Error, ErrorCode};
-use ground::os::{DEFAULT_PATH, PATH_SEPARATOR, TEMPORARY_VARIABLES, is_same_variable, native_variable};
+use ground::os::{
+    DEFAULT_PATH, HostFolder, PATH_SEPARATOR, TEMPORARY_VARIABLES, is_same_variable, native_variable,
+};
 use ground::record::{Place, RecordSpec};
 use ground::redaction::Secret;
 use process::{
@@ -33,6 +35,8 @@ pub struct AgentRequest {
     pub binary: Option<Vec<String>>,
     /// The working directory; the host's own when `None`.
     pub cwd: Option<PathBuf>,
+    /// The host's working folder at the time of the call, in which an agent without `cwd` begins.
+    pub folder: HostFolder,
     pub environment: Environment,
     pub kill_grace: Duration,
     pub containment: Containment,
@@ -66,6 +70,7 @@ impl AgentRequest {
             provider,
             binary: None,
             cwd: None,
+            folder: HostFolder::default(),
             environment: Environment::default(),
             kill_grace: ProcessSpec::KILL_GRACE,
             containment: Containment::Auto,

@@ -16,6 +16,7 @@
 //! | [`held_for_writing`] | /proc | unknown | unknown |
 //! | [`can_write`] | a file without a name | the permission bits | the attribute |
 //! | [`HeldFolder`] | open folders | open folders | paths: there is no sandbox |
+//! | [`HostFolder`] | a descriptor | a descriptor | its name |
 //! | [`program_files`] | the path itself | the path itself | with the endings of PATHEXT |
 //! | [`native_variable`] | the name itself | the name itself | USERPROFILE for HOME, TEMP for TMPDIR |
 //! | [`SHELL`] | /bin/sh | /bin/sh | cmd.exe |
@@ -93,6 +94,7 @@ pub use system::group::{group_exists, signal_group};
 pub use system::held_folder::{
     ContainedFolders, FileIdentity, HeldFolder, open_input, open_output, place_below, place_of_folder,
 };
+pub use system::host_folder::HostFolder;
 pub use system::machine::{machine_name, runtime_folder, user_id};
 pub use system::open_files::held_for_writing;
 pub use system::pipe::{Pipe, PipeWriter};

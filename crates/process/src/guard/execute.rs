@@ -8,25 +8,33 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_s
 use nix::sys::signal::SigSet;
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 /// Descriptor number of the guard's end of the lifeline.
 const LIFELINE: RawFd = 3;
+/// Descriptor number of the folder that the guard begins in.
+const FOLDER: RawFd = 4;
 
-/// The guard gets these four as 0 to 3, the mark of its run as its argument (`/proc` shows that to whoever looks for the run's
+/// The guard gets these four as 0 to 3, the folder that it changes to as 4 (without one, it stays in the host's), the mark of its run as its argument (`/proc` shows that to whoever looks for the run's
 /// processes), an empty environment, default signals, and a mask that blocks all of them, so that no signal can end it before it
 /// is ready.
-pub(super) fn execute(program: &Path, mark: &str, descriptors: [OwnedFd; 4]) -> Result<i32, Errno> {
+pub(super) fn execute(
+    program: &Path,
+    mark: &str,
+    descriptors: [OwnedFd; 4],
+    folder: Option<BorrowedFd<'_>>,
+) -> Result<i32, Errno> {
     // A source among the targets would be overwritten before its turn.
-    let descriptors = descriptors.map(|descriptor| {
-        if descriptor.as_raw_fd() > LIFELINE {
-            return Ok(descriptor);
-        }
-        let high = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(LIFELINE + 1))?;
+    let above = |descriptor: BorrowedFd<'_>| {
+        let high = fcntl(descriptor, FcntlArg::F_DUPFD_CLOEXEC(FOLDER + 1))?;
         // SAFETY: fcntl has just made this descriptor; nobody else knows it.
         Ok(unsafe { OwnedFd::from_raw_fd(high) })
+    };
+    let descriptors = descriptors.map(|descriptor| {
+        if descriptor.as_raw_fd() > FOLDER { Ok(descriptor) } else { above(descriptor.as_fd()) }
     });
+    let low = folder.filter(|folder| folder.as_raw_fd() <= FOLDER).map(above).transpose()?;
     let mut actions = PosixSpawnFileActions::init()?;
     let mut sources = Vec::with_capacity(descriptors.len());
     for (target, source) in (0..).zip(descriptors) {
@@ -34,6 +42,11 @@ pub(super) fn execute(program: &Path, mark: &str, descriptors: [OwnedFd; 4]) -> 
         actions.add_dup2(source.as_raw_fd(), target)?;
         sources.push(source);
     }
+    // The guard changes to no socket.
+    let none = sources.last().map_or(LIFELINE, AsRawFd::as_raw_fd);
+    let folder =
+        low.as_ref().map_or_else(|| folder.map_or(none, |folder| folder.as_raw_fd()), AsRawFd::as_raw_fd);
+    actions.add_dup2(folder, FOLDER)?;
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
     attributes.set_sigdefault(&SigSet::all())?;
@@ -54,7 +67,7 @@ pub(super) fn probe(program: &Path) -> Result<(), Errno> {
     };
     let mut attempts = 0;
     loop {
-        match execute(program, "", [null()?, null()?, null()?, null()?]) {
+        match execute(program, "", [null()?, null()?, null()?, null()?], None) {
             Ok(pid) => {
                 let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
                 // It says that nobody is there and ends with 1; anything else is not our guard.

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::libc;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// A program to run under guard.
@@ -26,8 +27,10 @@ pub(crate) struct GuardedSpawn<'a> {
     /// Arguments, including the name that the program is called by.
     pub arguments: &'a [&'a OsStr],
     pub environment: &'a [(&'a OsStr, &'a OsStr)],
-    /// The working directory; the host's when `None`.
+    /// The working directory, relative to `folder`; that folder itself when `None`.
     pub cwd: Option<&'a Path>,
+    /// The folder that the guard begins in; the host's present one when `None`.
+    pub folder: Option<BorrowedFd<'a>>,
     pub containment: Containment,
     pub limits: ResourceLimits,
     pub sandbox: Option<&'a Plan>,
@@ -87,7 +90,7 @@ pub(super) fn launch_by(
     unsent.drain(..sent);
 
     let [stdin, stdout, stderr] = wiring.program;
-    let pid = execute(image.path(), spawn.mark, [stdin, stdout, stderr, line.guard.into()])
+    let pid = execute(image.path(), spawn.mark, [stdin, stdout, stderr, line.guard.into()], spawn.folder)
         .map_err(failed(GuardStage::Spawn))?;
     // Our copies of the guard's descriptors are closed by now.
     let guard = Leash::new(pid);

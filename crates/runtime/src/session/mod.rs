@@ -401,6 +401,7 @@ impl Session {
             redactor: self.requests.secrets.redactor(),
             http: self.service.http.clone(),
             handler: self.service.handler.clone(),
+            environment: self.service.environment.clone(),
             decided: self.requests.decided.clone(),
             kept: self.requests.kept.clone(),
             new_roots,

@@ -118,7 +118,8 @@ pub(crate) async fn attempt(
 fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     let Plan { request, launch, program, folder, .. } = plan;
     let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
-    spec.cwd = request.agent.cwd.clone();
+    spec.cwd.clone_from(&request.agent.cwd);
+    spec.folder.clone_from(&request.agent.folder);
     spec.idle_timeout = None;
     spec.timeout = None;
     spec.kill_grace = request.agent.kill_grace;

@@ -209,6 +209,7 @@ pub(crate) fn agent_facts(agent: &AgentRequest) -> Map<String, Value> {
         provider,
         model,
         cwd,
+        folder: _,
         resume,
         // The attempt's own record names the program and its environment.
         binary: _,

@@ -11,6 +11,7 @@ pub(super) mod folder_watch;
 pub(super) mod folder_watch;
 pub(super) mod group;
 pub(super) mod held_folder;
+pub(super) mod host_folder;
 pub(super) mod machine;
 pub(super) mod open_files;
 #[cfg(target_os = "linux")]

@@ -9,6 +9,7 @@ pub(super) mod file;
 pub(super) mod folder_watch;
 pub(super) mod group;
 pub(super) mod held_folder;
+pub(super) mod host_folder;
 pub mod job;
 pub(super) mod machine;
 pub(super) mod open_files;

@@ -26,6 +26,7 @@ fn spawn_of<'a, P: AsRef<Path> + ?Sized>(program: &'a P, arguments: &'a [&'a OsS
         arguments,
         environment: &[],
         cwd: None,
+        folder: None,
         containment: Containment::Auto,
         limits: ResourceLimits::default(),
         sandbox: None,

@@ -416,8 +416,9 @@ fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
     lifeline.write_all(&header).unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let image = super::super::image::image().unwrap();
-    let pid = super::super::execute::execute(image.path(), "", [null(), null(), null(), guards_end.into()])
-        .unwrap();
+    let pid =
+        super::super::execute::execute(image.path(), "", [null(), null(), null(), guards_end.into()], None)
+            .unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
     // SPAWN_ERROR of the outer guard: stage 1 (request), EPROTO.
@@ -436,8 +437,9 @@ fn a_guard_whose_host_is_another_process_ends() {
     lifeline.write_all(&header).unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let image = super::super::image::image().unwrap();
-    let pid = super::super::execute::execute(image.path(), "", [null(), null(), null(), guards_end.into()])
-        .unwrap();
+    let pid =
+        super::super::execute::execute(image.path(), "", [null(), null(), null(), guards_end.into()], None)
+            .unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
     assert!(answer.is_empty(), "{answer:?}");

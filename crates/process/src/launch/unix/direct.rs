@@ -61,8 +61,9 @@ fn builder(program: &Path, command: &ResolvedCommand, descriptors: &[OwnedFd; 3]
         .stdout(Stdio::from(stdout.try_clone()?))
         .stderr(Stdio::from(stderr.try_clone()?))
         .process_group(0);
-    if let Some(cwd) = &command.cwd {
-        builder.current_dir(cwd);
+    if command.cwd.is_some() || command.folder.descriptor().is_some() {
+        let cwd = command.cwd.as_deref().unwrap_or(Path::new("."));
+        builder.current_dir(command.folder.reach(cwd));
     }
     Ok(builder)
 }

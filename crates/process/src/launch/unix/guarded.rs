@@ -153,7 +153,7 @@ impl Terms {
             },
             sandbox: spec.sandbox.clone(),
             traffic: spec.traffic.clone(),
-            cwd: spec.cwd.clone(),
+            cwd: spec.sandbox.as_ref().and_then(|_| spec.named_cwd()),
             has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
             wires: Wires::of(spec),
         }
@@ -200,6 +200,7 @@ fn start_guard(
         arguments: &arguments,
         environment: &environment,
         cwd: command.cwd.as_deref(),
+        folder: command.folder.descriptor(),
         containment,
         limits,
         sandbox,

@@ -35,12 +35,15 @@ pub(super) enum Wires<'a> {
 
 /// Spawns the program. Returns its pid, which is also the id of its session and group.
 pub(super) fn spawn(wires: Wires<'_>, command: &ResolvedCommand) -> io::Result<u32> {
-    let is_here =
-        command.cwd.as_deref().is_none_or(|cwd| std::env::current_dir().is_ok_and(|own| own == cwd));
+    let is_here = match &command.cwd {
+        Some(cwd) => std::env::current_dir().is_ok_and(|own| own == *cwd),
+        None => command.folder.is_present(),
+    };
     if !is_here {
-        let cwd = command.cwd.as_deref().unwrap_or(Path::new(".")).as_os_str();
+        // The shell has none of this process's descriptors.
+        let cwd = command.folder.named(command.cwd.as_deref().unwrap_or(Path::new(".")));
         let mut argv = ["sh", "-c", ENTER_AND_BECOME, "sh"].map(OsString::from).to_vec();
-        argv.extend([cwd.to_owned(), command.program.clone().into()]);
+        argv.extend([cwd.into(), command.program.clone().into()]);
         argv.extend(command.argv.iter().skip(1).cloned());
         return execute(wires, Path::new(SHELL), &argv, &command.environment);
     }
