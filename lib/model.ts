@@ -1,3 +1,4 @@
+import { toJson } from './json'
 import type { CompletionSpec, ModelCall, RetrySpec, TextPiece } from '../native/native'
 import { abortable, onAbort, orAborted } from './abort'
 import { callSite, placedAt } from './call-site'
@@ -397,19 +398,6 @@ function toRetrySpec({ attempts, baseDelayMs, maxDelayMs }: RetryOptions = {}): 
     ownRetries: variable('SHEEPDOG_AI_TIMEOUT_RETRIES'),
     inheritedRetries: variable('AGENTFIELD_AI_TIMEOUT_RETRIES'),
   }
-}
-
-function toJson(path: string, value: unknown): string {
-  try {
-    // JSON that crosses has no halves of surrogate pairs.
-    const text: string | undefined = JSON.stringify(value, (_, part) =>
-      typeof part === 'string' ? (part as string & { toWellFormed(): string }).toWellFormed() : part,
-    )
-    if (text !== undefined) return text
-  } catch (error) {
-    throw invalidOption(path, `cannot be written as JSON: ${(error as Error)?.message}`)
-  }
-  throw invalidOption(path, 'cannot be written as JSON')
 }
 
 function objects(what: string) {

@@ -1,6 +1,7 @@
 // Checks of options at the edge: JavaScript's types. What a value means, and its default, is the core's business.
 import { invalidOption } from './error'
 import { suggestion } from './hint'
+import { quoted } from './json'
 
 export type Check = (path: string, value: unknown) => void
 
@@ -15,7 +16,7 @@ export type NothingLeft<Rest> = { [Name in keyof Rest]: never }
 
 /** How a wrong value is shown in a message: short, and never the inside of an object. */
 export function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}...` : value)
+  if (typeof value === 'string') return quoted(value.length > 40 ? `${value.slice(0, 40)}...` : value)
   if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined)
     return `${value}`
   if (Array.isArray(value)) return 'an array'

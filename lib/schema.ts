@@ -1,4 +1,5 @@
 // Schemas as users hand them over: JSON Schemas, and the objects of validating libraries.
+import { toJson } from './json'
 import { invalidOption } from './error'
 import { show } from './option'
 
@@ -148,7 +149,7 @@ function made(what: string, make: () => unknown): object {
  * servers can hold them to it. Not within `allOf`, whose parts would then exclude each other.
  */
 function closed(schema: object): object {
-  const text = JSON.stringify(schema)
+  const text = toJson('schema', schema)
   if (text.includes('"allOf"')) return schema
   return JSON.parse(text, (_, part: unknown) => {
     const isOpen = (value: unknown): value is object =>

@@ -1,4 +1,5 @@
 // The agents that a client of `sheepdog mcp` started: at most so many at once, each in the folder and at the level of this server.
+import { quoted } from '../../lib/json'
 import { randomUUID } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { isAbsolute, join, relative, sep } from 'node:path'
@@ -146,17 +147,17 @@ export class Agents {
     try {
       folder = realpathSync(isAbsolute(cwd) ? cwd : join(absolutePath(root), cwd))
     } catch {
-      throw new Error(`cwd: there is no folder ${JSON.stringify(cwd)} below ${root}`)
+      throw new Error(`cwd: there is no folder ${quoted(cwd)} below ${root}`)
     }
     const way = relative(root, folder)
     if (way === '..' || way.startsWith(`..${sep}`))
-      throw new Error(`cwd: ${JSON.stringify(cwd)} is not below ${root}`)
+      throw new Error(`cwd: ${quoted(cwd)} is not below ${root}`)
     return folder
   }
 
   #find(id: string): Agent {
     const agent = this.#agents.get(id)
-    if (!agent) throw new Error(`There is no agent ${JSON.stringify(id)}: list_agents shows all.`)
+    if (!agent) throw new Error(`There is no agent ${quoted(id)}: list_agents shows all.`)
     return agent
   }
 

@@ -1,6 +1,7 @@
 // The Model Context Protocol over stdin and stdout: one message a line.
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
+import { toJson } from '../../lib/json'
 import type { Message, ToolProtocol } from '../../lib/harness/session/tool_protocol'
 
 /** Longest message that is read. */
@@ -13,7 +14,7 @@ export async function serve(protocol: ToolProtocol, input: Readable, output: Wri
   output.on('error', () => gone.abort())
   const send = async (message: unknown) => {
     if (gone.signal.aborted) return
-    if (!output.write(`${JSON.stringify(message)}\n`))
+    if (!output.write(`${toJson('message', message)}\n`))
       await once(output, 'drain', { signal: gone.signal }).catch(() => {})
   }
   const take = async (line: string) => {

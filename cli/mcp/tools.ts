@@ -1,4 +1,5 @@
 // The tools of `sheepdog mcp`, as the Model Context Protocol lists them.
+import { toJson } from '../../lib/json'
 import type { Tool } from '../../lib/index'
 import type { Agents } from './agents'
 
@@ -16,7 +17,7 @@ export function toolsOf(agents: Agents, providers: string[]): Tool[] {
     name,
     description,
     parameters: parameters as Tool['parameters'],
-    handler: async (input, invocation) => JSON.stringify(await handler!(input, invocation)),
+    handler: async (input, invocation) => toJson('result', (await handler!(input, invocation)) ?? null),
   })
   return [
     tool(

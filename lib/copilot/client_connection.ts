@@ -1,4 +1,5 @@
 // A client's way to its runtime: started, stopped, lost, and brought back.
+import { toJson } from '../json'
 import { SheepdogError } from '../error'
 import { type ClientSettings, type CopilotClientOptions, toWireClientInfo } from './client_options'
 import { Link, type LinkReceiver } from './link'
@@ -159,8 +160,8 @@ export class ClientConnection {
       clientInfo: toWireClientInfo(options.clientInfo),
     }
     const common = {
-      handshake: JSON.stringify(handshake),
-      setup: setup.map(([method, params]) => ({ method, params: JSON.stringify(params) })),
+      handshake: toJson('handshake', handshake),
+      setup: setup.map(([method, params]) => ({ method, params: toJson('params', params) })),
       startTimeoutMs: options.startTimeoutMs,
       tellStderr: options.onStderr !== undefined,
     }

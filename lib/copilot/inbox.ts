@@ -1,4 +1,5 @@
 // Messages that come from the runtime unasked (events, requests, notifications), brought to whom they concern.
+import { quoted } from '../json'
 import { HandlerTable, type SessionLifecycleEvent } from './event'
 import type { GitHubTelemetryNotification } from './generated'
 import {
@@ -89,7 +90,7 @@ export class Inbox implements LinkReceiver {
   onNotification(method: string, params: unknown): void {
     if (method === 'session.lifecycle') return this.#onLifecycle(params as never)
     if (method === '$/cancelRequest')
-      return this.#questions?.takeBack(JSON.stringify((params as { id?: unknown } | null)?.id))
+      return this.#questions?.takeBack(quoted((params as { id?: unknown } | null)?.id))
     const { onGitHubTelemetry } = this.#owner
     void (async () => onGitHubTelemetry?.(params as GitHubTelemetryNotification))().catch(() => {})
   }

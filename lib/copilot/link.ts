@@ -1,4 +1,5 @@
 // One connection as JavaScript sees it: calls go out, a queue of items comes back (crates/copilot/src/outbox.rs).
+import { toJson } from '../json'
 import type {
   CopilotResumeSpec,
   CopilotStarted,
@@ -6,10 +7,9 @@ import type {
   CopilotTurnSpec,
 } from '../../native/native'
 import { at, callSite } from '../call-site'
-import { type Fault, SheepdogError, settle, toError } from '../error'
+import { type Fault, settle, toError } from '../error'
 import { LONGEST_TIMER_MS, nextTurn, timers } from '../host'
 import { native } from '../native'
-import { textOf } from './refusal'
 
 /** End of the runtime's process. */
 export interface RuntimeExit {
@@ -222,9 +222,5 @@ function parseBatch(batch: string): Item[] {
 }
 
 function stringify(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? 'null'
-  } catch (error) {
-    throw new SheepdogError('INVALID_OPTION', `cannot be written as JSON: ${textOf(error)}`, {}, error)
-  }
+  return toJson('params', value ?? null)
 }

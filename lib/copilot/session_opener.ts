@@ -1,4 +1,5 @@
 // Opens sessions: new ones, those that have a history, and those that a crash took the runtime from.
+import { toJson } from '../json'
 import { SheepdogError, invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show } from '../option'
@@ -195,8 +196,8 @@ export class SessionOpener implements SessionOwner {
     }
     const answer = await link.resume<ResumeAnswer>({
       sessionId,
-      params: JSON.stringify({ ...common, ...toWireResume(config) }),
-      createParams: JSON.stringify({ ...common, ...toWireCreate(config) }),
+      params: toJson('config', { ...common, ...toWireResume(config) }),
+      createParams: toJson('config', { ...common, ...toWireCreate(config) }),
       home: config.configDirectory ?? this.#settings.home,
       knownTurns: options.knownTurns ?? 0,
       seenTurns: this.#sessions.sentTo(sessionId),

@@ -1,4 +1,5 @@
 // Tools that the program offers to the agent, and the choice of tools.
+import { isValue, toJson } from '../json'
 import { SheepdogError } from '../error'
 import type { CurrentToolMetadata } from './generated'
 import type { JsonValue } from './json'
@@ -172,7 +173,7 @@ export function toToolResult(value: unknown): ToolResult {
   ) {
     return value as ToolResultObject
   }
-  return JSON.stringify(value) ?? ''
+  return isValue(value) ? toJson('result', value) : ''
 }
 
 type McpContent =

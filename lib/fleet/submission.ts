@@ -1,4 +1,5 @@
 // A submission: a turn's options, and where and when it is to run.
+import { finite, toJson } from '../json'
 import { invalidOption } from '../error'
 import type { HarnessOptions, TurnOptions } from '../harness'
 import { agentName } from '../harness/agent_program'
@@ -193,11 +194,9 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
   }
 }
 
-/** @internal Jobs as they cross to the core. JSON has no Infinity: the largest number means the same to every clock. */
+/** @internal Jobs as they cross to the core. */
 export function jobText(specs: unknown): string {
-  return JSON.stringify(specs, (_, value: unknown) =>
-    value === Infinity || value === -Infinity ? Math.sign(value) * Number.MAX_VALUE : value,
-  )
+  return toJson('job', specs, finite)
 }
 
 /** A turn's options as they travel. */
@@ -228,12 +227,5 @@ function isLive(value: object): boolean {
 }
 
 function plain(data: unknown): unknown {
-  if (data === undefined) return undefined
-  try {
-    const text = JSON.stringify(data)
-    if (text !== undefined) return JSON.parse(text)
-  } catch (error) {
-    throw invalidOption('data', `cannot be written as JSON: ${(error as Error).message}`)
-  }
-  throw invalidOption('data', `cannot be written as JSON, got ${show(data)}`)
+  return data === undefined ? undefined : JSON.parse(toJson('data', data))
 }

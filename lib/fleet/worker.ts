@@ -1,4 +1,5 @@
 // Workers. The core runs the turns of agents; jobs with a handler are run here, by the user's own code.
+import { toJson } from '../json'
 import type { NativeJob, NativeWorker, TurnSpec, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { absolutePath } from '../host'
@@ -182,7 +183,7 @@ export async function take(job: NativeJob, options: WorkOptions): Promise<void> 
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
     watch = JobWatch.start(spec)
-    job.finish(JSON.stringify(await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? 'null')
+    job.finish(toJson('result', (await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? null))
     watch?.end(undefined)
   } catch (error) {
     const { code, message, facts } = faultOf(error)
@@ -212,7 +213,7 @@ async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | u
     signal: abort.signal,
     async emit(event) {
       check.object('event', event)
-      await settle<void>(job.emit(JSON.stringify(event)))
+      await settle<void>(job.emit(toJson('event', event)))
     },
     async artifact(path) {
       check.name('path', path)
@@ -242,8 +243,8 @@ function readFault(error: unknown): Fault {
   const { code } = error as { code?: unknown }
   let facts = '{}'
   try {
-    const { code: _, message: __, stack: ___, ...fields } = JSON.parse(JSON.stringify({ ...error }))
-    facts = JSON.stringify(fields)
+    const { code: _, message: __, stack: ___, ...fields } = JSON.parse(toJson('error', { ...error }))
+    facts = toJson('error', fields)
   } catch {
     // Its fields can't travel; its code and its words do.
   }

@@ -1,4 +1,5 @@
 // Options of a turn: types and their checks. What a value means, and its default, is the core's business.
+import { quoted, toJson } from '../json'
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
@@ -380,17 +381,7 @@ export function merge(defaults: HarnessOptions, options: TurnOptions = {}): Harn
 
 /** The JSON Schema as text; INVALID_OPTION for what is none. */
 export function schemaText(schema: object): string {
-  let text: string | undefined
-  try {
-    text = JSON.stringify(schemaOf(schema))
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'INVALID_OPTION') throw error
-    throw invalidOption(
-      'schema',
-      `cannot be written as JSON: ${error instanceof Error ? error.message : String(error)}`,
-    )
-  }
-  if (text === undefined) throw invalidOption('schema', 'cannot be written as JSON')
+  const text = toJson('schema', schemaOf(schema))
   const problem = native.schemaProblem(text)
   if (problem) throw invalidOption('schema', problem.replace(/^schema: /, ''))
   return text
@@ -400,7 +391,7 @@ export function environmentChanges(
   env: Record<string, string | undefined>,
 ): { name: string; value?: string }[] {
   return Object.entries(env).map(([name, value]) => {
-    const path = `env[${JSON.stringify(name)}]`
+    const path = `env[${quoted(name)}]`
     if (name === '' || /[=\0]/.test(name)) {
       throw invalidOption(
         path,

@@ -1,3 +1,4 @@
+import { toJson } from '../json'
 import type { NativeSession, PromptSpec } from '../../native/native'
 import { abortable, onAbort, orAborted, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
@@ -253,7 +254,7 @@ export class AgentSession implements AsyncDisposable {
     if (typeof value !== 'string' && typeof value !== 'boolean') {
       throw invalidOption('value', `expected a string or a boolean, got ${show(value)}`)
     }
-    await settle(this.#native.setOption(id, JSON.stringify(value)), callSite())
+    await settle(this.#native.setOption(id, toJson('value', value)), callSite())
   }
 
   /**

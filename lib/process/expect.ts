@@ -1,4 +1,5 @@
 // Waits for what a terminal shows. The output is read all the time, so that a program that nobody waits for is not held up.
+import { quoted } from '../json'
 import { types } from 'node:util'
 import { onAbort } from '../abort'
 import { at, callSite, type CallSite } from '../call-site'
@@ -156,7 +157,7 @@ export class Expectations {
   #lastLine(): string {
     const line = this.#text.trimEnd().split('\n').at(-1) ?? ''
     if (line === '') return 'nothing was printed since the last match'
-    return `the last line is ${JSON.stringify(line.slice(-SHOWN_CHARACTERS))}`
+    return `the last line is ${quoted(line.slice(-SHOWN_CHARACTERS))}`
   }
 }
 

@@ -1,4 +1,5 @@
 // Options of a program's run: types and their checks. What a value means, and its default, is the core's business.
+import { quoted } from '../json'
 import type { RunSpec } from '../../native/native'
 import type { Readable } from 'node:stream'
 import { createReadStream } from 'node:fs'
@@ -405,7 +406,7 @@ export function toSpec(
   } = options
   rest satisfies Crossing<typeof rest, RunSpec>
   const changes = Object.entries(env).map(([name, value]) => {
-    const path = `env[${JSON.stringify(name)}]`
+    const path = `env[${quoted(name)}]`
     if (name === '' || /[=\0]/.test(name)) {
       throw invalidOption(
         path,

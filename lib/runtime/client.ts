@@ -1,4 +1,5 @@
 // RuntimeClient: a session with a runtime.
+import { toJson } from '../json'
 import type { RuntimeEvent, RuntimeUploadRequest } from '../../native/native'
 import { abortable, throwIfAborted } from '../abort'
 import { callSite, placedAt } from '../call-site'
@@ -374,7 +375,7 @@ export class RuntimeClient implements AsyncDisposable {
         systemPrompt,
         userPrompt: prompt,
         model,
-        outputFormat: outputSchema && JSON.stringify({ type: 'json_schema', schema: outputSchema }),
+        outputFormat: outputSchema && toJson('outputSchema', { type: 'json_schema', schema: outputSchema }),
         agentEnv,
         preCommands,
         postCommands,

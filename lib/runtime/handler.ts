@@ -1,4 +1,5 @@
 // A handler in JavaScript: what it is given, what it may answer, and how its errors become messages.
+import { isValue, toJson } from '../json'
 import { inspect, types } from 'node:util'
 import { settle } from '../error'
 import { folderName, home, stackOf } from '../host'
@@ -93,7 +94,7 @@ export async function invoke(handler: AgentHandler, invocation: NativeInvocation
           }),
         sendErrorMessage: (error, metadata) =>
           speech.say(() =>
-            settle(invocation.sendErrorMessage(withoutPaths(String(error)), toJson(metadata))),
+            settle(invocation.sendErrorMessage(withoutPaths(String(error)), toMetadata(metadata))),
           ),
       },
     )
@@ -131,13 +132,14 @@ function fail(invocation: NativeInvocation, error: unknown): void {
 
 function answer(invocation: NativeInvocation, result: AgentResult): void {
   if (result?.type === 'text' && typeof result.text === 'string') {
-    invocation.answerText(result.text, toJson(result.metadata))
+    invocation.answerText(result.text, toMetadata(result.metadata))
     return
   }
   if (result?.type === 'structured_output') {
-    const structured: string | undefined = JSON.stringify(result.structuredOutput)
-    if (structured !== undefined && structured !== 'null') {
-      invocation.answerStructured(structured, toJson(result.metadata))
+    const { structuredOutput } = result
+    const structured = isValue(structuredOutput) ? toJson('structuredOutput', structuredOutput) : 'null'
+    if (structured !== 'null') {
+      invocation.answerStructured(structured, toMetadata(result.metadata))
       return
     }
   }
@@ -193,7 +195,7 @@ function createLogger(name: string, redact: (text: string) => string): RuntimeLo
 }
 
 /** JSON's idea of an object: what can't be said in JSON is left out. */
-function toJson(value: unknown): Record<string, unknown> {
+function toMetadata(value: unknown): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {}
   return limited(value, 0) as Record<string, unknown>
 }

@@ -15,6 +15,7 @@ use agents::acp::{
 };
 use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};
+use ground::json;
 use ground::lock::lock;
 use ground::mpsc::unbounded_channel;
 use napi::Env;
@@ -253,10 +254,10 @@ impl NativeSession {
     #[napi]
     pub fn elicited(&self, id: String, action: String, content: Option<String>, problem: Option<String>) {
         let Ok(session) = self.opened() else { return };
-        let content = content.and_then(|content| serde_json::from_str(&content).ok());
+        let content = content.map(|content| json::read(&content).map_err(|error| error.to_string()));
         let reply = match (problem, action.as_str()) {
             (Some(problem), _) => Err(problem),
-            (None, "accept") => Ok(Elicited::Accept(content)),
+            (None, "accept") => content.transpose().map(Elicited::Accept),
             (None, "decline") => Ok(Elicited::Decline),
             (None, _) => Ok(Elicited::Cancel),
         };
@@ -289,8 +290,8 @@ impl NativeSession {
     /// Sets an option. `value` is JSON.
     #[napi]
     pub fn set_option(&self, id: String, value: String) -> Promised<()> {
-        let value: Value = serde_json::from_str(&value).unwrap_or_default();
-        answered(self.opened().map(|session| session.set_option(id, value)))
+        let value = json::read::<Value>(&value).map_err(|error| Error::invalid_option("value", error));
+        answered(self.opened().and_then(|session| Ok(session.set_option(id, value?))))
     }
 
     #[napi]

@@ -381,7 +381,7 @@ fn answer(outbox: Arc<Outbox>, call: u32) -> Completion {
 }
 
 fn to_options(spec: CopilotStartSpec) -> Result<ConnectionOptions, Error> {
-    let handshake = match serde_json::from_str(&spec.handshake) {
+    let handshake = match ground::json::read(&spec.handshake) {
         Ok(Value::Object(handshake)) => handshake,
         _ => serde_json::Map::new(),
     };

@@ -190,7 +190,7 @@ impl NativeFleet {
     pub fn submit(&self, spec: String) -> Promised<String> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let given = serde_json::from_str(&spec).map_err(|error| Error::invalid_option("job", error));
+            let given = ground::json::read(&spec).map_err(|error| Error::invalid_option("job", error));
             match given.and_then(to_spec) {
                 Ok(spec) => fleet.submit(spec).await.into(),
                 Err(error) => Err(error).into(),
@@ -203,7 +203,7 @@ impl NativeFleet {
     pub fn submit_many(&self, specs: String) -> Promised<String> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let given: Vec<Value> = match serde_json::from_str(&specs) {
+            let given: Vec<Value> = match ground::json::read(&specs) {
                 Ok(given) => given,
                 Err(error) => return Err(Error::invalid_option("jobs", error)).into(),
             };

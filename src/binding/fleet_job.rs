@@ -4,6 +4,7 @@ use super::fleet_agent::FleetAgent;
 use super::promise::{Promised, Settled, settle};
 use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec};
 use ground::error::Error;
+use ground::json;
 use ground::lock::lock;
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -135,9 +136,9 @@ impl NativeJob {
     /// Ends the job with a result. `value` is JSON.
     #[napi]
     pub fn finish(&self, value: String) {
-        self.settle(match serde_json::from_str(&value) {
+        self.settle(match ground::json::read(&value) {
             Ok(value) => JobAnswer::Done(value),
-            // Nested too deep, or half a character. To run it again would come to the same.
+            // To run it again would come to the same.
             Err(error) => {
                 let error = Error::invalid_option("result", format!("cannot be stored as JSON: {error}"));
                 JobAnswer::Failed(JobFault::from(&error))
@@ -145,10 +146,11 @@ impl NativeJob {
         });
     }
 
-    /// `facts`: JSON. What can't be read of it is left out.
+    /// `facts`: a JSON object.
     #[napi]
     pub fn fail(&self, code: String, message: String, facts: String) {
-        let facts: Map<String, Value> = serde_json::from_str(&facts).unwrap_or_default();
+        let facts =
+            json::read(&facts).unwrap_or_else(|_| Map::from_iter([("facts".to_owned(), facts.into())]));
         self.settle(JobAnswer::Failed(JobFault { code, message, facts }));
     }
 

@@ -53,7 +53,7 @@ fn to_filter(spec: FilterSpec) -> Result<Filter, Error> {
 
 fn to_schedule(text: &str) -> Result<Schedule, Error> {
     let given: GivenSchedule =
-        serde_json::from_str(text).map_err(|error| Error::invalid_option("schedule", error))?;
+        ground::json::read(text).map_err(|error| Error::invalid_option("schedule", error))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let job = to_spec(given.job)?;

@@ -9,7 +9,6 @@ use super::mcp_server::{McpServerSpec, to_server};
 use super::option::{Background, Millis};
 use super::promise::{Promised, Settled, settle};
 use agents::acp;
-use agents::harness::json_object::put;
 use agents::harness::replay::TurnResult;
 use agents::harness::verdict::Ending;
 use agents::harness::{
@@ -19,6 +18,7 @@ use agents::harness::{
 use agents::model::{AbortSwitch, Schema};
 use agents::{each_provider, harness::doctor};
 use ground::error::Error;
+use ground::json::{self, object::put};
 use napi::bindgen_prelude::{Either, Object, ToNapiValue, Uint8Array, within_runtime_if_available};
 use napi::{Env, sys};
 use napi_derive::napi;
@@ -379,13 +379,17 @@ pub fn schema_problem(schema: String) -> Option<String> {
 /// The reasons why a JSON value does not fit a JSON Schema. Empty when it does, or when the schema is invalid.
 #[napi]
 pub fn schema_problems(schema: String, value: String) -> Vec<String> {
-    let value = serde_json::from_str(&value).unwrap_or_default();
-    let problems = compile(&schema).map(|schema| schema.problems(&value)).unwrap_or_default();
-    problems.iter().map(ToString::to_string).collect()
+    match json::read(&value) {
+        Ok(value) => {
+            let problems = compile(&schema).map(|schema| schema.problems(&value)).unwrap_or_default();
+            problems.iter().map(ToString::to_string).collect()
+        }
+        Err(error) => vec![format!("cannot be read as JSON: {error}")],
+    }
 }
 
 pub(super) fn compile(schema: &str) -> Result<Schema, Error> {
-    let source: Value = serde_json::from_str(schema)
+    let source: Value = ground::json::read(schema)
         .map_err(|error| Error::invalid_option("schema", format!("expected a JSON Schema: {error}")))?;
     Schema::compile(source, "schema")
 }

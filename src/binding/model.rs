@@ -271,6 +271,6 @@ fn to_json(completion: Completion) -> Value {
 }
 
 fn parse(path: &str, text: &str) -> Result<Value, Error> {
-    serde_json::from_str(text)
+    ground::json::read(text)
         .map_err(|error| Error::invalid_option(path, format!("cannot be written as JSON: {error}")))
 }

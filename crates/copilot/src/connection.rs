@@ -163,7 +163,7 @@ impl Connection {
             Err(error) if is_unhandled(&error, "connect") => client.request("ping", "{}", None).await?,
             hello => hello?,
         };
-        let hello: Hello = serde_json::from_str(&hello).unwrap_or_default();
+        let hello: Hello = ground::json::read(&hello).unwrap_or_default();
         let supported = Self::PROTOCOL_VERSION;
         let mismatch = |found: &str, todo: &str| {
             let message = format!(

@@ -156,7 +156,7 @@ fn copy_session(
 
 /// The start event of the session, with the new id.
 fn rename<'a>(line: &'a [u8], session_id: &str, new_id: &str) -> Cow<'a, [u8]> {
-    let Ok(mut event) = serde_json::from_slice::<Value>(line) else { return Cow::Borrowed(line) };
+    let Ok(mut event) = ground::json::read::<Value>(line) else { return Cow::Borrowed(line) };
     let Some(id) = event.pointer_mut("/data/sessionId") else { return Cow::Borrowed(line) };
     if id == session_id {
         *id = Value::from(new_id);
@@ -212,7 +212,7 @@ fn parse_line(line: &[u8]) -> Line<'_> {
     if line.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0) {
         return Line::Blank;
     }
-    match serde_json::from_slice::<Event<'_>>(line) {
+    match ground::json::read_borrowed::<Event<'_>>(line) {
         Ok(event) if !is_uuid(&event.id) => Line::Bad("its id is not a UUID".to_owned()),
         Ok(event) if !event.data.get().starts_with('{') => Line::Bad("its data is not an object".to_owned()),
         Ok(event) => Line::Event(event),
@@ -261,7 +261,7 @@ impl History {
             self.bad_line.get_or_insert(number);
         }
         if event.kind == "session.snapshot_rewind"
-            && let Ok(rewind) = serde_json::from_str::<Rewind>(event.data.get())
+            && let Ok(rewind) = ground::json::read::<Rewind>(event.data.get())
             && let Some(&position) = self.positions.get(&rewind.up_to_event_id)
         {
             self.turns.retain(|&turn| turn < position);

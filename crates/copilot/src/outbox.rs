@@ -273,7 +273,7 @@ mod tests {
     }
 
     fn parse(batch: Option<String>) -> Value {
-        batch.map_or(Value::Null, |batch| serde_json::from_str(&batch).unwrap())
+        batch.map_or(Value::Null, |batch| ground::json::read(&batch).unwrap())
     }
 
     #[test]

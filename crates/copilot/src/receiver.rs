@@ -90,8 +90,15 @@ impl Handler for Receiver {
     }
 
     fn on_noise(&mut self, noise: Noise<'_>) {
-        if let Noise::Garbage { bytes } | Noise::BadBody { bytes } = noise {
-            self.noise.fetch_add(bytes as u64, Ordering::Relaxed);
+        match noise {
+            Noise::Garbage { bytes } | Noise::BadBody { bytes } => {
+                self.noise.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            Noise::Fault(message) => {
+                // Told like the runtime's own complaints.
+                self.outbox.push_stderr(&format!("the runtime could not read a message: {message}\n"));
+            }
+            Noise::Line(_) | Noise::StrayReply => {}
         }
     }
 

@@ -178,7 +178,7 @@ async fn look(home: Option<PathBuf>, session_id: String) -> Option<Inspection> {
 
 /// The parameters without the agent, and whether there was one.
 fn without_agent(params: &str) -> (String, bool) {
-    match serde_json::from_str::<Value>(params) {
+    match ground::json::read::<Value>(params) {
         Ok(Value::Object(mut params)) => {
             let had = params.shift_remove("agent").is_some_and(|agent| !agent.is_null());
             (Value::Object(params).to_string(), had)

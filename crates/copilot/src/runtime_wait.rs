@@ -223,7 +223,7 @@ fn read_completion(text: &str) -> (Answer, Option<String>) {
     let unreadable = |what: &str| {
         Answer::Failed(Error::new(ErrorCode::RpcError, format!("{METHOD}: {what}")).with("method", METHOD))
     };
-    let Ok(completion) = serde_json::from_str::<Completion<'_>>(text) else {
+    let Ok(completion) = ground::json::read_borrowed::<Completion<'_>>(text) else {
         return (unreadable("the runtime's answer is not of the known form"), None);
     };
     let response = completion.response.map(RawValue::get).filter(|response| *response != "null");

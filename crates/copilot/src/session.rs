@@ -388,7 +388,7 @@ impl Session {
                 struct Sent {
                     message_id: String,
                 }
-                let message_id = serde_json::from_str::<Sent>(result).ok().map(|sent| sent.message_id);
+                let message_id = ground::json::read::<Sent>(result).ok().map(|sent| sent.message_id);
                 let is_message = turn.is_none_or(|turn| turn.kind != TurnKind::Retry);
                 state.outgoing.sent += u64::from(is_message);
                 match turn.and_then(|turn| turn.lock().id) {

@@ -70,9 +70,8 @@ fn parse_usual(frame: &[u8]) -> Option<EventHead<'_>> {
         return None;
     }
     let rest = rest.strip_prefix(MIDDLE)?;
-    let mut events = serde_json::Deserializer::from_slice(rest).into_iter::<Envelope<'_>>();
-    let envelope = events.next()?.ok()?;
-    let (event, tail) = rest.split_at(events.byte_offset());
+    let (envelope, length) = json::read_first::<Envelope<'_>>(rest)?;
+    let (event, tail) = rest.split_at(length);
     if tail != TAIL {
         return None;
     }
@@ -85,12 +84,12 @@ fn parse_unusual(frame: &[u8]) -> Option<EventHead<'_>> {
     /// The method is near the beginning. Frames in which it is not are parsed like any other.
     const NEAR: usize = 128;
     memchr::memmem::find(&frame[..frame.len().min(NEAR)], METHOD)?;
-    let notification: Notification<'_> = serde_json::from_slice(frame).ok()?;
+    let notification: Notification<'_> = json::read_borrowed(frame).ok()?;
     if notification.id.is_some() || notification.method != "session.event" {
         return None;
     }
     let Params { session_id, event } = notification.params;
-    Some(EventHead::new(session_id, serde_json::from_str(event.get()).ok()?, event.get()))
+    Some(EventHead::new(session_id, json::read_borrowed(event.get()).ok()?, event.get()))
 }
 
 /// Work that a session reported as still running.
@@ -212,7 +211,7 @@ impl<'a> EventHead<'a> {
         if self.is_sub_agent || !is_ending {
             return None;
         }
-        serde_json::from_str(self.id?).ok()
+        json::read(self.id?).ok()
     }
 
     /// The meaning of the event for turns. Data of unknown form counts as absent.
@@ -331,7 +330,7 @@ impl<'a> EventHead<'a> {
 
 /// Whether an event (JSON text) is a message of the main agent.
 pub fn is_main_answer(event: &str) -> bool {
-    serde_json::from_str::<Envelope<'_>>(event)
+    json::read_borrowed::<Envelope<'_>>(event)
         .is_ok_and(|event| event.kind == "assistant.message" && event.agent_id.is_none())
 }
 

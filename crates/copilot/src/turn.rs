@@ -167,7 +167,7 @@ impl Wait<'_> {
                 Some(TurnOptions::TASKS_TIMEOUT),
             );
             let running = match tasks.await {
-                Ok(tasks) => running_tasks(&tasks),
+                Ok(tasks) => running_tasks(&tasks)?,
                 // A runtime that does not list its tasks can't be waited for.
                 Err(error) if error.code() == ErrorCode::RpcError => return end,
                 Err(error) => return Err(error),
@@ -192,7 +192,7 @@ impl Wait<'_> {
 }
 
 /// Ids of the tasks that are not over.
-fn running_tasks(list: &str) -> Vec<String> {
+fn running_tasks(list: &str) -> Result<Vec<String>, Error> {
     #[derive(Deserialize)]
     struct List {
         #[serde(default)]
@@ -209,8 +209,10 @@ fn running_tasks(list: &str) -> Vec<String> {
             Task { id: "unnamed".to_owned(), status: String::new() }
         }
     }
-    let list = serde_json::from_str::<List>(list).map(|list| list.tasks).unwrap_or_default();
+    let list = ground::json::read::<List>(list).map_err(|error| {
+        Error::new(ErrorCode::RpcError, format!("cannot read the runtime's list of tasks: {error}"))
+    })?;
     let is_running =
         |task: &Task| matches!(&*task.status, "running" | "pending" | "queued" | "starting" | "active");
-    list.into_iter().filter(is_running).map(|task| task.id).collect()
+    Ok(list.tasks.into_iter().filter(is_running).map(|task| task.id).collect())
 }

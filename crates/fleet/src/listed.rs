@@ -36,10 +36,10 @@ pub enum Listed {
 impl Listed {
     /// `id`: what the record's subject says.
     pub fn parse(payload: &[u8], id: String) -> Listed {
-        if let Ok(record) = serde_json::from_slice::<JobRecord>(payload) {
+        if let Ok(record) = ground::json::read_own::<JobRecord>(payload) {
             return Listed::Known(Box::new(record));
         }
-        let mut fields: Map<String, Value> = serde_json::from_slice(payload).unwrap_or_default();
+        let mut fields: Map<String, Value> = ground::json::read_own(payload).unwrap_or_default();
         fields.insert("id".to_owned(), id.into());
         // Lists are sorted by these fields and show them.
         for (name, otherwise) in [

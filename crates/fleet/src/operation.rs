@@ -83,7 +83,7 @@ impl dyn Engine {
     /// The presence messages of the workers.
     pub(crate) async fn workers(&self) -> Result<Vec<Value>, Error> {
         let said = self.announced_workers().await?;
-        Ok(said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect())
+        Ok(said.iter().filter_map(|said| ground::json::read_own(said).ok()).collect())
     }
 
     async fn set_setting(

@@ -208,7 +208,7 @@ fn a_job_whose_tools_ran_is_resumed_or_dead_never_run_anew() {
 fn a_record_is_shown_without_its_token_and_read_as_it_was_written() {
     let record = run(&queued(3), "secret").after(&done("secret")).unwrap();
     let text = serde_json::to_string(&record).unwrap();
-    assert_eq!(serde_json::from_str::<JobRecord>(&text).unwrap(), record);
+    assert_eq!(ground::json::read_own::<JobRecord>(&text).unwrap(), record);
     let shown = run(&queued(3), "secret").shown();
     assert_eq!(shown.get("token"), None);
     assert_eq!(

@@ -109,7 +109,7 @@ async fn read_all(engine: &Shared) -> Result<Known, Error> {
 
 /// `None`: a newer version wrote it.
 fn parsed(id: String, stored: &Stored) -> Option<(String, (Schedule, u64))> {
-    let schedule: Schedule = serde_json::from_slice(&stored.payload).ok()?;
+    let schedule: Schedule = ground::json::read_own(&stored.payload).ok()?;
     Some((id, (schedule, stored.revision)))
 }
 

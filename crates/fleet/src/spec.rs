@@ -191,6 +191,6 @@ mod tests {
         }
         .with_defaults();
         let text = serde_json::to_string(&spec).unwrap();
-        assert_eq!(serde_json::from_str::<JobSpec>(&text).unwrap(), spec);
+        assert_eq!(ground::json::read::<JobSpec>(&text).unwrap(), spec);
     }
 }

@@ -1,11 +1,8 @@
 //! PURE. Selects the lines that are JSON objects of a wanted type. Most other lines are rejected without parsing.
 
+use crate::json::{Index, Line};
 use crate::line::without_mark;
 use memchr::{memchr, memmem, memrchr};
-use serde::Deserializer as _;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
-use std::fmt;
 
 /// Picks the JSON objects out of blocks of lines.
 #[derive(Debug)]
@@ -76,65 +73,17 @@ impl JsonFilter {
             return;
         }
         let text = crate::text::decode(line);
-        if let Some(types) = &self.types
-            && !type_of(&text).is_some_and(|found| types.iter().any(|name| name.as_bytes() == found))
-        {
-            return;
+        if let Some(types) = &self.types {
+            // JSON.parse takes a line with bare control characters or unknown escapes no more than this.
+            let mut index = Index::default();
+            let found = index.read(text.trim_ascii().as_bytes()).filter(Line::is_strict);
+            let kind = found.as_ref().and_then(|line| line.text("type"));
+            if !kind.is_some_and(|kind| types.iter().any(|name| *name == kind)) {
+                return;
+            }
         }
         wanted.extend_from_slice(text.as_bytes());
         wanted.push(b'\n');
-    }
-}
-
-/// The top-level `type` of a JSON object, the last one as in JavaScript; `None` for any other JSON. The result is bytes, because
-/// a string may contain half of a surrogate pair. Other values are not decoded, because JSON.parse accepts numbers of any size.
-fn type_of(text: &str) -> Option<Vec<u8>> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let found = deserializer.deserialize_map(TypeVisitor).ok()?;
-    deserializer.end().ok()?;
-    found
-}
-
-struct TypeVisitor;
-
-impl<'de> Visitor<'de> for TypeVisitor {
-    type Value = Option<Vec<u8>>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(Bytes(name)) = map.next_key()? {
-            if name == b"type" {
-                let value = map.next_value::<&RawValue>()?.get();
-                found = serde_json::from_str(value).ok().map(|Bytes(name)| name);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// A string as bytes.
-struct Bytes(Vec<u8>);
-
-impl<'de> serde::Deserialize<'de> for Bytes {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct BytesVisitor;
-        impl Visitor<'_> for BytesVisitor {
-            type Value = Bytes;
-            fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-                formatter.write_str("a string")
-            }
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
-                Ok(Bytes(bytes.to_vec()))
-            }
-        }
-        // A list of numbers would be bytes too: refused, because the visitor takes no sequence.
-        deserializer.deserialize_bytes(BytesVisitor)
     }
 }
 
@@ -160,7 +109,7 @@ pub fn fuzz(bytes: &[u8]) {
         for line in &bare(block.as_bytes()) {
             let is_selected = selected.next_if_eq(&line).is_some();
             // JSON.parse accepts some texts that serde refuses: halves of surrogate pairs, numbers that are too large, any depth.
-            let Ok(value) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
+            let Ok(value) = crate::json::read_own::<serde_json::Value>(line) else { continue };
             let is_wanted = value.is_object()
                 && types.as_ref().is_none_or(|types| {
                     value
@@ -272,7 +221,7 @@ mod tests {
         fn agrees_with_a_parser_that_knows_no_short_cut(lines in prop::collection::vec("[ {}\\[\\]\"\\\\:,tabu0-9yperes-]{0,40}|\\{\"type\":\"(a|b|c)\"\\}", 0..8)) {
             let block: String = lines.iter().map(|line| format!("{line}\n")).collect();
             let expected: String = lines.iter().filter(|line| {
-                serde_json::from_str::<serde_json::Value>(line).ok()
+                crate::json::read_own::<serde_json::Value>(line).ok()
                     .is_some_and(|value| value.get("type").is_some_and(|name| name == "a" || name == "b"))
             }).map(|line| format!("{line}\n")).collect();
             prop_assert_eq!(select(Some(&["a", "b"]), &block), expected);

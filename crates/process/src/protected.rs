@@ -265,7 +265,7 @@ enum Scripts {
 }
 
 fn scripts_of(package: &[u8]) -> Scripts {
-    let package: Result<Value, _> = serde_json::from_slice(package);
+    let package: Result<Value, _> = ground::json::read(package);
     match package.as_ref().map(|package| package.get("scripts")) {
         Ok(Some(scripts)) => Scripts::Are(scripts.to_string()),
         Ok(None) => Scripts::Absent,
@@ -281,7 +281,7 @@ struct Package<'a> {
 
 /// A package as it is by now, with the scripts that it had. `None`: its parts can't be told apart.
 fn with_scripts_of(before: Option<&[u8]>, now: &[u8]) -> Option<Vec<u8>> {
-    let scripts = |text| serde_json::from_slice::<Package<'_>>(text).ok()?.scripts.map(RawValue::get);
+    let scripts = |text| ground::json::read_borrowed::<Package<'_>>(text).ok()?.scripts.map(RawValue::get);
     let wanted = match before {
         Some(before) => scripts(before)?,
         None => "{}",

@@ -346,7 +346,7 @@ mod tests {
     fn frame(outgoing: Option<Outgoing>) -> u64 {
         match outgoing {
             Some(Outgoing::Frame(frame)) => {
-                serde_json::from_str::<serde_json::Value>(&frame).unwrap()["seq"].as_u64().unwrap()
+                ground::json::read::<serde_json::Value>(&frame).unwrap()["seq"].as_u64().unwrap()
             }
             other => panic!("{other:?}"),
         }

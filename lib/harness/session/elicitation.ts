@@ -1,3 +1,4 @@
+import { toJson } from '../../json'
 import { show } from '../../option'
 
 /** Input that the agent asks of the user: fields of a form, or a page to visit. */
@@ -37,5 +38,5 @@ export function readElicitationAnswer(answer: ElicitationAnswer | undefined): [s
   const content = action === 'accept' ? (answer as { content?: object }).content : undefined
   if (content !== undefined && (content === null || typeof content !== 'object' || Array.isArray(content)))
     throw new Error(`content: expected an object with the fields of the form, got ${show(content)}`)
-  return [action, content && JSON.stringify(content)]
+  return [action, content && toJson('content', content)]
 }

@@ -1,4 +1,5 @@
 // Options of a session and of its prompts: types and their checks.
+import { toJson } from '../../json'
 import { toJsonSchema, type Tool } from '../../copilot/tool'
 import { native } from '../../native'
 import { invalidOption } from '../../error'
@@ -169,7 +170,9 @@ export const openChecks = {
       check.name(`${path}[${index}].name`, name)
       check.function(`${path}[${index}].handler`, handler)
       if (parameters !== undefined) {
-        const problem = native.schemaProblem(JSON.stringify(toJsonSchema(parameters)) ?? 'null')
+        const problem = native.schemaProblem(
+          toJson(`${path}[${index}].parameters`, toJsonSchema(parameters) ?? null),
+        )
         if (problem) throw invalidOption(`${path}[${index}].parameters`, problem.replace(/^schema: /, ''))
       }
       if (names.has(name!)) throw invalidOption(`${path}[${index}].name`, `${show(name)} is given twice`)

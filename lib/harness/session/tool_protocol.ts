@@ -4,6 +4,7 @@
 // It needs five methods of that protocol, and it has no state. The protocol's own npm package brings ninety more along, to a package
 // that has none; a crate would carry every call to the JavaScript thread and back, where its handler lives anyway.
 import { toJsonSchema, toToolResult, type Tool, type ToolResultObject } from '../../copilot/tool'
+import { finite, toJson } from '../../json'
 import { native } from '../../native'
 
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
@@ -100,7 +101,9 @@ export class ToolProtocol {
 /** The ways in which the arguments of a call break the schema of its tool. */
 function problemsOf(tool: Tool, input: unknown): string[] {
   const schema = toJsonSchema(tool.parameters)
-  return schema === undefined ? [] : native.schemaProblems(JSON.stringify(schema), JSON.stringify(input))
+  return schema === undefined
+    ? []
+    : native.schemaProblems(toJson('parameters', schema), toJson('arguments', input, finite))
 }
 
 function once(act: () => void): () => void {

@@ -1,5 +1,6 @@
 // The caller's tools for an agent: a Model Context Protocol server on loopback, for one session, behind a bearer of its own. It has
 // one way of transport: a POST answered with JSON.
+import { toJson } from '../../json'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Tool } from '../../copilot/tool'
@@ -62,7 +63,7 @@ export class ToolServer extends ToolProtocol {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const answer = (status: number, body?: unknown) => {
       response.writeHead(status, body === undefined ? {} : { 'content-type': 'application/json' })
-      response.end(body === undefined ? undefined : JSON.stringify(body))
+      response.end(body === undefined ? undefined : toJson('body', body))
     }
     if (!this.#isAllowed(request)) {
       response.shouldKeepAlive = false

@@ -1,7 +1,7 @@
 //! Text as it comes from programs and servers.
 
 use super::input::Input;
-use agents::harness::json::Index;
+use ground::json::Index;
 use ground::line::{LineFramer, lines_of};
 use ground::redaction::{Redactor, Secret};
 use wires::http::SseParser;
@@ -49,13 +49,13 @@ pub(super) fn json_index(bytes: &[u8]) {
     let mut index = Index::default();
     let Some(line) = index.read(bytes) else {
         // What serde takes and is an object is taken; it looks into escapes, which an index does when asked for the text.
-        let value = serde_json::from_slice::<serde_json::Value>(bytes);
+        let value = ground::json::read_own::<serde_json::Value>(bytes);
         let is_refused = bytes.starts_with(b"{") && value.is_ok_and(|value| value.is_object());
         assert!(!is_refused, "an object was refused");
         return;
     };
     let fields = line.fields(["type", "text", "a"]);
-    let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+    let Ok(value) = ground::json::read_own::<serde_json::Value>(bytes) else {
         for field in fields {
             let _ = (field.text(), field.number(), field.items().count(), field.build());
         }

@@ -1,7 +1,7 @@
 //! What peers say.
 
 use super::input::Input;
-use ground::json::without_half_pairs;
+use ground::json::well_formed;
 use runtime::wire::client_message::ClientMessage;
 use runtime::wire::frame::{Body, parse_client_frame, parse_runtime_frame};
 use runtime::wire::runtime_message::RuntimeMessage;
@@ -44,25 +44,24 @@ pub(super) fn framing(bytes: &[u8]) {
 
 /// A message is what a parser that builds everything takes it for, and is read back from what is written.
 pub(super) fn message(bytes: &[u8]) {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        let mended = without_half_pairs(text);
-        assert_eq!(mended.and_then(|whole| without_half_pairs(&whole)), None);
+    if let Some(text) = well_formed(bytes) {
+        assert_eq!(well_formed(text.as_bytes()), Some(text));
     }
     let Some(message) = parse(bytes) else { return };
-    let value = serde_json::from_slice::<Value>(bytes);
+    let value = ground::json::read_own::<Value>(bytes);
     let named = |method: &str| value.as_ref().is_ok_and(|value| value["method"] == *method);
     match message {
         Message::Notification { method, params } => {
             assert!(
                 value.is_err() || (named(&method) && value.as_ref().is_ok_and(|value| value["id"].is_null()))
             );
-            assert!(serde_json::from_str::<serde::de::IgnoredAny>(params).is_ok());
+            assert!(ground::json::read_own::<serde::de::IgnoredAny>(params).is_ok());
         }
         Message::Request { id, method, params } => {
             assert!(value.is_err() || named(&method));
             let again = request(7, &method, params);
             assert_eq!(parse(again.as_bytes()), Some(Message::Request { id: "7", method, params }));
-            assert!(serde_json::from_str::<serde::de::IgnoredAny>(id).is_ok());
+            assert!(ground::json::read_own::<serde::de::IgnoredAny>(id).is_ok());
         }
         Message::Reply { id, result } => {
             let again = reply(id, result.as_ref().copied());

@@ -4,6 +4,7 @@
 use super::update::Update;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::json;
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use process::{self, ChunkReader, Input, Outcome, Process, ProcessSpec, StdinWriter, StopReason, Stream};
 use serde_json::Value;
@@ -155,7 +156,7 @@ impl Connection {
         let letters = self.letters.clone();
         let complete = Completion::new(move |answer: Result<&str, Error>| {
             let answer = answer.and_then(|text| {
-                serde_json::from_str(text).map_err(|error| {
+                json::read(text).map_err(|error| {
                     Error::new(ErrorCode::RpcError, format!("cannot parse the agent's answer: {error}"))
                 })
             });
@@ -204,6 +205,10 @@ struct Listener {
 }
 
 impl Listener {
+    fn say_unread(&mut self, method: &str, params: &str, error: &serde_json::Error) {
+        self.say(Said::Noise(format!("cannot read {method}: {error}: {params}")), params.len());
+    }
+
     fn say(&mut self, said: Said, weight: usize) {
         let taken = weight.min(MAX_WAITING_BYTES);
         self.owed += taken;
@@ -214,17 +219,19 @@ impl Listener {
 
 impl Handler for Listener {
     fn on_notification(&mut self, method: &str, params: &str) {
-        let read = || serde_json::from_str::<Value>(params).unwrap_or_default();
+        let read = match json::read::<Value>(params) {
+            Ok(read) => read,
+            Err(error) => return self.say_unread(method, params, &error),
+        };
         match method {
             "session/update" => {
-                let params_read = read();
-                let update = Update::read(&params_read["update"]);
+                let update = Update::read(&read["update"]);
                 let raw = (update == Update::Unknown).then(|| params.to_owned());
-                let session = params_read["sessionId"].as_str().unwrap_or_default().to_owned();
+                let session = read["sessionId"].as_str().unwrap_or_default().to_owned();
                 self.say(Said::Update { session, update, raw }, params.len());
             }
             "$/cancel_request" => {
-                self.say(Said::Withdrawn { id: read()["requestId"].to_string() }, params.len())
+                self.say(Said::Withdrawn { id: read["requestId"].to_string() }, params.len())
             }
             _ => self.say(Said::Other, 0),
         }
@@ -232,7 +239,8 @@ impl Handler for Listener {
 
     fn on_request(&mut self, id: &str, method: &str, params: &str) {
         let weight = id.len() + params.len();
-        let params = serde_json::from_str(params).unwrap_or_default();
+        // Whoever answers it looks for fields, and refuses what has none.
+        let params = json::read(params).unwrap_or_else(|_| params.into());
         self.say(Said::Asked { id: id.to_owned(), method: method.to_owned(), params }, weight);
     }
 
@@ -243,6 +251,7 @@ impl Handler for Listener {
                 format!("{bytes} bytes that are no message")
             }
             Noise::StrayReply => "an answer that nobody waits for".to_owned(),
+            Noise::Fault(message) => format!("the agent could not read a message: {message}"),
         };
         let weight = line.len();
         self.say(Said::Noise(line), weight);
@@ -297,16 +306,42 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
+    fn listen() -> (Listener, Inbox) {
+        let (letters, inbox) = unbounded_channel();
+        let places = Arc::new(Semaphore::new(MAX_WAITING));
+        let bytes = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
+        (Listener { letters, places, place: None, bytes, owed: 0 }, inbox)
+    }
+
+    #[tokio::test]
+    async fn a_part_that_rust_cannot_hold_does_not_lose_the_message() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for part in [r#""\ud83d""#, "1e999", &deep] {
+            let (mut listener, mut inbox) = listen();
+            listener.on_notification("session/update", &format!(
+                r#"{{"sessionId":"s","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"delete \ud83d it"}},"_meta":{part}}}}}"#
+            ));
+            listener.on_request(
+                "1",
+                "session/request_permission",
+                &format!(r#"{{"sessionId":"s","_meta":{part}}}"#),
+            );
+            listener.on_notification("$/cancel_request", &format!(r#"{{"requestId":1,"_meta":{part}}}"#));
+            let Said::Update { session, update, .. } = inbox.recv().await.unwrap().said else {
+                panic!("{part}")
+            };
+            assert_eq!(session, "s");
+            assert!(format!("{update:?}").contains("delete \u{fffd} it"), "{update:?}");
+            let Said::Asked { params, .. } = inbox.recv().await.unwrap().said else { panic!("{part}") };
+            assert_eq!(params["sessionId"], "s");
+            let Said::Withdrawn { id } = inbox.recv().await.unwrap().said else { panic!("{part}") };
+            assert_eq!(id, "1");
+        }
+    }
+
     #[tokio::test]
     async fn an_agent_is_held_back_by_the_bytes_of_its_messages_too() {
-        let (letters, mut inbox) = unbounded_channel();
-        let mut listener = Listener {
-            letters,
-            places: Arc::new(Semaphore::new(MAX_WAITING)),
-            place: None,
-            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
-            owed: 0,
-        };
+        let (mut listener, mut inbox) = listen();
         let half = "x".repeat(MAX_WAITING_BYTES / 2);
         listener.ready().await;
         for line in [half.as_str(), half.as_str(), "one more"] {

@@ -16,10 +16,10 @@ use super::update::{AgentFault, Update, owned};
 use crate::harness::AgentEvent;
 use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
-use crate::harness::json::object::put;
 use crate::harness::program::node::old_node;
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
+use ground::json::object::put;
 use ground::os::Claim;
 use process::Traffic;
 use serde_json::{Value, json};
@@ -368,7 +368,7 @@ impl Handshake<'_> {
         let servers: Vec<Value> =
             self.request.servers.iter().map(|server| agent.shown_server(server).to_json()).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
-        if let Ok(meta) = serde_json::from_str::<Value>(self.meta) {
+        if let Ok(meta) = ground::json::read::<Value>(self.meta) {
             put(&mut params, "_meta", meta);
         }
         let Some(session) = &self.request.agent.resume else { return ("session/new", params) };

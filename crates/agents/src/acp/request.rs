@@ -2,13 +2,13 @@
 
 use super::permission::{Policy, Rule};
 pub use crate::harness::McpServer;
-use crate::harness::json::object::put;
 use crate::harness::level::allow;
 use crate::harness::limit::allowance::Allowance;
 use crate::harness::turn::clock::ClockLimits;
 use crate::harness::{AgentRequest, Provider};
 use crate::model::Schema;
 use ground::error::Error;
+use ground::json::object::put;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

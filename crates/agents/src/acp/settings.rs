@@ -2,7 +2,7 @@
 
 use super::turn_state::Version;
 use super::update::owned;
-use crate::harness::json::object::put;
+use ground::json::object::put;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -26,7 +26,7 @@ pub fn fuzz_transcript(bytes: &[u8]) {
     let mut open: HashSet<String> = HashSet::new();
     let mut ended: HashSet<String> = HashSet::new();
     for line in lines.split(|byte| *byte == b'\n') {
-        let Ok(told) = serde_json::from_slice::<Value>(line) else { continue };
+        let Ok(told) = ground::json::read::<Value>(line) else { continue };
         now += STEP;
         let answer = told.get("result");
         if let Some(error) = told.get("error").filter(|_| answer.is_none()) {

@@ -16,7 +16,6 @@ pub(crate) mod clip;
 pub mod event;
 pub mod evidence;
 pub(crate) mod folder;
-pub mod json;
 pub mod level;
 pub mod limit;
 pub mod mcp_server;
@@ -33,7 +32,7 @@ pub use evidence::digest::Digest;
 pub use evidence::transcript::Transcript;
 pub use evidence::verdict;
 pub use folder::sandbox::AgentSandbox;
-pub use json::object as json_object;
+
 pub use level::Level;
 pub use limit::budget::Budget;
 pub use limit::scheduler::ConcurrencyLimit;

@@ -80,7 +80,7 @@ impl BodyReader {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(Malformed::Wrong("the body is empty".to_owned())),
             Form::Json(bytes) => {
-                let value = json::read(&String::from_utf8_lossy(&bytes))
+                let value = json::read(&bytes)
                     .map_err(|error| Malformed::Wrong(format!("the body is not valid JSON: {error}")))?;
                 self.assembly.on_whole(&value)?;
             }

@@ -36,8 +36,8 @@ fn mend(rest: &mut &str) -> Option<String> {
                 }
             }
             '"' => length = copy_string(rest, &mut out)?,
-            '/' if rest.starts_with("//") => length = rest.find('\n')?,
-            '/' if rest.starts_with("/*") => length = rest.find("*/")? + 2,
+            '/' if rest.starts_with("//") => length = comment(rest, rest.find('\n')?)?,
+            '/' if rest.starts_with("/*") => length = comment(rest, rest.find("*/")? + 2)?,
             'A'..='Z' | 'a'..='z' => {
                 length = rest.find(|character: char| !character.is_ascii_alphanumeric())?;
                 out.push_str(match &rest[..length] {
@@ -51,6 +51,11 @@ fn mend(rest: &mut &str) -> Option<String> {
         }
         *rest = &rest[length..];
     }
+}
+
+/// The length of a comment. With half a pair of quotes it may be a text whose own quote was lost.
+fn comment(text: &str, length: usize) -> Option<usize> {
+    (text[..length].matches('"').count() % 2 == 0).then_some(length)
 }
 
 /// Copies the string at the beginning of the text and escapes its control characters. Returns the number of bytes read.
@@ -84,7 +89,7 @@ mod tests {
     use serde_json::Value;
 
     fn mended(text: &str) -> Option<Value> {
-        serde_json::from_str(&repair(text).0?).ok()
+        ground::json::read(&repair(text).0?).ok()
     }
 
     #[test]

@@ -1,23 +1,19 @@
 //! A JSON Schema, and the search for a fitting value in a model's answer. PURE.
 //!
-//! Models wrap JSON in prose and fences, add commas and comments, break lines inside strings. [`Schema::read`] tries every
-//! position where an object or array may begin, first with the text unchanged, then with those faults repaired. The content of
-//! strings is never changed, and missing content is never invented: a truncated answer does not count.
+//! Models wrap JSON in prose and fences, add commas and comments, break lines inside strings. [`Schema::read`] takes the outermost
+//! objects and arrays of the text, unchanged or with those faults repaired, and never looks inside of one. The content of strings
+//! is never changed, and missing content is never invented: a truncated answer does not count.
 
 use super::repair::repair;
 use ground::error::Error;
 use ground::json;
-use serde_json::{Deserializer, Value};
+use serde_json::Value;
 use std::fmt;
 
 /// Most problems that are reported for a value.
 const MAX_PROBLEMS: usize = 20;
 /// Longest text of a problem. It quotes the value, which may have any length.
 const MAX_PROBLEM_CHARACTERS: usize = 300;
-/// Most positions that are tried as the beginning of a value.
-const MAX_STARTS: usize = 2000;
-/// Work limit of the repair: it reads at most this many times the length of the text.
-const MENDED_READS: usize = 10;
 
 /// A valid schema.
 pub struct Schema {
@@ -99,7 +95,7 @@ impl Schema {
     /// The fitting value in the text. When there are several, the last one: models reason before they answer.
     pub fn read(&self, text: &str) -> Reading {
         let mut best = None;
-        for value in whole(text).into_iter().chain(inside(text)).chain(mended(text)) {
+        for value in whole(text).into_iter().chain(outermost(text)) {
             let problems = self.problems(&value);
             if problems.is_empty() {
                 return Reading::Fits(value);
@@ -136,54 +132,54 @@ fn whole(text: &str) -> Vec<Value> {
     });
     let mut values = Vec::new();
     for candidate in [Some(text), fenced].into_iter().flatten() {
-        let Ok(value) = json::read::<Value>(candidate) else { continue };
-        let inner = value.as_str().and_then(|inner| json::read::<Value>(inner).ok());
+        let Some(value) = read(candidate) else { continue };
+        let inner = value.as_str().and_then(read);
         values.push(value);
         values.extend(inner);
     }
     values
 }
 
-/// Complete objects and arrays inside the text, the last first.
-fn inside(text: &str) -> Vec<Value> {
+/// The outermost objects and arrays of the text, the last first, repaired where they need it.
+///
+/// Nothing inside of a value is looked at, whether the value could be read or not. A bracket without its partner says that the
+/// text was cut, or that a slip hides where a value begins or ends: what stands before it may be a part of that value.
+fn outermost(text: &str) -> Vec<Value> {
     let mut values = Vec::new();
     let mut at = 0;
-    for _ in 0..MAX_STARTS {
-        let Some(start) = text[at..].find(['{', '[']).map(|offset| at + offset) else { break };
-        let mut stream = Deserializer::from_str(&text[start..]).into_iter::<Value>();
-        match stream.next() {
-            Some(Ok(value)) => {
-                at = start + stream.byte_offset();
-                values.push(value);
-            }
-            _ => at = start + 1,
+    while let Some(place) = text[at..].find(['{', '[', '}', ']']).map(|offset| at + offset) {
+        at = place + 1;
+        if is_quoted(text, place) {
+            continue;
         }
+        if text[place..].starts_with(['}', ']']) {
+            values.clear();
+            continue;
+        }
+        let (repaired, length) = repair(&text[place..]);
+        let Some(repaired) = repaired else { return Vec::new() };
+        at = place + length;
+        values.extend(read(&text[place..at]).or_else(|| read(&repaired)));
     }
     values.reverse();
     values
 }
 
-/// The same values after the repair. A beginning without an end makes the repair read far, so its total work is limited.
-fn mended(text: &str) -> Vec<Value> {
-    let mut values = Vec::new();
-    let mut at = 0;
-    let mut budget = text.len().saturating_mul(MENDED_READS);
-    while let Some(start) = text[at..].find(['{', '[']).map(|offset| at + offset) {
-        let (mended, read) = repair(&text[start..]);
-        match mended.and_then(|mended| json::read::<Value>(&mended).ok()) {
-            Some(value) => {
-                at = start + read;
-                values.push(value);
-            }
-            None => at = start + 1,
-        }
-        match budget.checked_sub(read) {
-            Some(left) => budget = left,
-            None => break,
-        }
+/// Whether prose names the bracket: "{".
+fn is_quoted(text: &str, place: usize) -> bool {
+    let mut behind = text[place + 1..].chars();
+    match (text[..place].chars().next_back(), behind.next(), behind.next()) {
+        (Some('\''), Some('\''), _) | (Some('`'), Some('`'), _) => true,
+        // A name in an object begins with neither.
+        (Some('"'), Some('"'), Some(next)) => next == ' ' || ",.;)".contains(next),
+        _ => false,
     }
-    values.reverse();
-    values
+}
+
+/// A whole value. One that is too deep to be built whole is none.
+fn read(text: &str) -> Option<Value> {
+    let value = json::read(text).ok()?;
+    json::depth(text.as_bytes()).is_none_or(|depth| depth <= json::MAX_DEPTH).then_some(value)
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ async fn input_of_the_user_is_asked_of_the_handler_and_the_event_has_none_of_it(
             assert_eq!((asked.mode, asked.message.as_str()), (mode, "Who are you?"));
             agent.session.elicited(&asked.id, elicited);
             assert_eq!(text(&turn.outcome().await), said);
-            let action = serde_json::from_str::<Value>(said).unwrap()["action"].clone();
+            let action = ground::json::read_own::<Value>(said).unwrap()["action"].clone();
             let found = until(&mut events, |event| matches!(event, AgentEvent::Elicitation { .. })).await;
             let event = found.iter().find(|event| event["type"] == "elicitation").unwrap();
             assert_eq!((&event["action"], &event["by"]), (&action, &json!("handler")));

@@ -17,7 +17,8 @@ static LINES: LazyLock<Vec<(Provider, Vec<Value>)>> = LazyLock::new(|| {
         let text = ["multi", "cutok", "e401", "toolfail"].map(|name| {
             std::fs::read_to_string(streams.join(provider.as_str()).join(format!("{name}.jsonl"))).unwrap()
         });
-        let lines = text.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str(line).unwrap());
+        let lines =
+            text.iter().flat_map(|text| text.lines()).map(|line| ground::json::read_own(line).unwrap());
         (provider, lines.collect())
     };
     Provider::ALL.map(read).into()

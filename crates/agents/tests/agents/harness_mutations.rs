@@ -24,7 +24,7 @@ static RECORDINGS: LazyLock<Vec<(Provider, Vec<Value>)>> = LazyLock::new(|| {
             if path.extension().is_some_and(|extension| extension == "jsonl") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let lines: Vec<Value> =
-                    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+                    text.lines().filter_map(|line| ground::json::read_own(line).ok()).collect();
                 if !lines.is_empty() {
                     all.push((provider, lines));
                 }

@@ -114,7 +114,7 @@ async fn read_request(socket: &mut TcpStream) -> Option<Value> {
             while body.len() < length {
                 socket.read_buf(&mut body).await.ok().filter(|count| *count > 0)?;
             }
-            return serde_json::from_slice(&body).ok();
+            return ground::json::read_own(&body).ok();
         }
         socket.read_buf(&mut bytes).await.ok().filter(|count| *count > 0)?;
     }

@@ -125,7 +125,7 @@ async fn told(engine: &Shared, provider: &str, session: &str) -> Result<Option<S
 fn unpack(place: &SessionPlace, object: &[u8]) -> io::Result<bool> {
     let damaged = || io::Error::other("its copy in the fleet is damaged");
     let end = object.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
-    let contents: Contents = serde_json::from_slice(&object[..end])?;
+    let contents: Contents = ground::json::read_own(&object[..end])?;
     let mut rest = object.get(end + 1..).unwrap_or_default();
     // The lengths come from a file that anybody may have damaged: their sum may be more than a number holds.
     let length = contents.files.iter().try_fold(0_usize, |sum, file| sum.checked_add(file.bytes));

@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn what_a_peer_announces_is_what_it_has() {
-        let peer: Capabilities = serde_json::from_str(r#"["resume","from_the_future","resume"]"#).unwrap();
+        let peer: Capabilities = ground::json::read(r#"["resume","from_the_future","resume"]"#).unwrap();
         assert!(peer.has(Capability::Resume) && !peer.has(Capability::ArtifactUploadResult));
         let ours = serde_json::to_string(&Capabilities::OURS).unwrap();
-        assert_eq!(serde_json::from_str::<Capabilities>(&ours).unwrap(), Capabilities::OURS);
-        assert_eq!(Capability::ALL.len(), serde_json::from_str::<Vec<String>>(&ours).unwrap().len());
+        assert_eq!(ground::json::read::<Capabilities>(&ours).unwrap(), Capabilities::OURS);
+        assert_eq!(Capability::ALL.len(), ground::json::read::<Vec<String>>(&ours).unwrap().len());
     }
 }

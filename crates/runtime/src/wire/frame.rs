@@ -60,7 +60,7 @@ struct Envelope<'a> {
 }
 
 fn number(value: Option<&RawValue>) -> Option<u64> {
-    serde_json::from_str(value?.get()).ok()
+    ground::json::read(value?.get()).ok()
 }
 
 fn string(value: Option<&RawValue>) -> Option<String> {
@@ -80,13 +80,13 @@ pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> 
         refused(format!("{what}: {error}"))
     };
     if !is_object(text) {
-        serde_json::from_str::<IgnoredAny>(text).map_err(no_json)?;
+        ground::json::read_borrowed::<IgnoredAny>(text).map_err(no_json)?;
         return match text.trim() {
             "null" => Err(refused("expected a JSON object, got null".to_owned())),
             _ => Ok(None),
         };
     }
-    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(no_json)?;
+    let envelope: Envelope<'_> = ground::json::read_borrowed(text).map_err(no_json)?;
     let (seq, ack) = (number(envelope.seq), number(envelope.ack));
     let tag = string(envelope.message_type).unwrap_or_default();
     let read = ClientMessage::read(&tag, text).and_then(|message| match message.problem() {
@@ -107,7 +107,7 @@ pub fn parse_client_frame(text: &str) -> Result<Option<ClientFrame>, Malformed> 
 /// Parses a runtime's frame; `None` when it is not a JSON object. Unreadable messages are ignored, except those that end a
 /// request.
 pub fn parse_runtime_frame(text: &str) -> Option<RuntimeFrame> {
-    let envelope: Envelope<'_> = is_object(text).then(|| serde_json::from_str(text).ok())??;
+    let envelope: Envelope<'_> = is_object(text).then(|| ground::json::read_borrowed(text).ok())??;
     let tag = string(envelope.message_type).unwrap_or_default();
     let (message, problem) = match RuntimeMessage::read(&tag, text) {
         Ok(message) => (message, None),
@@ -182,7 +182,7 @@ mod tests {
         let frame =
             Body::of(&RuntimeMessage::Acknowledge(super::super::client_message::Acknowledge { ack: 5 }));
         let frame: serde_json::Value =
-            serde_json::from_str(&frame.into_frame(Some("request \"1\""), 7)).unwrap();
+            ground::json::read(&frame.into_frame(Some("request \"1\""), 7)).unwrap();
         assert_eq!(frame["seq"], 7);
         assert_eq!(frame["request_id"], "request \"1\"");
         assert_eq!((&frame["message_type"], &frame["ack"]), (&"ack_message".into(), &5.into()));

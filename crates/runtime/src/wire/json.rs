@@ -14,15 +14,13 @@ use serde_json::value::RawValue;
 
 /// Reads a value. The error says why it can't be read, worded for the program that wrote it.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let words = |error: serde_json::Error| {
-        let words = error.to_string();
-        if words.starts_with("recursion limit") {
-            "is nested deeper than 128 levels".to_owned()
-        } else {
-            words
+    match json::read_borrowed(text) {
+        Ok(value) => Ok(value),
+        Err(error) if error.to_string().starts_with("recursion limit") => {
+            Err("is nested deeper than 128 levels".to_owned())
         }
-    };
-    json::read(text).map_err(words)
+        Err(_) => json::read(text).map_err(|error| error.to_string()),
+    }
 }
 
 /// A JSON value that is passed on without being decoded: its text, of any depth.

@@ -228,7 +228,7 @@ mod tests {
     fn read(reply: Body) -> Value {
         let frame = reply.into_frame(Some("request \"1\""), 7);
         assert!(frame.len() <= MAX_FRAME_BYTES, "{} bytes", frame.len());
-        serde_json::from_str(&frame).unwrap()
+        ground::json::read(&frame).unwrap()
     }
 
     #[test]

@@ -16,7 +16,7 @@ const GAP: Duration = Duration::from_secs(2);
 async fn next(socket: &mut WebSocketStream<TcpStream>) -> Option<Value> {
     loop {
         match socket.next().await {
-            Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
+            Some(Ok(Message::Text(text))) => return Some(ground::json::read_own(&text).unwrap()),
             Some(Ok(_)) => {}
             _ => return None,
         }

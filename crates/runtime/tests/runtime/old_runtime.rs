@@ -19,7 +19,7 @@ async fn old_runtime(script: &'static [&'static str]) -> String {
         let mut script = script.iter();
         while let Some(Ok(message)) = socket.next().await {
             let Message::Text(text) = message else { continue };
-            let message: Value = serde_json::from_str(&text).unwrap();
+            let message: Value = ground::json::read_own(&text).unwrap();
             match message["message_type"].as_str().unwrap() {
                 "hello_message" => {}
                 "end_session_message" => {
@@ -67,7 +67,7 @@ async fn late_runtime(says_hello_first: bool) -> String {
         let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
         let request = loop {
             let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
-            let message: Value = serde_json::from_str(&text).unwrap();
+            let message: Value = ground::json::read_own(&text).unwrap();
             if message["message_type"] != "hello_message" {
                 break message;
             }
@@ -86,7 +86,7 @@ async fn late_runtime(says_hello_first: bool) -> String {
         // The client acknowledges what it has read; only then the connection breaks.
         loop {
             let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
-            let message: Value = serde_json::from_str(&text).unwrap();
+            let message: Value = ground::json::read_own(&text).unwrap();
             if message["ack"] == 3 {
                 break;
             }
@@ -95,7 +95,7 @@ async fn late_runtime(says_hello_first: bool) -> String {
         let (stream, _) = listener.accept().await.unwrap();
         let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
         let Message::Text(text) = socket.next().await.unwrap().unwrap() else { panic!("no hello") };
-        let hello: Value = serde_json::from_str(&text).unwrap();
+        let hello: Value = ground::json::read_own(&text).unwrap();
         assert_eq!((&hello["message_type"], &hello["received"]), (&json!("hello_message"), &json!(3)));
         let hello = json!({"message_type": "hello_message", "resumed": true, "received": 1});
         let result = json!({"message_type": "result_message", "metadata": {}, "data": {"type": "text", "text": "done"},

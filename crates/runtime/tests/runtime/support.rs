@@ -44,7 +44,7 @@ impl AgentHandler for Puppet {
                     text("late result".into())
                 }
                 "json" => Ok(AgentAnswer {
-                    data: AgentData::Structured(serde_json::from_str(rest).unwrap()),
+                    data: AgentData::Structured(ground::json::read_own(rest).unwrap()),
                     metadata: Map::new(),
                 }),
                 "format" => text(invocation.output_format.unwrap_or_default().to_string()),
@@ -116,7 +116,7 @@ impl Peer {
             match message {
                 Some(Ok(Message::Text(text))) => {
                     assert!(text.len() < 1 << 20, "a frame of {} bytes", text.len());
-                    return Some(serde_json::from_str(&text).unwrap());
+                    return Some(ground::json::read_own(&text).unwrap());
                 }
                 Some(Ok(Message::Close(_) | Message::Frame(_))) | None | Some(Err(_)) => return None,
                 Some(Ok(_)) => {}

@@ -33,4 +33,6 @@ pub enum Noise<'a> {
     Line(&'a str),
     /// A reply to a request that is unknown or already settled.
     StrayReply,
+    /// An error that names no request, while not exactly one is under way: the peer could not read what was sent.
+    Fault(&'a str),
 }

@@ -40,7 +40,7 @@ impl Refusal {
     pub(crate) fn into_error(self, method: &str) -> Error {
         let error =
             Error::new(ErrorCode::RpcError, self.message).with("rpcCode", self.code).with("method", method);
-        match self.data.and_then(|data| serde_json::from_str::<serde_json::Value>(&data).ok()) {
+        match self.data.and_then(|data| json::read::<serde_json::Value>(&data).ok()) {
             Some(data) => error.with("data", data),
             None => error,
         }
@@ -71,26 +71,29 @@ struct ErrorBody<'a> {
     data: Option<&'a RawValue>,
 }
 
+/// The id of an error whose sender could not read the id of the request.
+pub(super) const NO_ID: &str = "null";
+
 /// Parses a frame; `None` when it is not a JSON-RPC message.
 pub fn parse(frame: &[u8]) -> Option<Message<'_>> {
-    let head: Head<'_> = serde_json::from_slice(frame).ok()?;
+    let head: Head<'_> = json::read_borrowed(frame).ok()?;
     let params = head.params.map_or("null", RawValue::get);
     match (head.method.is_empty(), head.id) {
         (false, None) => Some(Message::Notification { method: head.method, params }),
         (false, Some(id)) => Some(Message::Request { id: id.get(), method: head.method, params }),
-        (true, Some(id)) => {
-            let result = match head.error {
-                Some(error) => Err(refusal(error)),
-                None => Ok(head.result.map_or("null", RawValue::get)),
+        (true, id) => {
+            let result = match (head.error, id) {
+                (Some(error), _) => Err(refusal(error)),
+                (None, Some(_)) => Ok(head.result.map_or("null", RawValue::get)),
+                (None, None) => return None,
             };
-            Some(Message::Reply { id: id.get(), result })
+            Some(Message::Reply { id: id.map_or(NO_ID, RawValue::get), result })
         }
-        (true, None) => None,
     }
 }
 
 fn refusal(error: &RawValue) -> Refusal {
-    match serde_json::from_str::<ErrorBody<'_>>(error.get()) {
+    match json::read_borrowed::<ErrorBody<'_>>(error.get()) {
         Ok(body) => Refusal {
             code: body.code as i64,
             message: body.message.map(|message| text_of(message.get())).unwrap_or_default(),
@@ -178,6 +181,17 @@ mod tests {
         let half = r#"{"id":1,"error":{"code":-32603,"message":"cut \ud83d"}}"#;
         let refused = Refusal { code: -32603, message: "cut \u{fffd}".into(), data: None };
         assert_eq!(parse(half.as_bytes()), Some(Message::Reply { id: "1", result: Err(refused) }));
+    }
+
+    #[test]
+    fn an_error_without_an_id_is_an_error() {
+        for frame in [
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
+            r#"{"error":{"code":-32700,"message":"Parse error"}}"#,
+        ] {
+            let refused = Refusal { code: -32700, message: "Parse error".into(), data: None };
+            assert_eq!(parse(frame.as_bytes()), Some(Message::Reply { id: NO_ID, result: Err(refused) }));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The state that a connection's handle and tasks share: requests in flight, and frames to write.
 
 use super::completion::Completion;
-use super::message::Refusal;
+use super::message::{NO_ID, Refusal};
 use super::wire::Wire;
 use bytes::{Bytes, BytesMut};
 use ground::error::{Error, ErrorCode};
@@ -79,6 +79,12 @@ impl State {
         Some(pending)
     }
 
+    /// The id of the request in flight, if there is exactly one.
+    fn only(&self) -> Option<u64> {
+        let mut ids = self.pending.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
     pub(super) fn count(&self) -> usize {
         self.pending.len()
     }
@@ -131,10 +137,15 @@ impl Connected {
         Poll::Pending
     }
 
-    /// Settles the request that a reply names. False when there is no such request.
+    /// Settles the request that a reply names, or the only one if an error names none. False when there is no such request.
     pub(super) fn settle(&self, id: &str, result: Result<&str, Refusal>) -> bool {
-        let Ok(id) = id.parse::<u64>() else { return false };
-        let Some(pending) = self.lock().remove(id) else { return false };
+        let mut state = self.lock();
+        let id = match id {
+            NO_ID => state.only(),
+            id => id.parse::<u64>().ok(),
+        };
+        let Some(pending) = id.and_then(|id| state.remove(id)) else { return false };
+        drop(state);
         let PendingCall { method, complete, .. } = pending;
         complete.settle(result.map_err(|refusal| refusal.into_error(&method)));
         true

@@ -2,13 +2,14 @@
 
 use super::found::{Broken, Found};
 use super::handler::{Handler, Noise};
-use super::message::{self, Message};
+use super::message::{self, Message, NO_ID};
 use super::pending::{CloseOnDrop, Connected};
 use super::stream::ByteSource;
 use super::wire::Wire;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
+use ground::json;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -143,7 +144,11 @@ async fn read_messages<H: Handler>(
                     let Some(connected) = connected.upgrade() else {
                         return lost("the connection was dropped");
                     };
-                    if !dispatch(&body, &connected, handler) {
+                    let is_message = dispatch(&body, &connected, handler)
+                        // A byte that is no UTF-8, for example, damages a text and not the message.
+                        || json::well_formed(&body)
+                            .is_some_and(|text| dispatch(text.as_bytes(), &connected, handler));
+                    if !is_message {
                         let bytes = body.len();
                         match decoder.reject(body) {
                             Found::Line(line) => {
@@ -178,8 +183,12 @@ fn dispatch<H: Handler>(body: &[u8], connected: &Connected, handler: &mut H) -> 
         Some(Message::Notification { method, params }) => handler.on_notification(&method, params),
         Some(Message::Request { id, method, params }) => handler.on_request(id, &method, params),
         Some(Message::Reply { id, result }) => {
+            let fault = result.as_ref().err().map(|refusal| refusal.message.clone());
             if !connected.settle(id, result) {
-                handler.on_noise(Noise::StrayReply);
+                handler.on_noise(match &fault {
+                    Some(message) if id == NO_ID => Noise::Fault(message),
+                    _ => Noise::StrayReply,
+                });
             }
         }
         None => return false,

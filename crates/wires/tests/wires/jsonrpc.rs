@@ -144,6 +144,40 @@ async fn garbage_bad_bodies_and_stray_replies_are_told_and_passed_over() {
     assert_eq!(seen[2..], ["StrayReply", "n null"]);
 }
 
+#[tokio::test]
+async fn a_byte_that_is_no_text_does_not_lose_its_message() {
+    let mut setup = connect(None, 4096);
+    let body = b"{\"method\":\"n\",\"params\":{\"a\":\"x\xffy\"}}";
+    setup.peer.write_all(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes()).await.unwrap();
+    setup.peer.write_all(body).await.unwrap();
+    assert_eq!(setup.seen(1).await, ["n {\"a\":\"x\u{fffd}y\"}"]);
+}
+
+#[tokio::test]
+async fn an_error_without_an_id_fails_the_only_request_and_is_told_otherwise() {
+    let mut setup = connect(None, 4096);
+    let unread = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    setup.say(unread).await;
+    assert_eq!(setup.seen(1).await, [r#"Fault("Parse error")"#]);
+    let client = setup.client.clone();
+    let only = ground::task::spawn(async move { client.request("a", "{}", None).await });
+    setup.read_frame().await;
+    setup.say(unread).await;
+    let error = only.await.unwrap().unwrap_err();
+    assert_eq!((error.code(), error.message()), (ErrorCode::RpcError, "Parse error"));
+    assert_eq!(error.facts()["method"], "a");
+    let calls = ["b", "c"].map(|method| {
+        let client = setup.client.clone();
+        ground::task::spawn(async move { client.request(method, "{}", None).await })
+    });
+    for _ in 0..2 {
+        setup.read_frame().await;
+    }
+    setup.say(unread).await;
+    assert_eq!(setup.seen(1).await, [r#"Fault("Parse error")"#]);
+    assert!(calls.iter().all(|call| !call.is_finished()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_not_answered_times_out_and_its_late_reply_is_stray() {
     let mut setup = connect(None, 4096);

@@ -20,13 +20,13 @@ use crate::acp::request::OpenRequest;
 use crate::acp::settings::set_option;
 use crate::acp::turn_state::Version;
 use crate::acp::update::{ToolUpdate, TurnEnd, Update};
-use crate::harness::json::object::put;
 use crate::harness::level::restraint::mode_of;
 use crate::harness::limit::allowance::{Accounts, Allowance};
 use crate::harness::turn::clock::{ClockLimits, Sample};
 use crate::harness::{AgentEvent, AgentSandbox, Level, Provider, Usage};
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
+use ground::json::{self, object::put};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ impl Traffic {
                 policy: request.policy.clone(),
                 modes: modes.to_vec(),
                 allowed,
-                meta: serde_json::from_str(meta).unwrap_or_default(),
+                meta: json::read_own(meta).unwrap_or_default(),
                 workspace: workspace.then(|| cwd.to_owned()),
                 cwd: cwd.to_owned(),
             },
@@ -170,7 +170,9 @@ impl Traffic {
     // The client.
 
     pub(super) fn on_client(&mut self, line: Bytes, now: Instant) -> Vec<Out> {
-        let Ok(mut message) = serde_json::from_slice::<Value>(&line) else { return vec![Out::Agent(line)] };
+        let Some(mut message) = json::read::<Value>(&line).ok().filter(Value::is_object) else {
+            return vec![Out::Client(line_of(&unread()))];
+        };
         let method = message["method"].as_str().map(str::to_owned);
         let Some(method) = method else { return self.on_client_answer(line, &message, now) };
         let id = message.get("id").map(Value::to_string);
@@ -270,7 +272,10 @@ impl Traffic {
     // The agent.
 
     pub(super) fn on_agent(&mut self, line: Bytes, now: Instant) -> Vec<Out> {
-        let Ok(message) = serde_json::from_slice::<Value>(&line) else { return vec![Out::Client(line)] };
+        // What cannot be judged is not passed on.
+        let Some(message) = json::read::<Value>(&line).ok().filter(Value::is_object) else {
+            return Vec::new();
+        };
         match (message["method"].as_str(), message.get("id")) {
             (Some("session/update"), None) => self.on_update(line, &message, now),
             (Some("session/request_permission"), Some(_)) => self.on_question(line, &message, now),
@@ -531,7 +536,7 @@ impl Traffic {
             let limit = self.limits.start.unwrap_or_default().as_secs_f64();
             let message =
                 format!("{name} did not answer {} within {limit} s (`startTimeoutMs`)", pending.method);
-            let refused = serde_json::from_str(&id).unwrap_or_default();
+            let refused = json::read_own(&id).unwrap_or_default();
             outs.push(refuse(&refused, &Error::new(ErrorCode::AgentIdle, message)));
             self.refused.insert(id);
         }
@@ -572,11 +577,16 @@ impl Traffic {
 
     /// The answers to all requests that the agent will not answer any more.
     pub(super) fn refuse_all(&mut self, error: &Error) -> Vec<Bytes> {
-        let ids = self.pending.drain().map(|(id, _)| serde_json::from_str(&id).unwrap_or_default());
+        let ids = self.pending.drain().map(|(id, _)| json::read_own(&id).unwrap_or_default());
         let held = self.openings.drain().map(|(_, opening)| opening.answer["id"].clone());
         let ids: Vec<Value> = ids.chain(held).collect();
         ids.iter().map(|id| line_of(&refusal(id, error))).collect()
     }
+}
+
+/// The answer to a line that is no message.
+fn unread() -> Value {
+    json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32700, "message": "Parse error" } })
 }
 
 fn line_of(message: &Value) -> Bytes {
@@ -649,7 +659,7 @@ mod tests {
 
     /// The things that are done, as `>` and a message for the agent or `<` and one for the client.
     fn told(outs: Vec<Out>) -> Vec<(char, Value)> {
-        let read = |bytes: &Bytes| serde_json::from_slice(bytes).unwrap();
+        let read = |bytes: &Bytes| json::read(bytes).unwrap();
         let said = outs.iter().filter_map(|out| match out {
             Out::Agent(bytes) => Some(('>', read(bytes))),
             Out::Client(bytes) => Some(('<', read(bytes))),
@@ -687,7 +697,6 @@ mod tests {
             r#"{"jsonrpc":"2.0", "method" : "_x","params":[1.0, 1e3]}"#,
             r#"{"id":"a","method":"_y","beside":true}"#,
             r#"{"id":7,"result":{"odd":null}}"#,
-            "no message",
         ] {
             let bytes = Bytes::from_static(text.as_bytes());
             assert!(
@@ -747,6 +756,32 @@ mod tests {
         assert_eq!(ask(Level::Auto), ('>', "a".to_owned()));
         assert_eq!(ask(Level::Plan), ('>', "r".to_owned()));
         assert_eq!(ask(Level::Ask), ('<', String::new()));
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_not_passed_on() {
+        let mut traffic = opened(Provider::Gemini, |request| request.agent.level = Level::Plan);
+        let now = Instant::now();
+        for text in [
+            "no message",
+            "[]",
+            r#"[{"id":1,"method":"session/set_mode"}]"#,
+            r#"{"id":1,"method":"\q"}"#,
+            "7",
+        ] {
+            let bytes = Bytes::from_static(text.as_bytes());
+            let answered = told(traffic.on_client(bytes.clone(), now));
+            assert_eq!((answered[0].0, &answered[0].1["error"]["code"]), ('<', &json!(-32_700)), "{text}");
+            assert!(traffic.on_agent(bytes, now).is_empty(), "{text}");
+        }
+        let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+        for part in [r#""\ud800""#, "1e999", &deep] {
+            let set = format!(
+                r#"{{"jsonrpc":"2.0","id":77,"method":"session/set_mode","params":{{"sessionId":"s","modeId":"yolo","_meta":{part}}}}}"#
+            );
+            let (to, answer) = told(traffic.on_client(Bytes::from(set), now)).remove(0);
+            assert_eq!((to, &answer["error"]["code"]), ('<', &json!(-32_602)), "{part}");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use super::digest::Digest;
 use crate::harness::event::{AgentEvent, Usage};
-use crate::harness::json::Index;
 use crate::harness::provider::{Provider, Reader};
+use ground::json::Index;
 use memchr::memchr;
 
 /// Longest line that is read.

@@ -123,7 +123,7 @@ mod tests {
             held(Provider::Opencode, &Wanted { variables, folder: "/tmp/run-7".into(), ..Wanted::default() })
         };
         let launch = with(r#"{"model":"m","agent":{"sheepdog":{"permission":"allow"},"other":{}}}"#).unwrap();
-        let content: serde_json::Value = serde_json::from_str(&launch.held[0].1).unwrap();
+        let content: serde_json::Value = ground::json::read(&launch.held[0].1).unwrap();
         assert_eq!(content["model"], "m");
         assert!(content["agent"]["other"].is_object());
         assert_eq!(content["agent"]["run-7"]["permission"]["*"], "deny");

@@ -2,7 +2,7 @@
 //! the usage of a turn is right whichever host or terminal ran the turns before.
 
 use crate::harness::event::Usage;
-use crate::harness::json::{Index, Line};
+use ground::json::{Index, Line};
 use ground::os::open_regular;
 use memchr::memmem::Finder;
 use std::fs::read_dir;

@@ -333,7 +333,7 @@ mod tests {
             }
             assert!(launch.args.join(" ").contains("--input-format stream-json"), "{provider:?}");
             assert!(!launch.args.iter().any(|arg| arg.contains("hi")), "{provider:?}: {:?}", launch.args);
-            let message: Value = serde_json::from_str(launch.stdin.as_deref().unwrap()).unwrap();
+            let message: Value = ground::json::read(launch.stdin.as_deref().unwrap()).unwrap();
             let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "iVBO" } });
             let text = json!({ "type": "text", "text": "-- \"hi\"" });
             assert_eq!(

@@ -10,7 +10,6 @@ use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
 use crate::harness::folder::state_layout::OwnState;
-use crate::harness::json::{Json, Line};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
@@ -19,6 +18,7 @@ use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
+use ground::json::{Json, Line};
 use ground::os::{is_executable, program_files};
 use std::path::Path;
 

@@ -5,7 +5,6 @@ use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::Words;
 use crate::harness::folder::state_layout::OwnState;
-use crate::harness::json::Line;
 use crate::harness::level::Modes;
 use crate::harness::limit::session_log::SessionLog;
 use crate::harness::limit::spending::Accounting;
@@ -13,6 +12,7 @@ use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::Program;
 use crate::harness::travel::files::SessionFiles;
 use ground::error::Error;
+use ground::json::Line;
 use serde_json::Value;
 use std::path::Path;
 

@@ -10,13 +10,13 @@ use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, kind_of};
 use crate::harness::folder::state_layout::OwnState;
-use crate::harness::json::Line;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, package, whole_script};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
+use ground::json::Line;
 use std::path::Path;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {

@@ -10,11 +10,11 @@ use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
 use crate::harness::folder::state_layout::OwnState;
-use crate::harness::json::{Json, Line};
 use crate::harness::level::{Level, Mode, unallowable, unholdable};
 use crate::harness::limit::spending::Accounting;
 use crate::harness::program::launch::{Launch, Wanted};
 use ground::error::Error;
+use ground::json::{Json, Line};
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     title: "Kimi Code",
@@ -107,7 +107,7 @@ fn tool_call(call: Json, digest: &mut Digest) {
     digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
         // JSON in a string, as the model gave it.
         let text = arguments.text().unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_else(|_| text.into())
+        ground::json::read(&*text).unwrap_or_else(|_| text.into())
     });
 }
 

@@ -7,8 +7,8 @@ use crate::harness::event::AgentErrorKind;
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::Words;
-use crate::harness::json::{Json, Line};
 use crate::harness::limit::reset::Reset;
+use ground::json::{Json, Line};
 
 /// Reads the lines of both.
 pub(crate) struct Messages {

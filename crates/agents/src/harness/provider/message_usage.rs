@@ -6,7 +6,7 @@
 
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
-use crate::harness::json::Json;
+use ground::json::Json;
 
 /// The CLI, because the two report usage differently.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,7 +153,7 @@ pub(super) fn usage_of(usage: Json) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::json::Index;
+    use ground::json::Index;
     use serde_json::{Value, json};
 
     fn usage(input_tokens: u64) -> Option<Usage> {

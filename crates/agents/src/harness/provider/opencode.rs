@@ -9,14 +9,14 @@ use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
-use crate::harness::json::object::put;
-use crate::harness::json::{Json, Line};
 use crate::harness::level::{Level, MakeMode, Mode, allowable_in_sandbox};
 use crate::harness::limit::reset::Reset;
 use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::mcp_server::{McpServer, object};
 use crate::harness::program::launch::{Launch, Wanted};
 use ground::error::Error;
+use ground::json::object::put;
+use ground::json::{self, Json, Line};
 use serde_json::{Value, json};
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -349,7 +349,7 @@ fn with_entries(
     table: &str,
     entries: impl IntoIterator<Item = (String, Value)>,
 ) -> Result<String, Error> {
-    let mut content = serde_json::from_str(given.unwrap_or("{}")).unwrap_or_default();
+    let mut content = json::read(given.unwrap_or("{}")).unwrap_or(Value::Null);
     let fields = match &mut content {
         Value::Object(fields) => fields.entry(table).or_insert_with(|| json!({})).as_object_mut(),
         _ => None,
@@ -410,7 +410,7 @@ mod tests {
         let launch = launch(&wanted).unwrap();
         assert!(!launch.args.join(" ").contains("secret"), "{:?}", launch.args);
         let (_, content) = launch.held.iter().rfind(|(name, _)| name == CONTENT).unwrap();
-        serde_json::from_str(content).unwrap()
+        ground::json::read(content).unwrap()
     }
 
     #[test]

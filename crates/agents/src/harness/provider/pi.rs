@@ -11,13 +11,13 @@ use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
 use crate::harness::folder::state_layout::OwnState;
-use crate::harness::json::{Json, Line};
 use crate::harness::level::{AUTO_ALONE, Level, unallowable, unholdable};
 use crate::harness::limit::session_log;
 use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::travel::files::{Project, SessionFiles};
 use ground::error::Error;
+use ground::json::{Json, Line};
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     title: "pi",

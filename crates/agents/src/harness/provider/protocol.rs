@@ -123,7 +123,7 @@ impl Logged {
 
 /// The last line of a log that is meant.
 pub(super) fn last_line_of(log: &str, is_meant: impl Fn(&Value) -> bool) -> Option<Value> {
-    log.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(is_meant)
+    log.lines().rev().filter_map(|line| ground::json::read::<Value>(line).ok()).find(is_meant)
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ fn judgements(folder: &Path) -> Vec<(u64, Judged)> {
         .map_while(Result::ok)
         .filter(|line| memchr::memmem::find(line, b"\"judged\":").is_some())
         .filter_map(|line| {
-            let line: Value = serde_json::from_slice(&line).ok()?;
+            let line: Value = ground::json::read_own(&line).ok()?;
             let judged = serde_json::from_value(line.get("judged")?.clone()).ok()?;
             Some((line["attempt"].as_u64()?, judged))
         })

@@ -100,7 +100,110 @@ fn brackets_without_end_take_bounded_time() {
     }
 }
 
+fn tree(is_open: bool) -> Schema {
+    let mut source = json!({
+        "type": "object",
+        "properties": { "name": { "type": "string" }, "children": { "type": "array", "items": { "$ref": "#" } } },
+        "required": ["name", "children"],
+    });
+    if !is_open {
+        source["additionalProperties"] = json!(false);
+    }
+    Schema::compile(source, "schema").unwrap()
+}
+
+#[test]
+fn nothing_inside_of_a_value_that_was_not_read_is_an_answer() {
+    let cut = r#"{"name":"root","children":[{"name":"leaf","children":[]},{"name":"next","chil"#;
+    assert_eq!(tree(false).read(cut), Reading::NoJson);
+    assert_eq!(tree(false).read(&format!("Here: ```json\n{cut}\n```")), Reading::NoJson);
+    // A slip that the repair does not know.
+    for slip in [
+        r#"{"name":"root" "children":[{"name":"leaf","children":[]}]}"#,
+        r#"{"name":"root"}"children":[{"name":"leaf","children":[]}]}"#,
+        r#"{"name:"root","children":[{"name":"leaf","children":[]},{"name":"next","children":[]}]}"#,
+        r#"{"na"me":"ro}ot","children":[{"name":"leaf","children":[]}]}"#,
+        r#""name":"root","children":[{"name":"leaf","children":[]}]}"#,
+    ] {
+        assert_eq!(tree(true).read(slip), Reading::NoJson, "{slip}");
+    }
+    let lists = json!({ "type": "array", "items": { "anyOf": [{ "type": "number" }, { "$ref": "#" }] } });
+    let lists = Schema::compile(lists, "schema").unwrap();
+    for slip in ["[[1,2],[3 4],[5,6]]", "[[1,2]],[3,4]]", "[1,2],[3,4]]", "[[1,2],[3,4]", "][1,2],[3,4]]"] {
+        assert_eq!(lists.read(slip), Reading::NoJson, "{slip}");
+    }
+}
+
+#[test]
+fn an_answer_of_any_content_is_found_behind_prose() {
+    let mut nested = json!({ "name": "leaf", "children": [] });
+    for _ in 0..200 {
+        nested = json!({ "name": "n", "children": [nested] });
+    }
+    assert_eq!(tree(false).read(&format!("So: {nested}")), Reading::Fits(nested));
+    let any = Schema::compile(json!({ "type": "object" }), "schema").unwrap();
+    for (text, value) in [
+        (r#"So: {"a":"x\ud83d"} ok"#, json!({ "a": "x\u{fffd}" })),
+        (r#"So: {"a":1e999}"#, json!({ "a": f64::MAX })),
+        (r#"Between "{" and '}' stands {"a":1}."#, json!({ "a": 1 })),
+        ("Dear {name}, [see below] - [ ] todo [x] done: {\"a\":1}\n", json!({ "a": 1 })),
+    ] {
+        assert_eq!(any.read(text), Reading::Fits(value), "{text}");
+    }
+    // Too deep to be built whole.
+    let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(any.read(&deep), Reading::NoJson);
+}
+
+/// Answers to a recursive schema, whose strings hold what JSON is made of.
+fn node() -> impl Strategy<Value = Value> {
+    let name = || r#"[a1 ,:\[\]{}"\\/\n]{0,6}"#;
+    let leaf = name().prop_map(|name| json!({ "name": name, "children": [] }));
+    leaf.prop_recursive(3, 12, 3, move |inner| {
+        (name(), proptest::collection::vec(inner, 0..3))
+            .prop_map(|(name, children)| json!({ "name": name, "children": children }))
+    })
+}
+
+/// A schema that takes whatever an answer holds: nodes, and lists of anything.
+fn anything() -> Schema {
+    Schema::compile(json!({ "anyOf": [{ "type": "object" }, { "type": "array" }] }), "schema").unwrap()
+}
+
+/// Of an answer that was harmed only itself may be found, with all its fields. One of their names may be harmed.
+fn is_whole_or_none(text: &str) -> bool {
+    match anything().read(text) {
+        Reading::Fits(value) if value.is_object() => {
+            ["root", "first", "last"].iter().filter(|name| value.get(name).is_some()).count() >= 2
+        }
+        Reading::Fits(_) => false,
+        _ => true,
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_cut_answer_is_never_taken_for_a_part_of_it(node in node(), is_pretty in any::<bool>(), cut in 0.0f64..1.0) {
+        let whole = json!({ "first": node, "root": true });
+        let text = if is_pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
+        let cut = text.floor_char_boundary((text.len() as f64 * cut) as usize);
+        prop_assert_eq!(anything().read(&text[..cut]), Reading::NoJson);
+    }
+
+    #[test]
+    fn a_slip_gives_the_whole_answer_or_none(
+        node in node(), is_pretty in any::<bool>(), place in 0.0f64..1.0, slip in r#"[a1 ,:\[\]{}"\\/
+]"#, how in 0..3
+    ) {
+        let whole = json!({ "root": true, "first": node, "last": [[1, 2], [3], "x", { "a": [{}] }] });
+        let text = if is_pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
+        let at = text.floor_char_boundary((text.len() as f64 * place) as usize);
+        let behind = &text[if how == 0 { at } else { at + 1 }..];
+        let slip = if how == 1 { "" } else { &slip };
+        let harmed = format!("{}{slip}{behind}", &text[..at]);
+        prop_assert!(is_whole_or_none(&harmed), "{harmed}");
+    }
+
     #[test]
     fn any_text_is_taken(text in "[\\[\\]{}\",:/*\\\\nameT1é`\n ]{0,120}") {
         schema().read(&text);

@@ -106,7 +106,7 @@ fn a_turn_is_over_when_what_it_left_running_is_done_and_the_agent_has_answered_a
     let mut settled = Vec::new();
     for line in recorded.lines() {
         transcript.feed(format!("{line}\n").as_bytes());
-        let line: Value = serde_json::from_str(line).unwrap();
+        let line: Value = ground::json::read_own(line).unwrap();
         let digest = transcript.digest();
         match (line["type"].as_str(), line["subtype"].as_str()) {
             (Some("result"), _) | (_, Some("task_notification")) => {

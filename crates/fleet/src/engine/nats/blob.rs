@@ -158,7 +158,7 @@ impl Objects for Nats {
             if !is_meant(&name, stored_at(&message)) {
                 continue;
             }
-            let Ok(info) = serde_json::from_slice::<ObjectInfo>(&message.payload) else { continue };
+            let Ok(info) = ground::json::read::<ObjectInfo>(&message.payload) else { continue };
             (count, bytes) = (count + 1, bytes + info.size as u64);
             if !is_trial {
                 let before = Some(message.sequence + 1);
@@ -292,7 +292,7 @@ impl Nats {
         else {
             return Ok(None);
         };
-        serde_json::from_slice(&payload).map(Some).map_err(|error| {
+        ground::json::read(&payload).map(Some).map_err(|error| {
             let message = format!("the facts of {name} cannot be read: {error}");
             Error::new(ErrorCode::FleetStorage, message)
         })

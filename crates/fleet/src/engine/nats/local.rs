@@ -266,7 +266,7 @@ impl Home {
     }
 
     fn facts(&self) -> Option<Facts> {
-        serde_json::from_slice(&std::fs::read(self.folder.join(FACTS_FILE)).ok()?).ok()
+        ground::json::read_own(&std::fs::read(self.folder.join(FACTS_FILE)).ok()?).ok()
     }
 
     fn private(&self, name: &str) -> Result<File, Error> {

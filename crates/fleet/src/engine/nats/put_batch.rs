@@ -70,6 +70,6 @@ impl Nats {
         let request = self.0.client.send_request(subject.clone(), request);
         let answer = self.heard(subject, answer_within(bytes), reconnected, request).await;
         let Ok(Ok(message)) = answer else { return false };
-        serde_json::from_slice::<PublishAnswer>(&message.payload).is_ok_and(|answer| answer.error.is_none())
+        ground::json::read::<PublishAnswer>(&message.payload).is_ok_and(|answer| answer.error.is_none())
     }
 }

@@ -72,7 +72,7 @@ struct Labels<'spec> {
 
 /// Whether the title and the tags are wanted. True as well if they can't be read from the message alone.
 fn may_be_wanted(message: &StreamMessage, wanted: &Wanted) -> bool {
-    let labels = serde_json::from_slice::<Labels>(&message.payload);
+    let labels = ground::json::read_borrowed::<Labels>(&message.payload);
     labels.map_or(true, |labels| wanted.takes_labels(labels.title.as_deref(), &labels.tags))
 }
 
@@ -300,7 +300,7 @@ impl Nats {
     ) -> Result<(JobSpec, usize), Error> {
         let parse = |payload: &[u8]| {
             let spec: JobSpec =
-                serde_json::from_slice(payload).map_err(|error| unreadable(&error.to_string()))?;
+                ground::json::read_own(payload).map_err(|error| unreadable(&error.to_string()))?;
             let spec = spec.with_defaults();
             spec.check().map_err(|error| unreadable(error.message()))?;
             if spec.id != id {

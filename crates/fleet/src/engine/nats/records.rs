@@ -237,7 +237,7 @@ pub(super) fn since_epoch(nanos: i128) -> SystemTime {
 }
 
 fn parse(payload: &[u8]) -> Result<JobRecord, Error> {
-    serde_json::from_slice(payload).map_err(|error| {
+    ground::json::read_own(payload).map_err(|error| {
         let message = format!("a job's record can't be read: {error}. Was it written by a newer version?");
         Error::new(ErrorCode::FleetStorage, message)
     })

@@ -3,8 +3,8 @@
 use super::connection::Nats;
 use super::store::Asked;
 use crate::engine::value::{FULL_AT, RetryFor, Room};
-use agents::harness::json_object::put;
 use ground::error::{Error, ErrorCode};
+use ground::json::object::put;
 use ground::lock::lock;
 use serde::Deserialize;
 use serde_json::json;

@@ -80,7 +80,7 @@ impl Nats {
                 Err(Silence::Late | Silence::Lost) => continue,
             };
             let why = match answer {
-                Ok(message) => match serde_json::from_slice::<PublishAnswer>(&message.payload) {
+                Ok(message) => match ground::json::read::<PublishAnswer>(&message.payload) {
                     Ok(PublishAnswer { error: None, sequence, duplicate }) => {
                         return Ok(Stored { sequence, is_duplicate: duplicate });
                     }

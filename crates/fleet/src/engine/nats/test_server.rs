@@ -98,7 +98,7 @@ impl TestServer {
         let begun = Instant::now();
         let url = loop {
             let ports = std::fs::read(&file).ok();
-            let ports = ports.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+            let ports = ports.and_then(|text| ground::json::read::<serde_json::Value>(&text).ok());
             if let Some(url) = ports.as_ref().and_then(|ports| ports["nats"][0].as_str()) {
                 break url.to_owned();
             }

@@ -244,7 +244,7 @@ async fn fill(git: &Git, from: &str, path: &Path, address: &Address, commit: &st
 }
 
 fn noted(lock_path: &Path) -> Option<Note> {
-    serde_json::from_slice(&std::fs::read(lock_path).ok()?).ok()
+    ground::json::read_own(&std::fs::read(lock_path).ok()?).ok()
 }
 
 #[cfg(test)]

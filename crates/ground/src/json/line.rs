@@ -1,19 +1,20 @@
-//! PURE: reads one line of JSON without building it.
+//! PURE: looks at one line of JSON without building it.
 //!
 //! An agent's line may repeat a whole message to carry one word (pi does, with every delta), so nothing is built or copied. One
 //! pass makes an [`Index`] of the positions of the tokens (`token.rs`), and the grammar is checked along it (`grammar.rs`).
 //! Every bracket gets the position of its partner, so that unwanted values are skipped at once. A [`Json`] is a place in the
 //! line: it can be asked for a text, a number or fields. A value of an unexpected type counts as absent, because no type of a
-//! recorded line is trusted. There is no recursion, so no nesting is too deep.
+//! recorded line is trusted. Looking needs no recursion, so no nesting is too deep.
 
-mod escape;
-mod grammar;
-pub mod object;
-mod token;
-
-use escape::{tolerant, unescape};
-use ground::line::without_mark;
+use super::escape::{is_strict, tolerant, unescape};
+use super::strict::strict;
+use super::{grammar, token};
+use crate::line::without_mark;
+use serde_json::{Number, Value};
 use std::borrow::Cow;
+
+/// Deepest nesting of a value that is built. Values are dropped and written by recursion.
+pub const MAX_DEPTH: usize = 500;
 
 /// The positions of the tokens of a line. One index is reused for all lines.
 #[derive(Debug, Default)]
@@ -61,20 +62,66 @@ impl Index {
         if line.first() != Some(&b'{') {
             return None;
         }
+        self.tokens(line).map(Line)
+    }
+
+    /// The line, if it is one JSON value of any type and nothing else.
+    pub(super) fn value<'a>(&'a mut self, text: &'a [u8]) -> Option<Line<'a>> {
+        self.tokens(without_mark(text).trim_ascii()).map(Line)
+    }
+
+    fn tokens<'a>(&'a mut self, line: &'a [u8]) -> Option<Tokens<'a>> {
         self.at.clear();
         if !token::find(line, &mut self.at) {
             return None;
         }
         grammar::pair(line, &self.at, &mut self.partner, &mut self.open)?;
-        Some(Line(Tokens { line, at: &self.at, partner: &self.partner }))
+        Some(Tokens { line, at: &self.at, partner: &self.partner })
     }
 }
 
 impl Line<'_> {
+    fn json(&self) -> Json<'_> {
+        Json { text: self.0.line, tokens: &self.0, token: 0 }
+    }
+
+    /// Whether each string has only escapes and characters that JSON knows. Everything else was checked when the line was read.
+    pub(crate) fn is_strict(&self) -> bool {
+        let strings = self.0.at.iter().map(|at| *at as usize).filter(|&at| self.0.byte(at) == b'"');
+        let mut quotes = strings;
+        std::iter::from_fn(|| Some((quotes.next()?, quotes.next()?)))
+            .all(|(from, to)| is_strict(self.0.line.get(from + 1..to).unwrap_or_default()))
+    }
+
+    /// The text of a field whose name may be written with escapes.
+    pub(crate) fn text(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.json().members().filter(|(key, _)| unescape(key) == name).last()?.1.text()
+    }
+
+    /// Builds the value.
+    pub(super) fn build(&self) -> Value {
+        self.json().build()
+    }
+
+    /// How deep the value is nested.
+    pub(super) fn depth(&self) -> usize {
+        let mut deepest = 0;
+        let mut depth = 0_usize;
+        for &at in self.0.at {
+            match self.0.byte(at as usize) {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            deepest = deepest.max(depth);
+        }
+        deepest
+    }
+
     /// The wanted fields, in the order of `names`.
     #[inline(always)]
     pub fn fields<const N: usize>(&self, names: [&str; N]) -> [Json<'_>; N] {
-        Json { text: self.0.line, tokens: &self.0, token: 0 }.fields(names)
+        self.json().fields(names)
     }
 }
 
@@ -210,13 +257,34 @@ impl<'a> Json<'a> {
         tolerant(self.text)
     }
 
-    /// Builds the value. What serde_json can't hold (too deep, half a surrogate pair) comes as its text.
-    pub fn build(self) -> serde_json::Value {
-        if self.text.is_empty() {
-            return serde_json::Value::Null;
+    /// Builds the value, with the replacements of [`read`](super::read).
+    pub fn build(self) -> Value {
+        strict(self.text).unwrap_or_else(|_| self.build_below(0))
+    }
+
+    /// `depth`: how many values hold this one.
+    fn build_below(self, depth: usize) -> Value {
+        match self.text.first() {
+            None => Value::Null,
+            Some(b'{' | b'[') if depth >= MAX_DEPTH => Value::String(self.raw().into_owned()),
+            Some(b'{') => {
+                let fields = self.members();
+                let built =
+                    fields.map(|(key, value)| (unescape(key).into_owned(), value.build_below(depth + 1)));
+                Value::Object(built.collect())
+            }
+            Some(b'[') => Value::Array(self.items().map(|item| item.build_below(depth + 1)).collect()),
+            Some(b'"') => Value::String(unescape(self.word()).into_owned()),
+            Some(_) => {
+                strict(self.text).unwrap_or_else(|_| self.largest().map_or(Value::Null, Value::Number))
+            }
         }
-        serde_json::from_slice(self.text)
-            .unwrap_or_else(|_| serde_json::Value::String(self.raw().into_owned()))
+    }
+
+    /// The float next to a number that no float can hold.
+    fn largest(self) -> Option<Number> {
+        let sign = if self.text.first() == Some(&b'-') { -1.0 } else { 1.0 };
+        Number::from_f64(f64::MAX.copysign(sign))
     }
 }
 
@@ -419,7 +487,7 @@ mod tests {
 
         #[test]
         fn accepts_what_serde_json_accepts_and_nothing_else(line in "\\{\"a\":[\\[\\]{}\",:a1 \\\\-]{0,12}\\}") {
-            let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok();
+            let theirs = strict::<serde::de::IgnoredAny>(line.as_bytes()).is_ok();
             // Escapes are not looked into until a text is wanted.
             if !line.contains('\\') {
                 prop_assert_eq!(is_object(line.as_bytes()), theirs);

@@ -44,6 +44,26 @@ pub(super) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     )
 }
 
+/// Whether a string has only the escapes of JSON, and no bare control characters.
+pub(super) fn is_strict(inner: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(&byte) = inner.get(at) {
+        at += match (byte, inner.get(at + 1)) {
+            (b'\\', Some(b'u')) => {
+                if !inner.get(at + 2..at + 6).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                    return false;
+                }
+                6
+            }
+            (b'\\', Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => 2,
+            (b'\\', _) => return false,
+            (..b' ', _) => return false,
+            _ => 1,
+        };
+    }
+    true
+}
+
 /// The character whose four hexadecimal digits begin at `at`, and the place behind it.
 fn unicode_escape(inner: &[u8], at: usize) -> (char, usize) {
     let unit = |from: usize| {

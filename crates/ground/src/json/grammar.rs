@@ -8,6 +8,9 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
     partner.resize(at.len(), 0);
     open.clear();
     let mut token = 0;
+    if at.is_empty() {
+        return is_primitive(line.trim_ascii()).then_some(());
+    }
     // Behind what was read so far.
     let mut end = 0;
     'value: loop {
@@ -37,7 +40,10 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
         }
         // Behind a value: the next one, or the end of what holds it.
         loop {
-            let outer = *open.last()? as usize;
+            let Some(&outer) = open.last() else {
+                return (token == at.len() && is_blank(&line[end..])).then_some(());
+            };
+            let outer = outer as usize;
             let opening = line[at[outer] as usize];
             let place = *at.get(token)? as usize;
             if !is_blank(line.get(end..place)?) {
@@ -57,9 +63,6 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
                     *partner.get_mut(outer)? = token as u32;
                     token += 1;
                     open.pop();
-                    if open.is_empty() {
-                        return (token == at.len() && is_blank(&line[end..])).then_some(());
-                    }
                 }
                 _ => return None,
             }

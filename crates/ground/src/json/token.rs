@@ -163,7 +163,7 @@ fn sse2_masks(block: &[u8; BLOCK]) -> Masks {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use crate::harness::json::token::{BLOCK, Masks, scan};
+    use crate::json::token::{BLOCK, Masks, scan};
     use std::arch::x86_64::{
         __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm256_cmpeq_epi8,
         _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
