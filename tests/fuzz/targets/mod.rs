@@ -10,6 +10,7 @@ mod text;
 mod wire_frames;
 
 use agents::acp::fuzz_transcript;
+use agents::harness::fuzz_commands;
 use copilot::event_log::fuzz_event_log;
 use process::guard::fuzz_lifeline;
 
@@ -31,6 +32,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("provider_lines", agent_output::provider_lines),
     ("resume", agent_output::resume),
     ("transcript", fuzz_transcript),
+    ("commands", fuzz_commands),
     ("session_event", agent_output::session_event),
     ("event_log", fuzz_event_log),
 ];

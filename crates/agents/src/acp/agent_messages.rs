@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 impl Owner {
-    pub(super) fn on_said(&mut self, said: Said) {
+    pub(super) async fn on_said(&mut self, said: Said) {
         match said {
             Said::Update { session, update, raw } if session == self.session.id => {
                 self.on_update(update, raw)
@@ -32,7 +32,7 @@ impl Owner {
             Said::Update { .. } => self.heard(),
             Said::Asked { id, method, params } => {
                 self.heard();
-                self.on_asked(&id, &method, &params);
+                self.on_asked(&id, &method, &params).await;
             }
             Said::Withdrawn { id } => self.on_withdrawn(&id),
             Said::Noise(line) => self.tell(AgentEvent::Noise { line }),

@@ -262,7 +262,7 @@ impl Owner {
                     self.look_into_log(tag).await;
                     self.on_answered(tag, answer);
                 }
-                said => self.on_said(said),
+                said => self.on_said(said).await,
             }
             // An end of turn is handled before the messages after it.
             if let ControlFlow::Break(over) = self.advance() {

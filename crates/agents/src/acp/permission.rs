@@ -10,10 +10,12 @@
 //! An open request without a handler is rejected. The agent enforces the level by its own mode; these decisions are for requests
 //! that it makes nevertheless.
 
+use super::place::Places;
 use super::question::Question;
 use crate::harness::Level;
-use crate::harness::level::glob::{command_contains, command_matches, name_matches, path_matches};
-use std::path::{Component, Path, PathBuf};
+use crate::harness::level::command::{Commands, Found};
+use crate::harness::level::glob::name_matches;
+use std::fmt;
 
 /// A rule for requests. An absent field matches anything; a rule without any field matches nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,113 +33,102 @@ pub struct Policy {
     pub deny: Vec<Rule>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allow,
-    Reject,
+    /// The reason, as the end of a sentence about the tool.
+    Reject(String),
     /// A person decides.
     Open,
 }
 
 /// See the table above.
-pub(crate) fn rule(policy: &Policy, level: Level, question: &Question, cwd: &Path) -> Ruling {
-    if policy.deny.iter().any(|rule| rule.denies(question, cwd)) {
-        return Ruling::Reject;
+pub(crate) fn rule(policy: &Policy, level: Level, question: &Question, places: &Places) -> Ruling {
+    let commands: Vec<Commands> = question.commands().iter().map(|command| Commands::read(command)).collect();
+    let named = question.title_as_command().map(|title| Commands::read(&title));
+    let searched: Vec<&Commands> = commands.iter().chain(&named).collect();
+    for (index, rule) in policy.deny.iter().enumerate() {
+        match rule.denies(question, &searched, places) {
+            None => {}
+            Some(Found::Command) => {
+                return Ruling::Reject(format!("policy.deny[{index}] ({rule}) denies it"));
+            }
+            Some(Found::Unread(why)) => {
+                let reason = format!("policy.deny[{index}] ({rule}) can't be ruled out, because {why}");
+                return Ruling::Reject(reason);
+            }
+        }
     }
-    if policy.allow.iter().any(|rule| rule.allows(question, cwd)) {
+    if policy.allow.iter().any(|rule| rule.allows(question, &commands, places)) {
         return Ruling::Allow;
     }
     let kind = question.tool.kind.as_str();
     let is_reading = matches!(kind, "read" | "search" | "think");
-    let is_writing = matches!(kind, "edit" | "delete" | "move") && is_below(question, cwd);
+    let is_writing = matches!(kind, "edit" | "delete" | "move") && places.are_below();
     match level {
         Level::Auto => Ruling::Allow,
         Level::Ask => Ruling::Open,
         Level::Plan if is_reading => Ruling::Allow,
-        Level::Plan => Ruling::Reject,
+        Level::Plan => Ruling::Reject("the level \"plan\" allows reading only".to_owned()),
         Level::Edit if is_reading || is_writing => Ruling::Allow,
         Level::Edit => Ruling::Open,
     }
 }
 
-fn is_below(question: &Question, cwd: &Path) -> bool {
-    let paths = question.paths();
-    !paths.is_empty() && paths.iter().all(|path| below(path, cwd).is_some())
-}
-
 impl Rule {
     /// Every path and the whole command has to be meant. The same words mean something else in a folder outside, or with other
     /// variables.
-    fn allows(&self, question: &Question, cwd: &Path) -> bool {
-        let paths = question.paths();
-        let is_here = !question.changes_environment()
-            && question.command_folders().all(|folder| below(folder, cwd).is_some());
-        self.means(
-            question,
-            |pattern| is_here && question.command().is_some_and(|command| command_matches(pattern, &command)),
-            |pattern| !paths.is_empty() && paths.iter().all(|path| path_is(pattern, path, cwd)),
-        )
+    fn allows(&self, question: &Question, commands: &[Commands], places: &Places) -> bool {
+        let is_here = !question.changes_environment() && places.run_below();
+        let is_command = |pattern: &String| {
+            is_here && !commands.is_empty() && commands.iter().all(|command| command.are(pattern))
+        };
+        self.is_about(question)
+            && self.command.as_ref().is_none_or(is_command)
+            && self.path.as_ref().is_none_or(|pattern| places.all_are(pattern))
     }
 
-    /// Any path and any part of the command is enough.
-    fn denies(&self, question: &Question, cwd: &Path) -> bool {
-        let paths = question.paths();
-        self.means(
-            question,
-            |pattern| question.command().is_some_and(|command| command_contains(pattern, &command)),
-            |pattern| paths.iter().any(|path| path_is(pattern, path, cwd)),
-        )
+    /// Any path and any part of a command is enough.
+    fn denies(&self, question: &Question, commands: &[&Commands], places: &Places) -> Option<Found> {
+        if !self.is_about(question) || self.path.as_ref().is_some_and(|pattern| !places.any_is(pattern)) {
+            return None;
+        }
+        let Some(pattern) = &self.command else { return Some(Found::Command) };
+        let mut unread = None;
+        for command in commands {
+            match command.contain(pattern) {
+                Some(Found::Command) => return Some(Found::Command),
+                other => unread = unread.or(other),
+            }
+        }
+        unread
     }
 
-    fn means(
-        &self,
-        question: &Question,
-        command: impl Fn(&str) -> bool,
-        path: impl Fn(&str) -> bool,
-    ) -> bool {
-        let is_empty = *self == Rule::default();
+    /// Whether it means the tool.
+    fn is_about(&self, question: &Question) -> bool {
         let name =
             |pattern: &String| question.tool.name.as_ref().is_some_and(|name| name_matches(pattern, name));
-        !is_empty
+        *self != Rule::default()
             && self.kind.as_ref().is_none_or(|kind| *kind == question.tool.kind)
             && self.name.as_ref().is_none_or(name)
-            && self.command.as_ref().is_none_or(|pattern| command(pattern))
-            && self.path.as_ref().is_none_or(|pattern| path(pattern))
     }
 }
 
-fn path_is(pattern: &str, path: &str, cwd: &Path) -> bool {
-    if pattern.starts_with('/') {
-        return path_matches(pattern, &plain(path, cwd).to_string_lossy());
+/// As it is written in `policy`.
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields =
+            [("kind", &self.kind), ("name", &self.name), ("command", &self.command), ("path", &self.path)];
+        let told = fields.iter().filter_map(|(name, value)| Some(format!("{name}: {:?}", value.as_ref()?)));
+        write!(formatter, "{{ {} }}", told.collect::<Vec<_>>().join(", "))
     }
-    below(path, cwd)
-        .is_some_and(|path| path_matches(pattern.trim_start_matches("./"), &path.to_string_lossy()))
-}
-
-/// The path from `cwd` on, if it leads there.
-fn below(path: &str, cwd: &Path) -> Option<PathBuf> {
-    plain(path, cwd).strip_prefix(plain(&cwd.to_string_lossy(), Path::new("/"))).ok().map(Path::to_path_buf)
-}
-
-/// Absolute, without `.` and `..`. By its letters alone: where links lead is not looked at.
-fn plain(path: &str, cwd: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in cwd.join(path).components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+    use std::path::Path;
 
     fn question(call: Value) -> Question {
         let mut call = call;
@@ -153,8 +144,18 @@ mod tests {
         Rule { command: Some(pattern.into()), ..Rule::default() }
     }
 
+    /// Without its reason.
     fn ruled(policy: &Policy, level: Level, question: &Question) -> Ruling {
-        rule(policy, level, question, Path::new("/work"))
+        match ruled_with_reason(policy, level, question) {
+            Ruling::Reject(_) => REJECT,
+            other => other,
+        }
+    }
+
+    const REJECT: Ruling = Ruling::Reject(String::new());
+
+    fn ruled_with_reason(policy: &Policy, level: Level, question: &Question) -> Ruling {
+        rule(policy, level, question, &Places::look(question, policy, Path::new("/work")))
     }
 
     #[test]
@@ -162,11 +163,11 @@ mod tests {
         let policy = Policy { allow: vec![by_command("git *")], deny: vec![by_command("git push*")] };
         let cases = [
             ("git log", Level::Plan, Ruling::Allow),
-            ("git push -f", Level::Auto, Ruling::Reject),
-            ("git log; git push", Level::Ask, Ruling::Reject),
+            ("git push -f", Level::Auto, REJECT),
+            ("git log; git push", Level::Ask, REJECT),
             ("git log; ls", Level::Ask, Ruling::Open),
             ("ls", Level::Edit, Ruling::Open),
-            ("ls", Level::Plan, Ruling::Reject),
+            ("ls", Level::Plan, REJECT),
             ("ls", Level::Auto, Ruling::Allow),
         ];
         for (words, level, expected) in cases {
@@ -210,13 +211,18 @@ mod tests {
             assert_eq!(ruled(&none, Level::Edit, &edit(path)), expected, "{path}");
         }
         assert_eq!(
+            ruled(&none, Level::Edit, &edit("~/a")),
+            Ruling::Open,
+            "some agents take it for the home folder"
+        );
+        assert_eq!(
             ruled(&none, Level::Edit, &question(json!({"kind":"edit"}))),
             Ruling::Open,
             "no path, no proof"
         );
-        assert_eq!(ruled(&none, Level::Plan, &edit("a")), Ruling::Reject);
+        assert_eq!(ruled(&none, Level::Plan, &edit("a")), REJECT);
         assert_eq!(ruled(&none, Level::Plan, &question(json!({"kind":"read"}))), Ruling::Allow);
-        assert_eq!(ruled(&none, Level::Plan, &question(json!({"kind":"switch_mode"}))), Ruling::Reject);
+        assert_eq!(ruled(&none, Level::Plan, &question(json!({"kind":"switch_mode"}))), REJECT);
     }
 
     #[test]
@@ -231,7 +237,7 @@ mod tests {
         assert_eq!(ruled(&docs, Level::Ask, &both), Ruling::Open, "all of them have to be meant");
         let secrets =
             Policy { allow: vec![], deny: vec![Rule { path: Some("**/.env".into()), ..Rule::default() }] };
-        assert_eq!(ruled(&secrets, Level::Auto, &write("a/.env")), Ruling::Reject);
+        assert_eq!(ruled(&secrets, Level::Auto, &write("a/.env")), REJECT);
         let tools =
             Policy { allow: vec![Rule { name: Some("Wr*".into()), ..Rule::default() }], deny: vec![] };
         assert_eq!(ruled(&tools, Level::Ask, &write("x")), Ruling::Allow);
@@ -256,5 +262,147 @@ mod tests {
             ruled(&policy, Level::Ask, &question(json!({"kind":"other","title":"echo x"}))),
             Ruling::Open
         );
+    }
+
+    #[test]
+    fn paths_count_by_where_they_lead() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let cwd = top.join("cwd");
+        std::fs::create_dir_all(cwd.join("docs")).unwrap();
+        std::fs::create_dir(top.join("out")).unwrap();
+        std::fs::write(top.join("out/victim"), "").unwrap();
+        std::fs::write(cwd.join(".env"), "").unwrap();
+        for (target, link) in [
+            ("../out", "linked"),
+            ("../out/victim", "file"),
+            ("../out/new", "dangling"),
+            ("docs", "within"),
+            ("../.env", "docs/harmless"),
+            ("/proc/self/cwd", "magic"),
+        ] {
+            ground::os::link(Path::new(target), &cwd.join(link)).unwrap();
+        }
+        let asked = |kind: &str, path: &str| {
+            question(json!({"kind":kind,"title":"x","locations":[{"path":cwd.join(path)}]}))
+        };
+        let ruled = |policy: &Policy, level, question: &Question| match rule(
+            policy,
+            level,
+            question,
+            &Places::look(question, policy, &cwd),
+        ) {
+            Ruling::Reject(_) => REJECT,
+            other => other,
+        };
+        let none = Policy::default();
+        for path in [
+            "linked/victim",
+            "linked/new/er",
+            "file",
+            "dangling",
+            "linked/../x",
+            "magic/a",
+            "docs/../../out/a",
+        ] {
+            for kind in ["edit", "delete", "move"] {
+                assert_eq!(ruled(&none, Level::Edit, &asked(kind, path)), Ruling::Open, "{kind} {path}");
+            }
+        }
+        for path in ["within/a", "docs/harmless", "docs/new/er", "new"] {
+            assert_eq!(ruled(&none, Level::Edit, &asked("edit", path)), Ruling::Allow, "{path}");
+        }
+        let by_path = |path: &str| vec![Rule { path: Some(path.to_owned()), ..Rule::default() }];
+        let allowed = Policy { allow: by_path("**"), deny: vec![] };
+        assert_eq!(ruled(&allowed, Level::Plan, &asked("edit", "linked/victim")), REJECT);
+        let docs = Policy { allow: by_path("docs/**"), deny: vec![] };
+        assert_eq!(ruled(&docs, Level::Ask, &asked("edit", "within/a")), Ruling::Allow);
+        assert_eq!(ruled(&docs, Level::Ask, &asked("edit", "docs/harmless")), Ruling::Open);
+        let outside = format!("{}/**", top.join("out").display());
+        for (pattern, path) in [
+            ("**/.env", "docs/harmless"),
+            ("linked/**", "linked/victim"),
+            (outside.as_str(), "file"),
+            (outside.as_str(), "dangling"),
+            ("within/*", "docs/a"),
+            ("docs/harmless", ".env"),
+            ("nothing", "magic/a"),
+        ] {
+            let denied = Policy { allow: vec![], deny: by_path(pattern) };
+            assert_eq!(ruled(&denied, Level::Auto, &asked("read", path)), REJECT, "{pattern} {path}");
+        }
+        let denied = Policy { allow: vec![], deny: by_path("**/.env") };
+        assert_eq!(ruled(&denied, Level::Auto, &asked("edit", "within/a")), Ruling::Allow);
+    }
+
+    #[test]
+    fn every_file_of_a_request_counts() {
+        let none = Policy::default();
+        for call in [
+            json!({"locations":[{"path":"a"}],"rawInput":{"file_path":"/etc/b"}}),
+            json!({"rawInput":{"file_path":"a","destination":"/etc/b"}}),
+            json!({"rawInput":{"paths":["a","/etc/b"]}}),
+            json!({"rawInput":{"changes":{"a":{},"/etc/b":{}}}}),
+            json!({"locations":[{"path":"a"}],"content":[{"type":"diff","path":"/etc/b","newText":"x"}]}),
+            json!({"locations":[{"path":"a"}],"rawInput":"*** Update File: ../b"}),
+            json!({"locations":[{"path":"a"}],"rawInput":{"edits":[{"uri":"file:///etc/b"}]}}),
+        ] {
+            let mut call = call;
+            call["kind"] = json!("edit");
+            assert_eq!(ruled(&none, Level::Edit, &question(call.clone())), Ruling::Open, "{call}");
+            let denied = Rule { path: Some("/etc/*".into()), ..Rule::default() };
+            let denied = Policy { allow: vec![], deny: vec![denied] };
+            if !call.to_string().contains("../b") {
+                assert_eq!(ruled(&denied, Level::Auto, &question(call.clone())), REJECT, "{call}");
+            }
+        }
+        let known = json!({"toolCallId":"1","kind":"edit","locations":[{"path":"/etc/b"}]});
+        let asked =
+            json!({"toolCall":{"toolCallId":"1","kind":"edit","locations":[{"path":"a"}]},"options":[]});
+        let both = Question::read("0", &asked, |_| crate::acp::update::ToolUpdate::read(&known));
+        assert_eq!(ruled(&none, Level::Edit, &both), Ruling::Open, "told before the request");
+    }
+
+    #[test]
+    fn every_command_of_a_request_counts() {
+        let policy = Policy {
+            allow: vec![by_command("git *")],
+            deny: vec![by_command("git push*"), by_command("rm *")],
+        };
+        let with = |input: Value| question(json!({"kind":"execute","title":"x","rawInput":input}));
+        for (input, expected) in [
+            (json!({"command":"git log"}), Ruling::Allow),
+            (json!({"command":"git log","commands":["git log","npm publish"]}), Ruling::Open),
+            (json!({"command":"git log","commands":["git push"]}), REJECT),
+            (json!({"command":["git","log"]}), Ruling::Allow),
+            (json!({"command":["git","-C",".","push"]}), REJECT),
+            (json!({"command":["bash","-lc","cd /; rm x"]}), REJECT),
+            (json!({"cmd":"sudo rm x"}), REJECT),
+            (json!({"command":"git 2>&1 push"}), REJECT),
+            (json!({"command":"python3 -c 'print(1)'"}), REJECT),
+        ] {
+            assert_eq!(ruled(&policy, Level::Ask, &with(input.clone())), expected, "{input}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_which_rule_or_level_refused() {
+        let policy = Policy { allow: vec![], deny: vec![by_command("rm *"), by_command("git push*")] };
+        for (words, level, expected) in [
+            ("git push", Level::Auto, "policy.deny[1] ({ command: \"git push*\" }) denies it"),
+            ("$X", Level::Auto, "policy.deny[0] ({ command: \"rm *\" }) denies it"),
+            (
+                "python3 -c 1",
+                Level::Auto,
+                "policy.deny[0] ({ command: \"rm *\" }) can't be ruled out, because a part of it is no text of a shell",
+            ),
+            ("ls", Level::Plan, "the level \"plan\" allows reading only"),
+        ] {
+            assert_eq!(
+                ruled_with_reason(&policy, level, &command(words)),
+                Ruling::Reject(expected.to_owned()),
+                "{words}"
+            );
+        }
     }
 }

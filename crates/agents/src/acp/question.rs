@@ -2,6 +2,7 @@
 //! never by position.
 
 use super::elicitation::{Elicitation, Elicited};
+use super::named_files::{named_in, path_of};
 use super::update::{ToolUpdate, owned, text_of};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,6 +14,15 @@ pub struct Question {
     pub id: String,
     pub tool: QuestionTool,
     pub options: Vec<QuestionOption>,
+    /// All that was told of the call: by the request, and before it. Each may be what the agent will do.
+    #[serde(skip)]
+    told: Told,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Told {
+    inputs: Vec<Value>,
+    files: Vec<String>,
 }
 
 /// The tool that the agent wants to call.
@@ -131,11 +141,13 @@ impl Question {
         });
         let known = known(&asked.id).unwrap_or_default();
         let command = owned(&subject["command"]);
+        let told = Told::of([&asked, &known], subject);
         let title = asked.title.or(known.title).or_else(|| owned(&params["title"])).or(command);
         let name = asked.name.or(known.name);
         let locations = asked.locations.or(known.locations).unwrap_or_default();
         Question {
             id: id.to_owned(),
+            told,
             tool: QuestionTool {
                 id: asked.id,
                 kind: asked.kind.or(known.kind).unwrap_or_else(|| "other".to_owned()),
@@ -168,33 +180,36 @@ impl Question {
         chosen.map(|option| option.id.as_str())
     }
 
-    /// The command that is to run, as the agent names it.
-    pub(crate) fn command(&self) -> Option<String> {
-        let input = self.tool.input.as_ref();
-        let given = input.map_or(&Value::Null, |input| &input["command"]);
-        match given {
-            Value::String(command) => Some(command.clone()),
-            Value::Array(words) => Some(words.iter().filter_map(text_of).collect::<Vec<_>>().join(" ")),
-            // Gemini has no input: the title is the command.
-            _ if self.tool.kind == "execute" && input.is_none() => {
-                Some(self.tool.title.clone()).filter(|title| !title.is_empty())
-            }
-            _ => None,
+    /// The commands that are to run, as the agent names them.
+    pub(crate) fn commands(&self) -> Vec<String> {
+        let mut commands: Vec<String> = self.told.inputs.iter().flat_map(commands_in).collect();
+        // Gemini has no input: the title is the command.
+        if self.told.inputs.is_empty() {
+            commands.extend(self.title_as_command());
         }
+        commands.sort_unstable();
+        commands.dedup();
+        commands
+    }
+
+    /// The title of a command. Agents also write a description there.
+    pub(crate) fn title_as_command(&self) -> Option<String> {
+        (self.tool.kind == "execute" && !self.tool.title.is_empty()).then(|| self.tool.title.clone())
     }
 
     /// Folders that the agent names for the command to run in; empty if it runs in the session's folder.
     pub(crate) fn command_folders(&self) -> impl Iterator<Item = &str> {
         const NAMES: [&str; 7] =
             ["cwd", "workdir", "working_directory", "workingDirectory", "directory", "dir_path", "dir"];
-        let input = self.tool.input.as_ref();
-        NAMES.iter().filter_map(move |name| input?.get(name)?.as_str())
+        let inputs = self.told.inputs.iter();
+        inputs.flat_map(|input| NAMES.iter().filter_map(move |name| input.get(name)?.as_str()))
     }
 
     /// Whether the command is to run with variables of the agent's own.
     pub(crate) fn changes_environment(&self) -> bool {
-        let Some(input) = &self.tool.input else { return false };
-        ["env", "environment"].iter().filter_map(|name| input.get(name)).any(|value| match value {
+        let fields =
+            |input| ["env", "environment"].into_iter().filter_map(move |name| Value::get(input, name));
+        self.told.inputs.iter().flat_map(fields).any(|value| match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
             Value::String(text) => !text.is_empty(),
             Value::Array(all) => !all.is_empty(),
@@ -202,15 +217,73 @@ impl Question {
         })
     }
 
-    /// The paths that are touched, as the agent names them.
-    pub(crate) fn paths(&self) -> Vec<&str> {
-        let told: Vec<&str> = self.tool.locations.iter().map(|location| location.path.as_str()).collect();
-        if !told.is_empty() {
-            return told;
+    /// The files that are touched, as the agent names them.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        self.told.files.iter().map(String::as_str)
+    }
+}
+
+impl Told {
+    fn of(calls: [&ToolUpdate; 2], subject: &Value) -> Told {
+        let mut told = Told::default();
+        for call in calls {
+            let locations = call.locations.as_ref().and_then(Value::as_array);
+            let paths = locations.into_iter().flatten().filter_map(|location| location["path"].as_str());
+            told.files.extend(paths.map(path_of));
+            told.files.extend(call.diffs.iter().map(|(path, ..)| path_of(path)));
+            told.files.extend(call.input.iter().flat_map(named_in));
+            told.inputs.extend(call.input.clone());
         }
-        let Some(input) = &self.tool.input else { return Vec::new() };
-        let fields = ["file_path", "filePath", "absolute_path", "path", "fileName"];
-        fields.iter().filter_map(|field| text_of(&input[*field])).collect()
+        // The subject of the second version may be a command or a file itself. Its tool call was read above.
+        if let Value::Object(fields) = subject {
+            let mut rest = fields.clone();
+            rest.remove("toolCall");
+            let rest = Value::Object(rest);
+            told.files.extend(named_in(&rest));
+            if !commands_in(&rest).is_empty() {
+                told.inputs.push(rest);
+            }
+        }
+        told.files.sort_unstable();
+        told.files.dedup();
+        told
+    }
+}
+
+/// A command is a text for a shell, or a list of words.
+fn commands_in(input: &Value) -> Vec<String> {
+    let mut commands = Vec::new();
+    for name in ["command", "cmd", "commandLine", "command_line", "script"] {
+        match &input[name] {
+            Value::String(text) => commands.push(text.clone()),
+            Value::Array(words) => {
+                commands.push(shell_text(&words.iter().filter_map(text_of).collect::<Vec<_>>()))
+            }
+            _ => {}
+        }
+    }
+    for name in ["commands", "cmds"] {
+        commands.extend(input[name].as_array().into_iter().flatten().filter_map(owned));
+    }
+    commands.retain(|command| !command.is_empty());
+    commands
+}
+
+/// The words as a shell would be given them.
+fn shell_text(words: &[&str]) -> String {
+    let is_plain = |word: &str| {
+        !word.is_empty()
+            && word.chars().all(|letter| letter.is_alphanumeric() || "._-/:=@+%,".contains(letter))
+    };
+    match words {
+        [text] => (*text).to_owned(),
+        _ => words
+            .iter()
+            .map(|word| {
+                if is_plain(word) { (*word).to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+            })
+            .collect::<Vec<_>>()
+            .join(" "),
     }
 }
 
@@ -287,7 +360,7 @@ mod tests {
             json!({"toolCallId":"1","kind":"execute","title":"run","rawInput":{"command":["git","log"]}});
         let question =
             Question::read("7", &params, |id| (id == "1").then(|| ToolUpdate::read(&known).unwrap()));
-        assert_eq!(question.command().as_deref(), Some("git log"));
+        assert_eq!(question.commands(), ["git log"]);
         assert_eq!((question.tool.kind.as_str(), question.tool.title.as_str()), ("execute", "run"));
     }
 
@@ -296,7 +369,7 @@ mod tests {
         let params =
             json!({"title":"May I?","subject":{"type":"command","command":"rm x","cwd":"/w"},"options":[]});
         let question = Question::read("7", &params, |_| None);
-        assert_eq!(question.command().as_deref(), Some("rm x"));
+        assert_eq!(question.commands(), ["rm x"]);
         assert_eq!(question.tool.kind, "execute");
     }
 }

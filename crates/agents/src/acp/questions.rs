@@ -5,6 +5,7 @@ use super::elicitation::{Elicitation, Elicited};
 use super::opening::{unknown_method, unknown_session};
 use super::owner::Owner;
 use super::permission::{Ruling, rule};
+use super::place::Places;
 use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, Subject, outcome};
 use super::update::ToolUpdate;
 use crate::harness::AgentEvent;
@@ -18,7 +19,7 @@ const MAX_OPEN: usize = 256;
 
 impl Owner {
     /// The agent asks for something.
-    pub(super) fn on_asked(&mut self, id: &str, method: &str, params: &Value) {
+    pub(super) async fn on_asked(&mut self, id: &str, method: &str, params: &Value) {
         match method {
             "session/request_permission" => {}
             "elicitation/create" if self.session.request.has_elicitation_handler => {}
@@ -32,14 +33,15 @@ impl Owner {
         if method == "elicitation/create" {
             return self.on_elicitation(id, params);
         }
+        let number = self.next_question();
+        // What was told before counts beside what the request itself says.
+        let question = Question::read(&number, params, |tool| self.work.book.known(tool));
         let call =
             [&params["toolCall"], &params["subject"]["toolCall"]].into_iter().find(|call| call.is_object());
         if let Some(update) = call.and_then(ToolUpdate::read) {
             let (events, is_new) = self.work.book.on_asked(update);
             self.on_tool_events(events, is_new);
         }
-        let number = self.next_question();
-        let question = Question::read(&number, params, |tool| self.work.book.known(tool));
         if self.is_stopping() {
             return self.respond(id, &outcome(None));
         }
@@ -50,20 +52,18 @@ impl Owner {
             ));
             return self.on_withdrawn(id);
         }
-        match rule(
-            &self.session.request.policy,
-            self.session.request.agent.level,
-            &question,
-            &self.session.cwd,
-        ) {
-            Ruling::Allow => self.decide(id, &question, &Answer::Allow, Decider::Policy),
-            Ruling::Reject => self.decide(id, &question, &Answer::Reject, Decider::Policy),
+        let level = self.session.request.agent.level;
+        let places = Places::find(&question, &self.session.request.policy, &self.session.cwd).await;
+        match rule(&self.session.request.policy, level, &question, &places) {
+            Ruling::Allow => self.decide(id, &question, &Answer::Allow, Decider::Policy, ""),
+            Ruling::Reject(why) => self.decide(id, &question, &Answer::Reject, Decider::Policy, &why),
             Ruling::Open if !self.session.request.has_handler => {
-                self.decide(id, &question, &Answer::Reject, Decider::Policy)
+                let why = format!("at {:?} it is asked for, and there is no onPermission", level.as_str());
+                self.decide(id, &question, &Answer::Reject, Decider::Policy, &why)
             }
             Ruling::Open if self.questions.open.len() >= MAX_OPEN => {
-                self.warn(format!("more than {MAX_OPEN} questions were open, so this one was refused"));
-                self.decide(id, &question, &Answer::Reject, Decider::Policy)
+                let why = format!("more than {MAX_OPEN} questions were open");
+                self.decide(id, &question, &Answer::Reject, Decider::Policy, &why)
             }
             Ruling::Open => {
                 debug!(target: SESSION, id = self.session.number, "asks its handler for a permission");
@@ -122,10 +122,10 @@ impl Owner {
             return;
         };
         match answer {
-            Ok(answer) => self.decide(&asked, &question, &answer, Decider::Handler),
+            Ok(answer) => self.decide(&asked, &question, &answer, Decider::Handler, ""),
             Err(problem) => {
                 self.warn(format!("onPermission failed, so the tool was refused: {problem}"));
-                self.decide(&asked, &question, &Answer::Reject, Decider::Handler);
+                self.decide(&asked, &question, &Answer::Reject, Decider::Handler, "");
             }
         }
     }
@@ -167,7 +167,9 @@ impl Owner {
             let _ = self.session.host.send(HostRequest::Withdrawn { id: open.id().to_owned() });
             match open.subject {
                 Subject::Permission(question) => {
-                    self.decide(&open.asked, &question, &Answer::Reject, Decider::Timeout)
+                    let limit = self.session.request.permission_timeout.unwrap_or_default().as_millis();
+                    let why = format!("onPermission gave no answer within {limit} ms (permissionTimeoutMs)");
+                    self.decide(&open.asked, &question, &Answer::Reject, Decider::Timeout, &why)
                 }
                 Subject::Elicitation(elicitation) => {
                     self.reply(&open.asked, &elicitation, &Elicited::Cancel, Decider::Timeout)
@@ -187,7 +189,8 @@ impl Owner {
         Some(self.questions.open.remove(at))
     }
 
-    fn decide(&mut self, asked: &str, question: &Question, answer: &Answer, by: Decider) {
+    /// `why`: the reason of a refusal that the handler did not give.
+    fn decide(&mut self, asked: &str, question: &Question, answer: &Answer, by: Decider, why: &str) {
         let mut answer = answer;
         let mut chosen = question.choose(answer);
         if chosen.is_none() && *answer != Answer::Reject {
@@ -207,7 +210,8 @@ impl Owner {
         }
         self.respond(asked, &outcome(chosen));
         if is_refused && by != Decider::Handler {
-            self.warn(format!("{} was refused: nothing allows it at this level", question.tool.title));
+            let why = if why.is_empty() { "the agent offers no option that allows it" } else { why };
+            self.warn(format!("{} was refused: {why}", question.tool.title));
         }
         self.hold_clock(false);
         self.tell(AgentEvent::Permission {

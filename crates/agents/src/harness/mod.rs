@@ -33,7 +33,7 @@ pub use evidence::transcript::Transcript;
 pub use evidence::verdict;
 pub use folder::sandbox::AgentSandbox;
 
-pub use level::Level;
+pub use level::{Level, fuzz_commands};
 pub use limit::budget::Budget;
 pub use limit::scheduler::ConcurrencyLimit;
 pub use limit::{scheduler, spending};

@@ -15,6 +15,7 @@
 use super::talk::Talk;
 use crate::acp::opening_fault::is_opening;
 use crate::acp::permission::{Policy, Ruling, rule};
+use crate::acp::place::Places;
 use crate::acp::question::{Answer, Question, outcome};
 use crate::acp::request::OpenRequest;
 use crate::acp::settings::set_option;
@@ -337,10 +338,11 @@ impl Traffic {
         let known = |call: &str| -> Option<ToolUpdate> { self.talks.get(session)?.book.known(call) };
         let question = Question::read(&id, params, known);
         let cwd = self.talks.get(session).map_or(&self.hold.cwd, |talk| &talk.cwd);
-        let told = match rule(&self.hold.policy, self.hold.level, &question, cwd) {
+        let places = Places::look(&question, &self.hold.policy, cwd);
+        let told = match rule(&self.hold.policy, self.hold.level, &question, &places) {
             // The client decides if the agent offers no option that allows it once.
             Ruling::Allow if question.choose(&Answer::Allow).is_some() => Some(Answer::Allow),
-            Ruling::Reject => Some(Answer::Reject),
+            Ruling::Reject(_) => Some(Answer::Reject),
             Ruling::Allow | Ruling::Open => None,
         };
         if let Some(talk) = self.talks.get_mut(session) {

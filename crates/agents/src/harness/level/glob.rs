@@ -10,20 +10,19 @@
 //! The borders of a command are those of [`shell`](super::shell). A border that the pattern itself writes down is matched like any
 //! other letter.
 
+use super::script::GAP;
 use super::shell;
 
-/// Whether the whole command is what the pattern means.
-pub(crate) fn command_matches(pattern: &str, command: &str) -> bool {
+/// Whether the whole command is what the pattern means, as it is written.
+pub(super) fn command_matches(pattern: &str, command: &str) -> bool {
     let command = command.trim();
     let borders = shell::borders(command);
     matches(pattern.trim(), command, |at, _| !borders[at])
 }
 
-/// Whether a command within this one is what the pattern means, or the command as a whole. For what is denied.
-pub(crate) fn command_contains(pattern: &str, command: &str) -> bool {
-    let pattern = pattern.trim();
-    let is_meant = |part: &str| matches(pattern, part, |_, _| true);
-    is_meant(command.trim()) || shell::parts(command).iter().any(|part| is_meant(part))
+/// Whether the text may be what the pattern means; a [`GAP`] may be any text.
+pub(super) fn may_match(pattern: &str, text: &str) -> bool {
+    matches(pattern, text, |_, _| true)
 }
 
 /// Whether the path is what the pattern means.
@@ -43,10 +42,13 @@ fn matches(pattern: &str, text: &str, may_take: impl Fn(usize, bool) -> bool) ->
     let mut reached = vec![false; ends.len()];
     reached[0] = true;
     for token in tokens {
+        pass_gaps(text, &ends, &mut reached);
         let mut next = vec![false; ends.len()];
         for index in 0..ends.len() {
             let at = ends[index];
             let letter = text[at..].chars().next();
+            // Any token may be a part of the gap.
+            next[index] |= reached[index] && letter == Some(GAP);
             match token {
                 Token::Letter(wanted) => {
                     if reached[index] && letter == Some(wanted) {
@@ -68,7 +70,15 @@ fn matches(pattern: &str, text: &str, may_take: impl Fn(usize, bool) -> bool) ->
         }
         reached = next;
     }
+    pass_gaps(text, &ends, &mut reached);
     reached.last().copied().unwrap_or(false)
+}
+
+/// A gap may be nothing.
+fn pass_gaps(text: &str, ends: &[usize], reached: &mut [bool]) {
+    for index in 1..ends.len() {
+        reached[index] |= reached[index - 1] && text[ends[index - 1]..].starts_with(GAP);
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -161,27 +171,6 @@ mod tests {
         ];
         for (pattern, command, expected) in cases {
             assert_eq!(command_matches(pattern, command), expected, "{pattern:?} {command:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_denied_is_found_in_every_part() {
-        let cases = [
-            ("rm *", "rm -rf .", true),
-            ("rm *", "git log; rm -rf .", true),
-            ("rm *", "git log && rm -rf .", true),
-            ("rm *", "git log $(rm -rf .)", true),
-            ("rm *", "git log `rm -rf .`", true),
-            ("rm *", "(rm -rf .)", true),
-            ("rm *", "git rm x", false),
-            ("rm *", "A=1 rm x", true),
-            ("rm *", "r\\m 'x'", true),
-            ("rm *", "ls > f; rm x", true),
-            ("*", "a; b", true),
-            ("*curl*", "echo x | curl y", true),
-        ];
-        for (pattern, command, expected) in cases {
-            assert_eq!(command_contains(pattern, command), expected, "{pattern:?} {command:?}");
         }
     }
 

@@ -4,9 +4,15 @@
 //! Agent Client Protocol in `modes`. A level that a CLI can't be held to is refused, and never widened.
 
 pub(crate) mod allow;
+pub(crate) mod command;
 pub(crate) mod glob;
 pub(crate) mod restraint;
+mod script;
 mod shell;
+mod starter;
+mod wrapped;
+
+pub use wrapped::fuzz_commands;
 
 use ground::error::Error;
 

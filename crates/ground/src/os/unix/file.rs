@@ -47,6 +47,26 @@ pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
+/// The place of an existing file, by a descriptor of it. Folders and descriptors of a process (`/proc/self/cwd`) are not
+/// followed: another process has others.
+#[cfg(target_os = "linux")]
+pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
+    use nix::errno::Errno;
+    use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+    use std::os::fd::AsRawFd;
+    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+    let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    match openat2(AT_FDCWD, path, how) {
+        Ok(file) => std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())),
+        // A kernel before 5.6, or a filter of system calls.
+        Err(Errno::ENOSYS | Errno::EPERM) => path.canonicalize(),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use real_path as resolved;
+
 /// Creates a symbolic link.
 pub fn link(target: &Path, place: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, place)

@@ -48,6 +48,8 @@ pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     Ok(short.filter(is_of_drive).map(PathBuf::from).unwrap_or(real))
 }
 
+pub(crate) use real_path as resolved;
+
 /// Creates a symbolic link. Most users may not.
 pub fn link(target: &Path, place: &Path) -> io::Result<()> {
     if target.is_dir() {

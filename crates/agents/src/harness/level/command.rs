@@ -1,0 +1,479 @@
+//! PURE: the commands that a text runs, also by way of programs that start others: `sudo -u me rm x`, `bash -c "rm x"`,
+//! `find -exec rm {} +`, `git -C . push`. What a program reads in a language of its own (`python -c`), and what is known at
+//! run time only, may be any command.
+
+use super::glob::{command_matches, may_match};
+use super::script::{GAP, Script, Simple, Unread, Word, is_assignment, leaves_folders};
+use super::shell;
+use super::starter::{
+    COMMANDS, GIT_VALUES, INTERPRETERS, LOADERS, RUNNERS, SETTINGS, SHELLS, STARTERS, TEXTS, has, has_value,
+};
+
+/// Commands within commands.
+const MAX_DEPTH: usize = 12;
+/// Readings of one text.
+const MAX_TEXTS: usize = 4096;
+const MAX_OPTIONS: usize = 64;
+
+const LOST: Unread = "it starts too many commands";
+const AT_RUN_TIME: Unread = "a part of it is known at run time only";
+const FOREIGN: Unread = "a part of it is no text of a shell";
+
+/// A text with all commands that it runs. Rules that allow and rules that deny ask the same reading.
+pub(crate) struct Commands {
+    raw: String,
+    texts: Vec<String>,
+    /// Why some of it can't be known.
+    unread: Option<Unread>,
+    /// Whether a shell would take it.
+    is_whole: bool,
+    knows_folders: bool,
+}
+
+/// Why a pattern counts as found in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Command,
+    /// It can't be ruled out.
+    Unread(Unread),
+}
+
+impl Commands {
+    pub(crate) fn read(text: &str) -> Commands {
+        let raw = text.trim().to_owned();
+        // Pieces between signs, in quotes too: texts for programs that are in no table.
+        let mut texts = shell::parts(&raw);
+        texts.push(raw.clone());
+        let knows_folders = leaves_folders(&raw);
+        let mut commands = Commands { raw, texts, unread: None, is_whole: true, knows_folders };
+        match Script::read(text, knows_folders) {
+            Ok(script) => commands.script(&script, 0),
+            Err(why) => {
+                commands.is_whole = false;
+                commands.lose(why);
+            }
+        }
+        commands
+    }
+
+    /// Whether the pattern means the whole text, and no more than it says.
+    pub(crate) fn are(&self, pattern: &str) -> bool {
+        self.is_whole && !self.raw.contains(GAP) && command_matches(pattern, &self.raw)
+    }
+
+    /// Whether the pattern means one of the commands, or may mean one.
+    pub(crate) fn contain(&self, pattern: &str) -> Option<Found> {
+        let is_found = self.texts.iter().any(|text| may_match(pattern.trim(), text));
+        is_found.then_some(Found::Command).or_else(|| self.unread.map(Found::Unread))
+    }
+
+    fn lose(&mut self, why: Unread) {
+        self.unread.get_or_insert(why);
+    }
+
+    /// A text for a shell.
+    fn text(&mut self, text: &str, depth: usize) {
+        if depth > 0 && text.contains(GAP) {
+            return self.lose(AT_RUN_TIME);
+        }
+        match Script::read(text, self.knows_folders) {
+            Ok(script) => self.script(&script, depth),
+            Err(why) => self.lose(why),
+        }
+    }
+
+    fn script(&mut self, script: &Script, depth: usize) {
+        for Simple { words, bodies, reads_file } in &script.commands {
+            let bodies = bodies.iter().filter_map(|body| script.bodies.get(*body)).collect();
+            self.words(words, &Input { bodies, reads_file: *reads_file }, depth);
+        }
+    }
+
+    fn words(&mut self, words: &[Word], input: &Input<'_>, depth: usize) {
+        if depth > MAX_DEPTH || self.texts.len() > MAX_TEXTS {
+            return self.lose(LOST);
+        }
+        let mut words = words;
+        while let Some((first, rest)) = words.split_first() {
+            if is_assignment(&first.text) {
+                self.variable(first, depth);
+            } else if first.is_quoted
+                || !matches!(first.text.as_str(), "!" | "{" | "}" | "then" | "do" | "if")
+            {
+                break;
+            }
+            words = rest;
+        }
+        let Some((program, args)) = words.split_first() else { return };
+        let name = program.text.rsplit('/').next().unwrap_or_default().to_owned();
+        self.add(&program.text, args);
+        self.add(&name, args);
+        self.add(name.strip_suffix(".exe").unwrap_or(&name), args);
+        if name.contains(GAP) || (program.splits && program.has_gap()) {
+            return self.lose(AT_RUN_TIME);
+        }
+        self.subcommands(&name, args);
+        self.started(&name, args, input, depth);
+    }
+
+    fn add(&mut self, program: &str, args: &[Word]) {
+        let mut text = program.to_owned();
+        for word in args {
+            text.push(' ');
+            text.push_str(&word.text);
+        }
+        if self.texts.last() != Some(&text) {
+            self.texts.push(text);
+        }
+    }
+
+    /// The same command without the options before its subcommand.
+    fn subcommands(&mut self, program: &str, args: &[Word]) {
+        for start in self.behind_options(args, 0, (program == "git").then_some(GIT_VALUES)) {
+            if start > 0 {
+                self.add(program, &args[start..]);
+            }
+        }
+    }
+
+    /// Places behind options and operands. A word behind an option may be its value, or not; `valued` names the options that
+    /// have one, where that is known.
+    fn behind_options(&mut self, args: &[Word], operands: usize, valued: Option<&str>) -> Vec<usize> {
+        let mut open = vec![(0, operands)];
+        let mut places = Vec::new();
+        let mut next = 0;
+        while let Some(&(at, left)) = open.get(next) {
+            next += 1;
+            if open.len() > MAX_OPTIONS {
+                self.lose(LOST);
+                break;
+            }
+            let Some(word) = args.get(at) else { continue };
+            let text = word.text.as_str();
+            let mut push = |place: (usize, usize)| {
+                if !open.contains(&place) {
+                    open.push(place);
+                }
+            };
+            if text == "--" {
+                push((at + 1, left));
+            } else if text.starts_with(['-', '+']) && text.len() > 1 {
+                let has_value = valued.and_then(|known| has_value(known, text));
+                if has_value != Some(true) {
+                    push((at + 1, left));
+                }
+                if has_value != Some(false) && !text.contains('=') {
+                    push((at + 2, left));
+                }
+            } else {
+                if word.splits || text.starts_with(GAP) || is_assignment(text) {
+                    push((at + 1, left));
+                }
+                match left.checked_sub(1) {
+                    Some(left) => push((at + 1, left)),
+                    None if !places.contains(&at) => places.push(at),
+                    None => {}
+                }
+            }
+        }
+        places
+    }
+
+    fn started(&mut self, name: &str, args: &[Word], input: &Input<'_>, depth: usize) {
+        self.values(name, args, depth);
+        match name {
+            "eval" => return self.joined(args, depth),
+            "ssh" => {
+                for start in self.behind_options(args, 1, None) {
+                    self.joined(&args[start..], depth);
+                }
+            }
+            "trap" => {
+                let handler = args.iter().find(|word| word.text != "--");
+                return handler.into_iter().for_each(|word| self.text(&word.text, depth + 1));
+            }
+            "alias" | "export" | "declare" | "typeset" | "local" | "readonly" => {
+                return args.iter().filter(|word| word.text.contains('=')).for_each(|word| {
+                    if name == "alias" {
+                        let (_, value) = word.text.split_once('=').unwrap_or_default();
+                        self.text(value, depth + 1);
+                    } else {
+                        self.variable(word, depth);
+                    }
+                });
+            }
+            // It says where a program is.
+            "command" if args.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) => return,
+            "at" | "batch" => self.lose(FOREIGN),
+            "." | "source" => self.file(args.first()),
+            "find" | "gfind" | "fd" | "fdfind" => self.found(args, input, depth),
+            "awk" | "gawk" | "mawk" | "nawk" => self.awk(args),
+            "git" => self.git(args, depth),
+            _ => {}
+        }
+        if has(SHELLS, name) {
+            self.shell(args, input, depth);
+        }
+        self.interpreter(name, args);
+        if let Some((_, operands, valued)) = STARTERS.iter().find(|(names, ..)| has(names, name)) {
+            let args = if name.ends_with("xargs") { replaced(args) } else { args.to_vec() };
+            for start in self.behind_options(&args, *operands, *valued) {
+                self.inner(name, &args[start..], input, depth);
+            }
+        }
+        for (_, words, operands) in RUNNERS.iter().filter(|(names, ..)| has(names, name)) {
+            let first = args.iter().position(|word| words.is_empty() || has(words, &word.text));
+            let Some(first) = first else { continue };
+            let from = first + usize::from(!words.is_empty());
+            if args.len() - from > MAX_OPTIONS {
+                self.lose(LOST);
+            }
+            let begins = self.behind_options(&args[from..], *operands, None);
+            for start in (from..args.len()).take(MAX_OPTIONS) {
+                if begins.contains(&(start - from)) || !args[start].text.starts_with(GAP) {
+                    self.inner(name, &args[start..], input, depth);
+                }
+            }
+        }
+    }
+
+    /// The words behind a program that runs them.
+    fn inner(&mut self, name: &str, words: &[Word], input: &Input<'_>, depth: usize) {
+        let mut words = words.to_vec();
+        if name == "parallel" {
+            // Its inputs follow.
+            words = words.into_iter().take_while(|word| !word.text.starts_with(":::")).collect();
+            for word in words.iter_mut().filter(|word| word.text.contains('{')) {
+                *word = Word::any();
+            }
+        }
+        if matches!(name, "xargs" | "gxargs" | "parallel") {
+            words.push(Word::any());
+        }
+        // These give their words to a shell.
+        if matches!(name, "watch" | "parallel" | "hyperfine" | "tmux" | "screen" | "entr" | "cmd" | "cmd.exe")
+        {
+            let is_text = |word: &&Word| word.text.contains(|sign: char| " \t\n;|&$`{(<>".contains(sign));
+            for word in words.iter().filter(is_text) {
+                self.text(&word.text, depth + 1);
+            }
+        }
+        self.words(&words, input, depth + 1);
+    }
+
+    fn joined(&mut self, words: &[Word], depth: usize) {
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        self.text(&texts.join(" "), depth + 1);
+    }
+
+    /// `NAME=value`, as the environment of a program.
+    fn variable(&mut self, word: &Word, depth: usize) {
+        let Some((name, value)) = word.text.split_once('=') else { return };
+        if name.starts_with("GIT_CONFIG_") {
+            self.lose(FOREIGN);
+        } else if COMMANDS.iter().any(|part| name.contains(part)) {
+            self.text(value, depth + 1);
+        }
+    }
+
+    /// Values of options that are a text for a shell.
+    fn values(&mut self, name: &str, args: &[Word], depth: usize) {
+        for (_, options) in TEXTS.iter().filter(|(names, _)| has(names, name)) {
+            for (at, word) in args.iter().enumerate() {
+                let text = word.text.as_str();
+                let next = args.get(at + 1).map(|word| word.text.as_str());
+                let value = options.split(' ').find_map(|option| {
+                    // Letters of several short options may share a dash.
+                    let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+                    let rest = match letters.filter(|_| option.len() == 2) {
+                        Some(letters) => letters.split_once(&option[1..])?.1,
+                        None => text.strip_prefix(option)?,
+                    };
+                    match rest {
+                        "" => next,
+                        rest if option.starts_with("--") => rest.strip_prefix('='),
+                        rest => Some(rest),
+                    }
+                });
+                let value = value.map(|value| value.rsplit_once("exec=").map_or(value, |(_, value)| value));
+                match value {
+                    // An option of ssh, such as ProxyCommand.
+                    Some(value) if name.starts_with('s') && options == &"-o" => {
+                        let setting = value.split_once(['=', ' ']);
+                        let command =
+                            setting.filter(|(key, _)| key.to_ascii_lowercase().ends_with("command"));
+                        if let Some((_, command)) = command {
+                            self.text(command, depth + 1);
+                        }
+                    }
+                    Some(value) => self.text(value.trim_start_matches([':', '!']), depth + 1),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// A file with a script can't be looked into; a program's output can't be known.
+    fn file(&mut self, word: Option<&Word>) {
+        let is_stream = |word: &Word| {
+            word.text == "-"
+                || word.text.starts_with("/dev/")
+                || word.text.starts_with("/proc/")
+                || (word.splits && word.text.starts_with(GAP))
+        };
+        if word.is_none_or(is_stream) {
+            self.lose(AT_RUN_TIME);
+        }
+    }
+
+    fn shell(&mut self, args: &[Word], input: &Input<'_>, depth: usize) {
+        let (mut has_text, mut has_stdin, mut at) = (false, false, 0);
+        while let Some(word) = args.get(at) {
+            let text = word.text.as_str();
+            if matches!(text, "--version" | "--help") {
+                return;
+            }
+            if word.splits && text.starts_with(GAP) {
+                return self.lose(AT_RUN_TIME);
+            }
+            if !text.starts_with(['-', '+']) || text.len() < 2 {
+                break;
+            }
+            at += 1;
+            if let Some(long) = text.strip_prefix("--") {
+                if long.is_empty() {
+                    break;
+                }
+                has_text |= long == "command";
+                at += usize::from(matches!(long, "rcfile" | "init-file"));
+            } else {
+                has_text |= text.starts_with('-') && text.contains('c');
+                has_stdin |= text.contains('s');
+                at += usize::from(text.ends_with(['o', 'O']));
+            }
+        }
+        let rest = args.get(at..).unwrap_or_default();
+        match rest.first() {
+            Some(text) if has_text => self.text(&text.text, depth + 1),
+            file @ Some(_) if !has_stdin => self.file(file),
+            _ if input.bodies.is_empty() && input.reads_file => {}
+            _ if input.bodies.is_empty() => self.lose(AT_RUN_TIME),
+            _ => input.bodies.iter().for_each(|body| self.text(&body.text, depth + 1)),
+        }
+    }
+
+    fn interpreter(&mut self, name: &str, args: &[Word]) {
+        let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let known = INTERPRETERS.iter().find(|(names, ..)| has(names, plain) || has(names, name));
+        let Some((_, letters, words, valued)) = known else { return };
+        let mut at = 0;
+        while let Some(word) = args.get(at) {
+            let text = word.text.as_str();
+            if has(words, text) || (word.splits && text.starts_with(GAP)) {
+                return self.lose(FOREIGN);
+            }
+            let Some(option) = text.strip_prefix('-').filter(|option| !option.is_empty()) else { break };
+            if option.starts_with('-') {
+                at += 1 + usize::from(has(LOADERS, text));
+                continue;
+            }
+            // A module is a file as others are.
+            if option.starts_with('m') && plain.starts_with("py") {
+                return;
+            }
+            if option.contains(|letter| letters.contains(letter)) {
+                return self.lose(FOREIGN);
+            }
+            at += 1 + usize::from(option.ends_with(|letter| valued.contains(letter)));
+        }
+        let is_text =
+            plain == "powershell" && !args.iter().any(|word| word.text.eq_ignore_ascii_case("-file"));
+        if is_text
+            || args.is_empty()
+            || args.get(at).is_some_and(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"))
+        {
+            self.lose(FOREIGN);
+        }
+    }
+
+    /// `find -exec`, `fd -x`.
+    fn found(&mut self, args: &[Word], input: &Input<'_>, depth: usize) {
+        const OPTIONS: &str = "-exec -execdir -ok -okdir -x -X --exec --exec-batch";
+        for (at, _) in args.iter().enumerate().filter(|(_, word)| has(OPTIONS, &word.text)) {
+            let words = args[at + 1..].iter().take_while(|word| word.text != ";" && word.text != "+");
+            let words: Vec<Word> = words.map(|word| word.with_gaps("{}")).chain([Word::any()]).collect();
+            self.words(&words, input, depth + 1);
+        }
+    }
+
+    fn awk(&mut self, args: &[Word]) {
+        let runs = |word: &Word| {
+            ["system", "|\"", "| \"", "|&", "getline"].iter().any(|part| word.text.contains(part))
+        };
+        let programs = self.behind_options(args, 0, Some("-F -v -f -i -e -l -E"));
+        if args.iter().any(runs) || programs.iter().any(|at| args[*at].has_gap()) {
+            self.lose(FOREIGN);
+        }
+    }
+
+    fn git(&mut self, args: &[Word], depth: usize) {
+        for (at, word) in args.iter().enumerate() {
+            if word.text.starts_with("--config-env") {
+                self.lose(AT_RUN_TIME);
+            }
+            let value = if word.text == "-c" || word.text == "--config" {
+                args.get(at + 1).map(|word| word.text.as_str())
+            } else {
+                word.text.strip_prefix("--config=")
+            };
+            let Some((key, value)) = value.and_then(|value| value.split_once('=')) else { continue };
+            let key = key.to_ascii_lowercase();
+            if key.starts_with("alias.") {
+                match value.strip_prefix('!') {
+                    Some(text) => self.text(text, depth + 1),
+                    None => self.texts.push(format!("git {value}")),
+                }
+            } else if SETTINGS.iter().any(|part| key.contains(part)) {
+                self.text(value.trim_start_matches('!'), depth + 1);
+            }
+        }
+        if let Some(at) = args.iter().position(|word| word.text == "foreach") {
+            for start in self.behind_options(&args[at + 1..], 0, None) {
+                self.joined(&args[at + 1 + start..], depth);
+            }
+        }
+    }
+}
+
+/// What a program reads on stdin.
+struct Input<'a> {
+    bodies: Vec<&'a Word>,
+    reads_file: bool,
+}
+
+impl Word {
+    /// With gaps in place of what the program puts there.
+    fn with_gaps(&self, place: &str) -> Word {
+        Word { text: self.text.replace(place, &GAP.to_string()), ..self.clone() }
+    }
+
+    fn any() -> Word {
+        Word { text: GAP.to_string(), is_quoted: false, splits: true }
+    }
+}
+
+/// The words of xargs, whose place for an input is `{}`, or what `-I` names.
+fn replaced(args: &[Word]) -> Vec<Word> {
+    let at = args.iter().position(|word| word.text.starts_with("-I") || word.text.starts_with("-J"));
+    let place = at.and_then(|at| match &args[at].text[2..] {
+        "" => args.get(at + 1).map(|word| word.text.as_str()),
+        place => Some(place),
+    });
+    let places = [place.filter(|place| !place.is_empty()), Some("{}")];
+    let behind = at.map_or(0, |at| at + 2).min(args.len());
+    let (options, words) = args.split_at(behind);
+    let words = words
+        .iter()
+        .map(|word| places.iter().flatten().fold(word.clone(), |word, place| word.with_gaps(place)));
+    options.iter().cloned().chain(words).collect()
+}

@@ -1,0 +1,743 @@
+//! PURE: the simple commands of a text that a shell is to read: behind separators, within compound commands, and in
+//! substitutions of every kind. Text that is known at run time only is a [`GAP`] in its word.
+//!
+//! The reader follows bash. Where shells differ, it finds the commands of both readings.
+
+/// Stands for any text, also for none and for several words.
+pub(super) const GAP: char = '\0';
+
+/// Commands within commands. Deeper ones count as not readable, so that no text can use up the stack.
+const MAX_DEPTH: usize = 24;
+/// Words and expansions of one text. More count as not readable, so that no text takes long.
+const MAX_STEPS: usize = 200_000;
+
+/// Letters of one `{...}` or `[...]`. A longer one counts as not readable.
+const MAX_BRACKET: usize = 4096;
+
+/// Why a text could not be read.
+pub(super) type Unread = &'static str;
+const TOO_LONG: Unread = "it is too long or too deep";
+const UNCLOSED: Unread = "a quote or a bracket is not closed";
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Word {
+    /// Without quotes and backslashes, with gaps.
+    pub(super) text: String,
+    pub(super) is_quoted: bool,
+    /// A gap of it is not quoted, so that it may be several words, options among them.
+    pub(super) splits: bool,
+}
+
+/// One program with its arguments.
+#[derive(Debug, Default)]
+pub(super) struct Simple {
+    pub(super) words: Vec<Word>,
+    /// Texts that it gets on stdin: the place of a here-document in [`Script::bodies`].
+    pub(super) bodies: Vec<usize>,
+    /// It reads a file on stdin.
+    pub(super) reads_file: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    pub(super) commands: Vec<Simple>,
+    /// Here-documents and here-strings.
+    pub(super) bodies: Vec<Word>,
+    /// `$HOME` and `$PWD` are names of folders, because nothing in the text sets them.
+    knows_folders: bool,
+    steps: usize,
+}
+
+impl Script {
+    pub(super) fn read(text: &str, knows_folders: bool) -> Result<Script, Unread> {
+        let text: Vec<char> = text.chars().collect();
+        let mut script = Script { knows_folders, ..Script::default() };
+        Reader { text: &text, at: 0, depth: 0, script: &mut script, pending: Vec::new() }.list(End::Text)?;
+        Ok(script)
+    }
+}
+
+/// What a list of commands ends with.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Text,
+    Parenthesis,
+    /// `;;` and its like, or `esac`.
+    Case,
+}
+
+/// A here-document whose lines are still to come.
+struct Pending {
+    delimiter: String,
+    is_quoted: bool,
+    strips_tabs: bool,
+    body: usize,
+}
+
+struct Reader<'a> {
+    text: &'a [char],
+    at: usize,
+    depth: usize,
+    script: &'a mut Script,
+    pending: Vec<Pending>,
+}
+
+/// Words after which another command begins, or nothing at all.
+const RESERVED: [&str; 14] =
+    ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}", "coproc", "time"];
+
+/// Variables that hold the name of a folder.
+const FOLDERS: [&str; 2] = ["HOME", "PWD"];
+
+/// Whether the text uses these variables only, and never sets them.
+pub(super) fn leaves_folders(text: &str) -> bool {
+    FOLDERS.iter().all(|name| {
+        text.match_indices(name).all(|(at, _)| text[..at].ends_with('$') || text[..at].ends_with("${"))
+            && !text.contains(&format!("${{{name}:"))
+            && !text.contains(&format!("${{{name}="))
+    })
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at).copied()
+    }
+
+    fn looks(&self, text: &str) -> bool {
+        text.chars().enumerate().all(|(offset, letter)| self.text.get(self.at + offset) == Some(&letter))
+    }
+
+    /// Passes the word over, if it comes next without quotes.
+    fn takes(&mut self, word: &str) -> bool {
+        let end = self.at + word.len();
+        let is_next =
+            self.looks(word) && self.text.get(end).is_none_or(|next| " \t\r\n;&|()<>".contains(*next));
+        if is_next {
+            self.at = end;
+        }
+        is_next
+    }
+
+    fn step(&mut self) -> Result<(), Unread> {
+        self.script.steps += 1;
+        if self.script.steps > MAX_STEPS { Err(TOO_LONG) } else { Ok(()) }
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Unread>) -> Result<T, Unread> {
+        self.step()?;
+        if self.depth >= MAX_DEPTH {
+            return Err(TOO_LONG);
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    /// Passes over blanks, a comment, and a line feed behind a backslash.
+    fn skip_blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(' ' | '\t' | '\r') => self.at += 1,
+                Some('\\') if self.looks("\\\n") => self.at += 2,
+                Some('#') => {
+                    while self.peek().is_some_and(|letter| letter != '\n') {
+                        self.at += 1;
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether the list ended with `esac`.
+    fn list(&mut self, end: End) -> Result<bool, Unread> {
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                None if end == End::Text => return Ok(false),
+                None => return Err(UNCLOSED),
+                Some(')') if end == End::Parenthesis => {
+                    self.at += 1;
+                    return Ok(false);
+                }
+                Some(')') => return Err("a parenthesis is closed that was not opened"),
+                Some('\n') => self.line_feed()?,
+                Some(';') if end == End::Case && (self.looks(";;") || self.looks(";&")) => {
+                    self.at += if self.looks(";;&") { 3 } else { 2 };
+                    return Ok(false);
+                }
+                Some('&') if self.looks("&>") => self.simple()?,
+                Some(';' | '&' | '|') => self.at += 1,
+                Some('(') if self.is_arithmetic(self.at + 1) => self.arithmetic_command()?,
+                Some('(') => {
+                    self.at += 1;
+                    self.deeper(|reader| reader.list(End::Parenthesis))?;
+                }
+                Some(_) if end == End::Case && self.takes("esac") => return Ok(true),
+                Some(_) => self.command()?,
+            }
+        }
+    }
+
+    fn command(&mut self) -> Result<(), Unread> {
+        self.step()?;
+        if self.takes("case") {
+            return self.deeper(Self::case);
+        }
+        if self.takes("[[") {
+            return self.condition();
+        }
+        if self.takes("for") || self.takes("select") {
+            return self.head_of_loop();
+        }
+        if self.takes("function") {
+            self.skip_blanks();
+            self.word()?;
+            self.skip_parameters();
+            return Ok(());
+        }
+        let start = self.at;
+        if let Some(word) = RESERVED.into_iter().find(|word| self.takes(word)) {
+            self.skip_blanks();
+            // With other options `time` is a program.
+            if word == "time" && !self.takes("-p") && self.peek() == Some('-') {
+                self.at = start;
+                return self.simple();
+            }
+            return Ok(());
+        }
+        self.simple()
+    }
+
+    /// `()` behind the name of a function.
+    fn skip_parameters(&mut self) -> bool {
+        let start = self.at;
+        self.skip_blanks();
+        if self.peek() == Some('(') {
+            self.at += 1;
+            self.skip_blanks();
+            if self.peek() == Some(')') {
+                self.at += 1;
+                return true;
+            }
+        }
+        self.at = start;
+        false
+    }
+
+    fn case(&mut self) -> Result<(), Unread> {
+        self.skip_blanks();
+        self.word()?;
+        self.skip_lines()?;
+        if !self.takes("in") {
+            return Err("\"case\" without \"in\"");
+        }
+        loop {
+            self.skip_lines()?;
+            if self.takes("esac") {
+                return Ok(());
+            }
+            if self.peek() == Some('(') {
+                self.at += 1;
+            }
+            loop {
+                self.skip_blanks();
+                match self.peek() {
+                    Some(')') => break,
+                    Some('|') => self.at += 1,
+                    None | Some('\n' | ';' | '&' | '(' | '<' | '>') => return Err(UNCLOSED),
+                    Some(_) => drop(self.word()?),
+                }
+            }
+            self.at += 1;
+            if self.list(End::Case)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn skip_lines(&mut self) -> Result<(), Unread> {
+        self.skip_blanks();
+        while self.peek() == Some('\n') {
+            self.line_feed()?;
+            self.skip_blanks();
+        }
+        Ok(())
+    }
+
+    /// `[[ ... ]]`: only its substitutions run something.
+    fn condition(&mut self) -> Result<(), Unread> {
+        loop {
+            self.skip_lines()?;
+            if self.takes("]]") {
+                return Ok(());
+            }
+            match self.peek() {
+                None => return Err(UNCLOSED),
+                Some(';' | '&' | '|' | '(' | ')' | '<' | '>') => self.at += 1,
+                Some(_) => drop(self.word()?),
+            }
+        }
+    }
+
+    /// `for NAME in WORDS`, up to its `do`.
+    fn head_of_loop(&mut self) -> Result<(), Unread> {
+        loop {
+            self.skip_blanks();
+            if self.looks("do") && self.takes("do") {
+                return Ok(());
+            }
+            match self.peek() {
+                None | Some('\n' | ';') => return Ok(()),
+                Some('(') if self.is_arithmetic(self.at + 1) => self.arithmetic_command()?,
+                Some('&' | '|' | '(' | ')' | '<' | '>') => return Err("a loop that is not understood"),
+                Some(_) => drop(self.word()?),
+            }
+        }
+    }
+
+    fn simple(&mut self) -> Result<(), Unread> {
+        let mut simple = Simple::default();
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                None | Some('\n' | ';' | '|' | ')') => break,
+                Some('&') if !self.looks("&>") => break,
+                Some('&') => self.redirection(&mut simple)?,
+                Some('<' | '>') if !self.is_process() => self.redirection(&mut simple)?,
+                Some('(') if simple.words.len() == 1 && self.skip_parameters() => return Ok(()),
+                Some('(') => return Err("a parenthesis behind a word"),
+                Some(_) => {
+                    let word = self.word()?;
+                    let is_descriptor = matches!(self.peek(), Some('<' | '>'))
+                        && !word.is_quoted
+                        && word.text.chars().all(|letter| letter.is_ascii_digit());
+                    if !is_descriptor {
+                        simple.words.push(word);
+                    }
+                }
+            }
+        }
+        self.script.commands.push(simple);
+        Ok(())
+    }
+
+    /// `<(` or `>(`.
+    fn is_process(&self) -> bool {
+        self.looks("<(") || self.looks(">(")
+    }
+
+    fn redirection(&mut self, simple: &mut Simple) -> Result<(), Unread> {
+        const SIGNS: [&str; 12] = ["<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">", "&>>", "&>"];
+        let Some(sign) = SIGNS.into_iter().find(|sign| self.looks(sign)) else { return Err(UNCLOSED) };
+        self.at += sign.len();
+        self.skip_blanks();
+        if matches!(self.peek(), None | Some('\n' | ';' | '|' | ')' | '&')) {
+            return Err("a redirection without a file");
+        }
+        let target = self.word()?;
+        match sign {
+            "<<<" => {
+                simple.bodies.push(self.script.bodies.len());
+                self.script.bodies.push(target);
+            }
+            "<<" | "<<-" => {
+                let body = self.script.bodies.len();
+                simple.bodies.push(body);
+                self.script.bodies.push(Word::default());
+                let (delimiter, is_quoted) = (target.text, target.is_quoted);
+                self.pending.push(Pending { delimiter, is_quoted, strips_tabs: sign == "<<-", body });
+            }
+            // What comes from a program is no file.
+            "<" | "<>" => simple.reads_file |= !target.text.starts_with(GAP),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The end of a line; the here-documents that it announced follow.
+    fn line_feed(&mut self) -> Result<(), Unread> {
+        self.at += 1;
+        for pending in std::mem::take(&mut self.pending) {
+            let mut body = Vec::new();
+            while self.at < self.text.len() {
+                let rest = &self.text[self.at..];
+                let length = rest.iter().position(|letter| *letter == '\n').unwrap_or(rest.len());
+                self.at += (length + 1).min(rest.len());
+                let mut line = &rest[..length];
+                while pending.strips_tabs && line.first() == Some(&'\t') {
+                    line = &line[1..];
+                }
+                if line.iter().copied().eq(pending.delimiter.chars()) {
+                    break;
+                }
+                body.extend_from_slice(line);
+                body.push('\n');
+            }
+            let mut word = Word { is_quoted: true, ..Word::default() };
+            if pending.is_quoted {
+                word.text = body.iter().collect();
+            } else {
+                self.within(&body, |reader| reader.quoted(&mut word, None))?;
+            }
+            self.script.bodies[pending.body] = word;
+        }
+        Ok(())
+    }
+
+    /// Reads another text, whose commands are found too.
+    fn within<T>(
+        &mut self,
+        text: &[char],
+        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Unread>,
+    ) -> Result<T, Unread> {
+        self.step()?;
+        if self.depth >= MAX_DEPTH {
+            return Err(TOO_LONG);
+        }
+        let depth = self.depth + 1;
+        read(&mut Reader { text, at: 0, depth, script: self.script, pending: Vec::new() })
+    }
+
+    fn word(&mut self) -> Result<Word, Unread> {
+        self.step()?;
+        let mut word = Word::default();
+        let start = self.at;
+        while let Some(letter) = self.peek() {
+            match letter {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | ')' => break,
+                '<' | '>' if !self.is_process() => break,
+                '<' | '>' => {
+                    self.at += 2;
+                    self.deeper(|reader| reader.list(End::Parenthesis))?;
+                    word.gap(true);
+                }
+                '(' if is_assignment(&word.text) && word.text.ends_with('=') => {
+                    self.list_of_values(&mut word)?
+                }
+                '(' if self.at > start && "?*+@!".contains(self.text[self.at - 1]) => {
+                    self.at += 1;
+                    self.at = self.end_of_bracket('(', ')').ok_or(UNCLOSED)? + 1;
+                    word.gap(false);
+                }
+                '(' => break,
+                '\'' => self.single(&mut word)?,
+                '"' => {
+                    self.at += 1;
+                    word.is_quoted = true;
+                    self.deeper(|reader| reader.quoted(&mut word, Some('"')))?;
+                }
+                '\\' => {
+                    self.at += 1;
+                    if let Some(letter) = self.peek().filter(|letter| *letter != '\n') {
+                        word.is_quoted = true;
+                        word.text.push(letter);
+                    }
+                    self.at += 1;
+                }
+                '$' | '`' => self.expansion(&mut word, false)?,
+                '~' if self.at == start => {
+                    self.at += 1;
+                    word.gap(false);
+                }
+                '*' | '?' | '[' | '{' => self.pattern(letter, &mut word),
+                GAP => {
+                    self.at += 1;
+                    word.gap(true);
+                }
+                letter => {
+                    self.at += 1;
+                    word.text.push(letter);
+                }
+            }
+        }
+        self.at = self.at.min(self.text.len());
+        if self.at == start { Err("a sign in an unexpected place") } else { Ok(word) }
+    }
+
+    /// `NAME=(...)`.
+    fn list_of_values(&mut self, word: &mut Word) -> Result<(), Unread> {
+        self.at += 1;
+        loop {
+            self.skip_lines()?;
+            match self.peek() {
+                Some(')') => break,
+                None | Some(';' | '&' | '|' | '(' | '<' | '>') => return Err(UNCLOSED),
+                Some(_) => drop(self.deeper(Self::word)?),
+            }
+        }
+        self.at += 1;
+        word.gap(false);
+        Ok(())
+    }
+
+    fn single(&mut self, word: &mut Word) -> Result<(), Unread> {
+        self.at += 1;
+        word.is_quoted = true;
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|letter| *letter == '\'').ok_or(UNCLOSED)?;
+        word.text.extend(&rest[..length]);
+        self.at += length + 1;
+        Ok(())
+    }
+
+    /// Text in which only `$`, backquotes and backslashes mean something, up to `end` or to the end of all.
+    fn quoted(&mut self, word: &mut Word, end: Option<char>) -> Result<(), Unread> {
+        loop {
+            match self.peek() {
+                None if end.is_none() => return Ok(()),
+                None => return Err(UNCLOSED),
+                letter if letter == end => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some('\\') => {
+                    let next = self.text.get(self.at + 1).copied();
+                    match next {
+                        Some('\n') => {}
+                        Some(letter @ ('$' | '`' | '"' | '\\')) => word.text.push(letter),
+                        _ => {
+                            word.text.push('\\');
+                            word.text.extend(next);
+                        }
+                    }
+                    self.at = (self.at + 2).min(self.text.len());
+                }
+                Some('$' | '`') => self.expansion(word, true)?,
+                Some(letter) => {
+                    self.at += 1;
+                    word.text.push(letter);
+                }
+            }
+        }
+    }
+
+    /// `*`, `?`, `[...]` and `{a,b}`, which become names of files, or several words.
+    fn pattern(&mut self, letter: char, word: &mut Word) {
+        self.at += 1;
+        let end = match letter {
+            '[' => self.end_of_bracket('[', ']'),
+            '{' => self.end_of_bracket('{', '}').filter(|end| {
+                let inside: String = self.text[self.at..*end].iter().collect();
+                inside.contains(',') || inside.contains("..")
+            }),
+            _ => return word.gap(false),
+        };
+        match end {
+            Some(end)
+                if !self.text[self.at..end].contains(&'$') && !self.text[self.at..end].contains(&'`') =>
+            {
+                self.at = end + 1;
+                word.gap(letter == '{');
+            }
+            // What is inside is read as any other text, for it may run something.
+            Some(_) => word.gap(letter == '{'),
+            None => word.text.push(letter),
+        }
+    }
+
+    /// Place of the bracket that closes one, in the same word.
+    fn end_of_bracket(&mut self, open: char, close: char) -> Option<usize> {
+        let mut depth = 1;
+        for (at, letter) in self.text.iter().enumerate().skip(self.at) {
+            if at - self.at > MAX_BRACKET {
+                self.script.steps = MAX_STEPS;
+                return None;
+            }
+            match *letter {
+                ' ' | '\t' | '\n' | ';' | '\'' | '"' if open != '(' => return None,
+                letter if letter == close => depth -= 1,
+                letter if letter == open => depth += 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Whether what begins with the second of two parentheses here is arithmetic: it ends with two.
+    fn is_arithmetic(&mut self, second: usize) -> bool {
+        self.text.get(second) == Some(&'(') && self.end_of_arithmetic(second + 1).is_some()
+    }
+
+    fn end_of_arithmetic(&mut self, start: usize) -> Option<usize> {
+        let (mut depth, mut at) = (0_usize, start);
+        loop {
+            match self.text.get(at)? {
+                '\\' => at += 1,
+                quote @ ('\'' | '"') => {
+                    at += 1 + self.text[at + 1..].iter().position(|letter| letter == quote)?
+                }
+                '(' => depth += 1,
+                ')' if depth == 0 => return (self.text.get(at + 1) == Some(&')')).then_some(at),
+                ')' => depth -= 1,
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// `((...))`. A shell that has no such command runs what is inside, so that is read too.
+    fn arithmetic_command(&mut self) -> Result<(), Unread> {
+        let Some(end) = self.end_of_arithmetic(self.at + 2) else { return Err(UNCLOSED) };
+        let inside = self.text[self.at + 2..end].to_vec();
+        let before = self.script.commands.len();
+        if self.within(&inside, |reader| reader.list(End::Text)).is_err() {
+            self.script.commands.truncate(before);
+            self.within(&inside, |reader| reader.quoted(&mut Word::default(), None))?;
+        }
+        let added = self.script.commands.split_off(before);
+        let is_known = |simple: &Simple| simple.words.first().is_some_and(|word| !word.text.contains(GAP));
+        self.script.commands.extend(added.into_iter().filter(is_known));
+        self.at = end + 2;
+        Ok(())
+    }
+
+    /// What begins with `$` or a backquote.
+    fn expansion(&mut self, word: &mut Word, in_quotes: bool) -> Result<(), Unread> {
+        if self.peek() == Some('`') {
+            return self.backquotes(word, in_quotes);
+        }
+        self.at += 1;
+        match self.peek() {
+            Some('(') if self.is_arithmetic(self.at + 1) => {
+                let Some(end) = self.end_of_arithmetic(self.at + 2) else { return Err(UNCLOSED) };
+                let inside = self.text[self.at + 2..end].to_vec();
+                self.within(&inside, |reader| reader.quoted(&mut Word::default(), None))?;
+                self.at = end + 2;
+                word.gap(false);
+            }
+            Some('(') => {
+                self.at += 1;
+                self.deeper(|reader| reader.list(End::Parenthesis))?;
+                word.gap(!in_quotes);
+            }
+            Some('{') => {
+                self.at += 1;
+                self.deeper(|reader| reader.parameter(in_quotes))?;
+                word.gap(!in_quotes);
+            }
+            Some('\'') if !in_quotes => self.escaped(word)?,
+            // A text that is translated is read as any other in these quotes.
+            Some('"') if !in_quotes => {}
+            Some('?' | '#' | '$' | '!') => {
+                self.at += 1;
+                word.text.push('0');
+            }
+            Some(letter) if letter.is_ascii_digit() || "@*-".contains(letter) => {
+                self.at += 1;
+                word.gap(!in_quotes || letter == '@');
+            }
+            Some(letter) if letter.is_ascii_alphabetic() || letter == '_' => {
+                let start = self.at;
+                while self.peek().is_some_and(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+                    self.at += 1;
+                }
+                let name: String = self.text[start..self.at].iter().collect();
+                if self.script.knows_folders && FOLDERS.contains(&name.as_str()) {
+                    word.text.push('$');
+                    word.text.push_str(&name);
+                } else {
+                    word.gap(!in_quotes);
+                }
+            }
+            _ => word.text.push('$'),
+        }
+        Ok(())
+    }
+
+    /// The rest of `${...}`.
+    fn parameter(&mut self, in_quotes: bool) -> Result<(), Unread> {
+        let mut ignored = Word::default();
+        loop {
+            match self.peek() {
+                None => return Err(UNCLOSED),
+                Some('}') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some('\\') => self.at = (self.at + 2).min(self.text.len()),
+                Some('\'') if !in_quotes => self.single(&mut ignored)?,
+                Some('"') => {
+                    self.at += 1;
+                    self.deeper(|reader| reader.quoted(&mut ignored, Some('"')))?;
+                }
+                Some('$' | '`') => self.expansion(&mut ignored, in_quotes)?,
+                Some('<' | '>') if self.is_process() => {
+                    self.at += 2;
+                    self.deeper(|reader| reader.list(End::Parenthesis))?;
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// `$'...'`: a letter by its number is a gap.
+    fn escaped(&mut self, word: &mut Word) -> Result<(), Unread> {
+        self.at += 1;
+        word.is_quoted = true;
+        loop {
+            let letter = self.peek().ok_or(UNCLOSED)?;
+            self.at += 1;
+            match letter {
+                '\'' => return Ok(()),
+                '\\' => {
+                    self.at = (self.at + 1).min(self.text.len());
+                    // All digits that may belong to the number.
+                    while self.peek().is_some_and(|digit| digit.is_ascii_hexdigit()) {
+                        self.at += 1;
+                    }
+                    word.text.push(GAP);
+                }
+                letter => word.text.push(letter),
+            }
+        }
+    }
+
+    fn backquotes(&mut self, word: &mut Word, in_quotes: bool) -> Result<(), Unread> {
+        self.at += 1;
+        let mut inside = Vec::new();
+        loop {
+            let letter = self.peek().ok_or(UNCLOSED)?;
+            self.at += 1;
+            match letter {
+                '`' => break,
+                '\\' => {
+                    let next = self.peek().ok_or(UNCLOSED)?;
+                    if !matches!(next, '`' | '\\' | '$') && !(in_quotes && next == '"') {
+                        inside.push('\\');
+                    }
+                    inside.push(next);
+                    self.at += 1;
+                }
+                letter => inside.push(letter),
+            }
+        }
+        self.within(&inside, |reader| reader.list(End::Text))?;
+        word.gap(!in_quotes);
+        Ok(())
+    }
+}
+
+impl Word {
+    fn gap(&mut self, splits: bool) {
+        self.text.push(GAP);
+        self.splits |= splits;
+    }
+
+    pub(super) fn has_gap(&self) -> bool {
+        self.text.contains(GAP)
+    }
+}
+
+/// `NAME=value`, `NAME+=value`, `NAME[index]=value`.
+pub(super) fn is_assignment(word: &str) -> bool {
+    let Some((name, _)) = word.split_once('=') else { return false };
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let name = name.split_once(['[', GAP]).map_or(name, |(name, _)| name);
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
