@@ -106,7 +106,13 @@ function holdCause(error: Error, cause: unknown): void {
   }
   let held = cause
   Object.defineProperties(error, {
-    cause: { get: () => held, set: (other: unknown) => (held = other), configurable: true },
+    cause: {
+      get: () => held,
+      set(other: unknown) {
+        held = other
+      },
+      configurable: true,
+    },
     [inspect.custom]: { value: inspectWithCause, configurable: true },
   })
 }

@@ -32,7 +32,7 @@ import { nativeBudget } from './harness/budget'
 import { onTurn } from './harness/seen_turn'
 import { absolutePath, variable } from './host'
 import { nativeLimit } from './limit'
-import { check, checkOptions, show, type Checks, type Crossing } from './option'
+import { check, checkNoCallback, checkOptions, show, type Checks, type Crossing } from './option'
 
 export { Job, type JobEvent } from './fleet/job'
 export type {
@@ -455,6 +455,7 @@ export class Fleet implements AsyncDisposable {
    * store stays.
    */
   async close(): Promise<void> {
+    checkNoCallback('close', arguments)
     await settle<void>(this.#fleet.close())
   }
 

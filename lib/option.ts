@@ -120,6 +120,12 @@ export function checkNoMore(method: string, given: ArrayLike<unknown>, most: num
   throw invalidOption(`${method}()`, `takes ${takes}, got ${show(given[most])} as well${hint}`)
 }
 
+/** Refuses the callback that a method of Node with the same name takes. */
+export function checkNoCallback(method: string, given: ArrayLike<unknown>): void {
+  if (typeof given[0] === 'function')
+    throw invalidOption(`${method}()`, 'takes no callback: it returns a promise')
+}
+
 /** Checks an options object against its table; `undefined` counts as absent, a name that is not in the table as a typo. */
 export function checkOptions(options: unknown, table: Record<string, Check>, at = ''): void {
   if (options === undefined) return

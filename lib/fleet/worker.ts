@@ -6,7 +6,7 @@ import { absolutePath } from '../host'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
 import { JobWatch } from '../observability/job_watch'
-import { check, checkOptions, show, type Checks, type NothingLeft } from '../option'
+import { check, checkNoCallback, checkOptions, show, type Checks, type NothingLeft } from '../option'
 import { inheritance } from '../process'
 
 /** An attempt at a job, for its handler. */
@@ -272,6 +272,7 @@ export class Worker implements AsyncDisposable {
    * given to other workers.
    */
   async close(): Promise<void> {
+    checkNoCallback('close', arguments)
     await settle<void>(this.#worker.close())
   }
 

@@ -15,7 +15,7 @@ import { native } from '../native'
 import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
-import { check, checkOptions, show, type Crossing } from '../option'
+import { check, checkNoCallback, checkOptions, show, type Crossing } from '../option'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
 import { readElicitationAnswer, type ElicitationRequest } from './session/elicitation'
 import type { Answer, PermissionRequest } from './session/permission'
@@ -273,9 +273,10 @@ export class AgentSession implements AsyncDisposable {
   }
 
   /** Ends the session. Resolves when its process tree is gone. You can call it more than once. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
+    checkNoCallback('close', arguments)
     this.#closing ??= this.#close()
-    return this.#closing
+    await this.#closing
   }
 
   async #close(): Promise<void> {

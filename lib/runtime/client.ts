@@ -6,7 +6,7 @@ import { callSite, placedAt } from '../call-site'
 import { invalidOption, settle, SheepdogError, toError } from '../error'
 import { LONGEST_TIMER_MS, timers } from '../host'
 import { native } from '../native'
-import { check, checkOptions, show } from '../option'
+import { check, checkNoCallback, checkOptions, show } from '../option'
 import { host } from './host'
 
 /** A command for a shell. */
@@ -422,6 +422,7 @@ export class RuntimeClient implements AsyncDisposable {
 
   /** Ends the session, then closes the connection. Never rejects. */
   async close(): Promise<void> {
+    checkNoCallback('close', arguments)
     this.#releaseAll()
     await settle<void>(this.#client.close() as never)
   }

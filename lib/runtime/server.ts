@@ -4,7 +4,7 @@ import { onAbort, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { native } from '../native'
-import { check, checkOptions } from '../option'
+import { check, checkNoCallback, checkOptions } from '../option'
 import { Harness, type HarnessOptions } from '../harness'
 import { checkProvider } from '../harness/agent_program'
 import { nativeBudget } from '../harness/budget'
@@ -195,6 +195,7 @@ export class RuntimeServer implements AsyncDisposable {
    * nothing runs, and within 10 seconds in any case.
    */
   async close(): Promise<void> {
+    checkNoCallback('close', arguments)
     await settle<void>(this.#server.close())
   }
 
