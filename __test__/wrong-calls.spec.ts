@@ -98,7 +98,7 @@ const calls: [what: string, call: () => unknown, begins: string][] = [
   ["permission: 'yolo'", () => turn({ permission: 'yolo' }), 'permission:'],
   ["tools: 'bash'", () => turn({ tools: 'bash' }), 'tools:'],
   ['maxTurns: 0', () => turn({ maxTurns: 0 }), 'maxTurns:'],
-  ['maxBudgetUsd: -1', () => turn({ maxBudgetUsd: -1 }), 'maxBudgetUsd:'],
+  ['maxBudgetUsd, which was removed', () => turn({ maxBudgetUsd: 1 } as never), 'maxBudgetUsd:'],
   ["schema: 'x'", () => turn({ schema: 'x' }), 'schema:'],
   ["schema: { type: 'objekt' }", () => turn({ schema: { type: 'objekt' } }), 'schema:'],
   ['resume: true', () => turn({ resume: true }), 'resume:'],

@@ -42,6 +42,7 @@ const VALUES: &[&str] = &[
     "retry",
     "signal",
     "text",
+    "tokens",
 ];
 
 struct Source {

@@ -67,14 +67,6 @@ export interface TurnOptions extends Pick<
    */
   maxTurns?: number
   /**
-   * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
-   * warning. Use `maxCostUsd` for a limit that this package enforces.
-   *
-   * @default no limit
-   * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
-   */
-  maxBudgetUsd?: number
-  /**
    * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
    * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its
    * own means (docs/agents.md).
@@ -318,11 +310,6 @@ const turnChecks = {
   ...agentChecks,
   tools: check.strings,
   maxTurns: check.count,
-  maxBudgetUsd(path: string, value: unknown) {
-    if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) {
-      throw invalidOption(path, `expected a number of dollars > 0, got ${show(value)}`)
-    }
-  },
   permission: check.oneOf('plan', 'edit', 'auto'),
   ...budgetChecks,
   budget: checkBudget,

@@ -23,8 +23,10 @@ export type AgentErrorKind =
 
 /** Tokens as the CLI counts them, and cost. */
 export interface AgentUsage extends TokenUsage {
-  /** Cost in US dollars; absent when the CLI does not report it. */
+  /** Cost in US dollars: by `prices` where they are given, else as the CLI reports it; absent when neither is known. */
   costUsd?: number
+  /** Who computed `costUsd`: `"prices"` by the tokens, or `"agent"`, the CLI itself. */
+  costSource?: 'agent' | 'prices'
   /**
    * Tokens as Sheepdog saw them; those from a cache are part of `inputTokens`. Only where the sandbox looks into the
    * traffic: hosts with a secret, and with a budget also the hosts of the agent's models.

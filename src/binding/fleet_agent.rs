@@ -242,7 +242,7 @@ mod tests {
             json!({
                 "env": { "X": "1", "B": null }, "inheritEnv": ["A"], "killGraceMs": 5, "containment": "group",
                 "maxRecordBytes": 7, "record": "/records", "name": "n", "model": "m", "systemPrompt": "s", "tools": ["t"],
-                "maxTurns": 3, "maxBudgetUsd": 1.5, "permission": "plan", "allow": ["npm *"], "sandbox": "workspace",
+                "maxTurns": 3, "permission": "plan", "allow": ["npm *"], "sandbox": "workspace",
                 "maxTokens": 9, "maxCostUsd": 2, "prices": { "inputPerMillion": 1, "outputPerMillion": 2 },
                 "background": "leave", "schema": { "type": "object" }, "resume": "r", "startTimeoutMs": 1, "idleTimeoutMs": 2,
                 "toolIdleTimeoutMs": 0, "timeoutMs": -1,
@@ -272,7 +272,7 @@ mod tests {
             (Some(Duration::from_millis(1)), Some(Duration::from_millis(2)))
         );
         assert_eq!((limits.tool_idle, limits.total), (None, Some(Duration::ZERO)));
-        assert_eq!((request.max_turns, request.max_budget_usd), (Some(3), Some(1.5)));
+        assert_eq!(request.max_turns, Some(3));
         assert_eq!((request.tools, request.allow), (Some(vec!["t".into()]), vec!["npm *".to_owned()]));
         assert_eq!(request.background, Background::Leave);
         assert_eq!(request.schema.unwrap().source(), &json!({ "type": "object" }));

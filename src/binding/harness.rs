@@ -37,7 +37,6 @@ pub struct TurnSpec {
     pub prompt: String,
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
-    pub max_budget_usd: Option<f64>,
     pub allow: Option<Vec<String>>,
     pub background: Option<Background>,
     /// A JSON Schema as JSON text.
@@ -410,7 +409,6 @@ impl TurnSpec {
             prompt: _,
             tools,
             max_turns,
-            max_budget_usd,
             allow,
             background,
             schema,
@@ -422,7 +420,6 @@ impl TurnSpec {
         } = self;
         give(&mut request.tools, tools.map(Some));
         give(&mut request.max_turns, max_turns.map(|turns| Some(turns as u64)));
-        give(&mut request.max_budget_usd, max_budget_usd.map(Some));
         give(&mut request.allow, allow);
         give(&mut request.background, background.map(Into::into));
         let schema = schema.map(|schema| compile(&schema)).transpose()?;

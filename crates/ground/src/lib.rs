@@ -16,6 +16,7 @@ pub mod retry;
 pub mod signal;
 pub mod task;
 pub mod text;
+pub mod tokens;
 pub mod words;
 
 // The operating system, records, and the log.

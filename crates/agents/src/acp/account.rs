@@ -5,6 +5,7 @@ use crate::harness::evidence::answer::append;
 use crate::harness::evidence::counts::{Steps, Warnings};
 use crate::harness::evidence::turn_usage::TurnUsage;
 use crate::harness::limit::reset::Reset;
+use crate::harness::limit::spending::Pricing;
 use crate::harness::{AgentEvent, Usage};
 
 #[derive(Debug, Default)]
@@ -69,6 +70,11 @@ impl Account {
         self.message = None;
     }
 
+    /// Costs are told by these prices.
+    pub(crate) fn price_by(&mut self, pricing: Pricing) {
+        self.usage.price_by(pricing);
+    }
+
     pub(crate) fn on_passing_usage(&mut self, usage: Usage) {
         self.usage.add_passing(usage);
     }
@@ -82,8 +88,7 @@ impl Account {
             usage = Some(Usage { cost_usd: Some(cost), ..usage.unwrap_or_default() });
         }
         let usage = usage?;
-        self.usage.add(usage);
-        Some(AgentEvent::Usage(usage))
+        Some(AgentEvent::Usage(self.usage.add(usage)))
     }
 
     pub(crate) fn warn(&mut self, message: &str) {

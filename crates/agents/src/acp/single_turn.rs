@@ -232,11 +232,8 @@ impl Owner {
         facts.attempts = facts.attempts.max(1) + self.attempts.saturating_sub(1);
         facts.queued_ms = millis(self.queued);
         facts.duration_ms = millis(self.started.elapsed().saturating_sub(self.queued));
-        let ignored = [
-            ("tools", self.request.tools.is_some()),
-            ("maxTurns", self.request.max_turns.is_some()),
-            ("maxBudgetUsd", self.request.max_budget_usd.is_some()),
-        ];
+        let ignored =
+            [("tools", self.request.tools.is_some()), ("maxTurns", self.request.max_turns.is_some())];
         let warnings = ignored
             .into_iter()
             .filter(|(_, is_given)| *is_given)

@@ -6,10 +6,9 @@ use super::owner::{Over, Owner};
 use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
 use crate::harness::clip::clip_to;
-use crate::harness::evidence::metered::{metered_words, since, told};
+use crate::harness::evidence::metered::{metered_words, since, told, usage_of};
 use crate::harness::replay::{TurnResult, TurnSandbox};
 use crate::harness::turn::structured::REASKED;
-use crate::harness::turn::traffic::usage_of;
 use crate::harness::{AgentErrorKind, AgentEvent, TurnOutcome};
 use ground::error::{Error, ErrorCode};
 use ground::trace::{SESSION, debug};
@@ -80,6 +79,7 @@ impl Owner {
         self.listeners.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         let (turn, tag) = (self.turns.next(), self.link.next_tag());
         let mut active = Active::new(prompt, turn, tag, Instant::now(), self.terms());
+        active.account.price_by(self.spending.allowance.pricing());
         for warning in std::mem::take(&mut self.turns.warnings) {
             active.account.warn(&warning);
         }
@@ -198,6 +198,9 @@ impl Owner {
             active.driver.ears().audience.redact_sandbox(&mut result.facts);
         }
         result.facts.metered = told(metered);
+        if let (None, Some(metered)) = (result.facts.usage, &result.facts.metered) {
+            result.facts.usage = Some(self.spending.allowance.pricing().metered().of(usage_of(metered)));
+        }
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {

@@ -7,6 +7,7 @@ use crate::harness::Usage;
 use crate::harness::limit::reset::Reset;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ground::tokens;
 use serde_json::Value;
 
 /// One `session/update`.
@@ -427,14 +428,8 @@ fn cost(cost: &Value) -> Option<f64> {
 
 /// Tokens, in whichever case the agent writes its names.
 fn usage(usage: &Value) -> Option<Usage> {
-    let count = |names: [&str; 2]| names.iter().find_map(|name| usage[*name].as_u64());
-    let input = count(["inputTokens", "input_tokens"])?;
-    Some(Usage {
-        input_tokens: input,
-        output_tokens: count(["outputTokens", "output_tokens"]).unwrap_or_default(),
-        cached_input_tokens: count(["cachedReadTokens", "cachedInputTokens"]).unwrap_or_default(),
-        cost_usd: None,
-    })
+    tokens::told(|path| path.split('.').try_fold(usage, |inner, name| inner.get(name))?.as_u64(), None)
+        .map(Usage::from)
 }
 
 #[cfg(test)]

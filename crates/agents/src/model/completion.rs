@@ -1,6 +1,7 @@
 //! The model's answer. PURE.
 
 use ground::json;
+use ground::tokens::{self, CachedInput};
 use serde_json::{Value, json};
 
 /// A complete answer.
@@ -256,12 +257,9 @@ fn append_text(text: &mut String, content: &Value) {
 }
 
 fn usage_of(usage: &Value) -> Tokens {
-    let count = |value: &Value| value.as_u64().unwrap_or(0);
-    Tokens {
-        input_tokens: count(&usage["prompt_tokens"]),
-        output_tokens: count(&usage["completion_tokens"]),
-        cached_input_tokens: count(&usage["prompt_tokens_details"]["cached_tokens"]),
-    }
+    let count = |path: &str| path.split('.').try_fold(usage, |inner, name| inner.get(name))?.as_u64();
+    let told = tokens::told(count, Some(CachedInput::Within)).unwrap_or_default();
+    Tokens { input_tokens: told.input, output_tokens: told.output, cached_input_tokens: told.cached }
 }
 
 #[cfg(test)]

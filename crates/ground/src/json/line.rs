@@ -178,6 +178,11 @@ impl<'a> Json<'a> {
         field
     }
 
+    /// The field at the end of a path such as `cache.read`.
+    pub fn at(self, path: &str) -> Json<'a> {
+        path.split('.').fold(self, |value, name| value.field(name))
+    }
+
     pub fn is_object(self) -> bool {
         self.text.first() == Some(&b'{')
     }

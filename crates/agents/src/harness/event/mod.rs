@@ -3,6 +3,8 @@
 pub(crate) mod excerpt;
 pub(crate) mod sink;
 
+use ground::json::Json;
+use ground::tokens::{self, CachedInput, Tokens};
 use process::RefusedKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -218,9 +220,34 @@ pub struct Usage {
     pub cached_input_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+    /// Set where the usage is told to the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_source: Option<CostSource>,
+}
+
+/// Who computed the cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CostSource {
+    /// The agent reported it.
+    Agent,
+    /// It was computed from the tokens by the caller's prices.
+    Prices,
+}
+
+impl From<Tokens> for Usage {
+    fn from(Tokens { input, output, cached }: Tokens) -> Usage {
+        Usage { input_tokens: input, output_tokens: output, cached_input_tokens: cached, ..Usage::default() }
+    }
 }
 
 impl Usage {
+    /// The tokens that an object tells, in whatever names. `None`: it is none.
+    pub(crate) fn told(usage: Json, cached: CachedInput) -> Option<Usage> {
+        let told = || tokens::told(|path| usage.at(path).count(), Some(cached)).unwrap_or_default();
+        usage.is_object().then(|| told().into())
+    }
+
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
@@ -230,6 +257,7 @@ impl Usage {
                 (None, None) => None,
                 (left, right) => Some(exact(left.unwrap_or(0.0) + right.unwrap_or(0.0))),
             },
+            cost_source: self.cost_source.or(other.cost_source),
         }
     }
 
@@ -243,6 +271,7 @@ impl Usage {
             output_tokens: self.output_tokens - earlier.output_tokens,
             cached_input_tokens: self.cached_input_tokens.saturating_sub(earlier.cached_input_tokens),
             cost_usd: self.cost_usd.map(|cost| exact((cost - earlier.cost_usd.unwrap_or(0.0)).max(0.0))),
+            cost_source: self.cost_source,
         }
     }
 }
@@ -347,6 +376,7 @@ mod tests {
                     output_tokens: 2,
                     cached_input_tokens: 3,
                     cost_usd: None,
+                    cost_source: None,
                 }),
                 json!({"type":"usage","inputTokens":1,"outputTokens":2,"cachedInputTokens":3}),
             ),
@@ -362,8 +392,20 @@ mod tests {
 
     #[test]
     fn a_count_that_fell_began_anew() {
-        let earlier = Usage { input_tokens: 100, output_tokens: 10, cached_input_tokens: 0, cost_usd: None };
-        let anew = Usage { input_tokens: 50, output_tokens: 5, cached_input_tokens: 0, cost_usd: None };
+        let earlier = Usage {
+            input_tokens: 100,
+            output_tokens: 10,
+            cached_input_tokens: 0,
+            cost_usd: None,
+            cost_source: None,
+        };
+        let anew = Usage {
+            input_tokens: 50,
+            output_tokens: 5,
+            cached_input_tokens: 0,
+            cost_usd: None,
+            cost_source: None,
+        };
         assert_eq!(anew.since(earlier), anew);
     }
 }

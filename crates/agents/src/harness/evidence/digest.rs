@@ -9,6 +9,7 @@ use super::turn_usage::TurnUsage;
 use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::limit::reset::Reset;
+use crate::harness::limit::spending::Pricing;
 use process::Refused;
 use serde_json::Value;
 
@@ -199,10 +200,15 @@ impl Digest {
         }
     }
 
+    /// Costs are told by these prices.
+    pub(crate) fn price_by(&mut self, pricing: Pricing) {
+        self.usage.price_by(pricing);
+    }
+
     /// Usage of one step or message, to be added.
     pub fn usage(&mut self, usage: Usage) {
-        self.usage.add(usage);
-        self.emit(|| AgentEvent::Usage(usage));
+        let told = self.usage.add(usage);
+        self.emit(|| AgentEvent::Usage(told));
     }
 
     /// Usage of the whole turn so far: the event tells what is new of it.

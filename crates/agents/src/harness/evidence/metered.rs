@@ -1,6 +1,17 @@
 //! PURE: tokens that were metered, over attempts and prompts, and in words for the user.
 
+use crate::harness::event::Usage;
 use process::Metered;
+
+/// The tokens alone.
+pub(crate) fn usage_of(metered: &Metered) -> Usage {
+    Usage {
+        input_tokens: metered.input_tokens,
+        output_tokens: metered.output_tokens,
+        cached_input_tokens: metered.cached_input_tokens,
+        ..Usage::default()
+    }
+}
 
 /// The sum of two meters.
 pub(crate) fn plus(mut sum: Metered, other: &Metered) -> Metered {

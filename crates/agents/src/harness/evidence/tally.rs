@@ -1,8 +1,9 @@
 //! PURE: the sums over all attempts of a turn.
 
 use super::digest::Digest;
-use super::metered::{plus, told};
+use super::metered::{plus, told, usage_of};
 use crate::harness::event::Usage;
+use crate::harness::limit::spending::{Prices, Pricing};
 use crate::harness::replay::{TurnFacts, TurnSandbox};
 use process::{Metered, Refused};
 
@@ -17,9 +18,19 @@ pub(crate) struct Tally {
     /// Targets that the sandboxes of the attempts refused; absent without a sandbox.
     refused: Option<Vec<Refused>>,
     metered: Metered,
+    pricing: Pricing,
 }
 
 impl Tally {
+    /// Costs are told by these prices.
+    pub(crate) fn price_by(&mut self, pricing: Pricing) {
+        self.pricing = pricing;
+    }
+
+    pub(crate) fn prices(&self) -> Option<Prices> {
+        self.pricing.prices
+    }
+
     /// An attempt is over.
     pub(crate) fn count(&mut self, digest: &Digest) {
         self.attempts += 1;
@@ -65,11 +76,14 @@ impl Tally {
     /// Writes the sums into the result.
     pub(crate) fn fill(&self, facts: &mut TurnFacts) {
         facts.attempts = self.attempts;
-        facts.usage = self.usage;
+        let metered = told(self.metered.clone());
+        // Where the CLI tells nothing, the meter's tokens are what is known.
+        let by_meter = || metered.as_ref().map(|metered| self.pricing.metered().of(usage_of(metered)));
+        facts.usage = self.usage.or_else(by_meter);
         facts.turns = self.turns;
         facts.tool_calls = self.tool_calls;
         facts.warnings.clone_from(&self.warnings);
-        facts.metered = told(self.metered.clone());
+        facts.metered = metered;
         facts.sandbox = self.refused.clone().map(|refused| TurnSandbox { refused });
     }
 }

@@ -2,6 +2,7 @@
 //! the next end. What was reported in passing counts until that end comes: a budget must not wait for it.
 
 use crate::harness::event::Usage;
+use crate::harness::limit::spending::Pricing;
 
 /// The tokens of a turn so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,13 +11,21 @@ pub(crate) struct TurnUsage {
     ended: Option<Usage>,
     /// Tokens reported since the last end.
     passing: Option<Usage>,
+    /// How the cost is told.
+    pricing: Pricing,
 }
 
 impl TurnUsage {
-    /// Adds the tokens of one end, which include those reported in passing before it.
-    pub(crate) fn add(&mut self, usage: Usage) {
+    /// The cost is told by these prices from here on.
+    pub(crate) fn price_by(&mut self, pricing: Pricing) {
+        self.pricing = pricing;
+    }
+
+    /// Adds the tokens of one end, which include those reported in passing before it. Returns them as they are told.
+    pub(crate) fn add(&mut self, usage: Usage) -> Usage {
         self.passing = None;
         self.ended = Some(self.ended.unwrap_or_default().plus(usage));
+        self.pricing.of(usage)
     }
 
     /// Sets the tokens of the whole turn. Returns what is new of them.
@@ -24,7 +33,7 @@ impl TurnUsage {
         self.passing = None;
         let new = self.ended.map_or(total, |known| total.since(known));
         self.ended = Some(total);
-        new
+        self.pricing.of(new)
     }
 
     /// Adds tokens of one call, reported in passing.
@@ -44,10 +53,11 @@ impl TurnUsage {
 
     /// All tokens so far. `None`: nothing was reported.
     pub(crate) fn total(&self) -> Option<Usage> {
-        match (self.ended, self.passing) {
+        let total = match (self.ended, self.passing) {
             (Some(ended), Some(passing)) => Some(ended.plus(passing)),
             (ended, passing) => ended.or(passing),
-        }
+        };
+        total.map(|total| self.pricing.of(total))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The budgets of one turn: its own caps, which count all its attempts, and a [`Budget`] that it shares with others.
 
 use super::budget::{Account, Budget};
-use super::spending::{Accounting, Cap, Caps, Prices, uncovered};
+use super::spending::{Accounting, Cap, Caps, Prices, Pricing, uncovered};
 use crate::harness::event::Usage;
 use crate::harness::provider::Provider;
 use ground::error::{Error, ErrorCode};
@@ -33,6 +33,12 @@ impl Allowance {
         }
         let own = (!caps.is_empty()).then(|| Budget::new(caps, prices));
         Ok(Allowance { provider, accounting, prices, own, shared: shared.cloned() })
+    }
+
+    /// The prices by which the turn's own usage is told: its own, or those of the budget that it shares.
+    pub(crate) fn pricing(&self) -> Pricing {
+        let shared = self.shared.as_ref().and_then(Budget::prices);
+        Pricing { prices: self.prices.or(shared.copied()), accounting: self.accounting }
     }
 
     /// Every budget of the turn.

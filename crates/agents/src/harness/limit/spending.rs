@@ -4,24 +4,18 @@
 //! `prices`, or without prices taken from the CLI's report. A token that was read from a cache costs `cachedPerMillion`, or
 //! `inputPerMillion` without it.
 
-use crate::harness::event::Usage;
+use crate::harness::event::{CostSource, Usage};
 use ground::error::Error;
+pub use ground::tokens::CachedInput;
+use serde::{Deserialize, Serialize};
 
 /// Prices of a million tokens, in dollars.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Prices {
     pub input_per_million: f64,
     pub output_per_million: f64,
     pub cached_per_million: Option<f64>,
-}
-
-/// The way in which a CLI counts the tokens that were read from a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CachedInput {
-    /// They are part of its input tokens.
-    Within,
-    /// They are counted separately from its input tokens.
-    Beside,
 }
 
 /// The usage figures that a CLI reports.
@@ -31,6 +25,37 @@ pub enum Accounting {
     Tokens(CachedInput),
     /// Tokens and money.
     TokensAndMoney(CachedInput),
+}
+
+/// The caller's prices, if there are some, and what they are multiplied with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pricing {
+    pub prices: Option<Prices>,
+    pub accounting: Accounting,
+}
+
+impl Default for Pricing {
+    fn default() -> Self {
+        Pricing { prices: None, accounting: Accounting::Nothing }
+    }
+}
+
+impl Pricing {
+    /// The same for tokens that the meter of a sandbox counted.
+    pub(crate) fn metered(self) -> Pricing {
+        Pricing { accounting: METERED, ..self }
+    }
+
+    /// The usage as it is told to the caller: with the cost that counts in budgets, and its source.
+    pub(crate) fn of(self, usage: Usage) -> Usage {
+        match &self.prices {
+            Some(prices) => {
+                let spent = Spent::of(&usage, Some(prices), self.accounting);
+                Usage { cost_usd: Some(spent.cost_usd()), cost_source: Some(CostSource::Prices), ..usage }
+            }
+            None => Usage { cost_source: usage.cost_usd.map(|_| CostSource::Agent), ..usage },
+        }
+    }
 }
 
 /// How the meter of a sandbox counts.
@@ -215,7 +240,7 @@ mod tests {
     use super::*;
 
     fn usage(input_tokens: u64, cached_input_tokens: u64, output_tokens: u64) -> Usage {
-        Usage { input_tokens, output_tokens, cached_input_tokens, cost_usd: None }
+        Usage { input_tokens, output_tokens, cached_input_tokens, cost_usd: None, cost_source: None }
     }
 
     const WITHIN: Accounting = Accounting::Tokens(CachedInput::Within);

@@ -40,7 +40,6 @@ pub struct Wanted {
     pub system_prompt: Option<String>,
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
-    pub max_budget_usd: Option<f64>,
     pub permission: Level,
     /// Globs of commands that "edit" may run, checked.
     pub allow: Vec<String>,
@@ -210,13 +209,9 @@ impl Launch {
         path_text(&path)
     }
 
-    /// [`Launch::cannot`] for those of `tools`, `maxTurns` and `maxBudgetUsd` that are named.
+    /// [`Launch::cannot`] for those of `tools` and `maxTurns` that are named.
     pub fn cannot_limit(&mut self, wanted: &Wanted, names: &[&str]) {
-        let given = [
-            ("tools", wanted.tools.is_some()),
-            ("maxTurns", wanted.max_turns.is_some()),
-            ("maxBudgetUsd", wanted.max_budget_usd.is_some()),
-        ];
+        let given = [("tools", wanted.tools.is_some()), ("maxTurns", wanted.max_turns.is_some())];
         for (option, is_given) in given.into_iter().filter(|(option, _)| names.contains(option)) {
             self.cannot(option, is_given);
         }
@@ -279,7 +274,6 @@ mod tests {
         let wanted = Wanted {
             tools: Some(vec!["read".into()]),
             max_turns: Some(3),
-            max_budget_usd: Some(1.0),
             system_prompt: Some("Be brief.".into()),
             model: Some("m".into()),
             ..wanted("hi")

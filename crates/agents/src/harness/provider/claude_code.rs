@@ -179,9 +179,6 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(turns) = wanted.max_turns {
         launch.args(["--max-turns", &turns.to_string()]);
     }
-    if let Some(dollars) = wanted.max_budget_usd {
-        launch.args(["--max-budget-usd", &dollars.to_string()]);
-    }
     if let Some(schema) = wanted.schema.as_ref().map(without_dialect) {
         launch.args(["--json-schema", &schema]);
     }

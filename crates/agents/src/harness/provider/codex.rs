@@ -97,21 +97,11 @@ const LOG: SessionLog = SessionLog {
     count: |line, usage| {
         let [payload] = line.fields(["payload"]);
         let total = payload.field("info").field("total_token_usage");
-        if total.is_object() {
-            *usage = usage_of(total);
+        if let Some(total) = Usage::told(total, CachedInput::Within) {
+            *usage = total;
         }
     },
 };
-
-fn usage_of(usage: Json) -> Usage {
-    let [input, cached, output] = usage.fields(["input_tokens", "cached_input_tokens", "output_tokens"]);
-    Usage {
-        input_tokens: input.count().unwrap_or(0),
-        output_tokens: output.count().unwrap_or(0),
-        cached_input_tokens: cached.count().unwrap_or(0),
-        cost_usd: None,
-    }
-}
 
 pub(super) const WORDS: Words = Words {
     kinds: &[
@@ -159,8 +149,7 @@ impl Reader for Codex {
             b"item.updated" => digest.progress(),
             b"item.completed" => item_completed(item, digest),
             b"turn.completed" => {
-                if usage.is_object() {
-                    let total = usage_of(usage);
+                if let Some(total) = Usage::told(usage, CachedInput::Within) {
                     self.counted = Some(total);
                     digest.usage_total(total.since(self.before));
                 }
@@ -351,7 +340,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args([&format!("--image={image}")]);
     }
     codex_servers::add(&wanted.mcp_servers, &mut launch)?;
-    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
+    launch.cannot_limit(wanted, &["tools", "maxTurns"]);
     launch.extra_args();
     if let Some(session) = &wanted.resume {
         launch.args([session]);

@@ -160,13 +160,7 @@ impl Reader for Copilot {
             }
             b"tool.execution_complete" => tool_complete(data, digest),
             b"assistant.usage" => {
-                let [input, output, cached] = data.fields(["inputTokens", "outputTokens", "cacheReadTokens"]);
-                digest.usage(Usage {
-                    input_tokens: input.count().unwrap_or(0),
-                    output_tokens: output.count().unwrap_or(0),
-                    cached_input_tokens: cached.count().unwrap_or(0),
-                    cost_usd: None,
-                });
+                digest.usage(Usage::told(data, CachedInput::Within).unwrap_or_default());
             }
             b"model.call_failure" => {
                 let [status, message] = data.fields(["statusCode", "errorMessage"]);
@@ -366,7 +360,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         (None, None) => {}
     }
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    launch.cannot_limit(wanted, &["maxTurns"]);
     give_servers(wanted, &mut launch)?;
     launch.args(wanted.images.iter().map(|image| format!("--attachment={}", image.path)));
     launch.prompt_by_flag();

@@ -173,14 +173,8 @@ fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {
 
 fn result(line: Line, digest: &mut Digest) {
     let [status, error, stats] = line.fields(["status", "error", "stats"]);
-    if stats.is_object() {
-        let [input, output, cached] = stats.fields(["input_tokens", "output_tokens", "cached"]);
-        digest.usage_total(Usage {
-            input_tokens: input.count().unwrap_or(0),
-            output_tokens: output.count().unwrap_or(0),
-            cached_input_tokens: cached.count().unwrap_or(0),
-            cost_usd: None,
-        });
+    if let Some(usage) = Usage::told(stats, CachedInput::Within) {
+        digest.usage_total(usage);
     }
     if status.is("success") {
         digest.message_ends();
@@ -288,7 +282,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         let file = launch.file("system.md", system_prompt);
         launch.set("GEMINI_SYSTEM_MD", &file);
     }
-    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
+    launch.cannot_limit(wanted, &["tools", "maxTurns"]);
     launch.prompt_by_flag();
     // It starts itself once more, as a child that ignores SIGTERM, unless told not to.
     launch.set("GEMINI_CLI_NO_RELAUNCH", "true");

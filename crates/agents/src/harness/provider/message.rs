@@ -2,7 +2,7 @@
 //! prints the same with some differences, which [`Style`] names.
 
 use super::Reader;
-use super::message_usage::{MessageUsage, Style, usage_of};
+use super::message_usage::{MessageUsage, Style};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
@@ -55,7 +55,11 @@ impl Reader for Messages {
             }
             b"assistant" => {
                 let [id, usage] = message.fields(["id", "usage"]);
-                self.usage.on_other_message(&id.text().unwrap_or_default(), usage_of(usage), digest);
+                self.usage.on_other_message(
+                    &id.text().unwrap_or_default(),
+                    self.usage.style.usage(usage),
+                    digest,
+                );
                 tools_of(message, digest);
             }
             b"user" => results_in(message.field("content"), digest),
@@ -122,7 +126,7 @@ impl Messages {
 
     fn assistant(&mut self, message: Json, error: Json, digest: &mut Digest) {
         let [id, content, usage, model] = message.fields(["id", "content", "usage", "model"]);
-        let usage = usage_of(usage);
+        let usage = self.usage.style.usage(usage);
         if model.is("<synthetic>") || error.is_present() || self.is_api_error(content, usage) {
             // The CLI's own words about a failed call, dressed as an answer.
             let words = content

@@ -7,6 +7,7 @@
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
 use ground::json::Json;
+use ground::tokens::CachedInput;
 
 /// The CLI, because the two report usage differently.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,12 +16,22 @@ pub(crate) enum Style {
     Qwen,
 }
 
+impl Style {
+    pub(super) fn usage(self, usage: Json) -> Option<Usage> {
+        let cached = match self {
+            Style::Claude => CachedInput::Beside,
+            Style::Qwen => CachedInput::Within,
+        };
+        Usage::told(usage, cached)
+    }
+}
+
 /// Most messages of sub-agents that are counted separately; further ones are added to the last.
 const MAX_MESSAGES: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct MessageUsage {
-    style: Style,
+    pub style: Style,
     /// Usage of the session before this turn. Qwen accumulates tokens over a session, Claude money.
     before: Usage,
     pub counted: Option<Usage>,
@@ -89,7 +100,7 @@ impl MessageUsage {
     /// Takes the usage in a `result` line, the end of a turn.
     pub(super) fn on_result(&mut self, usage: Json, cost: Option<f64>, since: Json, digest: &mut Digest) {
         let (others, has_others) = (self.of_others(), !self.others.is_empty());
-        let Some(told) = usage_of(usage) else { return };
+        let Some(told) = self.style.usage(usage) else { return };
         self.ended = Usage::default();
         self.current = None;
         self.others.clear();
@@ -117,16 +128,9 @@ impl MessageUsage {
 
 /// Usage of all models together; zero when none was asked, `None` when nothing is said about it.
 fn models_of(models: Json) -> Option<Usage> {
-    const NAMES: [&str; 5] =
-        ["inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens", "costUSD"];
     let of_model = |model: Json| {
-        let [input, created, read, output, cost] = model.fields(NAMES);
-        Some(Usage {
-            input_tokens: input.count()?.saturating_add(created.count().unwrap_or(0)),
-            output_tokens: output.count()?,
-            cached_input_tokens: read.count().unwrap_or(0),
-            cost_usd: cost.number(),
-        })
+        let cost_usd = model.field("costUSD").number();
+        Some(Usage { cost_usd, ..Usage::told(model, CachedInput::Beside)? })
     };
     if !models.is_object() {
         return None;
@@ -134,25 +138,10 @@ fn models_of(models: Json) -> Option<Usage> {
     Some(models.values().filter_map(of_model).reduce(Usage::plus).unwrap_or_default())
 }
 
-/// Tokens written to the cache count as input, because they were read from the prompt like any other token.
-pub(super) fn usage_of(usage: Json) -> Option<Usage> {
-    if !usage.is_object() {
-        return None;
-    }
-    const NAMES: [&str; 4] =
-        ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
-    let [input, created, read, output] = usage.fields(NAMES);
-    Some(Usage {
-        input_tokens: input.count().unwrap_or(0).saturating_add(created.count().unwrap_or(0)),
-        output_tokens: output.count().unwrap_or(0),
-        cached_input_tokens: read.count().unwrap_or(0),
-        cost_usd: None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::event::CostSource;
     use ground::json::Index;
     use serde_json::{Value, json};
 
@@ -169,6 +158,10 @@ mod tests {
 
     fn input(digest: &Digest) -> u64 {
         digest.total_usage().unwrap().input_tokens
+    }
+
+    fn told_at(cost: f64, tokens: Usage) -> Option<Usage> {
+        Some(Usage { cost_usd: Some(cost), cost_source: Some(CostSource::Agent), ..tokens })
     }
 
     #[test]
@@ -195,12 +188,12 @@ mod tests {
         told.on_other_message("a", usage(600), &mut digest);
         let plain = json!({"usage": {"input_tokens": 1200}, "total_cost_usd": 0.5});
         result(&mut told, &mut digest, &plain);
-        assert_eq!(digest.total_usage(), Some(Usage { cost_usd: Some(0.5), ..usage(1800).unwrap() }));
+        assert_eq!(digest.total_usage(), told_at(0.5, usage(1800).unwrap()));
         // The next one, after work in the background: money counts on.
         told.on_message(usage(50), &mut digest);
         assert_eq!(input(&digest), 1850);
         result(&mut told, &mut digest, &json!({"usage": {"input_tokens": 60}, "total_cost_usd": 0.75}));
-        assert_eq!(digest.total_usage(), Some(Usage { cost_usd: Some(0.75), ..usage(1860).unwrap() }));
+        assert_eq!(digest.total_usage(), told_at(0.75, usage(1860).unwrap()));
     }
 
     #[test]
@@ -214,8 +207,13 @@ mod tests {
             "since": {"large": model(1800, 0.5), "small": model(10, 0.25)},
         });
         result(&mut told, &mut digest, &newer);
-        let expected =
-            Usage { input_tokens: 1816, output_tokens: 2, cached_input_tokens: 8, cost_usd: Some(0.75) };
+        let expected = Usage {
+            input_tokens: 1816,
+            output_tokens: 2,
+            cached_input_tokens: 8,
+            cost_usd: Some(0.75),
+            cost_source: Some(CostSource::Agent),
+        };
         assert_eq!(digest.total_usage(), Some(expected));
     }
 
@@ -231,8 +229,13 @@ mod tests {
         result(&mut told, &mut digest, &first);
         let second = json!({"usage": {"input_tokens": 600}, "total_cost_usd": 0.01, "since": {}});
         result(&mut told, &mut digest, &second);
-        let expected =
-            Usage { input_tokens: 2400, output_tokens: 84, cached_input_tokens: 1200, cost_usd: Some(0.01) };
+        let expected = Usage {
+            input_tokens: 2400,
+            output_tokens: 84,
+            cached_input_tokens: 1200,
+            cost_usd: Some(0.01),
+            cost_source: Some(CostSource::Agent),
+        };
         assert_eq!(digest.total_usage(), Some(expected));
     }
 

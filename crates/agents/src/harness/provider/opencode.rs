@@ -179,14 +179,8 @@ impl Opencode {
 
     fn step_finish(&mut self, part: Json, digest: &mut Digest) {
         let [reason, tokens, cost] = part.fields(["reason", "tokens", "cost"]);
-        if tokens.is_object() {
-            let [input, output, cache] = tokens.fields(["input", "output", "cache"]);
-            digest.usage(Usage {
-                input_tokens: input.count().unwrap_or(0),
-                output_tokens: output.count().unwrap_or(0),
-                cached_input_tokens: cache.field("read").count().unwrap_or(0),
-                cost_usd: cost.number(),
-            });
+        if let Some(usage) = Usage::told(tokens, CachedInput::Beside) {
+            digest.usage(Usage { cost_usd: cost.number(), ..usage });
         }
         let is_fruitful = std::mem::take(&mut self.is_fruitful);
         match reason.word() {
@@ -376,7 +370,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     hold(wanted, &mut launch)?;
     give_servers(wanted, &mut launch)?;
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot_limit(wanted, &["tools", "maxTurns", "maxBudgetUsd"]);
+    launch.cannot_limit(wanted, &["tools", "maxTurns"]);
     launch.args(wanted.images.iter().map(|image| format!("--file={}", image.path)));
     launch.extra_args();
     launch.prompt_by_stdin();

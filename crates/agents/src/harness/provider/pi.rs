@@ -287,16 +287,8 @@ impl Pi {
 }
 
 fn usage_of(usage: Json) -> Option<Usage> {
-    if !usage.is_object() {
-        return None;
-    }
-    let [input, output, cached, cost] = usage.fields(["input", "output", "cacheRead", "cost"]);
-    Some(Usage {
-        input_tokens: input.count().unwrap_or(0),
-        output_tokens: output.count().unwrap_or(0),
-        cached_input_tokens: cached.count().unwrap_or(0),
-        cost_usd: cost.field("total").number(),
-    })
+    let cost_usd = usage.at("cost.total").number();
+    Some(Usage { cost_usd, ..Usage::told(usage, CachedInput::Beside)? })
 }
 
 /// "Command exited with code 3": the last line of a shell tool that failed.
@@ -355,7 +347,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["--append-system-prompt", system_prompt]);
     }
     hold(wanted, &mut launch)?;
-    launch.cannot_limit(wanted, &["maxTurns", "maxBudgetUsd"]);
+    launch.cannot_limit(wanted, &["maxTurns"]);
     launch.args(wanted.images.iter().map(|image| format!("@{}", image.path)));
     launch.extra_args();
     if wanted.is_long() || wanted.prompt.starts_with(['-', '@']) {

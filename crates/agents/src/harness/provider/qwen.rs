@@ -88,14 +88,8 @@ const LOG: SessionLog = SessionLog {
     sign: "api_response",
     count: |line, usage| {
         let [payload] = line.fields(["systemPayload"]);
-        const NAMES: [&str; 3] = ["input_token_count", "output_token_count", "cached_content_token_count"];
-        let [input, output, cached] = payload.field("uiEvent").fields(NAMES);
-        *usage = usage.plus(Usage {
-            input_tokens: input.count().unwrap_or(0),
-            output_tokens: output.count().unwrap_or(0),
-            cached_input_tokens: cached.count().unwrap_or(0),
-            cost_usd: None,
-        });
+        let call = Usage::told(payload.field("uiEvent"), CachedInput::Within);
+        *usage = usage.plus(call.unwrap_or_default());
     },
 };
 
@@ -181,7 +175,6 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(schema) = wanted.schema.as_ref().map(Value::to_string) {
         launch.args([&format!("--json-schema={schema}")]);
     }
-    launch.cannot("maxBudgetUsd", wanted.max_budget_usd.is_some());
     give_servers(wanted, &mut launch);
     launch.extra_args();
     if wanted.images.is_empty() {

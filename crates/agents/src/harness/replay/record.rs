@@ -12,6 +12,7 @@ use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::tally::Tally;
 use crate::harness::evidence::transcript::Transcript;
 use crate::harness::evidence::verdict::{Ending, Evidence, Fault, verdict};
+use crate::harness::limit::spending::Pricing;
 use crate::harness::provider::Provider;
 use crate::harness::turn::record::Judged;
 use crate::harness::turn::structured::{Candidates, read_answer};
@@ -103,6 +104,8 @@ impl Attempt {
             (None, None) => Ending::Unknown,
         };
         let mut transcript = Transcript::new(provider, true, judged.before);
+        let accounting = provider.descriptor().accounting;
+        transcript.digest_mut().price_by(Pricing { prices: judged.prices, accounting });
         let unreadable = |error: std::io::Error| {
             Error::invalid_option("folder", format!("{} could not be read: {error}", folder.display()))
         };

@@ -10,10 +10,11 @@ use super::clock::{Clock, Due, Heard, Sample};
 use super::output::{OutputReader, output};
 use super::preparation::not_found;
 use super::request::{Background, TurnRequest};
-use super::traffic::{TrafficNews, TurnTraffic, usage_of};
+use super::traffic::{TrafficNews, TurnTraffic};
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::metered::metered_words;
+use crate::harness::evidence::metered::usage_of;
 use crate::harness::evidence::refused::refused_words;
 use crate::harness::evidence::transcript::Transcript;
 use crate::harness::evidence::verdict::{Ending, Evidence, Fault, Stop, Verdict, verdict};
@@ -89,8 +90,9 @@ pub(crate) async fn attempt(
     let spec = spec_of(plan);
     let traffic = TurnTraffic::of(&spec.traffic);
     let process = process::spawn(spec);
-    let (writer, reader) =
-        output(Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before));
+    let mut transcript = Transcript::new(plan.request.agent.provider, audience.wants_events(), plan.before);
+    transcript.digest_mut().price_by(plan.allowance.pricing());
+    let (writer, reader) = output(transcript);
     process.subscribe(Box::new(writer));
     debug!(target: TURN, id = plan.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
     let mut watch = Watch {

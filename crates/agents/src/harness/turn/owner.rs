@@ -155,6 +155,7 @@ impl Owner {
         debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
         let program = program_of(&self.request.agent)?;
         let folder = run_folder(&self.request.agent).await?;
+        self.tally.price_by(allowance.pricing());
         let ended = self.run_attempts(slot, &program, &folder, allowance).await;
         folder.remove().await;
         ended
@@ -295,7 +296,8 @@ impl Owner {
         let is_uncounted = !next.counts();
         if let Some(record) = self.audience.record() {
             let (stop, before) = (attempted.stop, attempted.before);
-            record.judge(&Judged { stop, resume, before, answer, retry, is_uncounted });
+            let prices = self.tally.prices();
+            record.judge(&Judged { stop, resume, before, answer, retry, prices, is_uncounted });
         }
     }
 

@@ -236,7 +236,6 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
         system_prompt: request.agent.system_prompt.clone(),
         tools: request.tools.clone(),
         max_turns: request.max_turns,
-        max_budget_usd: request.max_budget_usd,
         permission: request.agent.level,
         allow: request.allow.clone(),
         is_sandboxed: request.agent.sandbox.is_some(),

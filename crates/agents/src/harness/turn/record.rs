@@ -5,6 +5,7 @@ use super::request::TurnRequest;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::evidence::verdict::Stop;
+use crate::harness::limit::spending::Prices;
 use crate::harness::provider::Provider;
 use crate::harness::replay::TurnResult;
 use ground::error::Error;
@@ -31,6 +32,9 @@ pub(crate) struct Judged {
     pub answer: Option<String>,
     /// The reason for another attempt.
     pub retry: Option<String>,
+    /// The prices by which costs were told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
     /// The attempt waited for the end of a usage limit, and does not count as an attempt of the turn.
     pub is_uncounted: bool,
 }
@@ -186,7 +190,6 @@ fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
         schema,
         tools: _,
         max_turns: _,
-        max_budget_usd: _,
         allow: _,
         background: _,
         retry: _,

@@ -30,7 +30,6 @@ pub struct TurnRequest {
     pub prompt: String,
     pub tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
-    pub max_budget_usd: Option<f64>,
     /// Globs of commands that "edit" may run.
     pub allow: Vec<String>,
     pub background: Background,
@@ -62,7 +61,6 @@ impl TurnRequest {
             prompt: prompt.into(),
             tools: None,
             max_turns: None,
-            max_budget_usd: None,
             allow: Vec::new(),
             background: Background::Wait,
             schema: None,

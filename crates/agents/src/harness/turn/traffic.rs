@@ -1,6 +1,7 @@
 //! The traffic of an agent's sandbox, as its turn or session follows it: refused targets, and metered tokens.
 
 use crate::harness::event::Usage;
+use crate::harness::evidence::metered::usage_of;
 use process::{Metered, NewRefusals, Refused, Traffic};
 use tokio::sync::watch;
 
@@ -55,15 +56,6 @@ impl TurnTraffic {
     /// No more may be spent.
     pub(crate) fn cut(&self) {
         self.traffic.cut();
-    }
-}
-
-pub(crate) fn usage_of(metered: &Metered) -> Usage {
-    Usage {
-        input_tokens: metered.input_tokens,
-        output_tokens: metered.output_tokens,
-        cached_input_tokens: metered.cached_input_tokens,
-        cost_usd: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod copilot_cli;
 mod gemini;
 mod opencode;
 mod pi;
+mod tokens;
 mod words;
 
 use agents::harness::verdict::Ending;
