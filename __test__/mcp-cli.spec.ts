@@ -119,6 +119,38 @@ describe('sheepdog mcp', () => {
     expect(client.stderr).toBe('')
   })
 
+  it('answers or passes over a message whose members have other types, and lives', async () => {
+    const client = new Client([session, said('Hello.'), done])
+    const params = { name: 'list_agents', arguments: {} }
+    const call = { jsonrpc: '2.0', id: 'odd', method: 'tools/call', params }
+    for (const value of [1, 'x', true, null, [], [1], {}, { toString: 1 }, { a: { b: [] } }])
+      for (const message of [
+        value,
+        { ...call, id: value },
+        { ...call, method: value },
+        { ...call, params: value },
+        { ...call, params: { ...params, name: value } },
+        { ...call, params: { ...params, arguments: value } },
+      ])
+        client.child.stdin!.write(`${JSON.stringify(message)}\n${JSON.stringify([message])}\n`)
+    expect(await client.call('list_agents')).toMatchObject({ agents: [] })
+    client.child.stdin!.end()
+    expect([await client.exit, client.stderr]).toEqual([0, ''])
+  })
+
+  it('reads no more from a client that takes no answers', async () => {
+    const client = new Client([session])
+    await client.request('ping')
+    client.child.stdout!.pause()
+    const answers = Array.from({ length: 5_000 }, () => client.request('tools/list'))
+    // About 20 MB of answers. It has read on when nothing is left of the questions here.
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(client.child.stdin!.writableLength).toBeGreaterThan(0)
+    client.child.stdout!.resume()
+    expect(await Promise.all(answers)).toHaveLength(5_000)
+    expect(client.stderr).toBe('')
+  })
+
   it('returns from a wait in time, and cancels with everything that the agent started', async () => {
     const client = new Client([session, { spawn: true }, { hang: true }])
     const { id } = await client.call('start_agent', start)

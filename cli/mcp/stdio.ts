@@ -12,10 +12,13 @@ export async function serve(protocol: ToolProtocol, input: Readable, output: Wri
   const gone = new AbortController()
   // A client that is gone is the usual end of this server.
   output.on('error', () => gone.abort())
-  const send = async (message: unknown) => {
-    if (gone.signal.aborted) return
-    if (!output.write(`${toJson('message', message)}\n`))
-      await once(output, 'drain', { signal: gone.signal }).catch(() => {})
+  /** Settles when the client has taken the answers so far. One wait for all: each would be a listener of the stream. */
+  let room: Promise<unknown> | undefined
+  const send = (message: unknown) => {
+    if (gone.signal.aborted || output.write(`${toJson('message', message)}\n`)) return
+    room ??= once(output, 'drain', { signal: gone.signal })
+      .catch(() => {})
+      .finally(() => (room = undefined))
   }
   const take = async (line: string) => {
     let message: Message | Message[]
@@ -28,10 +31,14 @@ export async function serve(protocol: ToolProtocol, input: Readable, output: Wri
     const all = Array.isArray(message) ? message : [message]
     const replies = await Promise.all(all.map((one) => protocol.take(one, gone.signal)))
     const known = replies.filter((reply) => reply !== undefined)
-    if (known.length > 0) await send(Array.isArray(message) ? known : known[0])
+    if (known.length > 0) send(Array.isArray(message) ? known : known[0])
   }
   try {
-    for await (const line of lines(input, gone.signal)) if (line.trim() !== '') void take(line)
+    for await (const line of lines(input, gone.signal)) {
+      if (line.trim() !== '') void take(line)
+      // A client that takes no answers is asked for no more questions: their answers would fill the memory.
+      await room
+    }
   } finally {
     gone.abort()
   }

@@ -6,11 +6,38 @@
 import { toJsonSchema, toToolResult, type Tool, type ToolResultObject } from '../../copilot/tool'
 import { finite, toJson } from '../../json'
 import { native } from '../../native'
+import { show } from '../../option'
 
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 
 export type Message = { id?: unknown; method?: unknown; params?: Record<string, unknown> }
 type Content = { type: 'text'; text: string } | { type: 'image'; data: string; mimeType: string }
+
+const failure = (id: unknown, code: number, message: string) => ({
+  jsonrpc: '2.0',
+  id,
+  error: { code, message },
+})
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Whether each member has the type that JSON-RPC gives it. What a peer sends has any. */
+function isMessage(message: unknown): message is Message {
+  if (!isObject(message)) return false
+  const { id, method, params } = message
+  return (
+    (id === undefined || idOf(message) !== null) &&
+    (method === undefined || typeof method === 'string') &&
+    (params === undefined || params === null || isObject(params))
+  )
+}
+
+/** The id that an answer can have; null for one that is no id. */
+function idOf(message: unknown): string | number | null {
+  const id = isObject(message) ? message.id : null
+  return typeof id === 'string' || typeof id === 'number' ? id : null
+}
 
 export class ToolProtocol {
   readonly #tools: Map<string, Tool>
@@ -30,9 +57,10 @@ export class ToolProtocol {
   }
 
   /** Takes one message. Resolves with the reply to it; a notification has none. */
-  async take(message: Message | undefined, signal: AbortSignal): Promise<unknown> {
-    if (message?.method === 'notifications/cancelled') this.#onCancelled(message.params?.requestId)
-    if (message?.id === undefined || message.method === undefined) return undefined
+  async take(message: unknown, signal: AbortSignal): Promise<unknown> {
+    if (!isMessage(message)) return failure(idOf(message), -32600, 'Invalid Request')
+    if (message.method === 'notifications/cancelled') this.#onCancelled(message.params?.requestId)
+    if (message.id === undefined || message.method === undefined) return undefined
     return this.#reply(message, signal)
   }
 
@@ -44,7 +72,6 @@ export class ToolProtocol {
   async #reply({ id, method, ...rest }: Message, signal: AbortSignal): Promise<unknown> {
     const params = rest.params ?? {}
     const result = (result: unknown) => ({ jsonrpc: '2.0', id, result })
-    const error = (code: number, message: string) => ({ jsonrpc: '2.0', id, error: { code, message } })
     switch (method) {
       case 'initialize': {
         const asked = params.protocolVersion as string
@@ -60,7 +87,7 @@ export class ToolProtocol {
         return result({ tools: [...this.#tools.values()].map(toListed) })
       case 'tools/call': {
         const tool = this.#tools.get(params.name as string)
-        if (!tool) return error(-32602, `Unknown tool: ${String(params.name)}`)
+        if (!tool) return failure(id, -32602, `Unknown tool: ${show(params.name)}`)
         const call = { id, controller: new AbortController() }
         this.#calls.add(call)
         const either = AbortSignal.any([signal, call.controller.signal])
@@ -75,7 +102,7 @@ export class ToolProtocol {
         }
       }
       default:
-        return error(-32601, 'Method not found')
+        return failure(id, -32601, 'Method not found')
     }
   }
 
