@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "keep", &["line"]),
     ("ground", "redaction", &["error"]),
     ("ground", "retry", &["error"]),
-    ("ground", "os", &["lock", "mpsc", "signal", "task"]),
+    ("ground", "os", &["error", "lock", "mpsc", "signal", "task"]),
     ("ground", "record", &["error", "json", "keep", "line", "lock", "random", "redaction", "os", "task"]),
     ("ground", "trace", &["os", "record"]),
     ("agents", "harness", &["model"]),

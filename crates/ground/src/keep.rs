@@ -3,6 +3,9 @@
 
 use memchr::{memchr, memrchr};
 
+/// Bytes of each part that are given up, at most, so that it ends or begins at a line border.
+const MAX_BYTES_FOR_A_BORDER: usize = 4096;
+
 /// Head and tail of a byte stream of any length, in bounded memory that grows with what is really there.
 #[derive(Clone, Debug)]
 pub struct Keep {
@@ -80,14 +83,15 @@ impl Keep {
             tail.append_to(&mut bytes);
             return bytes;
         }
-        if let Some(border) = memrchr(b'\n', &bytes) {
-            bytes.truncate(border + 1);
-        } else {
-            bytes.truncate(character_border_before(&bytes, bytes.len()));
+        // A line border is worth a few bytes, not the rest of a long line.
+        let near = bytes.len().saturating_sub(MAX_BYTES_FOR_A_BORDER);
+        match memrchr(b'\n', &bytes[near..]) {
+            Some(border) => bytes.truncate(near + border + 1),
+            None => bytes.truncate(character_border_before(&bytes, bytes.len())),
         }
         let kept_head = bytes.len() as u64;
         let rest = tail.into_linear();
-        let from = match memchr(b'\n', &rest) {
+        let from = match memchr(b'\n', &rest[..rest.len().min(MAX_BYTES_FOR_A_BORDER)]) {
             // A border at the very end would leave no tail at all: better half a line than nothing.
             Some(border) if border + 1 < rest.len() => border + 1,
             _ => character_border_after(&rest, 0),
@@ -296,6 +300,21 @@ mod tests {
         let mut small = Keep::new(16);
         small.push(&[b'x'; 64]);
         assert!(small.oldest().is_none(), "too short to be worth a read");
+    }
+
+    #[test]
+    fn a_long_line_between_short_ones_is_cut_and_not_dropped() {
+        let limit = 4 * MAX_BYTES_FOR_A_BORDER;
+        let long = "x".repeat(10 * limit);
+        let text = kept(limit, &[b"head\n", long.as_bytes(), b"\ntail\n"]);
+        assert!(text.starts_with("head\nx") && text.ends_with("x\ntail\n"));
+        let marker = "\n[... 147467 bytes left out ...]\n".len();
+        assert_eq!(text.len() - marker, limit, "nothing else is given up");
+        // Within reach, the borders are taken.
+        let near = "y".repeat(MAX_BYTES_FOR_A_BORDER / 2);
+        let lines = format!("{near}\n").repeat(100);
+        let text = kept(limit, &[lines.as_bytes()]);
+        assert!(text.lines().all(|line| line == near || line.starts_with("[...")), "{}", text.len());
     }
 
     #[test]

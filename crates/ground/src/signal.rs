@@ -30,6 +30,13 @@ macro_rules! signals {
     };
 }
 
+impl Signal {
+    /// Whether its default action stops a process.
+    pub const fn stops(self) -> bool {
+        matches!(self, Signal::Stop | Signal::Tstp | Signal::TtIn | Signal::TtOu)
+    }
+}
+
 signals! {
     Abrt "SIGABRT",
     Alrm "SIGALRM",

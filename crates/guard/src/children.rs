@@ -1,6 +1,9 @@
 //! The guard's own children: finding them, and killing them until none is left.
 
-use crate::protocol::{FRAME_DYING, FRAME_EXITED, Frame, ORIGIN_INNER, Outlook, ProcessState};
+use crate::protocol::{
+    FLAG_FOREIGN_PROC, FLAG_SCAN_PROC, FRAME_DYING, FRAME_EXITED, Frame, Header, NamespacePids, ORIGIN_INNER,
+    Outlook, ProcessState,
+};
 use crate::{program, say, syscall};
 
 /// When no child ends for this long, the state of the remaining ones is checked.
@@ -29,12 +32,27 @@ pub(crate) struct Children {
     list: List,
 }
 
-/// The source of the list of children. It is opened at the start, because at the end no descriptor may be available.
-pub(crate) enum List {
+/// The list of children. It is opened at the start, because at the end no descriptor may be available.
+pub(crate) struct List {
+    source: Source,
+    /// How many levels the own PID namespace is below the one that /proc was mounted for. Not 0: the numbers in /proc are not those
+    /// that calls take, and each is looked up.
+    depth: usize,
+}
+
+enum Source {
     /// The kernel's list of this thread's children.
     Own(isize),
     /// The table of all processes, where the kernel keeps no such list (CONFIG_PROC_CHILDREN).
     Table(isize),
+}
+
+/// A child that was listed.
+struct Child {
+    /// 0: its number in the own namespace can't be read.
+    pid: isize,
+    /// Its number in /proc.
+    listed: isize,
 }
 
 pub(crate) enum Reaped {
@@ -164,14 +182,14 @@ impl Children {
         }
     }
 
-    /// Sends SIGKILL to every present child. Returns their number, and the number of those that this guard may not signal.
+    /// Sends SIGKILL to every present child. Returns their number, and the number of those that this guard can't signal.
     fn kill_each(&self) -> (u32, u32) {
         let (mut count, mut refused) = (0, 0);
         let mut kill = |pid: isize| {
             count += 1;
-            refused += u32::from(syscall::kill(pid, syscall::SIGKILL) == syscall::EPERM);
+            refused += u32::from(pid == 0 || syscall::kill(pid, syscall::SIGKILL) == syscall::EPERM);
         };
-        if !self.each(&mut kill) && self.leader > 0 {
+        if !self.list.each(&mut |child| kill(child.pid)) && self.leader > 0 {
             // Without /proc, kill at least the program's group. Its leader is unreaped and so still owns the number.
             kill(-self.leader);
         }
@@ -181,35 +199,84 @@ impl Children {
     /// The prospects of the remaining children.
     fn outlook(&self) -> Outlook {
         let mut outlook = Outlook::Stuck;
-        let proc = syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY);
-        let known = self.each(&mut |pid| {
+        let proc = open_proc();
+        let known = self.list.each(&mut |child| {
             // A process whose state can't be read may still end.
-            let of_one = state_of_pid(proc, pid).map_or(Outlook::Ending, |state| state.outlook());
+            let of_one = state_of_pid(proc, child.listed).map_or(Outlook::Ending, |state| state.outlook());
             outlook = outlook.better(of_one);
         });
         syscall::close(proc);
         if known { outlook } else { Outlook::Ending }
     }
-
-    /// False: children can't be listed on this system.
-    fn each(&self, found: &mut impl FnMut(isize)) -> bool {
-        match self.list {
-            List::Own(list) => each_in(list, found),
-            List::Table(table) => each_of_table(table, found),
-        }
-    }
 }
 
 impl List {
-    /// `scan`: read the process table, as where the kernel keeps no list.
-    pub(crate) fn open(scan: bool) -> List {
-        let own = if scan { -1 } else { own_list() };
-        if own >= 0 { List::Own(own) } else { List::Table(syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY)) }
+    pub(crate) fn open(header: &Header) -> List {
+        // Tests ask for the table, as where the kernel keeps no list.
+        let own = if header.flags & FLAG_SCAN_PROC == 0 { own_list() } else { -1 };
+        let source = if own >= 0 { Source::Own(own) } else { Source::Table(open_proc()) };
+        let is_foreign = header.flags & FLAG_FOREIGN_PROC != 0;
+        List { source, depth: if is_foreign { own_depth() } else { 0 } }
+    }
+
+    /// Whoever is found is a child of this process, whatever /proc says: a signal never hits another process. False: children can't be
+    /// listed on this system.
+    fn each(&self, found: &mut impl FnMut(Child)) -> bool {
+        let proc = if self.depth > 0 { open_proc() } else { -1 };
+        let pid_of = |listed| if self.depth > 0 { pid_at(proc, listed, self.depth) } else { listed };
+        let known = match self.source {
+            Source::Own(list) => each_in(list, &mut |listed| {
+                let pid = pid_of(listed);
+                if pid == 0 || syscall::is_child(pid) {
+                    found(Child { pid, listed });
+                }
+            }),
+            Source::Table(table) => each_of_table(table, &mut |listed| {
+                let pid = pid_of(listed);
+                if pid > 0 && syscall::is_child(pid) {
+                    found(Child { pid, listed });
+                }
+            }),
+        };
+        syscall::close(proc);
+        known
     }
 }
 
 const PROC: &[u8] = b"/proc\0";
 const DIRECTORY: usize = syscall::O_RDONLY | syscall::O_DIRECTORY;
+/// More than a status file has before its line of numbers, with some dozens of groups.
+const STATUS_BYTES: usize = 4096;
+
+pub(crate) fn open_proc() -> isize {
+    syscall::open(syscall::AT_FDCWD, PROC, DIRECTORY)
+}
+
+/// How many levels the own PID namespace is below the one that /proc was mounted for.
+fn own_depth() -> usize {
+    let proc = open_proc();
+    let mut text = [0; STATUS_BYTES];
+    let length = read_of(proc, b"self", b"/status\0", &mut text);
+    syscall::close(proc);
+    NamespacePids::parse(text.get(..length).unwrap_or(&[])).map_or(0, |pids| pids.depth())
+}
+
+/// The number of a listed process so many levels below the namespace of /proc. 0: it has none there, or can't be read.
+fn pid_at(proc: isize, listed: isize, level: usize) -> isize {
+    pid_by(proc, listed, |pids| pids.at(level))
+}
+
+/// The number of a listed process one level above its own namespace.
+pub(crate) fn pid_above(proc: isize, listed: isize) -> isize {
+    pid_by(proc, listed, |pids| pids.depth().checked_sub(1).and_then(|level| pids.at(level)))
+}
+
+fn pid_by(proc: isize, listed: isize, number: impl Fn(NamespacePids) -> Option<u32>) -> isize {
+    let mut text = [0; STATUS_BYTES];
+    let mut digits = [0; 20];
+    let length = read_of(proc, decimal(listed, &mut digits), b"/status\0", &mut text);
+    NamespacePids::parse(text.get(..length).unwrap_or(&[])).and_then(number).unwrap_or(0) as isize
+}
 
 /// Clears the signal that children ended. `reap` checks for itself.
 pub(crate) fn drain(child_signals: isize) {
@@ -247,7 +314,7 @@ pub(crate) fn each_in(list: isize, found: &mut impl FnMut(isize)) -> bool {
     }
 }
 
-/// Checks every process for being a child of this one, without a further descriptor. False: there is no /proc.
+/// Calls `found` with each process in the table, without a further descriptor. False: there is no /proc.
 fn each_of_table(table: isize, found: &mut impl FnMut(isize)) -> bool {
     if syscall::rewind(table) < 0 {
         return false;
@@ -267,7 +334,7 @@ fn each_of_table(table: isize, found: &mut impl FnMut(isize)) -> bool {
             for byte in name.iter().take_while(|byte| byte.is_ascii_digit()) {
                 pid = pid * 10 + isize::from(byte - b'0');
             }
-            if pid > 0 && syscall::is_child(pid) {
+            if pid > 0 {
                 found(pid);
             }
             rest = rest.get(record.max(1)..).unwrap_or(&[]);
@@ -275,30 +342,38 @@ fn each_of_table(table: isize, found: &mut impl FnMut(isize)) -> bool {
     }
 }
 
-fn state_of_pid(proc: isize, pid: isize) -> Option<ProcessState> {
-    let mut name = [0; 20];
-    let mut at = name.len();
-    let mut rest = pid.unsigned_abs();
-    while rest > 0 {
-        at = at.checked_sub(1)?;
-        *name.get_mut(at)? = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    state_of(proc, name.get(at..)?)
+/// The state of a process by its number in this /proc.
+pub(crate) fn state_of_pid(proc: isize, listed: isize) -> Option<ProcessState> {
+    let mut text = [0; 1024];
+    let mut digits = [0; 20];
+    let length = read_of(proc, decimal(listed, &mut digits), b"/stat\0", &mut text);
+    ProcessState::parse(text.get(..length)?)
 }
 
-fn state_of(proc: isize, name: &[u8]) -> Option<ProcessState> {
+fn decimal(number: isize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    while rest > 0 {
+        at = at.saturating_sub(1);
+        if let Some(digit) = digits.get_mut(at) {
+            *digit = b'0' + (rest % 10) as u8;
+        }
+        rest /= 10;
+    }
+    digits.get(at..).unwrap_or(&[])
+}
+
+/// Reads the beginning of a file of a process. Returns its length; 0: it can't be read.
+fn read_of(proc: isize, process: &[u8], file: &[u8], text: &mut [u8]) -> usize {
     let mut path = [0; 32];
-    let name_and_file = name.iter().take_while(|byte| **byte != 0).chain(b"/stat\0");
-    for (place, byte) in path.iter_mut().zip(name_and_file) {
+    for (place, byte) in path.iter_mut().zip(process.iter().chain(file)) {
         *place = *byte;
     }
     let file = syscall::open(proc, &path, syscall::O_RDONLY);
     if file < 0 {
-        return None;
+        return 0;
     }
-    let mut text = [0; 256];
-    let length = syscall::read(file, &mut text).max(0) as usize;
+    let length = syscall::read(file, text).max(0) as usize;
     syscall::close(file);
-    ProcessState::parse(text.get(..length)?)
+    length
 }

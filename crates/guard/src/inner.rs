@@ -4,14 +4,17 @@ use crate::children::{Children, List, Reaped, drain};
 use crate::outer::{CHILDREN, HOST, HOST_END, OUTER, Shared};
 use crate::program::{self, Started};
 use crate::protocol::{
-    COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_GONE,
-    FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
+    CALL_EPOLL_CTL, COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_PID_NAMESPACE, FLAG_TRIAL,
+    FRAME_GONE, FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    LIFELINE, Watch, forbid_debuggers, namespace, outer, report_error, say, syscall,
-    wake_when_the_parent_dies,
+    Failure, LIFELINE, Watch, check, forbid_debuggers, host_end, namespace, outer, report_error, say,
+    syscall, trial, wake_when_the_parent_dies,
 };
+
+/// Interval of the checks whether a group that got SIGTERM still lives.
+const LOOK_INTERVAL_US: u64 = 10_000;
 
 /// The reason why the inner guard stopped waiting.
 enum End {
@@ -31,24 +34,17 @@ pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
     syscall::close_range(watch.outer as usize + 1, u32::MAX as usize);
     // A group of its own, so that no group contains both guards or the program (which is in a session of its own).
     syscall::own_group();
-    outer::become_subreaper();
-    wake_when_the_parent_dies();
-    // The outer guard may have died before another process stopped this one. Then the host's end is the last event that can wake
-    // it.
-    syscall::wake_by(LIFELINE);
-    let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
-    let mut host_view = -1;
-    if in_namespace {
-        host_view = namespace::enter().unwrap_or_else(|failure| fail(failure.stage, failure.result));
+    let (waiter, list, host_view) = prepare(header, watch).unwrap_or_else(|failure| fail(failure));
+    if header.flags & FLAG_TRIAL != 0
+        && let Err(failure) = trial::run(header)
+    {
+        fail(failure)
     }
-    // The ids are mapped by now. A process that forbids debuggers may not map them, so this comes later.
-    forbid_debuggers();
-    let waiter = waiter(watch).unwrap_or_else(|errno| fail(STAGE_SUPERVISE, errno));
-    let list = List::open(header.flags & FLAG_SCAN_PROC != 0);
-    let started = program::start(header).unwrap_or_else(|failure| fail(failure.stage, failure.result));
+    let started = program::start(header).unwrap_or_else(|failure| fail(failure));
     shared.cgroup = started.cgroup;
     // The program has its own copies of its pipes. The guard needs none of them.
     syscall::close_range(0, 2);
+    let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
     let seen_pid = namespace::pid_for_host(host_view, started.pid);
     // In a namespace the program can't stop this guard, and its pid has no meaning outside.
     let own_pid = if in_namespace { 0 } else { syscall::getpid() };
@@ -56,11 +52,21 @@ pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
         .u32(seen_pid as u32)
         .u32((started.cgroup[0] != 0).into())
         .u32(own_pid as u32));
-    let children = Children::new(started.pid, true, list);
-    supervise(waiter, watch, children, &started, in_namespace, shared)
+    let inner = Inner { header, waiter, watch, host_view, leader: started.pid };
+    inner.supervise(Children::new(started.pid, true, list), &started, in_namespace, shared)
 }
 
-fn waiter(watch: Watch) -> Result<Waiter, isize> {
+/// The waiter, the list of children, and the /proc that shows the host if it is not the usual one (else negative).
+fn prepare(header: &Header, watch: Watch) -> Result<(Waiter, List, isize), Failure> {
+    outer::become_subreaper()?;
+    wake_when_the_parent_dies()?;
+    // The outer guard may have died before another process stopped this one. Then the host's end is the last event that can wake
+    // it.
+    syscall::wake_by(LIFELINE);
+    let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
+    let host_view = if in_namespace { namespace::enter()? } else { -1 };
+    // The ids are mapped by now. A process that forbids debuggers may not map them, so this comes later.
+    forbid_debuggers();
     let waiter = Waiter::new()?;
     for (place, descriptor, wanted) in [
         (CHILDREN, watch.children, READABLE),
@@ -68,86 +74,152 @@ fn waiter(watch: Watch) -> Result<Waiter, isize> {
         (HOST, watch.host, READABLE),
         (OUTER, watch.outer, READABLE),
     ] {
-        let added = waiter.add(place, descriptor, wanted);
-        if added < 0 {
-            return Err(added);
-        }
+        check(STAGE_SUPERVISE, CALL_EPOLL_CTL, waiter.add(place, descriptor, wanted))?;
     }
-    Ok(waiter)
+    Ok((waiter, List::open(header), host_view))
 }
 
 /// Reports a failure and exits. The outer guard ends by that.
-pub(crate) fn fail(stage: u32, result: isize) -> ! {
-    report_error(ORIGIN_INNER, stage, result);
+pub(crate) fn fail(failure: Failure) -> ! {
+    report_error(ORIGIN_INNER, failure);
     syscall::exit(outer::INNER_DONE)
 }
 
-fn supervise(
+/// A guard whose program runs.
+struct Inner<'a> {
+    header: &'a Header,
     waiter: Waiter,
     watch: Watch,
-    mut children: Children,
-    started: &Started,
-    in_namespace: bool,
-    shared: &mut Shared,
-) -> ! {
-    let end = wait(&mut children, waiter, watch, started.pid);
-    if let End::Released = end {
-        say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
-        syscall::exit(outer::INNER_KEEPS)
-    }
-    if matches!(end, End::Alone) && started.cgroup[0] == 0 {
-        // Nothing is left to do. The outer guard sends the report as its last act, so that the host, which waits for its end too,
-        // is woken once.
-        shared.report = children.end(FRAME_GONE, ORIGIN_INNER);
-        syscall::exit(outer::INNER_LEAVES_REPORT)
-    }
-    children.kill_all(in_namespace, &started.cgroup);
-    // Its own alarm would wake it some seconds later.
-    syscall::wake(watch.outer);
-    let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
-    say(&children.end(kind, ORIGIN_INNER));
-    program::remove_cgroup(&started.cgroup);
-    syscall::exit(outer::INNER_DONE)
+    host_view: isize,
+    leader: isize,
 }
 
-/// Waits for the end. The program's exit alone is not the end: other processes may still write into its pipes, and the host
-/// decides how long they may.
-fn wait(children: &mut Children, waiter: Waiter, watch: Watch, leader: isize) -> End {
-    loop {
-        let there = waiter.wait(None);
-        let is_there = |place: u64| there & 1 << place != 0;
-        // Ended children are handled first, so that a program that has ended is not reported as killed.
-        if is_there(CHILDREN) {
-            drain(watch.children);
-            let reaped = children.reap(|_, _| {});
-            if let (0, Reaped::None) = (children.leader, reaped) {
-                return End::Alone;
-            }
+/// What a look at the lifeline tells.
+enum Order {
+    None,
+    End(End),
+    /// The lifeline is closed.
+    HostGone,
+}
+
+impl Inner<'_> {
+    fn supervise(
+        &self,
+        mut children: Children,
+        started: &Started,
+        in_namespace: bool,
+        shared: &mut Shared,
+    ) -> ! {
+        let end = self.wait(&mut children, shared);
+        if let End::Released = end {
+            say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
+            syscall::exit(outer::INNER_KEEPS)
         }
-        if is_there(OUTER) {
-            return End::Lost;
+        if matches!(end, End::Alone) && started.cgroup[0] == 0 {
+            // Nothing is left to do. The outer guard sends the report as its last act, so that the host, which waits for its end too,
+            // is woken once.
+            shared.report = children.end(FRAME_GONE, ORIGIN_INNER);
+            syscall::exit(outer::INNER_LEAVES_REPORT)
         }
-        if is_there(HOST) {
-            return End::Killed;
-        }
-        if is_there(HOST_END) {
-            let mut commands = [0; 16];
-            let length = syscall::receive(LIFELINE, &mut commands);
-            for command in commands.iter().take(length.max(0) as usize) {
-                match *command {
-                    // As long as the leader is not reaped, the group's number belongs to its group.
-                    signal if signal & COMMAND_SIGNAL != 0 && children.leader != 0 => {
-                        syscall::kill(-leader, usize::from(signal & !COMMAND_SIGNAL));
-                    }
-                    COMMAND_RELEASE if children.leader == 0 => return End::Released,
-                    COMMAND_KILL => return End::Killed,
-                    _ => {}
+        children.kill_all(in_namespace, &started.cgroup);
+        // Its own alarm would wake it some seconds later.
+        syscall::wake(self.watch.outer);
+        let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
+        say(&children.end(kind, ORIGIN_INNER));
+        program::remove_cgroup(&started.cgroup);
+        syscall::exit(outer::INNER_DONE)
+    }
+
+    /// Waits for the end. The program's exit alone is not the end: other processes may still write into its pipes, and the host
+    /// decides how long they may.
+    fn wait(&self, children: &mut Children, shared: &mut Shared) -> End {
+        let mut grace_until = None;
+        loop {
+            let there = match grace_until {
+                None => self.waiter.wait(None),
+                Some(until) => match self.wait_in_grace(children, until) {
+                    Some(there) => there,
+                    None => return End::Killed,
+                },
+            };
+            let is_there = |place: u64| there & 1 << place != 0;
+            // Ended children are handled first, so that a program that has ended is not reported as killed.
+            if is_there(CHILDREN) {
+                drain(self.watch.children);
+                let reaped = children.reap(|_, _| {});
+                if let (0, Reaped::None) = (children.leader, reaped) {
+                    return End::Alone;
                 }
             }
-            // The lifeline is closed: nothing is left to read, and the host can't write any more.
-            if length == 0 || (length < 0 && length != syscall::EAGAIN && length != syscall::EINTR) {
-                return End::Killed;
+            if is_there(OUTER) {
+                return End::Lost;
+            }
+            let mut host_is_gone = is_there(HOST);
+            if is_there(HOST_END) {
+                match self.take_orders(children) {
+                    Order::None => {}
+                    Order::End(end) => return end,
+                    Order::HostGone => host_is_gone = true,
+                }
+            }
+            if host_is_gone {
+                match self.begin_grace(children) {
+                    Some(until) => {
+                        (shared.grace_until_us, grace_until) = (until, Some(until));
+                    }
+                    None => return End::Killed,
+                }
             }
         }
+    }
+
+    fn take_orders(&self, children: &Children) -> Order {
+        let mut commands = [0; 16];
+        let length = syscall::receive(LIFELINE, &mut commands);
+        for command in commands.iter().take(length.max(0) as usize) {
+            match *command {
+                // As long as the leader is not reaped, the group's number belongs to its group.
+                signal if signal & COMMAND_SIGNAL != 0 && children.leader != 0 => {
+                    syscall::signal_group(self.leader, usize::from(signal & !COMMAND_SIGNAL));
+                }
+                COMMAND_RELEASE if children.leader == 0 => return Order::End(End::Released),
+                COMMAND_KILL => return Order::End(End::Killed),
+                _ => {}
+            }
+        }
+        // The lifeline is closed: nothing is left to read, and the host can't write any more.
+        let is_closed = length == 0 || (length < 0 && length != syscall::EAGAIN && length != syscall::EINTR);
+        if is_closed { Order::HostGone } else { Order::None }
+    }
+
+    /// The host is gone. If it ended in order while the program runs, the program's group gets SIGTERM, and the time until which it may
+    /// end by itself is returned. `None`: kill at once.
+    fn begin_grace(&self, children: &Children) -> Option<u64> {
+        let grace_us = u64::from(self.header.grace_ms) * 1000;
+        let has_grace = children.leader != 0
+            && grace_us > 0
+            && host_end::is_in_order(self.header, self.host_view, self.watch.host);
+        if !has_grace {
+            return None;
+        }
+        // Both would be ready for ever.
+        self.waiter.remove(LIFELINE);
+        self.waiter.remove(self.watch.host);
+        syscall::signal_group(self.leader, syscall::SIGTERM);
+        Some(syscall::now_us().wrapping_add(grace_us))
+    }
+
+    /// Waits for an event while the program's group may still end by itself. `None`: the time is over, or the group is gone.
+    fn wait_in_grace(&self, children: &Children, until: u64) -> Option<u32> {
+        // The group's number can't be another group's yet, and no signal is sent.
+        if children.leader == 0 && syscall::kill(-self.leader, 0) == syscall::ESRCH {
+            return None;
+        }
+        let left = until.saturating_sub(syscall::now_us());
+        if left == 0 {
+            return None;
+        }
+        let turn = if children.leader == 0 { left.min(LOOK_INTERVAL_US) } else { left };
+        Some(self.waiter.wait(Some(turn.div_ceil(1000))))
     }
 }

@@ -30,16 +30,21 @@
 #![cfg(target_os = "linux")]
 
 mod children;
+mod host_end;
 mod inner;
 #[cfg_attr(not(guard_program), expect(dead_code, reason = "the compiler calls them in the program only"))]
 mod memory;
 mod namespace;
+mod number;
 mod outer;
 mod program;
 pub mod protocol;
 mod sandbox;
 mod syscall;
+mod trial;
 mod waiter;
+
+use protocol::{CALL_DEATH_SIGNAL, STAGE_SUPERVISE};
 
 /// The descriptor of the guard's end of the lifeline, where the host places it.
 const LIFELINE: isize = 3;
@@ -66,8 +71,9 @@ const PR_SET_DUMPABLE: usize = 4;
 
 /// A process that may signal a guard may also stop it. When a process that the guard watches dies meanwhile, the kernel sends
 /// SIGCONT.
-fn wake_when_the_parent_dies() {
-    syscall::prctl(PR_SET_PDEATHSIG, syscall::SIGCONT);
+fn wake_when_the_parent_dies() -> Result<(), Failure> {
+    let set = syscall::prctl(PR_SET_PDEATHSIG, syscall::SIGCONT);
+    check(STAGE_SUPERVISE, CALL_DEATH_SIGNAL, set).map(drop)
 }
 
 /// Forbids debuggers: one of the same user could stop a guard for ever.
@@ -91,10 +97,27 @@ fn say(frame: &protocol::Frame) {
     syscall::send(LIFELINE, frame.bytes());
 }
 
-fn report_error(origin: u8, stage: u32, result: isize) {
+/// The reason why nothing was started.
+#[derive(Clone, Copy)]
+pub(crate) struct Failure {
+    /// What the call was for; 0: nothing failed.
+    pub stage: u32,
+    /// The call, of `CALL_*`.
+    pub call: u32,
+    /// The negative errno.
+    pub result: isize,
+}
+
+/// The result of a call that must not fail.
+pub(crate) fn check(stage: u32, call: u32, result: isize) -> Result<isize, Failure> {
+    if result < 0 { Err(Failure { stage, call, result }) } else { Ok(result) }
+}
+
+fn report_error(origin: u8, failure: Failure) {
     say(&protocol::Frame::new(protocol::FRAME_SPAWN_ERROR, origin)
-        .u32(stage)
-        .u32(result.unsigned_abs() as u32));
+        .u32(failure.stage)
+        .u32(failure.result.unsigned_abs() as u32)
+        .u32(failure.call));
 }
 
 #[cfg(guard_program)]

@@ -3,9 +3,12 @@
 
 use crate::children;
 use crate::inner;
-use crate::program::Failure;
-use crate::protocol::STAGE_NAMESPACE;
+use crate::protocol::{
+    CALL_CLONE, CALL_GID_MAP, CALL_MOUNT_PROC, CALL_MOUNT_ROOT, CALL_OPEN_PROC, CALL_SETGROUPS, CALL_UID_MAP,
+    STAGE_NAMESPACE,
+};
 use crate::syscall::{self, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER};
+use crate::{Failure, check};
 
 const MS_NOSUID: usize = 2;
 const MS_NODEV: usize = 4;
@@ -13,42 +16,36 @@ const MS_NOEXEC: usize = 8;
 const MS_REC: usize = 1 << 14;
 const MS_SLAVE: usize = 1 << 19;
 
-fn failure(result: isize) -> Failure {
-    Failure { stage: STAGE_NAMESPACE, result }
-}
-
 /// Forks into new PID and mount namespaces. A process that may not create those creates a user namespace first, which every user
 /// may unless the machine forbids it.
 pub(crate) fn fork() -> Result<isize, Failure> {
     if syscall::getuid() == 0 {
         let pid = syscall::fork(CLONE_NEWPID | CLONE_NEWNS);
         if pid != syscall::EPERM {
-            return if pid < 0 { Err(failure(pid)) } else { Ok(pid) };
+            return check(STAGE_NAMESPACE, CALL_CLONE, pid);
         }
     }
     // The current ids: in the new namespace they are unknown until the maps are written.
     let (user, group) = (syscall::getuid(), syscall::getgid());
     let pid = syscall::fork(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
-    if pid < 0 {
-        return Err(failure(pid));
-    }
+    check(STAGE_NAMESPACE, CALL_CLONE, pid)?;
     if pid == 0
         && let Err(failure) = map_ids(user, group)
     {
         // This is the new process: it fails as the inner guard does.
-        inner::fail(failure.stage, failure.result)
+        inner::fail(failure)
     }
     Ok(pid)
 }
 
 /// Maps the ids to the same numbers as outside. An unprivileged process may map its own ids, once it has given up setgroups.
 fn map_ids(user: u32, group: u32) -> Result<(), Failure> {
-    write_file(b"/proc/self/setgroups\0", b"deny")?;
-    write_map(b"/proc/self/uid_map\0", user)?;
-    write_map(b"/proc/self/gid_map\0", group)
+    check(STAGE_NAMESPACE, CALL_SETGROUPS, write_file(b"/proc/self/setgroups\0", b"deny"))?;
+    check(STAGE_NAMESPACE, CALL_UID_MAP, write_map(b"/proc/self/uid_map\0", user))?;
+    check(STAGE_NAMESPACE, CALL_GID_MAP, write_map(b"/proc/self/gid_map\0", group)).map(drop)
 }
 
-fn write_map(path: &[u8], id: u32) -> Result<(), Failure> {
+fn write_map(path: &[u8], id: u32) -> isize {
     // "ID ID 1"
     let mut digits = [b'0'; 10];
     let mut rest = id;
@@ -64,44 +61,36 @@ fn write_map(path: &[u8], id: u32) -> Result<(), Failure> {
     write_file(path, &text)
 }
 
-fn write_file(path: &[u8], text: &[u8]) -> Result<(), Failure> {
+fn write_file(path: &[u8], text: &[u8]) -> isize {
     let file = syscall::open(syscall::AT_FDCWD, path, syscall::O_WRONLY);
     if file < 0 {
-        return Err(failure(file));
+        return file;
     }
     let written = syscall::write(file, text);
     syscall::close(file);
-    if written < 0 { Err(failure(written)) } else { Ok(()) }
+    written
 }
 
-/// Runs in the new namespaces: mounts a /proc that shows this PID namespace. Returns the old one, where the host's pids can be
-/// read.
+/// Runs in the new namespaces: mounts a /proc that shows this PID namespace. Returns the old one, which shows the host.
 pub(crate) fn enter() -> Result<isize, Failure> {
-    let old = syscall::open(syscall::AT_FDCWD, b"/proc\0", syscall::O_RDONLY | syscall::O_DIRECTORY);
-    if old < 0 {
-        return Err(failure(old));
-    }
+    let old = check(STAGE_NAMESPACE, CALL_OPEN_PROC, children::open_proc())?;
     // Mounts of the host keep appearing here; mounts made here never appear there.
     let result = syscall::mount(b"none\0", b"/\0", b"none\0", MS_REC | MS_SLAVE);
-    if result < 0 {
-        return Err(failure(result));
-    }
+    check(STAGE_NAMESPACE, CALL_MOUNT_ROOT, result)?;
     let result = syscall::mount(b"proc\0", b"/proc\0", b"proc\0", MS_NOSUID | MS_NODEV | MS_NOEXEC);
-    if result < 0 {
-        return Err(failure(result));
-    }
+    check(STAGE_NAMESPACE, CALL_MOUNT_PROC, result)?;
     Ok(old)
 }
 
-/// The pid of the only child as the host sees it. 0: the old /proc does not show it.
+/// The pid of the only child as the host sees it: the last number but one, whatever namespace the old /proc was mounted for. 0: the old
+/// /proc does not show it.
 pub(crate) fn pid_for_host(old_proc: isize, pid: isize) -> isize {
     if old_proc < 0 {
         return pid;
     }
-    let mut seen = 0;
+    let mut listed = 0;
     let list = syscall::open(old_proc, b"thread-self/children\0", syscall::O_RDONLY);
-    children::each_in(list, &mut |pid| seen = pid);
+    children::each_in(list, &mut |pid| listed = pid);
     syscall::close(list);
-    syscall::close(old_proc);
-    seen
+    children::pid_above(old_proc, listed)
 }

@@ -3,14 +3,16 @@
 use crate::children::{Children, List, Reaped, drain};
 use crate::program::{self, Cgroup};
 use crate::protocol::{
-    FLAG_PID_NAMESPACE, FLAG_SCAN_PROC, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
+    CALL_CLONE, CALL_EPOLL_CTL, CALL_GETPPID, CALL_MMAP, CALL_PIDFD_OPEN, CALL_RECEIVE, CALL_SIGNALFD,
+    CALL_SUBREAPER, FLAG_PID_NAMESPACE, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
     STAGE_REQUEST, STAGE_SUPERVISE,
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    FOLDER, LIFELINE, Watch, forbid_debuggers, inner, namespace, report_error, say, syscall,
+    FOLDER, Failure, LIFELINE, Watch, check, forbid_debuggers, inner, namespace, report_error, say, syscall,
     wake_when_the_parent_dies,
 };
+use core::ptr;
 
 /// The inner guard's exit codes. Any other end means that it was lost.
 pub(crate) const INNER_DONE: usize = 40;
@@ -22,6 +24,8 @@ pub(crate) const INNER_LEAVES_REPORT: usize = 42;
 pub(crate) struct Shared {
     /// Path of the run's own cgroup.
     pub cgroup: Cgroup,
+    /// The host ended in order, and the program has this time, in microseconds of the monotonic clock, to end too. 0: it has not.
+    pub grace_until_us: u64,
     pub report: Frame,
 }
 
@@ -48,65 +52,70 @@ pub(crate) fn run() -> ! {
     // and a new group waits for its first turn.
     syscall::own_group();
     syscall::prctl(PR_SET_NAME, c"sheepdog-guard".as_ptr() as usize);
-    become_subreaper();
-    wake_when_the_parent_dies();
     // The inner guard inherits them.
     syscall::ask_for_short_turns();
-
-    let Some(header) = receive_header() else {
-        report_error(ORIGIN_OUTER, STAGE_REQUEST, syscall::EPROTO);
-        syscall::exit(1)
-    };
-    let host = syscall::getppid();
-    let watch = Watch {
-        children: syscall::signalfd(1 << (syscall::SIGCHLD - 1)),
-        host: syscall::pidfd_open(host),
-        outer: syscall::pidfd_open(syscall::getpid()),
-    };
-    for descriptor in [watch.children, watch.host, watch.outer] {
-        if descriptor < 0 {
-            report_error(ORIGIN_OUTER, STAGE_SUPERVISE, descriptor);
+    match begin() {
+        Ok(Begun { inner, waiter, watch, children, shared }) => {
+            forbid_debuggers();
+            // The inner guard passes the program's pipes on.
+            syscall::close_range(0, 2);
+            watch_over(inner, waiter, watch, children, shared)
+        }
+        Err(failure) => {
+            report_error(ORIGIN_OUTER, failure);
             syscall::exit(1)
         }
     }
+}
+
+struct Begun {
+    inner: isize,
+    waiter: Waiter,
+    watch: Watch,
+    children: Children,
+    shared: *const Shared,
+}
+
+/// Opens all that the guards need, and starts the inner one. Each of these calls carries the level, so that none may fail.
+fn begin() -> Result<Begun, Failure> {
+    become_subreaper()?;
+    wake_when_the_parent_dies()?;
+    let refused = Failure { stage: STAGE_REQUEST, call: CALL_RECEIVE, result: syscall::EPROTO };
+    let header = receive_header().ok_or(refused)?;
+    let host = syscall::getppid();
+    let children = syscall::signalfd(1 << (syscall::SIGCHLD - 1));
+    let watch = Watch {
+        children: check(STAGE_SUPERVISE, CALL_SIGNALFD, children)?,
+        host: check(STAGE_SUPERVISE, CALL_PIDFD_OPEN, syscall::pidfd_open(host))?,
+        outer: check(STAGE_SUPERVISE, CALL_PIDFD_OPEN, syscall::pidfd_open(syscall::getpid()))?,
+    };
     // The host died before its pidfd was opened, so the pidfd refers to another process.
     if host != header.host_pid as isize || syscall::getppid() != host {
-        syscall::exit(1)
+        return Err(Failure { stage: STAGE_SUPERVISE, call: CALL_GETPPID, result: syscall::ESRCH });
     }
-
-    let waiter = Waiter::new().unwrap_or_else(|errno| fail(STAGE_SUPERVISE, errno));
+    let waiter = Waiter::new()?;
     for (place, descriptor, wanted) in
         [(CHILDREN, watch.children, READABLE), (HOST_END, LIFELINE, PEER_ENDED), (HOST, watch.host, READABLE)]
     {
-        let added = waiter.add(place, descriptor, wanted);
-        if added < 0 {
-            fail(STAGE_SUPERVISE, added)
-        }
+        check(STAGE_SUPERVISE, CALL_EPOLL_CTL, waiter.add(place, descriptor, wanted))?;
     }
-    let children = Children::new(0, false, List::open(header.flags & FLAG_SCAN_PROC != 0));
+    let children = Children::new(0, false, List::open(&header));
     let shared = syscall::map_shared_memory(size_of::<Shared>());
-    if shared < 0 {
-        fail(STAGE_SUPERVISE, shared)
-    }
+    let shared = check(STAGE_SUPERVISE, CALL_MMAP, shared)?;
     // SAFETY: a mapping of that size, zeroed, which is a valid value, used by nobody else in this process. The inner guard writes
     // to it, and this one reads it after the inner guard's end.
     let left = unsafe { &mut *(shared as *mut Shared) };
     let in_namespace = header.flags & FLAG_PID_NAMESPACE != 0;
-    let pid = if in_namespace { namespace::fork() } else { Ok(syscall::fork(0)) };
-    let pid = match pid {
-        Ok(0) => inner::run(&header, watch, left),
-        Ok(pid) if pid > 0 => pid,
-        Ok(result) => fail(STAGE_FORK, result),
-        Err(failure) => fail(failure.stage, failure.result),
-    };
-    forbid_debuggers();
-    // The inner guard passes the program's pipes on.
-    syscall::close_range(0, 2);
-    watch_over(pid, waiter, watch, children, shared as *const Shared)
+    let pid =
+        if in_namespace { namespace::fork()? } else { check(STAGE_FORK, CALL_CLONE, syscall::fork(0))? };
+    if pid == 0 {
+        inner::run(&header, watch, left)
+    }
+    Ok(Begun { inner: pid, waiter, watch, children, shared: shared as *const Shared })
 }
 
-pub(crate) fn become_subreaper() {
-    syscall::prctl(PR_SET_CHILD_SUBREAPER, 1);
+pub(crate) fn become_subreaper() -> Result<(), Failure> {
+    check(STAGE_SUPERVISE, CALL_SUBREAPER, syscall::prctl(PR_SET_CHILD_SUBREAPER, 1)).map(drop)
 }
 
 /// The bits of a guard's waiter.
@@ -114,11 +123,6 @@ pub(crate) const CHILDREN: u64 = 0;
 pub(crate) const HOST_END: u64 = 1;
 pub(crate) const HOST: u64 = 2;
 pub(crate) const OUTER: u64 = 3;
-
-fn fail(stage: u32, result: isize) -> ! {
-    report_error(ORIGIN_OUTER, stage, result);
-    syscall::exit(1)
-}
 
 fn receive_header() -> Option<Header> {
     let mut bytes = [0; HEADER_BYTES];
@@ -163,6 +167,13 @@ fn watch_over(inner: isize, waiter: Waiter, watch: Watch, mut children: Children
             deadline = Some(syscall::now_us().wrapping_add(INNER_GRACE_US));
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
+            // SAFETY: the mapping lives as long as this process. The inner guard writes this number once.
+            let grace_until = unsafe { ptr::read_volatile(&raw const (*left).grace_until_us) };
+            let until = grace_until.wrapping_add(INNER_GRACE_US);
+            if grace_until != 0 && syscall::now_us() < until {
+                deadline = Some(until);
+                continue;
+            }
             // The inner guard is stopped or stuck. Its children become this guard's.
             syscall::kill(inner, syscall::SIGKILL);
             take_over(children, left)

@@ -1,10 +1,12 @@
 //! Reads the rest of the request, and starts the program.
 
 use crate::protocol::{
-    FLAG_CGROUP_REQUIRED, FLAG_TERMINAL, Header, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK,
-    STAGE_REQUEST, STAGE_SUPERVISE, STAGE_TERMINAL, Strings,
+    CALL_CGROUP_PROCS, CALL_CHDIR, CALL_CLONE, CALL_CONTROL_TERMINAL, CALL_DEATH_SIGNAL, CALL_EXECVE,
+    CALL_GETPPID, CALL_MMAP, CALL_RECEIVE, FLAG_CGROUP_REQUIRED, FLAG_TERMINAL, FLAG_TRIAL, Header,
+    SCRIPT_SAMPLE_BYTES, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK, STAGE_REQUEST, STAGE_SUPERVISE,
+    STAGE_TERMINAL, Strings, begins_as_text,
 };
-use crate::{LIFELINE, sandbox, syscall};
+use crate::{Failure, LIFELINE, check, sandbox, syscall};
 use core::ptr;
 
 /// Longest path of a cgroup, with NUL.
@@ -13,12 +15,6 @@ pub(crate) type Cgroup = [u8; CGROUP_BYTES];
 const STACK_BYTES: usize = 16 << 10;
 /// A shell for scripts without an interpreter line, as in execvp.
 const SHELL: &[u8] = b"/bin/sh\0";
-
-/// The stage of a failure, and its negative errno.
-pub(crate) struct Failure {
-    pub stage: u32,
-    pub result: isize,
-}
 
 /// The input of the program's process, and the place for its failure if it can't become the program. It is in memory that both
 /// processes share until then.
@@ -29,6 +25,8 @@ struct Plan<'a> {
     cgroup_required: bool,
     is_in_cgroup: bool,
     has_terminal: bool,
+    /// It ends where it would become the program.
+    is_trial: bool,
     /// One free place, then the arguments, then a null pointer.
     arguments: *mut *const u8,
     variables: *const *const u8,
@@ -52,11 +50,7 @@ pub(crate) fn start(header: &Header) -> Result<Started, Failure> {
     let pointers_at = body_bytes.next_multiple_of(16);
     let stack_at = (pointers_at + pointers * size_of::<*const u8>()).next_multiple_of(16);
     let total = stack_at + STACK_BYTES;
-    let memory = syscall::map_memory(total);
-    if memory < 0 {
-        return Err(Failure { stage: STAGE_REQUEST, result: memory });
-    }
-    let memory = memory as usize;
+    let memory = check(STAGE_REQUEST, CALL_MMAP, syscall::map_memory(total))? as usize;
     // SAFETY: the mapping is `total` bytes long, zeroed, and known to nobody else; the three parts do not overlap, and
     // pointers_at is aligned for pointers because the mapping is by a page.
     let started = unsafe {
@@ -78,7 +72,7 @@ fn receive(body: &mut [u8]) -> Result<(), Failure> {
             continue;
         }
         if length <= 0 {
-            return Err(Failure { stage: STAGE_REQUEST, result: length });
+            return Err(Failure { stage: STAGE_REQUEST, call: CALL_RECEIVE, result: length });
         }
         rest = rest.get_mut(length as usize..).unwrap_or(&mut []);
     }
@@ -91,7 +85,7 @@ fn spawn(
     table: &mut [*const u8],
     stack_top: usize,
 ) -> Result<Started, Failure> {
-    let broken = || Failure { stage: STAGE_REQUEST, result: syscall::EPROTO };
+    let broken = || Failure { stage: STAGE_REQUEST, call: CALL_RECEIVE, result: syscall::EPROTO };
     let (sandbox, strings) = body.split_at_checked(header.sandbox_bytes as usize).ok_or_else(broken)?;
     let mut strings = Strings(strings);
     let program = strings.next().ok_or_else(broken)?;
@@ -121,20 +115,19 @@ fn spawn(
         cgroup_required: header.flags & FLAG_CGROUP_REQUIRED != 0,
         is_in_cgroup: false,
         has_terminal: header.flags & FLAG_TERMINAL != 0,
+        is_trial: header.flags & FLAG_TRIAL != 0,
         arguments: arguments.as_mut_ptr(),
         variables: variables.as_ptr(),
         sandbox,
         sandbox_paths: strings,
         parent: syscall::getpid(),
-        failure: Failure { stage: 0, result: 0 },
+        failure: Failure { stage: 0, call: 0, result: 0 },
     };
     let shared = &raw mut plan;
     // SAFETY: the stack is the tail of the mapping, used by nobody else, and `become_program` expects a Plan, which lives
     // until the other process is done with it: this one does not run before.
     let pid = unsafe { syscall::vfork(stack_top, become_program, shared as usize) };
-    if pid < 0 {
-        return Err(Failure { stage: STAGE_FORK, result: pid });
-    }
+    check(STAGE_FORK, CALL_CLONE, pid)?;
     // SAFETY: the other process has left this memory; the reads are volatile because the compiler saw nobody write.
     let (failure, is_in_cgroup) = unsafe {
         (
@@ -154,63 +147,73 @@ extern "C" fn become_program(plan: usize) -> ! {
     // SAFETY: `spawn` passes its Plan and does not run until this process has left the memory.
     let plan = unsafe { &mut *(plan as *mut Plan) };
     // SAFETY: as above; the lists were built by `spawn`.
-    plan.failure = unsafe { attempt(plan) };
-    syscall::exit(127)
+    if let Err(failure) = unsafe { attempt(plan) } {
+        plan.failure = failure;
+        syscall::exit(127)
+    }
+    syscall::exit(0)
 }
 
+/// Returns without a failure only in a trial.
+///
 /// # Safety
 /// The plan's two lists end in null pointers, and `arguments` begins with a free place.
-unsafe fn attempt(plan: &mut Plan) -> Failure {
+unsafe fn attempt(plan: &mut Plan) -> Result<(), Failure> {
     // A session of its own: no terminal of the host's can stop the program, and no signal to its group or session reaches a
     // guard.
     syscall::setsid();
     if plan.has_terminal {
-        let result = syscall::control_terminal(0);
-        if result < 0 {
-            return Failure { stage: STAGE_TERMINAL, result };
-        }
+        check(STAGE_TERMINAL, CALL_CONTROL_TERMINAL, syscall::control_terminal(0))?;
     }
     // When the inner guard dies, so does the program: it must not outlive it while the outer guard takes over. The guard has one
     // thread, so "parent thread" and "parent" are the same here. If the guard died before the call, the parent is another
     // process.
-    syscall::prctl(crate::PR_SET_PDEATHSIG, syscall::SIGKILL);
+    let tied = syscall::prctl(crate::PR_SET_PDEATHSIG, syscall::SIGKILL);
+    check(STAGE_SUPERVISE, CALL_DEATH_SIGNAL, tied)?;
     if syscall::getppid() != plan.parent {
-        return Failure { stage: STAGE_SUPERVISE, result: syscall::ESRCH };
+        return Err(Failure { stage: STAGE_SUPERVISE, call: CALL_GETPPID, result: syscall::ESRCH });
     }
     if plan.cgroup.len() > 1 {
         let result = join_cgroup(plan.cgroup);
         plan.is_in_cgroup = result >= 0;
-        if result < 0 && plan.cgroup_required {
-            return Failure { stage: STAGE_CGROUP, result };
+        if plan.cgroup_required {
+            check(STAGE_CGROUP, CALL_CGROUP_PROCS, result)?;
         }
     }
     if plan.directory.len() > 1 {
-        let result = syscall::chdir(plan.directory);
-        if result < 0 {
-            return Failure { stage: STAGE_CHDIR, result };
-        }
+        check(STAGE_CHDIR, CALL_CHDIR, syscall::chdir(plan.directory))?;
     }
     syscall::ask_for_usual_turns();
     // The sandbox comes last: the steps before it read and write with the host's rights. Its paths are relative to the working
     // directory.
-    if let Err(failure) = sandbox::enter(plan.sandbox, &mut plan.sandbox_paths) {
-        return failure;
+    sandbox::enter(plan.sandbox, &mut plan.sandbox_paths)?;
+    if plan.is_trial {
+        return Ok(());
     }
     // Signal dispositions are the defaults since the guard was started. The mask still blocks the guard's signals, so it is
     // cleared.
     syscall::set_signal_mask(0);
     // SAFETY: the caller's promise; place 0 is free, the arguments begin at place 1.
-    let result = unsafe { syscall::execve(plan.program, plan.arguments.add(1), plan.variables) };
-    if result != syscall::ENOEXEC {
-        return Failure { stage: STAGE_EXEC, result };
+    let mut result = unsafe { syscall::execve(plan.program, plan.arguments.add(1), plan.variables) };
+    if result == syscall::ENOEXEC && is_script(plan.program) {
+        // SAFETY: as above; the shell takes the free place, the program's path the name's.
+        result = unsafe {
+            *plan.arguments = SHELL.as_ptr();
+            *plan.arguments.add(1) = plan.program.as_ptr();
+            syscall::execve(SHELL, plan.arguments, plan.variables)
+        };
     }
-    // SAFETY: as above; the shell takes the free place, the program's path the name's.
-    let result = unsafe {
-        *plan.arguments = SHELL.as_ptr();
-        *plan.arguments.add(1) = plan.program.as_ptr();
-        syscall::execve(SHELL, plan.arguments, plan.variables)
-    };
-    Failure { stage: STAGE_EXEC, result }
+    Err(Failure { stage: STAGE_EXEC, call: CALL_EXECVE, result })
+}
+
+/// Whether a file that the kernel can't execute is text for a shell, by the rule of shells.
+fn is_script(program: &[u8]) -> bool {
+    let file = syscall::open(syscall::AT_FDCWD, program, syscall::O_RDONLY);
+    let mut start = [0; SCRIPT_SAMPLE_BYTES];
+    // A file that may be executed and not read is left to the shell.
+    let length = syscall::read(file, &mut start).max(0) as usize;
+    syscall::close(file);
+    begins_as_text(start.get(..length).unwrap_or(&[]))
 }
 
 fn join_cgroup(directory: &[u8]) -> isize {

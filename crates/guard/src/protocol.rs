@@ -7,8 +7,8 @@
 /// The first bytes of a request.
 pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
 /// Raised whenever the meaning of the format changes. A guard refuses every version but its own.
-pub(crate) const VERSION: u16 = 5;
-pub const HEADER_BYTES: usize = 32;
+pub(crate) const VERSION: u16 = 6;
+pub const HEADER_BYTES: usize = 40;
 /// More than any system accepts for arguments and environment.
 pub const MAX_BODY_BYTES: u32 = 32 << 20;
 
@@ -20,6 +20,11 @@ pub const FLAG_PID_NAMESPACE: u32 = 1 << 1;
 pub const FLAG_SCAN_PROC: u32 = 1 << 2;
 /// Descriptor 0 is a terminal and becomes the controlling terminal of the program's session.
 pub const FLAG_TERMINAL: u32 = 1 << 3;
+/// /proc was mounted for another PID namespace: its numbers are not those of the guard's own namespace.
+pub const FLAG_FOREIGN_PROC: u32 = 1 << 4;
+/// A trial: the guard proves that it finds and kills a descendant, and the program's process ends with 0 where it would become the
+/// program.
+pub const FLAG_TRIAL: u32 = 1 << 5;
 
 /// Added to a signal's number: send that signal to the program's group.
 pub const COMMAND_SIGNAL: u8 = 0x80;
@@ -59,6 +64,76 @@ pub const STAGE_SANDBOX: u32 = 8;
 pub const STAGE_SANDBOX_PATH: u32 = 9;
 pub const STAGE_TERMINAL: u32 = 10;
 
+/// The system calls of a guard that can end a start, in a SPAWN_ERROR.
+pub const CALL_RECEIVE: u32 = 1;
+pub const CALL_SIGNALFD: u32 = 2;
+pub const CALL_PIDFD_OPEN: u32 = 3;
+pub const CALL_EPOLL_CREATE: u32 = 4;
+pub const CALL_EPOLL_CTL: u32 = 5;
+pub const CALL_MMAP: u32 = 6;
+pub const CALL_CLONE: u32 = 7;
+pub const CALL_SUBREAPER: u32 = 8;
+pub const CALL_DEATH_SIGNAL: u32 = 9;
+pub const CALL_LIST_CHILDREN: u32 = 10;
+pub const CALL_SETGROUPS: u32 = 11;
+pub const CALL_UID_MAP: u32 = 12;
+pub const CALL_GID_MAP: u32 = 13;
+pub const CALL_OPEN_PROC: u32 = 14;
+pub const CALL_MOUNT_ROOT: u32 = 15;
+pub const CALL_MOUNT_PROC: u32 = 16;
+pub const CALL_CGROUP_PROCS: u32 = 17;
+pub const CALL_CHDIR: u32 = 18;
+pub const CALL_CONTROL_TERMINAL: u32 = 19;
+pub const CALL_EXECVE: u32 = 20;
+pub const CALL_GETPPID: u32 = 21;
+pub const CALL_CREATE_RULESET: u32 = 22;
+pub const CALL_ADD_RULE: u32 = 23;
+pub const CALL_RESTRICT_SELF: u32 = 24;
+pub const CALL_NO_NEW_PRIVS: u32 = 25;
+pub const CALL_CAPSET: u32 = 26;
+pub const CALL_SECCOMP_MODE: u32 = 27;
+pub const CALL_SECCOMP: u32 = 28;
+pub const CALL_SENDMSG: u32 = 29;
+pub const CALL_OPENAT: u32 = 30;
+
+/// The name of a call, and the file that it is for; an empty file: none, or one that the request names. The host's alone: the guard has
+/// no room for names.
+pub const fn call_of(number: u32) -> (&'static str, &'static str) {
+    match number {
+        CALL_RECEIVE => ("recvfrom", ""),
+        CALL_SIGNALFD => ("signalfd4", ""),
+        CALL_PIDFD_OPEN => ("pidfd_open", ""),
+        CALL_EPOLL_CREATE => ("epoll_create1", ""),
+        CALL_EPOLL_CTL => ("epoll_ctl", ""),
+        CALL_MMAP => ("mmap", ""),
+        CALL_CLONE => ("clone", ""),
+        CALL_SUBREAPER => ("prctl(PR_SET_CHILD_SUBREAPER)", ""),
+        CALL_DEATH_SIGNAL => ("prctl(PR_SET_PDEATHSIG)", ""),
+        CALL_LIST_CHILDREN => ("read", "/proc/thread-self/children"),
+        CALL_SETGROUPS => ("write", "/proc/self/setgroups"),
+        CALL_UID_MAP => ("write", "/proc/self/uid_map"),
+        CALL_GID_MAP => ("write", "/proc/self/gid_map"),
+        CALL_OPEN_PROC => ("open", "/proc"),
+        CALL_MOUNT_ROOT => ("mount", "/"),
+        CALL_MOUNT_PROC => ("mount", "/proc"),
+        CALL_CGROUP_PROCS => ("write", "cgroup.procs"),
+        CALL_CHDIR => ("chdir", ""),
+        CALL_CONTROL_TERMINAL => ("ioctl(TIOCSCTTY)", ""),
+        CALL_EXECVE => ("execve", ""),
+        CALL_GETPPID => ("getppid", ""),
+        CALL_CREATE_RULESET => ("landlock_create_ruleset", ""),
+        CALL_ADD_RULE => ("landlock_add_rule", ""),
+        CALL_RESTRICT_SELF => ("landlock_restrict_self", ""),
+        CALL_NO_NEW_PRIVS => ("prctl(PR_SET_NO_NEW_PRIVS)", ""),
+        CALL_CAPSET => ("capset", ""),
+        CALL_SECCOMP_MODE => ("prctl(PR_SET_SECCOMP)", ""),
+        CALL_SECCOMP => ("seccomp", ""),
+        CALL_SENDMSG => ("sendmsg", ""),
+        CALL_OPENAT => ("openat", ""),
+        _ => ("unknown", ""),
+    }
+}
+
 /// Flag in the rights on a path: it must not be a link, and no link may lead to it.
 pub const PATH_WITHOUT_LINKS: u64 = 1 << 63;
 /// Flag in the rights on a path: it must not be a link.
@@ -84,6 +159,10 @@ pub struct Header {
     pub flags: u32,
     /// The guard serves only this process, and ends when its parent is another one.
     pub host_pid: u32,
+    /// The host's number in /proc, which differs when /proc is another namespace's; 0: not known.
+    pub host_listed: u32,
+    /// Time between SIGTERM and SIGKILL when the host ends in order.
+    pub grace_ms: u32,
     pub body_bytes: u32,
     pub arguments: u32,
     pub variables: u32,
@@ -98,10 +177,12 @@ impl Header {
         put(&mut bytes, 6, &(HEADER_BYTES as u16).to_le_bytes());
         put(&mut bytes, 8, &self.flags.to_le_bytes());
         put(&mut bytes, 12, &self.host_pid.to_le_bytes());
-        put(&mut bytes, 16, &self.body_bytes.to_le_bytes());
-        put(&mut bytes, 20, &self.arguments.to_le_bytes());
-        put(&mut bytes, 24, &self.variables.to_le_bytes());
-        put(&mut bytes, 28, &self.sandbox_bytes.to_le_bytes());
+        put(&mut bytes, 16, &self.host_listed.to_le_bytes());
+        put(&mut bytes, 20, &self.grace_ms.to_le_bytes());
+        put(&mut bytes, 24, &self.body_bytes.to_le_bytes());
+        put(&mut bytes, 28, &self.arguments.to_le_bytes());
+        put(&mut bytes, 32, &self.variables.to_le_bytes());
+        put(&mut bytes, 36, &self.sandbox_bytes.to_le_bytes());
         bytes
     }
 
@@ -114,10 +195,12 @@ impl Header {
         let header = Header {
             flags: u32_at(bytes, 8)?,
             host_pid: u32_at(bytes, 12)?,
-            body_bytes: u32_at(bytes, 16)?,
-            arguments: u32_at(bytes, 20)?,
-            variables: u32_at(bytes, 24)?,
-            sandbox_bytes: u32_at(bytes, 28)?,
+            host_listed: u32_at(bytes, 16)?,
+            grace_ms: u32_at(bytes, 20)?,
+            body_bytes: u32_at(bytes, 24)?,
+            arguments: u32_at(bytes, 28)?,
+            variables: u32_at(bytes, 32)?,
+            sandbox_bytes: u32_at(bytes, 36)?,
         };
         // Each string takes a byte at least. Higher counts are wrong and would cost memory.
         let possible = header.body_bytes <= MAX_BODY_BYTES
@@ -127,6 +210,23 @@ impl Header {
             && header.sandbox_bytes <= header.body_bytes;
         if possible { Some(header) } else { None }
     }
+}
+
+/// As much of a file as shells look at.
+pub const SCRIPT_SAMPLE_BYTES: usize = 80;
+
+/// Whether a file that the kernel can't execute may be a script, by its first bytes. bash's rule: a NUL in the first line is no text. A
+/// binary of another kind of machine has one, and a shell would execute what it takes for lines.
+pub const fn begins_as_text(start: &[u8]) -> bool {
+    let mut at = 0;
+    while at < start.len() {
+        match start.split_at(at).1 {
+            [0, ..] => return false,
+            [b'\n', ..] => return true,
+            _ => at += 1,
+        }
+    }
+    true
 }
 
 /// The strings of a body, each with its NUL.
@@ -229,15 +329,20 @@ impl Outlook {
     }
 }
 
-/// The fields of /proc/PID/stat that a guard reads: "PID (any bytes) STATE PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS ...".
+/// The fields of /proc/PID/stat that a guard reads: "PID (any bytes) STATE PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS ...", and the
+/// exit status, field 52.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessState {
     pub letter: u8,
     pub parent: u32,
     pub flags: u32,
+    /// As wait(2) has it. 0 as long as the process is not ending, and where the line is cut before it.
+    pub status: u32,
 }
 
 impl ProcessState {
+    const EXITING: u32 = 4;
+
     pub fn parse(text: &[u8]) -> Option<ProcessState> {
         // The name may contain any bytes, brackets too; the last bracket ends it.
         let mut after_name = None;
@@ -248,26 +353,22 @@ impl ProcessState {
             }
             at += 1;
         }
-        let mut at = after_name?;
-        let letter = *text.get(at)?;
-        let mut numbers = [0u32; 6];
-        at += 2;
-        for number in &mut numbers {
-            while let Some(byte) = text.get(at).filter(|byte| **byte != b' ') {
-                if byte.is_ascii_digit() {
-                    *number = number.wrapping_mul(10).wrapping_add((byte - b'0') as u32);
-                }
-                at += 1;
-            }
-            at += 1;
-        }
-        let [parent, _, _, _, _, flags] = numbers;
-        Some(ProcessState { letter, parent, flags })
+        let rest = text.get(after_name?..)?;
+        Some(ProcessState {
+            letter: *rest.first()?,
+            parent: nth_number(rest, 1)?,
+            flags: nth_number(rest, 6)?,
+            status: nth_number(rest, 49).unwrap_or(0),
+        })
+    }
+
+    /// The process is ending, or has ended.
+    pub fn is_exiting(&self) -> bool {
+        self.flags & Self::EXITING != 0 || matches!(self.letter, b'Z' | b'X')
     }
 
     pub fn outlook(&self) -> Outlook {
-        const EXITING: u32 = 4;
-        let exiting = self.flags & EXITING != 0;
+        let exiting = self.flags & Self::EXITING != 0;
         match self.letter {
             // A zombie whose other threads are still running.
             b'Z' | b'X' => Outlook::Dying,
@@ -276,5 +377,39 @@ impl ProcessState {
             _ if exiting => Outlook::Dying,
             _ => Outlook::Ending,
         }
+    }
+}
+
+/// The number at a place of a list that is divided by spaces or tabs, counted from 0.
+fn nth_number(text: &[u8], place: usize) -> Option<u32> {
+    let mut words = text.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+    let word = words.nth(place)?;
+    let mut number = 0u32;
+    for byte in word.iter().take_while(|byte| byte.is_ascii_digit()) {
+        number = number.wrapping_mul(10).wrapping_add((byte - b'0') as u32);
+    }
+    Some(number)
+}
+
+/// The numbers of a process in /proc/PID/status, from the PID namespace that this /proc was mounted for down to the process's own: line
+/// `NSpid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespacePids<'a>(&'a [u8]);
+
+impl<'a> NamespacePids<'a> {
+    pub fn parse(status: &'a [u8]) -> Option<NamespacePids<'a>> {
+        let mut lines = status.split(|byte| *byte == b'\n');
+        lines.find_map(|line| line.strip_prefix(b"NSpid:")).map(NamespacePids)
+    }
+
+    /// The number in the namespace so many levels below that of the mount.
+    pub fn at(&self, level: usize) -> Option<u32> {
+        nth_number(self.0, level).filter(|number| *number != 0)
+    }
+
+    /// How many levels the process's own namespace is below that of the mount; 0: it is the same.
+    pub fn depth(&self) -> usize {
+        let words = self.0.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+        words.count().saturating_sub(1)
     }
 }

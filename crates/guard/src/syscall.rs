@@ -4,6 +4,7 @@
 //! SAFETY, for all wrappers here: `raw` executes one system call instruction and tells the compiler what that clobbers.
 //! A wrapper is safe when the kernel touches no memory but what its arguments own for the length of the call.
 
+pub(crate) use crate::number;
 use core::arch::asm;
 
 pub(crate) const EAGAIN: isize = -11;
@@ -14,8 +15,11 @@ pub(crate) const EPROTO: isize = -71;
 pub(crate) const ESRCH: isize = -3;
 
 pub(crate) const SIGKILL: usize = 9;
+pub(crate) const SIGTERM: usize = 15;
 pub(crate) const SIGCHLD: usize = 17;
 pub(crate) const SIGCONT: usize = 18;
+pub(crate) const SIGSTOP: usize = 19;
+pub(crate) const SIGTTOU: usize = 22;
 
 pub(crate) const CLONE_VM: usize = 0x100;
 pub(crate) const CLONE_VFORK: usize = 0x4000;
@@ -36,110 +40,6 @@ const MSG_DONTWAIT: usize = 0x40;
 const MSG_NOSIGNAL: usize = 0x4000;
 const WNOHANG: usize = 1;
 const WALL: usize = 0x4000_0000;
-
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod number {
-    pub(crate) const READ: usize = 0;
-    pub(crate) const WRITE: usize = 1;
-    pub(crate) const CLOSE: usize = 3;
-    pub(crate) const LSEEK: usize = 8;
-    pub(crate) const MMAP: usize = 9;
-    pub(crate) const MUNMAP: usize = 11;
-    pub(crate) const RT_SIGACTION: usize = 13;
-    pub(crate) const RT_SIGPROCMASK: usize = 14;
-    pub(crate) const IOCTL: usize = 16;
-    pub(crate) const PREAD64: usize = 17;
-    pub(crate) const GETPID: usize = 39;
-    pub(crate) const SENDTO: usize = 44;
-    pub(crate) const RECVFROM: usize = 45;
-    pub(crate) const SENDMSG: usize = 46;
-    pub(crate) const CLONE: usize = 56;
-    pub(crate) const EXECVE: usize = 59;
-    pub(crate) const WAIT4: usize = 61;
-    pub(crate) const KILL: usize = 62;
-    pub(crate) const PTRACE: usize = 101;
-    pub(crate) const FCNTL: usize = 72;
-    pub(crate) const CHDIR: usize = 80;
-    pub(crate) const FCHDIR: usize = 81;
-    pub(crate) const GETUID: usize = 102;
-    pub(crate) const GETGID: usize = 104;
-    pub(crate) const GETPPID: usize = 110;
-    pub(crate) const SETPGID: usize = 109;
-    pub(crate) const SETSID: usize = 112;
-    pub(crate) const RT_SIGTIMEDWAIT: usize = 128;
-    pub(crate) const PRCTL: usize = 157;
-    pub(crate) const CAPSET: usize = 126;
-    pub(crate) const MOUNT: usize = 165;
-    pub(crate) const GETDENTS64: usize = 217;
-    pub(crate) const TIMER_CREATE: usize = 222;
-    pub(crate) const TIMER_SETTIME: usize = 223;
-    pub(crate) const CLOCK_GETTIME: usize = 228;
-    pub(crate) const EXIT_GROUP: usize = 231;
-    pub(crate) const EPOLL_CTL: usize = 233;
-    pub(crate) const WAITID: usize = 247;
-    pub(crate) const OPENAT: usize = 257;
-    pub(crate) const READLINKAT: usize = 267;
-    pub(crate) const UNLINKAT: usize = 263;
-    pub(crate) const PPOLL: usize = 271;
-    pub(crate) const EPOLL_PWAIT: usize = 281;
-    pub(crate) const SIGNALFD4: usize = 289;
-    pub(crate) const EPOLL_CREATE1: usize = 291;
-    pub(crate) const SCHED_SETATTR: usize = 314;
-    pub(crate) const SCHED_GETATTR: usize = 315;
-    pub(crate) const SECCOMP: usize = 317;
-}
-
-#[cfg(target_arch = "aarch64")]
-pub(crate) mod number {
-    pub(crate) const EPOLL_CREATE1: usize = 20;
-    pub(crate) const EPOLL_CTL: usize = 21;
-    pub(crate) const EPOLL_PWAIT: usize = 22;
-    pub(crate) const FCNTL: usize = 25;
-    pub(crate) const IOCTL: usize = 29;
-    pub(crate) const UNLINKAT: usize = 35;
-    pub(crate) const MOUNT: usize = 40;
-    pub(crate) const CHDIR: usize = 49;
-    pub(crate) const FCHDIR: usize = 50;
-    pub(crate) const OPENAT: usize = 56;
-    pub(crate) const READLINKAT: usize = 78;
-    pub(crate) const CLOSE: usize = 57;
-    pub(crate) const GETDENTS64: usize = 61;
-    pub(crate) const LSEEK: usize = 62;
-    pub(crate) const READ: usize = 63;
-    pub(crate) const WRITE: usize = 64;
-    pub(crate) const PREAD64: usize = 67;
-    pub(crate) const PPOLL: usize = 73;
-    pub(crate) const SIGNALFD4: usize = 74;
-    pub(crate) const EXIT_GROUP: usize = 94;
-    pub(crate) const WAITID: usize = 95;
-    pub(crate) const TIMER_CREATE: usize = 107;
-    pub(crate) const TIMER_SETTIME: usize = 110;
-    pub(crate) const CLOCK_GETTIME: usize = 113;
-    pub(crate) const KILL: usize = 129;
-    pub(crate) const RT_SIGACTION: usize = 134;
-    pub(crate) const RT_SIGPROCMASK: usize = 135;
-    pub(crate) const RT_SIGTIMEDWAIT: usize = 137;
-    pub(crate) const SETPGID: usize = 154;
-    pub(crate) const SETSID: usize = 157;
-    pub(crate) const PRCTL: usize = 167;
-    pub(crate) const CAPSET: usize = 91;
-    pub(crate) const GETPID: usize = 172;
-    pub(crate) const SCHED_SETATTR: usize = 274;
-    pub(crate) const SCHED_GETATTR: usize = 275;
-    pub(crate) const SECCOMP: usize = 277;
-    pub(crate) const GETPPID: usize = 173;
-    pub(crate) const GETUID: usize = 174;
-    pub(crate) const GETGID: usize = 176;
-    pub(crate) const SENDTO: usize = 206;
-    pub(crate) const RECVFROM: usize = 207;
-    pub(crate) const SENDMSG: usize = 211;
-    pub(crate) const MUNMAP: usize = 215;
-    pub(crate) const CLONE: usize = 220;
-    pub(crate) const EXECVE: usize = 221;
-    pub(crate) const MMAP: usize = 222;
-    pub(crate) const WAIT4: usize = 260;
-    pub(crate) const PTRACE: usize = 117;
-}
 
 // The same on both architectures.
 const PIDFD_SEND_SIGNAL: usize = 424;
@@ -222,6 +122,15 @@ pub(crate) fn prctl(option: usize, value: usize) -> isize {
 
 pub(crate) fn kill(pid: isize, signal: usize) -> isize {
     plain(number::KILL, pid as usize, signal, 0, 0)
+}
+
+/// Sends a signal to a process group, and wakes the members that are stopped: they could not take it.
+pub(crate) fn signal_group(leader: isize, signal: usize) {
+    kill(-leader, signal);
+    // The signals that stop are from SIGSTOP to SIGTTOU, and SIGKILL needs nobody awake.
+    if !(SIGSTOP..=SIGTTOU).contains(&signal) && signal != SIGKILL {
+        kill(-leader, SIGCONT);
+    }
 }
 
 pub(crate) fn close(descriptor: isize) {
@@ -320,6 +229,22 @@ fn set_turns(nanoseconds: u64) {
 
 pub(crate) fn pidfd_open(pid: isize) -> isize {
     plain(PIDFD_OPEN, pid as usize, 0, 0, 0)
+}
+
+/// The exit status, as wait(2) has it, of a process that has been waited for. `None`: it has not been, or the kernel keeps none (before
+/// Linux 6.15).
+pub(crate) fn exit_status(pidfd: isize) -> Option<u32> {
+    /// _IOWR(0xFF, 11, struct pidfd_info), in its first size.
+    const PIDFD_GET_INFO: usize = 0xc040_ff0b;
+    const PIDFD_INFO_EXIT: u64 = 1 << 3;
+    // struct pidfd_info: what is asked for and told, the cgroup, eleven ids, and the status.
+    let mut info = [0u64; 8];
+    info[0] = PIDFD_INFO_EXIT;
+    let place = info.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes one struct of that size into `info`.
+    let asked = unsafe { raw(number::IOCTL, [pidfd as usize, PIDFD_GET_INFO, place, 0, 0, 0]) };
+    let [told, .., last] = info;
+    (asked >= 0 && told & PIDFD_INFO_EXIT != 0).then_some((last >> 32) as u32)
 }
 
 /// Blocks exactly the signals of `mask` (bit n-1 is signal n).

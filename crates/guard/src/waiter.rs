@@ -1,6 +1,8 @@
 //! Waiting for several descriptors at once.
 
+use crate::protocol::{CALL_EPOLL_CREATE, STAGE_SUPERVISE};
 use crate::syscall::{Alarm, O_CLOEXEC, number, plain, raw};
+use crate::{Failure, check};
 
 pub(crate) const READABLE: u32 = 1;
 /// The peer will not write any more. Unread data may remain.
@@ -28,11 +30,11 @@ struct Event {
 }
 
 impl Waiter {
-    /// `Err`: the negative errno.
-    pub(crate) fn new() -> Result<Waiter, isize> {
+    pub(crate) fn new() -> Result<Waiter, Failure> {
         const EPOLL_CLOEXEC: usize = O_CLOEXEC;
-        let descriptor = plain(number::EPOLL_CREATE1, EPOLL_CLOEXEC, 0, 0, 0);
-        if descriptor < 0 { Err(descriptor) } else { Ok(Waiter { descriptor, alarm: Alarm::new() }) }
+        let made = plain(number::EPOLL_CREATE1, EPOLL_CLOEXEC, 0, 0, 0);
+        let descriptor = check(STAGE_SUPERVISE, CALL_EPOLL_CREATE, made)?;
+        Ok(Waiter { descriptor, alarm: Alarm::new() })
     }
 
     /// From now on `wait` sets the bit `place` when one of the events `wanted`, or an error, occurs on the descriptor.

@@ -130,6 +130,8 @@ pub async fn stop_tree(id: &str) -> Result<Reaped> {
     };
     for member in &found.members {
         signal_process(*member, Signal::Term);
+        // One that is stopped could not take it.
+        signal_process(*member, Signal::Cont);
     }
     let until = tokio::time::Instant::now() + STOP_GRACE;
     while tokio::time::Instant::now() < until {

@@ -4,13 +4,16 @@
 //! folder. Other faults (races, interpreters) come back from the spawn as an errno.
 
 use super::batch_file::shim_at;
+use super::command_fault::{
+    cwd_missing, cwd_refused, is_missing, no_such_file, not_executable, not_found, program_refused,
+};
 use super::local_bins::{local_bins, with_local_bins};
 use super::shim::Shim;
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::{
-    ContainedFolders, DEFAULT_PATH, HostFolder, IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, Refusal,
-    is_path, is_same_variable, may_execute, open_input, program_files, refusal_of,
+    ContainedFolders, DEFAULT_PATH, Fault, HostFolder, IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD,
+    is_path, is_same_variable, may_execute, open_input, program_files,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -42,13 +45,13 @@ pub(crate) struct ResolvedCommand {
 
 impl ResolvedCommand {
     /// The program as this process reaches it.
-    fn reach(&self) -> PathBuf {
+    pub(crate) fn reach(&self) -> PathBuf {
         let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
         self.folder.reach(&cwd.join(&self.program))
     }
 
     /// The program as people know it.
-    fn named(&self) -> PathBuf {
+    pub(crate) fn named(&self) -> PathBuf {
         let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
         self.folder.named(&cwd.join(&self.program))
     }
@@ -147,76 +150,18 @@ fn opened_input(path: &Path, spec: &ProcessSpec) -> Result<File> {
     let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
     let path = if spec.sandbox.is_some() { named.clone() } else { spec.reach(path) };
     let failed = |problem: String, errno: i32| {
-        let message = format!("`input.file`: {}: {problem}: nothing was started", named.display());
+        let message = format!("`input.file`: {problem}: nothing was started");
         Error::new(ErrorCode::ProcessInputFailed, message)
             .with("file", named.to_string_lossy().into_owned())
             .with("errno", errno)
     };
     let file = open_input(&path, &contained)
-        .map_err(|error| failed(error.to_string(), error.raw_os_error().unwrap_or(0)))?;
+        .map_err(|error| Fault::of("open", Some(&named), &error))
+        .map_err(|fault| failed(fault.to_string(), fault.errno))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(failed("is a directory".into(), IS_A_DIRECTORY));
+        return Err(failed(format!("{} is a directory", named.display()), IS_A_DIRECTORY));
     }
     Ok(file)
-}
-
-/// The error for a spawn that the system refused.
-pub(crate) fn spawn_error(command: &ResolvedCommand, errno: i32, syscall: &str) -> Error {
-    let name = command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    match refusal_of(errno) {
-        Refusal::Missing if syscall == "chdir" => {
-            let cwd = command.cwd.as_deref().unwrap_or(Path::new(""));
-            cwd_missing(&command.folder.reach(cwd), &command.folder.named(cwd))
-        }
-        Refusal::Missing if command.reach().exists() => Error::new(
-            ErrorCode::ProcessNotFound,
-            format!(
-                "{name}: the interpreter that {} names in its first line (or its loader) is missing",
-                command.program.display()
-            ),
-        )
-        .with("command", name),
-        Refusal::Missing => no_such_file(&name, &command.named()),
-        Refusal::NotExecutable if syscall != "chdir" => {
-            not_executable(&name, &command.reach(), &command.named())
-        }
-        Refusal::TooLong => {
-            let bytes: usize = command.argv.iter().map(|arg| arg.len() + 1).sum::<usize>()
-                + command.environment.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
-            Error::new(
-                ErrorCode::ProcessArgumentTooLong,
-                format!("arguments and environment together are {bytes} bytes, more than the system allows: pass long texts by `input`"),
-            )
-            .with("bytes", bytes)
-        }
-        _ => start_refused(&name, errno, syscall),
-    }
-}
-
-/// The error for a start that the system refused, whatever the program.
-pub(crate) fn start_refused(name: &str, errno: i32, syscall: &str) -> Error {
-    let reason = io::Error::from_raw_os_error(errno);
-    Error::new(
-        ErrorCode::ProcessSpawnFailed,
-        format!("{name} could not be started: {syscall}: {reason}{}", remedy(errno)),
-    )
-    .with("errno", errno)
-    .with("syscall", syscall)
-    .with("command", name)
-}
-
-/// Advice for a lack of descriptors, processes or memory; empty for other errors.
-fn remedy(errno: i32) -> &'static str {
-    match refusal_of(errno) {
-        Refusal::NoDescriptors => {
-            ": run fewer at once, or raise the limit of open files (`ulimit -n`); a run takes three descriptors"
-        }
-        Refusal::NoProcesses => {
-            ": run fewer at once, or raise the limit of processes (`ulimit -u`); a run takes three processes at least"
-        }
-        Refusal::NoMemory => ": there is no memory left for another process",
-        _ => "",
-    }
 }
 
 fn check_text(path: &str, text: &str) -> Result<()> {
@@ -277,8 +222,9 @@ fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: Option<impl
 
 /// `reached` is the folder `cwd` as this process reaches it.
 fn check_cwd(reached: &Path, cwd: &Path) -> Result<()> {
-    if !reached.is_dir() {
-        return Err(cwd_missing(reached, cwd));
+    let refused = |call| move |error| cwd_refused(reached, cwd, &Fault::of(call, Some(cwd), &error));
+    if !reached.metadata().map_err(refused("stat"))?.is_dir() {
+        return Err(cwd_missing(cwd, "is not a directory"));
     }
     if let Some(longest) = LONGEST_CWD.filter(|longest| cwd.as_os_str().len() > *longest) {
         return Err(Error::new(
@@ -292,36 +238,7 @@ fn check_cwd(reached: &Path, cwd: &Path) -> Result<()> {
         .with("syscall", "chdir")
         .with("cwd", cwd.to_string_lossy().into_owned()));
     }
-    if let Err(error) = may_execute(reached) {
-        return Err(Error::new(
-            ErrorCode::ProcessSpawnFailed,
-            format!("this user may not enter the working directory {}", cwd.display()),
-        )
-        .with("errno", error.raw_os_error().unwrap_or(0))
-        .with("syscall", "chdir")
-        .with("cwd", cwd.to_string_lossy().into_owned()));
-    }
-    Ok(())
-}
-
-fn cwd_missing(reached: &Path, cwd: &Path) -> Error {
-    let problem = if reached.exists() { "is not a directory" } else { "does not exist" };
-    Error::new(
-        ErrorCode::ProcessCwdMissing,
-        format!("the working directory {} {problem}: create it, or pass another `cwd`", cwd.display()),
-    )
-    .with("cwd", cwd.to_string_lossy().into_owned())
-}
-
-/// The error for a path that leads to no file.
-fn no_such_file(command: &str, program: &Path) -> Error {
-    let hint = command_line(command).unwrap_or_default();
-    not_found(command, &format!(": {} does not exist{hint}", program.display()))
-}
-
-fn not_found(command: &str, tried: &str) -> Error {
-    Error::new(ErrorCode::ProcessNotFound, format!("{command}: program not found{tried}"))
-        .with("command", command)
+    may_execute(reached).map_err(refused("access"))
 }
 
 /// The places where the name of a program was looked for in vain, and the likely mistake.
@@ -353,12 +270,6 @@ fn command_line(command: &str) -> Option<String> {
     is_line.then(|| format!("; arguments are an array of their own: run({program:?}, {arguments:?})"))
 }
 
-fn not_executable(command: &str, reached: &Path, program: &Path) -> Error {
-    let problem = if reached.is_dir() { "is a directory" } else { "has no execute permission" };
-    Error::new(ErrorCode::ProcessNotExecutable, format!("{command}: {} {problem}", program.display()))
-        .with("command", command)
-}
-
 /// Finds a program like a shell: a name with a slash is a path (relative to the program's own `cwd`), others are looked up on
 /// PATH.
 fn find_program(command: &str, spec: &ProcessSpec, path: Option<&OsStr>) -> Result<PathBuf> {
@@ -375,24 +286,35 @@ fn find_program(command: &str, spec: &ProcessSpec, path: Option<&OsStr>) -> Resu
         let (program, probed) = first_of(program_files(PathBuf::from(command)), spec);
         return match probed {
             Probe::Program => Ok(executed(program)),
-            Probe::Missing => Err(no_such_file(command, &named(&program))),
+            Probe::Missing => {
+                Err(no_such_file(command, &named(&program), command_line(command).unwrap_or_default()))
+            }
             Probe::NotExecutable => Err(not_executable(command, &spec.reach(&program), &named(&program))),
+            Probe::Unknown(error) => {
+                Err(program_refused(command, &Fault::of("stat", Some(&named(&program)), &error)))
+            }
         };
     }
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
-    let mut denied = None;
+    let (mut denied, mut unknown) = (None, None);
     for folder in std::env::split_paths(path) {
         // An empty entry is the current folder.
         let (program, probed) = first_of(program_files(folder.join(command)), spec);
         match probed {
             Probe::Program => return Ok(executed(program)),
             Probe::NotExecutable => denied = denied.or(Some(program)),
+            Probe::Unknown(error) => unknown = unknown.or(Some((program, error))),
             Probe::Missing => {}
         }
     }
-    match denied {
-        Some(program) => Err(not_executable(command, &spec.reach(&program), &named(&program))),
-        None => Err(not_found(command, &tried_path(spec))),
+    match (denied, unknown) {
+        (Some(program), _) => Err(not_executable(command, &spec.reach(&program), &named(&program))),
+        (None, Some((program, error))) => {
+            let fault = Fault::of("stat", Some(&named(&program)), &error);
+            let tried = format!("{} (one folder could not be searched: {fault})", tried_path(spec));
+            Err(not_found(command, &tried))
+        }
+        (None, None) => Err(not_found(command, &tried_path(spec))),
     }
 }
 
@@ -418,25 +340,29 @@ fn first_of(files: Vec<PathBuf>, spec: &ProcessSpec) -> (PathBuf, Probe) {
     let mut best: Option<(PathBuf, Probe)> = None;
     for file in files {
         let found = probe(&spec.reach(&file));
-        match (&best, found) {
+        match (&best, &found) {
             (_, Probe::Program) => return (file, found),
-            (None, _) | (Some((_, Probe::Missing)), Probe::NotExecutable) => best = Some((file, found)),
+            (None, _) | (Some((_, Probe::Missing)), Probe::NotExecutable | Probe::Unknown(_)) => {
+                best = Some((file, found));
+            }
             _ => {}
         }
     }
     best.unwrap_or((PathBuf::new(), Probe::Missing))
 }
 
-#[derive(Clone, Copy)]
 enum Probe {
     Program,
     NotExecutable,
     Missing,
+    /// Nobody can tell whether there is such a file.
+    Unknown(io::Error),
 }
 
 fn probe(program: &Path) -> Probe {
     match program.metadata() {
-        Err(_) => Probe::Missing,
+        Err(error) if is_missing(&error) => Probe::Missing,
+        Err(error) => Probe::Unknown(error),
         Ok(metadata) if metadata.is_file() && may_execute(program).is_ok() => Probe::Program,
         Ok(_) => Probe::NotExecutable,
     }

@@ -44,14 +44,14 @@ pub(crate) async fn launch(
     system::launch(preparation, spec, turn, cut_short).await
 }
 
-/// The sandbox features of this kernel.
+/// The sandbox features of this machine. Blocks: a guard is started for a moment.
 pub fn sandbox_support() -> SandboxSupport {
     system::sandbox_support()
 }
 
 /// The sandbox features that were in force for a run that was started.
 pub(crate) fn sandbox_report(spec: &ProcessSpec) -> Option<SandboxReport> {
-    spec.sandbox.as_ref().map(|sandbox| SandboxReport::new(sandbox, sandbox_support().landlock))
+    spec.sandbox.as_ref().map(|sandbox| SandboxReport::new(sandbox, system::landlock_version()))
 }
 
 /// Usage so far of the tree below `root`; reads the process table.

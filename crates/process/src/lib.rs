@@ -18,6 +18,7 @@
 mod batch_file;
 mod census;
 mod command;
+mod command_fault;
 mod echo;
 mod end;
 mod fence;

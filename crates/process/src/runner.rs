@@ -167,6 +167,7 @@ impl Runner {
         match order {
             Some(Order::Stop(WantedEnd { reason, signal })) => {
                 debug!(target: RUN, id = self.number, ?reason, ?signal, "is to be stopped");
+                self.look_at_tree();
                 let now = self.clock.now();
                 let step = match signal {
                     None => self.clock.watchdog.on_stop(reason, now),
@@ -278,7 +279,15 @@ impl Runner {
         self.on_room();
     }
 
+    /// What happened first wins, not what is looked at first: an exit that is known by now comes before any stop.
+    fn look_at_tree(&mut self) {
+        if let Some(event) = self.held.tree.look() {
+            self.on_tree(event);
+        }
+    }
+
     fn on_time(&mut self) {
+        self.look_at_tree();
         // Bytes that arrived while this task could not run are activity. tokio may not know of them yet: the pipes are asked.
         self.pump(1, Ask::Pipe);
         let now = self.clock.now();

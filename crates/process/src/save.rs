@@ -6,7 +6,7 @@ use super::stream::Stream;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode, Result};
-use ground::os::{ContainedFolders, blocking, open_output};
+use ground::os::{ContainedFolders, Fault, blocking, open_output};
 use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
@@ -86,7 +86,7 @@ impl Targets {
         let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
         let open = |path: PathBuf| {
             let file = opened(&path, plan.append, &contained)
-                .map_err(|error| failed("could not be opened", &path, &error))?;
+                .map_err(|error| failed(&Fault::of("open", Some(&path), &error)))?;
             Ok(Target { path, file })
         };
         Ok(Targets { stdout: plan.stdout.map(open).transpose()?, stderr: plan.stderr.map(open).transpose()? })
@@ -101,7 +101,7 @@ impl Targets {
             };
             if let Some(Target { path, file }) = target {
                 let mut file = file;
-                file.write_all(bytes).map_err(|error| failed("could not be written", path, &error))?;
+                file.write_all(bytes).map_err(|error| failed(&Fault::of("write", Some(path), &error)))?;
             }
         }
         Ok(())
@@ -175,10 +175,9 @@ fn too_late(stream: Stream, bytes: u64, plan: &SavePlan) -> Error {
     Error::new(ErrorCode::ProcessOutputFailed, message).with("file", file)
 }
 
-fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
+fn failed(fault: &Fault) -> Error {
     let message =
-        format!("{} {what}: {error}: the run goes on, and `result` keeps its output", path.display());
-    Error::new(ErrorCode::ProcessOutputFailed, message)
-        .with("file", path.to_string_lossy().into_owned())
-        .with("errno", error.raw_os_error().unwrap_or(0))
+        format!("the output was not saved: {fault}: the run goes on, and `result` keeps its output");
+    let file = fault.file.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    Error::new(ErrorCode::ProcessOutputFailed, message).with("file", file).with("errno", fault.errno)
 }

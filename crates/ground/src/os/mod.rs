@@ -38,6 +38,7 @@ mod deadline;
 mod destination;
 mod disk;
 mod entry_kind;
+mod fault;
 mod file_fault;
 mod file_stamp;
 mod folder_event;
@@ -70,6 +71,7 @@ pub use deadline::sleep_until;
 pub use destination::destination;
 pub use disk::{on_disk, read_piece, write_piece};
 pub use entry_kind::EntryKind;
+pub use fault::Fault;
 pub use file_stamp::FileStamp;
 pub use folder_event::{FolderChange, FolderEvent};
 pub use host::{Host, HostState};
@@ -86,6 +88,8 @@ pub use whole_file::read_short_text;
 // The names that every system has.
 pub(crate) use system::at_exit::at_exit;
 pub use system::claim::Claim;
+#[cfg(unix)]
+pub use system::exit::has_exited;
 pub use system::exit::wait_for_exit;
 pub use system::file::{
     can_write, link, make_writable, may_execute, own_input, private_files, private_folders, real_path,
@@ -107,7 +111,7 @@ pub use system::program::{
 };
 pub use system::regular_file::{open_in_place, open_regular};
 pub use system::signal::signal_of;
-pub use system::start::{IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, refusal_of};
+pub use system::start::{IS_A_DIRECTORY, LONGEST_ARGUMENT, LONGEST_CWD, SCRIPT_START_BYTES, refusal_of};
 #[cfg(target_os = "linux")]
 pub use system::tcp_socket::listening_on;
 pub use system::tcp_socket::peer_has_left;

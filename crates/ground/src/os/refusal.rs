@@ -5,8 +5,10 @@
 pub enum Refusal {
     /// There is no such file: the program, its interpreter or a folder.
     Missing,
-    /// The file is a folder, or this user may not execute it.
+    /// The file is a folder, or this user may not execute or reach it.
     NotExecutable,
+    /// The file is no program of a known kind.
+    NoProgram,
     /// Arguments and environment together.
     TooLong,
     NoDescriptors,

@@ -2,8 +2,8 @@
 
 use super::spec::{Place, RecordSpec};
 use super::stamp::{epoch_ms, utc};
-use crate::error::Error;
-use crate::os::{ContainedFolders, HeldFolder, Host, HostState};
+use crate::error::{Error, ErrorCode};
+use crate::os::{ContainedFolders, Fault, HeldFolder, Host, HostState};
 use crate::random;
 use serde_json::Value;
 use std::io;
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// The largest `run.json` or `end.json` that is read: a prompt may be long.
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
-/// Creates the folder and writes `run.json`. INVALID_OPTION where that fails.
+/// Creates the folder and writes `run.json`. INVALID_OPTION where the folder is not fit for that.
 pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error> {
     let contained = ContainedFolders::of(spec.contained.iter().map(PathBuf::as_path));
     let (path, folder) = match &spec.place {
@@ -28,12 +28,27 @@ pub(super) fn make(spec: &RecordSpec, start: &Value) -> Result<HeldFolder, Error
     Ok(folder)
 }
 
+/// The option is at fault only where the folder is: not where the system lacks descriptors, memory or space.
 fn unwritable(path: &Path, error: &io::Error) -> Error {
-    let message = format!(
-        "cannot create a record in {}: {error}; choose a folder that you can write to",
-        path.display()
+    use io::ErrorKind as Kind;
+    let fault = Fault::of("open", Some(path), error);
+    let is_of_the_folder = matches!(
+        error.kind(),
+        Kind::NotFound
+            | Kind::NotADirectory
+            | Kind::IsADirectory
+            | Kind::PermissionDenied
+            | Kind::ReadOnlyFilesystem
+            | Kind::AlreadyExists
+            | Kind::InvalidInput
+            | Kind::InvalidFilename
     );
-    Error::invalid_option("record", message)
+    if is_of_the_folder {
+        let message = format!("cannot create a record: {fault}; choose a folder that you can write to");
+        return Error::invalid_option("record", message);
+    }
+    let message = format!("the record could not be created, so nothing was started: {fault}");
+    fault.mark(Error::new(ErrorCode::ProcessSpawnFailed, message))
 }
 
 fn make_below(parent: &HeldFolder) -> io::Result<HeldFolder> {

@@ -10,6 +10,7 @@ use super::rules::{Rules, Target, Verdict, to_bind};
 use crate::refusals::{Kind, Refusals};
 use crate::traffic::Callers;
 use ground::os::is_loopback;
+use ground::os::unix::folder_of_process;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2, readlink};
 use nix::libc::{self, c_int};
@@ -220,14 +221,15 @@ fn free_port(ip: IpAddr) -> Result<u16, Errno> {
 /// Opens a path of the caller. It leads through a descriptor, a root or a working directory only at its beginning, by the caller's own name
 /// for itself. Elsewhere `self` would be this process.
 fn open_as(notice: &Notice, path: &Path) -> Result<OwnedFd, Errno> {
-    let (process, thread) = (notice.process().ok_or(Errno::EACCES)?, notice.thread());
-    let (base, rest) = match own_place(path) {
-        Some((own, rest)) => (Path::new(&format!("/proc/{process}")).join(own), rest),
+    let (process, thread) = (notice.process().ok_or(Errno::EACCES)?, notice.thread().cast_signed());
+    let (of, own, rest) = match own_place(path) {
+        Some((own, rest)) => (process, own, rest),
         None => match path.strip_prefix("/") {
-            Ok(absolute) => (format!("/proc/{thread}/root").into(), absolute),
-            Err(_) => (format!("/proc/{thread}/cwd").into(), path),
+            Ok(absolute) => (thread, "root".into(), absolute),
+            Err(_) => (thread, "cwd".into(), path),
         },
     };
+    let base = folder_of_process(of).ok_or(Errno::EACCES)?.join(own);
     let base = open(&base, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     if rest.as_os_str().is_empty() {
         return Ok(base);

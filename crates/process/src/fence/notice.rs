@@ -1,5 +1,6 @@
 //! The kernel's side of the fence: calls of a program that wait for an answer.
 
+use ground::os::unix::file_of_process;
 use nix::errno::Errno;
 use nix::libc::{self, Ioctl, c_int};
 use std::fs;
@@ -139,13 +140,13 @@ impl Notice {
 
     /// The process of the calling thread.
     pub(super) fn process(&self) -> Option<i32> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.0.thread)).ok()?;
+        let status = fs::read_to_string(file_of_process(self.thread().cast_signed(), "status")?).ok()?;
         status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
     }
 
     /// The caller's name for itself.
     pub(super) fn program(&self) -> Option<String> {
-        let name = fs::read_to_string(format!("/proc/{}/comm", self.0.thread)).ok()?;
+        let name = fs::read_to_string(file_of_process(self.thread().cast_signed(), "comm")?).ok()?;
         Some(name.trim_end().to_owned())
     }
 

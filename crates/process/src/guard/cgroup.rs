@@ -6,7 +6,8 @@
 //! superuser may write everywhere, but does not own every cgroup: without requested limits, only cgroups that were delegated to
 //! a user are used.
 
-use nix::errno::Errno;
+use ground::os::Fault;
+use ground::os::unix::folder_of_process;
 use nix::unistd::{AccessFlags, access, geteuid};
 use std::ffi::OsStr;
 use std::fs;
@@ -68,30 +69,35 @@ fn remove(cgroup: &Path) {
 }
 
 /// `Ok(None)`: there is no place for one, and no limits were asked for.
-pub(super) fn create(limits: &ResourceLimits) -> Result<Option<Cgroup>, Errno> {
-    let mut problem = Errno::ENOTSUP;
+pub(super) fn create(limits: &ResourceLimits) -> Result<Option<Cgroup>, Fault> {
+    let mut problem =
+        Fault::of("mkdir", Some(Path::new("/sys/fs/cgroup")), &io::Error::other("no cgroup is this user's"));
     for place in places(limits) {
         match create_in(place, limits) {
             Ok(cgroup) => return Ok(Some(cgroup)),
-            Err(error) => problem = Errno::from_raw(error.raw_os_error().unwrap_or(nix::libc::EIO)),
+            Err(fault) => problem = fault,
         }
     }
     if limits.are_asked_for() { Err(problem) } else { Ok(None) }
 }
 
-fn create_in(place: &Path, limits: &ResourceLimits) -> io::Result<Cgroup> {
+fn create_in(place: &Path, limits: &ResourceLimits) -> Result<Cgroup, Fault> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = place.join(format!("sheepdog-{}-{number}", std::process::id()));
-    fs::create_dir(&path)?;
+    fs::create_dir(&path).map_err(Fault::on("mkdir", &path))?;
     let cgroup = Cgroup(path);
     if let Some(bytes) = limits.memory_max_bytes {
-        fs::write(cgroup.0.join("memory.max"), bytes.to_string())?;
+        set(&cgroup.0.join("memory.max"), bytes)?;
     }
     if let Some(count) = limits.max_processes {
-        fs::write(cgroup.0.join("pids.max"), count.to_string())?;
+        set(&cgroup.0.join("pids.max"), count.into())?;
     }
     Ok(cgroup)
+}
+
+fn set(file: &Path, number: u64) -> Result<(), Fault> {
+    fs::write(file, number.to_string()).map_err(Fault::on("write", file))
 }
 
 /// Cgroups below which this process may make a cgroup with the requested limits.
@@ -130,7 +136,8 @@ fn remove_forgotten(own: &Path) {
             let host = name
                 .to_str()
                 .and_then(|name| name.strip_prefix("sheepdog-")?.split('-').next()?.parse().ok());
-            if host.is_some_and(|host: u32| !Path::new(&format!("/proc/{host}")).exists()) {
+            let is_gone = |host: i32| folder_of_process(host).is_some_and(|folder| !folder.exists());
+            if host.is_some_and(is_gone) {
                 // Fails, and rightly, when somebody is in it.
                 remove(&entry.path());
             }
@@ -200,7 +207,7 @@ mod tests {
                 drop(cgroup);
                 assert!(!path.exists());
             }
-            Err(errno) => assert_eq!(errno, Errno::ENOTSUP),
+            Err(fault) => assert!(fault.to_string().contains("no cgroup"), "{fault}"),
         }
     }
 }

@@ -3,11 +3,9 @@
 use crate::command::GUARD;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::SigSet;
 use std::ffi::{CStr, CString};
-use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
@@ -56,31 +54,4 @@ pub(super) fn execute(
     let [name, mark] = arguments;
     let pid = posix_spawn(program, &actions, &attributes, &[name?, mark?], &environment)?;
     Ok(pid.as_raw())
-}
-
-/// Executes a guard once without anything to do.
-pub(super) fn probe(program: &Path) -> Result<(), Errno> {
-    let null = || -> Result<OwnedFd, Errno> {
-        let file = File::open("/dev/null")
-            .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
-        Ok(file.into())
-    };
-    let mut attempts = 0;
-    loop {
-        match execute(program, "", [null()?, null()?, null()?, null()?], None) {
-            Ok(pid) => {
-                let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
-                // It says that nobody is there and ends with 1; anything else is not our guard.
-                let is_guard =
-                    matches!(status, Ok(nix::sys::wait::WaitStatus::Exited(_, 1)) | Err(Errno::ECHILD));
-                return if is_guard { Ok(()) } else { Err(Errno::ENOEXEC) };
-            }
-            // A process that the host forked meanwhile still has the file open for writing, until it executes something.
-            Err(Errno::ETXTBSY) if attempts < 20 => {
-                attempts += 1;
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            Err(errno) => return Err(errno),
-        }
-    }
 }

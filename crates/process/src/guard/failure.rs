@@ -1,13 +1,19 @@
 //! PURE. The reason why no program runs under guard, and the step that failed.
 
 use super::wire::Stage;
+use ground::os::Fault;
 
 /// The reason why the program was not started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GuardFailure {
     pub stage: GuardStage,
-    /// The system's errno; 0 without one.
-    pub errno: i32,
+    pub fault: Fault,
+}
+
+impl GuardFailure {
+    pub(super) fn at(stage: GuardStage) -> impl Fn(Fault) -> GuardFailure {
+        move |fault| GuardFailure { stage, fault }
+    }
 }
 
 /// The step that failed.
@@ -17,6 +23,8 @@ pub(crate) enum GuardStage {
     Unavailable,
     /// An argument, a variable or a path has a NUL in it.
     Nul,
+    /// The program's descriptors could not be made.
+    Wires,
     /// The guard could not be started: no descriptors, processes or memory left.
     Spawn,
     /// The request did not reach the guard whole.

@@ -3,19 +3,22 @@
 use super::cgroup::{self, Cgroup, ResourceLimits};
 use super::execute::execute;
 use super::failure::{GuardFailure, GuardStage};
-use super::image::{image, is_scarcity};
+use super::image::image;
 use super::leash::{Leash, reap_unattended};
-use super::lifeline::{Launch, Line};
+use super::lifeline::{Files, Launch, Line};
 use super::plan::Plan;
 use super::wire::{Request, Unencodable};
 use crate::launch::unix::wiring::Wiring;
 use crate::spec::Containment;
+use ground::os::Fault;
+use ground::os::unix::proc_folder;
 use nix::errno::Errno;
 use nix::libc;
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::time::Duration;
 
 /// A program to run under guard.
 #[derive(Clone, Copy, Debug)]
@@ -34,14 +37,8 @@ pub(crate) struct GuardedSpawn<'a> {
     pub containment: Containment,
     pub limits: ResourceLimits,
     pub sandbox: Option<&'a Plan>,
-}
-
-fn failed(stage: GuardStage) -> impl Fn(Errno) -> GuardFailure {
-    move |errno| GuardFailure { stage, errno: errno as i32 }
-}
-
-fn failed_io(error: io::Error) -> GuardFailure {
-    GuardFailure { stage: GuardStage::Spawn, errno: error.raw_os_error().unwrap_or(libc::EIO) }
+    /// Time between SIGTERM and SIGKILL when this process ends in order.
+    pub grace: Duration,
 }
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
@@ -57,12 +54,8 @@ pub(super) fn launch_by(
     scan_proc: bool,
 ) -> Result<Launch, GuardFailure> {
     reap_unattended();
-    // Scarcity passes: only a refusal by the system means that there will be no guard.
-    let image = image().map_err(|errno| GuardFailure {
-        stage: if is_scarcity(errno) { GuardStage::Spawn } else { GuardStage::Unavailable },
-        errno: errno as i32,
-    })?;
-    let cgroup = cgroup::create(&spawn.limits).map_err(failed(GuardStage::Limits))?;
+    let image = image()?;
+    let cgroup = cgroup::create(&spawn.limits).map_err(GuardFailure::at(GuardStage::Limits))?;
     let request = Request {
         program: spawn.program.as_os_str(),
         directory: spawn.cwd.map(Path::as_os_str),
@@ -74,35 +67,51 @@ pub(super) fn launch_by(
         pid_namespace: spawn.containment == Containment::Strict,
         has_terminal: wiring.ends.terminal.is_some(),
         scan_proc,
+        is_trial: false,
         host_pid: std::process::id(),
+        proc: proc_folder(),
+        grace: spawn.grace,
     };
-    let mut unsent = request.encode().map_err(|problem| match problem {
-        Unencodable::Nul => GuardFailure { stage: GuardStage::Nul, errno: libc::EINVAL },
-        Unencodable::TooLong => GuardFailure { stage: GuardStage::Exec, errno: libc::E2BIG },
+    let mut unsent = request.encode().map_err(|problem| {
+        let (stage, errno) = match problem {
+            Unencodable::Nul => (GuardStage::Nul, libc::EINVAL),
+            Unencodable::TooLong => (GuardStage::Exec, libc::E2BIG),
+        };
+        GuardFailure { stage, fault: Fault::of_errno("execve", Some(spawn.program), errno) }
     })?;
 
     // Before the guard is there: it finds its orders at once.
     let sent = match line.host.as_ref().write(&unsent) {
         Ok(sent) => sent,
         Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-        Err(error) => return Err(failed_io(error)),
+        Err(error) => return Err(GuardFailure::at(GuardStage::Spawn)(Fault::in_call("write")(error))),
     };
     unsent.drain(..sent);
 
     let [stdin, stdout, stderr] = wiring.program;
+    let refused = |errno: Errno| Fault::of_errno("posix_spawn", None, errno as i32);
     let pid = execute(image.path(), spawn.mark, [stdin, stdout, stderr, line.guard.into()], spawn.folder)
-        .map_err(failed(GuardStage::Spawn))?;
+        .map_err(|errno| GuardFailure { stage: GuardStage::Spawn, fault: refused(errno) })?;
     // Our copies of the guard's descriptors are closed by now.
     let guard = Leash::new(pid);
     let containment = spawn.containment;
-    Ok(Launch { guard, unsent, containment, cgroup, ends: wiring.ends })
+    let ends = wiring.ends;
+    let files = Files::of(spawn, cgroup.as_ref());
+    Ok(Launch { guard, unsent, containment, cgroup, ends, files })
 }
 
-/// The version of Landlock that the kernel speaks; 0: none, or it may not be used.
-pub(crate) fn landlock_abi() -> u32 {
+/// Whether a guard can be had, and hold this sandbox; asked by doing it. Blocks.
+pub(crate) fn try_sandbox(plan: &Plan) -> Result<(), GuardFailure> {
+    image()?.try_sandbox(plan)
+}
+
+/// The version of Landlock that the kernel speaks. `Err`: it may not be used.
+pub(crate) fn landlock_abi() -> Result<u32, Fault> {
     const VERSION: libc::c_uint = 1;
     // SAFETY: with this flag the kernel takes no structure: a null pointer and a length of 0.
     let abi =
         unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<()>(), 0usize, VERSION) };
-    u32::try_from(abi).unwrap_or(0)
+    let abi =
+        Errno::result(abi).map_err(|errno| Fault::of_errno("landlock_create_ruleset", None, errno as i32))?;
+    Ok(u32::try_from(abi).unwrap_or(0))
 }

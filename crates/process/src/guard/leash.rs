@@ -4,7 +4,9 @@
 //! A pidfd is opened to signal it or to wait for its end, and is checked to be that of a child of this process: another part of
 //! the host may have waited for all children, and then the number may belong to any process.
 
+use crate::command::GUARD;
 use ground::lock::lock;
+use ground::os::short_name_of;
 use ground::os::unix::pidfd;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -94,7 +96,7 @@ impl Guard {
 }
 
 fn is_guard(pid: i32) -> bool {
-    std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"sheepdog-guard\n")
+    short_name_of(pid) == GUARD
 }
 
 /// A child of the host, waited for by nobody else.

@@ -2,16 +2,19 @@
 
 use super::cgroup::Cgroup;
 use super::failure::{GuardFailure, GuardStage};
+use super::launch::GuardedSpawn;
 use super::leash::Leash;
-use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, StrayCount};
+use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, Stage, StrayCount};
 use crate::launch::unix::wiring::Ends;
 use crate::spec::{Containment, ContainmentLevel};
+use ground::os::Fault;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use std::io::{self, ErrorKind, IoSliceMut, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +83,43 @@ pub(crate) struct Launch {
     pub(super) containment: Containment,
     pub(super) cgroup: Option<Cgroup>,
     pub(super) ends: Ends,
+    pub(super) files: Files,
+}
+
+/// The files of a request, for messages about calls that failed on them.
+#[derive(Debug)]
+pub(super) struct Files {
+    program: PathBuf,
+    cwd: Option<PathBuf>,
+    cgroup: Option<PathBuf>,
+    sandbox: Vec<PathBuf>,
+}
+
+impl Files {
+    pub(super) fn of(spawn: &GuardedSpawn<'_>, cgroup: Option<&Cgroup>) -> Files {
+        Files {
+            program: spawn.program.to_owned(),
+            cwd: spawn.cwd.map(Path::to_owned),
+            cgroup: cgroup.map(|cgroup| Path::new(cgroup.path()).join("cgroup.procs")),
+            sandbox: spawn
+                .sandbox
+                .iter()
+                .flat_map(|plan| &plan.paths)
+                .map(|grant| grant.path.clone())
+                .collect(),
+        }
+    }
+
+    /// The file of a call. `fixed`: the one that the call is always for.
+    fn of_stage(&self, stage: Stage, fixed: &'static str) -> Option<PathBuf> {
+        match stage {
+            Stage::Exec => Some(self.program.clone()),
+            Stage::Chdir => self.cwd.clone(),
+            Stage::Cgroup => self.cgroup.clone(),
+            Stage::SandboxPath(index) => self.sandbox.get(index as usize).cloned(),
+            _ => (!fixed.is_empty()).then(|| fixed.into()),
+        }
+    }
 }
 
 impl Launch {
@@ -136,7 +176,7 @@ impl Lifeline {
     /// `cut_short`: the start is given up, and what became of it is told: a failure when the program did not run, else a process that
     /// is being killed. Its pid is 0 when the guards could not say whether it ran; then its end is a loss.
     async fn start(launch: Launch, end: HostEnd, cut_short: &Notify) -> Result<GuardedProcess, GuardFailure> {
-        let Launch { guard, unsent, containment, cgroup, ends } = launch;
+        let Launch { guard, unsent, containment, cgroup, ends, files } = launch;
         let mut lifeline = Lifeline {
             socket: end.0,
             guard,
@@ -171,9 +211,10 @@ impl Lifeline {
                 let listener = lifeline.listener.take();
                 Ok(GuardedProcess { pid, level, lifeline, ends, listener })
             }
-            Some(Report::SpawnError { stage, errno }) => {
+            Some(Report::SpawnError { stage, errno, call: (call, file) }) => {
                 lifeline.reap().await;
-                Err(GuardFailure { stage: stage.into(), errno })
+                let fault = Fault::of_errno(call, files.of_stage(stage, file).as_deref(), errno);
+                Err(GuardFailure { stage: stage.into(), fault })
             }
             other if was_cut_short => {
                 let count = match other {
@@ -184,7 +225,10 @@ impl Lifeline {
                 let level = ContainmentLevel::Guard;
                 Ok(GuardedProcess { pid: 0, level, lifeline, ends, listener: None })
             }
-            _ => Err(GuardFailure { stage: GuardStage::Lost, errno: 0 }),
+            _ => {
+                let fault = Fault::of("recvmsg", None, &ErrorKind::UnexpectedEof.into());
+                Err(GuardFailure { stage: GuardStage::Lost, fault })
+            }
         }
     }
 
@@ -227,6 +271,15 @@ impl Lifeline {
     /// Whether the guards have reported the end already: a program that leaves nothing behind ends together with its tree.
     fn is_over(&self) -> bool {
         self.end.is_some() || self.reports.tell_the_end()
+    }
+
+    /// Whether a report is there, by the socket itself: right after a stop of this process the runtime's knowledge is outdated.
+    pub(crate) fn has_news(&mut self) -> bool {
+        let mut bytes = [0; 256];
+        if let Ok(length) = receive(self.socket.get_ref(), &mut bytes, &mut self.listener) {
+            self.reports.push(&bytes[..length]);
+        }
+        self.reports.is_any_whole()
     }
 
     /// SIGKILL to the whole tree; after `Exited`, to what the program left behind.
@@ -357,7 +410,11 @@ impl Lifeline {
 }
 
 /// Reads bytes, and a descriptor that came with them.
-fn receive(socket: &UnixStream, bytes: &mut [u8], descriptor: &mut Option<OwnedFd>) -> io::Result<usize> {
+pub(super) fn receive(
+    socket: &UnixStream,
+    bytes: &mut [u8],
+    descriptor: &mut Option<OwnedFd>,
+) -> io::Result<usize> {
     let mut control = nix::cmsg_space!([i32; 1]);
     let mut parts = [IoSliceMut::new(bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;

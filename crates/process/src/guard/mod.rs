@@ -20,13 +20,14 @@ mod launch;
 mod leash;
 mod lifeline;
 mod plan;
+mod trial;
 mod wire;
 
 pub(crate) use cgroup::ResourceLimits;
 pub(crate) use failure::{GuardFailure, GuardStage};
-pub(crate) use launch::{GuardedSpawn, landlock_abi, launch};
+pub(crate) use launch::{GuardedSpawn, landlock_abi, launch, try_sandbox};
 pub(crate) use lifeline::{GuardEvent, HostEnd, Launch, Lifeline, Line};
-pub(crate) use plan::{Grant, Links, OWN_TERMINAL, Plan};
+pub(crate) use plan::{Grant, Links, OWN_TERMINAL, Plan, Shortfall};
 pub use wire::fuzz as fuzz_lifeline;
 
 #[cfg(test)]

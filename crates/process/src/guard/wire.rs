@@ -2,6 +2,7 @@
 //! `guard::protocol`, from which the guard is compiled as well.
 
 use super::plan::{Links, Plan};
+use ground::os::unix::ProcFolder;
 use guard::protocol::{
     self, FRAME_HEADER_BYTES, HEADER_BYTES, Header, MAX_BODY_BYTES, MAX_PAYLOAD_BYTES, u32_at, u64_at,
 };
@@ -28,7 +29,12 @@ pub(super) struct Request<'a> {
     pub has_terminal: bool,
     /// For tests.
     pub scan_proc: bool,
+    /// Whether the guard proves itself and starts nothing.
+    pub is_trial: bool,
     pub host_pid: u32,
+    /// Whose numbers are in /proc.
+    pub proc: ProcFolder,
+    pub grace: Duration,
 }
 
 /// The reason why a request can't be encoded.
@@ -84,6 +90,8 @@ impl Request<'_> {
             (self.pid_namespace, protocol::FLAG_PID_NAMESPACE),
             (self.scan_proc, protocol::FLAG_SCAN_PROC),
             (self.has_terminal, protocol::FLAG_TERMINAL),
+            (self.is_trial, protocol::FLAG_TRIAL),
+            (matches!(self.proc, ProcFolder::Foreign { .. }), protocol::FLAG_FOREIGN_PROC),
         ] {
             if wanted {
                 flags |= flag;
@@ -92,6 +100,12 @@ impl Request<'_> {
         let header = Header {
             flags,
             host_pid: self.host_pid,
+            host_listed: match self.proc {
+                ProcFolder::Own => self.host_pid,
+                ProcFolder::Foreign { listed } => listed,
+                ProcFolder::Absent => 0,
+            },
+            grace_ms: u32::try_from(self.grace.as_millis()).unwrap_or(u32::MAX),
             body_bytes: body_bytes.ok_or(Unencodable::TooLong)?,
             arguments: self.arguments.len() as u32,
             variables: self.variables.len() as u32,
@@ -115,6 +129,8 @@ pub(super) enum Report {
     SpawnError {
         stage: Stage,
         errno: i32,
+        /// Name of the call, and its file if the request does not name it.
+        call: (&'static str, &'static str),
     },
     /// The program ended.
     Exited(Exit),
@@ -180,14 +196,19 @@ impl Reports {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// The kind of the next report, if it is there whole.
+    fn next_kind(&self) -> Option<u8> {
+        let (&[kind, _origin, low, high], rest) = self.bytes.split_first_chunk::<FRAME_HEADER_BYTES>()?;
+        (rest.len() >= usize::from(u16::from_le_bytes([low, high]))).then_some(kind)
+    }
+
+    pub(super) fn is_any_whole(&self) -> bool {
+        self.next_kind().is_some()
+    }
+
     /// Whether the next whole report is the last one of a tree.
     pub(super) fn tell_the_end(&self) -> bool {
-        let Some((&[kind, _origin, low, high], rest)) = self.bytes.split_first_chunk::<FRAME_HEADER_BYTES>()
-        else {
-            return false;
-        };
-        let is_whole = rest.len() >= usize::from(u16::from_le_bytes([low, high]));
-        is_whole && matches!(kind, protocol::FRAME_GONE | protocol::FRAME_LOST)
+        matches!(self.next_kind(), Some(protocol::FRAME_GONE | protocol::FRAME_LOST))
     }
 
     /// The next whole report.
@@ -234,7 +255,8 @@ fn parse_report(kind: u8, payload: &[u8]) -> Option<Report> {
                 stage if stage & 0xffff == protocol::STAGE_SANDBOX_PATH => Stage::SandboxPath(stage >> 16),
                 _ => return None,
             };
-            Report::SpawnError { stage, errno: u32_at(payload, 4)? as i32 }
+            let call = protocol::call_of(u32_at(payload, 8)?);
+            Report::SpawnError { stage, errno: u32_at(payload, 4)? as i32, call }
         }
         protocol::FRAME_EXITED => Report::Exited(Exit {
             status: u32_at(payload, 0)? as i32,
@@ -295,7 +317,10 @@ mod tests {
             pid_namespace: false,
             has_terminal: false,
             scan_proc: false,
+            is_trial: false,
             host_pid: 7,
+            proc: ProcFolder::Own,
+            grace: Duration::from_millis(2000),
         }
     }
 
@@ -325,19 +350,71 @@ mod tests {
     }
 
     #[test]
+    fn the_status_of_a_host_is_the_52nd_field() {
+        use super::protocol::ProcessState;
+        let line = |letter: &str, flags: u32, status: u32| {
+            let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42";
+            format!("42 (a) b) {letter} 7 8 9 0 -1 {flags} {rest} {status}\n")
+        };
+        for (letter, flags, status, is_exiting) in [
+            ("R", 0x40_0000, 0, false),
+            ("R", 0x40_0004, 15, true),
+            ("Z", 0x40_000c, 9, true),
+            ("X", 0, 256, true),
+        ] {
+            let state = ProcessState::parse(line(letter, flags, status).as_bytes()).unwrap();
+            assert_eq!((state.status, state.is_exiting()), (status, is_exiting), "{letter}");
+        }
+        let own = std::fs::read("/proc/self/stat").unwrap();
+        assert!(!ProcessState::parse(&own).unwrap().is_exiting());
+    }
+
+    #[test]
+    fn a_number_is_looked_up_by_the_level_of_its_namespace() {
+        use super::protocol::NamespacePids;
+        let status = b"Name:\tx\nPid:\t900\nNSpid:\t900\t30\t7\nNSsid:\t1\t0\t0\n";
+        let pids = NamespacePids::parse(status).unwrap();
+        assert_eq!(
+            (pids.depth(), pids.at(0), pids.at(1), pids.at(2), pids.at(3)),
+            (2, Some(900), Some(30), Some(7), None)
+        );
+        assert_eq!(NamespacePids::parse(b"Name:\tx\nPid:\t900\n"), None);
+        assert_eq!(NamespacePids::parse(b"NSpid:\t5\n").unwrap().depth(), 0);
+    }
+
+    #[test]
+    fn only_text_in_the_first_line_is_a_script() {
+        use super::protocol::begins_as_text;
+        for (start, is_text) in [
+            (&b""[..], true),
+            (b"echo hi\n", true),
+            (b"echo hi\n\0binary data behind it", true),
+            (b"\xc3\xa4 = 1", true),
+            (b"\x7fELF\x02\x01\x01\0\0\0", false),
+            (b"MZ\x90\0\x03\n", false),
+            (b"\xcf\xfa\xed\xfe\x07\0\0\x01", false),
+        ] {
+            assert_eq!(begins_as_text(start), is_text, "{start:?}");
+        }
+    }
+
+    #[test]
     fn a_request_is_these_bytes() {
         let arguments = [OsStr::new("true"), OsStr::new("")];
         let variables = [(OsStr::new("A"), OsStr::new("b=c"))];
         let mut request = request(&arguments, &variables);
         request.directory = Some(OsStr::new("/tmp"));
         let bytes = request.encode().unwrap();
-        let header: [u8; 32] = [
-            b'S', b'H', b'P', b'G', 5, 0, 32, 0, 0, 0, 0, 0, 7, 0, 0, 0, 28, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
-            0, 0, 0, 0,
+        let header: [u8; 40] = [
+            b'S', b'H', b'P', b'G', 6, 0, 40, 0, 0, 0, 0, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0xd0, 7, 0, 0, 28, 0, 0,
+            0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
         ];
-        assert_eq!(bytes[..32], header);
-        assert_eq!(&bytes[32..], b"/bin/true\0/tmp\0\0true\0\0A=b=c\0");
-        assert_eq!(bytes.len() - 32, 28);
+        assert_eq!(bytes[..40], header);
+        assert_eq!(&bytes[40..], b"/bin/true\0/tmp\0\0true\0\0A=b=c\0");
+        assert_eq!(bytes.len() - 40, 28);
+        request.proc = ProcFolder::Foreign { listed: 900 };
+        let bytes = request.encode().unwrap();
+        assert_eq!((bytes[8], &bytes[12..20]), (16, &[7, 0, 0, 0, 0x84, 3, 0, 0][..]));
     }
 
     #[test]
@@ -364,8 +441,16 @@ mod tests {
 
     #[test]
     fn a_header_of_another_version_or_with_impossible_counts_is_refused() {
-        let good =
-            Header { flags: 0, host_pid: 1, body_bytes: 10, arguments: 1, variables: 0, sandbox_bytes: 0 };
+        let good = Header {
+            flags: 0,
+            host_pid: 1,
+            host_listed: 1,
+            grace_ms: 0,
+            body_bytes: 10,
+            arguments: 1,
+            variables: 0,
+            sandbox_bytes: 0,
+        };
         assert_eq!(Header::decode(&good.encode()), Some(good));
         let mut other_version = good.encode();
         other_version[4] += 1;

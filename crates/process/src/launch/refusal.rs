@@ -1,6 +1,7 @@
 //! PURE. Errors for requests that the system, or its containment, refuses.
 
 use ground::error::{Error, ErrorCode};
+use ground::os::Fault;
 use std::io;
 
 /// The system gave no thread to start the program on.
@@ -21,10 +22,23 @@ pub(super) fn no_sandbox(reason: &str) -> Error {
     )
 }
 
+/// The same, because the system refused a call. `cause`: what may be behind it.
+pub(super) fn no_sandbox_by(fault: &Fault, cause: &str) -> Error {
+    fault.mark(no_sandbox(&format!("{fault}: {cause}")))
+}
+
+/// What may be behind a guard that can't be had.
+pub(super) const NO_GUARD: &str =
+    "no guard can work on this machine, which the container, a limit or the kernel's settings may forbid";
+
 /// `CONTAINMENT_UNAVAILABLE` for limits that nothing could enforce.
-pub(super) fn no_limits(errno: Option<i32>) -> Error {
-    let message = "nothing here can enforce `memoryMaxBytes` or `maxProcesses`: they need a writable cgroup (version 2) with the \
+pub(super) fn no_limits(fault: Option<&Fault>) -> Error {
+    let causes = "nothing here can enforce `memoryMaxBytes` or `maxProcesses`: they need a writable cgroup (version 2) with the \
          controllers memory and pids, as `systemd-run --user --scope` gives one, and `containment` other than \"group\"";
-    let error = Error::new(ErrorCode::ContainmentUnavailable, message).with("containment", "group");
-    if let Some(errno) = errno { error.with("errno", errno) } else { error }
+    let error =
+        |message: String| Error::new(ErrorCode::ContainmentUnavailable, message).with("containment", "group");
+    match fault {
+        Some(fault) => fault.mark(error(format!("{causes}: {fault}"))),
+        None => error(causes.to_owned()),
+    }
 }

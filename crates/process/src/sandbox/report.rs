@@ -32,8 +32,20 @@ pub struct SandboxSupport {
     /// Whether `network: { hosts }` is supported.
     pub network: bool,
     pub holds: Vec<&'static str>,
-    /// Restrictions that a newer kernel would enforce as well.
+    /// Restrictions that a newer kernel, or another container, would enforce as well.
     pub missing: Vec<&'static str>,
+    /// What the system refused first, if anything: the call, its file and the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A group of restrictions that may be refused by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limited {
+    Reads,
+    /// All that a filter of system calls holds.
+    Network,
+    Ports,
 }
 
 const READS: &str = "reads";
@@ -90,7 +102,29 @@ impl SandboxReport {
 impl SandboxSupport {
     pub(crate) fn new(landlock: u32, seccomp_notify: bool) -> SandboxSupport {
         let (holds, missing) = split(landlock, seccomp_notify);
-        SandboxSupport { landlock, seccomp_notify, network: holds.contains(&HOSTS), holds, missing }
+        let network = holds.contains(&HOSTS);
+        SandboxSupport { landlock, seccomp_notify, network, holds, missing, problem: None }
+    }
+
+    /// No sandbox is possible, because of this.
+    pub(crate) fn none(problem: String) -> SandboxSupport {
+        SandboxSupport { problem: Some(problem), ..SandboxSupport::new(0, false) }
+    }
+
+    /// These restrictions can't be had, because of this.
+    pub(crate) fn refuse(&mut self, problem: String, is_refused: impl Fn(Limited) -> bool) {
+        let limit_of = |word: &str| match word {
+            READS => Some(Limited::Reads),
+            NETWORK | HOSTS | SOCKETS => Some(Limited::Network),
+            PORTS => Some(Limited::Ports),
+            _ => None,
+        };
+        let is_held = |word: &str| self.holds.contains(&word) && !limit_of(word).is_some_and(&is_refused);
+        let (holds, missing): (Vec<_>, Vec<_>) =
+            HOLDS.map(|(word, _)| word).into_iter().partition(|word| is_held(word));
+        (self.holds, self.missing) = (holds, missing);
+        self.network = self.holds.contains(&HOSTS);
+        self.problem.get_or_insert(problem);
     }
 }
 

@@ -23,16 +23,21 @@ pub fn wait_for_exit(pid: i32) -> JoinHandle<()> {
         }
     }
     crate::task::spawn(async move {
-        if blocking(move || has_exited(pid, 0)).await.is_err() {
-            while !has_exited(pid, libc::WNOHANG) {
+        if blocking(move || await_exit(pid, 0)).await.is_err() {
+            while !has_exited(pid) {
                 tokio::time::sleep(LOOK_INTERVAL).await;
             }
         }
     })
 }
 
-/// Whether the child has exited. WNOWAIT leaves the zombie to the code that reaps it.
-fn has_exited(pid: i32, options: i32) -> bool {
+/// Whether a child has exited by now; it stays a zombie.
+pub fn has_exited(pid: i32) -> bool {
+    await_exit(pid, libc::WNOHANG)
+}
+
+/// WNOWAIT leaves the zombie to the code that reaps it.
+fn await_exit(pid: i32, options: i32) -> bool {
     loop {
         // SAFETY: zeroed bytes are a valid siginfo_t, which the call only writes to.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };

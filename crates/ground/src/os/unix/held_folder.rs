@@ -249,13 +249,19 @@ impl HeldFolder {
         Err(fault(&self.path.join(name), "was replaced by another file"))
     }
 
-    /// Opens a regular file for appending; creates it when it is missing.
+    /// Opens a regular file for appending; creates it when it is missing, with permissions as the umask has them: the file is the
+    /// user's.
     pub(crate) fn append_or_create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.opened(name.as_ref(), OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT).map(|(file, _)| file)
+        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT;
+        self.opened_with(name.as_ref(), flags, Mode::from_bits_retain(0o666)).map(|(file, _)| file)
     }
 
     fn opened(&self, name: &OsStr, flags: OFlag) -> io::Result<(File, Metadata)> {
-        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        self.opened_with(name, flags, Mode::S_IRUSR | Mode::S_IWUSR)
+    }
+
+    /// `mode`: of a file that is created.
+    fn opened_with(&self, name: &OsStr, flags: OFlag, mode: Mode) -> io::Result<(File, Metadata)> {
         let opened = openat(&self.directory, name, flags | open_flags(), mode);
         let file = File::from(opened.map_err(|error| self.said(name, error))?);
         let facts = file.metadata()?;

@@ -1,5 +1,6 @@
 //! The machine, the namespace of process ids, and the user.
 
+use super::proc_folder::{ProcFolder, file_of_process, proc_folder};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -21,6 +22,10 @@ pub fn runtime_folder() -> PathBuf {
 /// A number for this boot of the machine and the namespace in which process ids count; `None` where they can't be determined.
 pub(crate) fn place_of_processes() -> Option<u32> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    // In another namespace's /proc no process is found by its number.
+    if proc_folder() != ProcFolder::Own {
+        return None;
+    }
     let ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
     let mut hasher = DefaultHasher::new();
     (boot.trim(), ids).hash(&mut hasher);
@@ -31,8 +36,8 @@ pub(crate) fn place_of_processes() -> Option<u32> {
 /// Whether a process without a known start time may be alive. A readable stat line that gives no living process belongs to a
 /// zombie. A process with an unreadable line counts as alive.
 pub(crate) fn may_be_alive(pid: u32) -> bool {
-    let stat = std::fs::read(format!("/proc/{pid}/stat"));
-    stat.is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound)
+    let Some(stat) = file_of_process(pid.cast_signed(), "stat") else { return true };
+    std::fs::read(stat).is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound)
 }
 
 /// Asks the allocator to give unused memory back to the system.

@@ -17,6 +17,7 @@ pub(super) mod open_files;
 #[cfg(target_os = "linux")]
 pub mod pidfd;
 pub(super) mod pipe;
+pub(super) mod proc_folder;
 pub(super) mod process;
 pub(super) mod program;
 pub(super) mod regular_file;
@@ -32,4 +33,5 @@ pub(super) mod terminal;
 pub(super) mod words;
 
 pub use pipe::widen;
+pub use proc_folder::{ProcFolder, file_of_process, folder_of_process, proc_folder};
 pub use signal::native;

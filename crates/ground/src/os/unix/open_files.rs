@@ -1,5 +1,6 @@
 //! Finds the files below a directory that a process holds open for writing, as far as the system reports them.
 
+use super::proc_folder::processes;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub fn held_for_writing(below: &[&Path]) -> Option<HashSet<PathBuf>> {
     let mut held = HashSet::new();
     let mut seen_any = false;
-    for process in std::fs::read_dir("/proc").ok()?.flatten() {
+    for process in processes()?.flatten() {
         let is_process =
             process.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
         if !is_process {

@@ -4,6 +4,7 @@
 //! recycled pid is never hit.
 
 use super::super::process_entry::{ProcessEntry, ProcessIdentity};
+use super::proc_folder::{ProcFolder, file_of_process, proc_folder, processes};
 use super::signal::native;
 use crate::signal::Signal;
 use nix::sys::signal::kill;
@@ -23,7 +24,7 @@ pub fn signal_process(identity: ProcessIdentity, signal: Signal) -> bool {
 
 /// Resident memory of a process; 0 where the system does not report it.
 pub fn rss_bytes(pid: i32) -> u64 {
-    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return 0 };
+    let Some(text) = text_of(pid, "status") else { return 0 };
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.split_ascii_whitespace().next());
     number.and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
@@ -32,12 +33,10 @@ pub fn rss_bytes(pid: i32) -> u64 {
 /// The processes that are alive now. `None`: this system has no readable table (no /proc; macOS). Then only the process group is
 /// known.
 pub(crate) fn living_processes() -> Option<Vec<ProcessEntry>> {
-    let folder = std::fs::read_dir("/proc").ok()?;
-    let entries: Vec<ProcessEntry> = folder
+    let entries: Vec<ProcessEntry> = processes()?
         .flatten()
         .filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()))
-        .filter_map(|pid| std::fs::read(format!("/proc/{pid}/stat")).ok())
-        .filter_map(|stat| parse_stat(&stat))
+        .filter_map(entry_of)
         .collect();
     // A /proc without processes is an empty folder: this process itself would have to be listed.
     (!entries.is_empty()).then_some(entries)
@@ -45,16 +44,13 @@ pub(crate) fn living_processes() -> Option<Vec<ProcessEntry>> {
 
 /// Tells the parent of a process.
 pub(crate) fn parents() -> impl Fn(i32) -> Option<i32> {
-    |pid| {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        parse_stat(&stat).map(|entry| entry.parent)
-    }
+    |pid| entry_of(pid).map(|entry| entry.parent)
 }
 
 /// The children of all threads of a process; `None` where the kernel does not list them.
 pub(crate) fn children_of(pid: i32) -> Option<Vec<i32>> {
     let mut children = Vec::new();
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+    for task in std::fs::read_dir(file_of_process(pid, "task")?).ok()?.flatten() {
         let text = std::fs::read_to_string(task.path().join("children")).ok()?;
         children.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     }
@@ -73,20 +69,27 @@ pub fn ticks_now() -> u64 {
 
 /// The start time of a living process, in clock ticks since boot.
 pub fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse_stat(&stat).map(|entry| entry.identity.start_time)
+    entry_of(pid).map(|entry| entry.identity.start_time)
+}
+
+fn entry_of(pid: i32) -> Option<ProcessEntry> {
+    let stat = std::fs::read(file_of_process(pid, "stat")?).ok()?;
+    parse_stat(&stat)
+}
+
+fn text_of(pid: i32, name: &str) -> Option<String> {
+    std::fs::read_to_string(file_of_process(pid, name)?).ok()
 }
 
 /// Whether there is such a process, where the system has no process table; false where it has one.
 pub(crate) fn is_there(pid: i32) -> bool {
-    let has_table = start_time(std::process::id().cast_signed()).is_some();
     // EPERM: there is such a process, but it belongs to another user.
-    !has_table && kill(Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
+    proc_folder() != ProcFolder::Own && kill(Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
 }
 
 /// Bytes that a process has read and written, files and pipes alike; 0 where the system does not report them.
 pub(crate) fn io_bytes(pid: i32) -> u64 {
-    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/io")) else { return 0 };
+    let Some(text) = text_of(pid, "io") else { return 0 };
     text.lines()
         .filter_map(|line| line.strip_prefix("rchar: ").or_else(|| line.strip_prefix("wchar: ")))
         .filter_map(|number| number.parse::<u64>().ok())

@@ -13,10 +13,14 @@ pub const LONGEST_CWD: Option<usize> = None;
 /// The system's number for a folder where a file is expected.
 pub const IS_A_DIRECTORY: i32 = libc::EISDIR;
 
+/// The first line of a script is read this far.
+pub const SCRIPT_START_BYTES: u64 = 256;
+
 /// The meaning of the system's number for a refused start.
 pub fn refusal_of(errno: i32) -> Refusal {
     match errno {
-        libc::ENOENT => Refusal::Missing,
+        libc::ENOENT | libc::ENOTDIR => Refusal::Missing,
+        libc::ENOEXEC => Refusal::NoProgram,
         libc::EACCES | libc::EISDIR => Refusal::NotExecutable,
         libc::E2BIG => Refusal::TooLong,
         libc::EMFILE | libc::ENFILE => Refusal::NoDescriptors,

@@ -1,13 +1,17 @@
 //! Pseudo-terminals: the host holds one end, the program the other.
 
+use super::super::fault::Fault;
 use super::super::terminal_size::TerminalSize;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
-use std::ffi::{CStr, CString};
+use nix::sys::termios::{InputFlags, SetArg, tcgetattr, tcsetattr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The host's end. While it is open, the program's end does not hang up.
 #[derive(Debug)]
@@ -20,19 +24,27 @@ const NAME_BYTES: usize = 128;
 
 impl Terminal {
     /// Opens both ends. The program's end is not a controlling terminal yet.
-    pub fn open(size: TerminalSize) -> io::Result<(Terminal, OwnedFd)> {
+    pub fn open(size: TerminalSize) -> Result<(Terminal, OwnedFd), Fault> {
+        let refused = |call, file: Option<&Path>| {
+            let file = file.map(Path::to_owned);
+            move |errno: Errno| Fault::of_errno(call, file.as_deref(), errno as i32)
+        };
+        let multiplexer = Path::new("/dev/ptmx");
         // SAFETY: a call without pointers.
         let master = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
-        let master = Errno::result(master)?;
+        let master = Errno::result(master).map_err(refused("open", Some(multiplexer)))?;
         // SAFETY: the system has just given us this descriptor, nobody else owns it.
         let terminal = Terminal(unsafe { OwnedFd::from_raw_fd(master) });
         // SAFETY: calls on a descriptor that lives.
-        Errno::result(unsafe { libc::grantpt(master) })?;
+        Errno::result(unsafe { libc::grantpt(master) }).map_err(refused("grantpt", Some(multiplexer)))?;
         // SAFETY: as above.
-        Errno::result(unsafe { libc::unlockpt(master) })?;
-        terminal.resize(size)?;
+        Errno::result(unsafe { libc::unlockpt(master) }).map_err(refused("unlockpt", Some(multiplexer)))?;
+        terminal.resize(size).map_err(Fault::on("ioctl(TIOCSWINSZ)", multiplexer))?;
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let program = open(terminal.path()?.as_c_str(), flags, Mode::empty())?;
+        let path = terminal.path().map_err(Fault::on("ptsname", multiplexer))?;
+        let shown = Path::new(OsStr::from_bytes(path.to_bytes()));
+        let program = open(path.as_c_str(), flags, Mode::empty()).map_err(refused("open", Some(shown)))?;
+        edit_as_utf8(&program).map_err(refused("tcsetattr", Some(shown)))?;
         Ok((terminal, program))
     }
 
@@ -73,6 +85,13 @@ impl Terminal {
     }
 }
 
+/// The line discipline erases whole characters, not bytes.
+fn edit_as_utf8(program: &OwnedFd) -> nix::Result<()> {
+    let mut settings = tcgetattr(program)?;
+    settings.input_flags.insert(InputFlags::IUTF8);
+    tcsetattr(program, SetArg::TCSANOW, &settings)
+}
+
 #[cfg(target_os = "linux")]
 fn name_of(master: i32, name: &mut [u8; NAME_BYTES]) -> io::Result<()> {
     // SAFETY: the system writes at most this many bytes, including a NUL.
@@ -105,6 +124,19 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::io::{Read, Write};
+
+    #[test]
+    fn the_erase_key_takes_a_whole_character() {
+        let (terminal, program) = Terminal::open(TerminalSize::default()).expect("a terminal");
+        let mut host = File::from(terminal.try_clone().expect("a descriptor"));
+        for erased in ["é", "€", "😀"] {
+            host.write_all(format!("{erased}\x7fx\n").as_bytes()).expect("typed");
+            let mut line = [0; 16];
+            let length =
+                (&File::from(program.try_clone().expect("a descriptor"))).read(&mut line).expect("a line");
+            assert_eq!(&line[..length], b"x\n", "{erased}");
+        }
+    }
 
     #[test]
     fn what_is_typed_ends_by_the_character_that_the_terminal_says() {

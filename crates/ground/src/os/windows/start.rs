@@ -12,6 +12,9 @@ pub const LONGEST_CWD: Option<usize> = Some(258);
 /// The system's number for a folder where a file is expected.
 pub const IS_A_DIRECTORY: i32 = codes::ERROR_DIRECTORY_NOT_SUPPORTED.cast_signed();
 
+/// The first line of a script is read this far.
+pub const SCRIPT_START_BYTES: u64 = 256;
+
 /// The meaning of the system's number for a refused start.
 pub fn refusal_of(errno: i32) -> Refusal {
     match errno.cast_unsigned() {

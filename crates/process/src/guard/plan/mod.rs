@@ -122,11 +122,12 @@ pub(crate) enum Shortfall {
 }
 
 impl Shortfall {
+    /// What Landlock needs.
+    pub(crate) const LANDLOCK: &str = "Landlock needs Linux 5.13 or newer, must not be switched off by `lsm=`, and a container may forbid it";
+
     pub(crate) fn reason(self) -> String {
         match self {
-            Shortfall::Landlock => {
-                "this kernel has no Landlock (Linux 5.13 or newer, and not switched off by `lsm=`), or a container forbids it".to_owned()
-            }
+            Shortfall::Landlock => Shortfall::LANDLOCK.to_owned(),
             Shortfall::TooOld { required, found } => format!(
                 "`sandbox.require` asks for version {required} of Landlock, and this kernel speaks version {found}: use a newer kernel, or require less"
             ),

@@ -9,6 +9,7 @@ use crate::launch::unix::wiring::Wiring;
 use crate::launch::wires::Source;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::Duration;
 
 mod cost;
 mod delegated;
@@ -30,6 +31,7 @@ fn spawn_of<'a, P: AsRef<Path> + ?Sized>(program: &'a P, arguments: &'a [&'a OsS
         containment: Containment::Auto,
         limits: ResourceLimits::default(),
         sandbox: None,
+        grace: Duration::ZERO,
     }
 }
 

@@ -28,7 +28,7 @@ async fn start_sh(script: &str) -> GuardedProcess {
 
 async fn failure_of(spawn: &GuardedSpawn<'_>) -> (GuardStage, Errno) {
     let failure = started(launch(spawn, piped(Source::Null)).unwrap()).await.unwrap_err();
-    (failure.stage, Errno::from_raw(failure.errno))
+    (failure.stage, Errno::from_raw(failure.fault.errno))
 }
 
 /// Both events of a run that ends by itself or is ended.
@@ -411,8 +411,8 @@ async fn guards_that_were_stopped_are_woken_by_a_kill() {
 #[test]
 fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
     let (mut lifeline, guards_end) = UnixStream::pair().unwrap();
-    let mut header = b"SHPG\xff\x00\x20\x00".to_vec();
-    header.resize(32, 1);
+    let mut header = b"SHPG\xff\x00\x28\x00".to_vec();
+    header.resize(40, 1);
     lifeline.write_all(&header).unwrap();
     let null = || OwnedFd::from(File::open("/dev/null").unwrap());
     let image = super::super::image::image().unwrap();
@@ -421,17 +421,17 @@ fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
             .unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
-    // SPAWN_ERROR of the outer guard: stage 1 (request), EPROTO.
-    assert_eq!(answer, [2, 0, 8, 0, 1, 0, 0, 0, 71, 0, 0, 0]);
+    // SPAWN_ERROR of the outer guard: stage 1 (request), EPROTO, call 1 (recvfrom).
+    assert_eq!(answer, [2, 0, 12, 0, 1, 0, 0, 0, 71, 0, 0, 0, 1, 0, 0, 0]);
     waitpid(Pid::from_raw(pid), None).unwrap();
 }
 
 #[test]
 fn a_guard_whose_host_is_another_process_ends() {
     let (mut lifeline, guards_end) = UnixStream::pair().unwrap();
-    let mut header = b"SHPG\x05\x00\x20\x00".to_vec();
+    let mut header = b"SHPG\x06\x00\x28\x00".to_vec();
     // No flags, host 1, and a plausible rest.
-    for number in [0u32, 1, 16, 1, 0, 0] {
+    for number in [0u32, 1, 1, 0, 16, 1, 0, 0] {
         header.extend(number.to_le_bytes());
     }
     lifeline.write_all(&header).unwrap();
@@ -442,6 +442,7 @@ fn a_guard_whose_host_is_another_process_ends() {
             .unwrap();
     let mut answer = Vec::new();
     lifeline.read_to_end(&mut answer).unwrap();
-    assert!(answer.is_empty(), "{answer:?}");
+    // SPAWN_ERROR of the outer guard: stage 2 (watching), ESRCH, call 21 (getppid).
+    assert_eq!(answer, [2, 0, 12, 0, 2, 0, 0, 0, 3, 0, 0, 0, 21, 0, 0, 0]);
     waitpid(Pid::from_raw(pid), None).unwrap();
 }

@@ -115,7 +115,8 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
     let arguments = [OsStr::new("x")];
     let spawn = GuardedSpawn { containment: Containment::Strict, ..spawn_of("/nowhere/x", &arguments) };
     let failure = started(launch(&spawn, piped(Source::Null)).unwrap()).await.unwrap_err();
-    assert_eq!(failure, GuardFailure { stage: GuardStage::Exec, errno: Errno::ENOENT as i32 });
+    assert_eq!(failure.stage, GuardStage::Exec);
+    assert_eq!(failure.fault.to_string(), "execve /nowhere/x: No such file or directory (os error 2)");
 }
 
 /// Not a test by itself: runs where another test has forbidden PID namespaces.
@@ -123,7 +124,7 @@ async fn a_program_that_is_not_there_is_reported_from_inside_a_namespace() {
 #[ignore = "run by another test, in a process of its own"]
 async fn as_forbidden_host() {
     let failure = started(sh("true").unwrap()).await.unwrap_err();
-    println!("\nfailed at {:?} with {}", failure.stage, Errno::from_raw(failure.errno));
+    println!("\nfailed at {:?} with {}", failure.stage, Errno::from_raw(failure.fault.errno));
 }
 
 #[test]

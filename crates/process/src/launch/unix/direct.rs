@@ -13,22 +13,19 @@ use super::super::wires::Wires;
 use super::exit::exit_of;
 use super::session;
 use super::wiring::{Wiring, watch_pipes};
-use crate::command::{ResolvedCommand, spawn_error};
+use crate::command::ResolvedCommand;
+use crate::command_fault::{cwd_refused, spawn_error, start_refused};
 use crate::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use crate::sweep::{SweepRequest, Swept, sweep};
-use ground::error::Result;
+use ground::error::{Error, Result};
 use ground::os::{
-    ProcessIdentity, ProcessTable, blocking, kill_process, signal_group, ticks_now, wait_for_exit,
-    walk_descendants,
+    Fault, ProcessIdentity, ProcessTable, blocking, has_exited, kill_process, may_execute, signal_group,
+    ticks_now, wait_for_exit, walk_descendants,
 };
 use ground::signal::Signal;
 use nix::libc;
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -50,51 +47,17 @@ pub(super) async fn launch(
     Ok(spawned?.map_err(no_thread)??)
 }
 
-/// Only options that std passes on to posix_spawn: with `pre_exec`, a uid or a gid it would fork the host.
-fn builder(program: &Path, command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Result<Command> {
-    let [stdin, stdout, stderr] = descriptors;
-    let mut builder = Command::new(program);
-    builder
-        .env_clear()
-        .envs(command.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::from(stdin.try_clone()?))
-        .stdout(Stdio::from(stdout.try_clone()?))
-        .stderr(Stdio::from(stderr.try_clone()?))
-        .process_group(0);
-    if command.cwd.is_some() || command.folder.descriptor().is_some() {
-        let cwd = command.cwd.as_deref().unwrap_or(Path::new("."));
-        builder.current_dir(command.folder.reach(cwd));
-    }
-    Ok(builder)
-}
-
-/// A script without a first line that names its interpreter is the shell's, as execvp and the guard have it.
-fn spawn_child(command: &ResolvedCommand, descriptors: &[OwnedFd; 3]) -> io::Result<Child> {
-    let arguments = command.argv.iter().skip(1);
-    let mut direct = builder(&command.program, command, descriptors)?;
-    if let Some(name) = command.argv.first() {
-        direct.arg0(name);
-    }
-    match direct.args(arguments.clone()).spawn() {
-        Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
-            builder(Path::new("/bin/sh"), command, descriptors)?.arg(&command.program).args(arguments).spawn()
-        }
-        other => other,
-    }
-}
-
 fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>> {
-    let refused =
-        |error: io::Error| spawn_error(&command, error.raw_os_error().unwrap_or(libc::EIO), "posix_spawn");
-    let Wiring { program, ends } = wires.lay(command.input.as_ref()).map_err(refused)?;
+    let name = || command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let Wiring { program, ends } =
+        wires.lay(command.input.as_ref()).map_err(|fault| start_refused(&name(), &fault))?;
     let (spawned, since) = (Instant::now(), ticks_now());
-    let pid = match &ends.terminal {
-        Some(terminal) => session::spawn(session::Wires::Terminal(terminal), &command),
-        None if wires.are_hosts() => session::spawn(session::Wires::Descriptors(&program), &command),
-        // Dropping std's handle neither kills nor reaps: both are ours.
-        None => spawn_child(&command, &program).map(|child| child.id()),
-    }
-    .map_err(refused)?;
+    let kind = match &ends.terminal {
+        Some(terminal) => session::Wires::Terminal(terminal),
+        None if wires.are_hosts() => session::Wires::Hosts(&program),
+        None => session::Wires::Own(&program),
+    };
+    let pid = session::spawn(kind, &command).map_err(|error| refused(&command, &error))?;
     // Only the program has them from here on: their end is its end.
     drop(program);
     let tree = DirectTree {
@@ -112,6 +75,17 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>
             Err(error)
         }
     }
+}
+
+/// posix_spawn tells neither which of its steps failed nor on which file: the working directory is looked at once more.
+fn refused(command: &ResolvedCommand, error: &io::Error) -> Error {
+    if let Some(cwd) = &command.cwd {
+        let (reached, named) = (command.folder.reach(cwd), command.folder.named(cwd));
+        if let Err(error) = may_execute(&reached) {
+            return cwd_refused(&reached, &named, &Fault::of("chdir", Some(&named), &error));
+        }
+    }
+    spawn_error(command, &Fault::of("posix_spawn", Some(&command.named()), error))
 }
 
 pub(crate) struct DirectTree {
@@ -141,6 +115,15 @@ impl DirectTree {
         ProcessTable::read().is_some_and(|table| table.entries().iter().any(|entry| entry.group == self.pid))
     }
 
+    /// Whether the exit can be seen by now, whatever the runtime knows.
+    pub(super) fn look(&mut self) -> Option<TreeEvent> {
+        if matches!(self.state, TreeLife::Running(_)) && has_exited(self.pid) {
+            self.state = TreeLife::Exited;
+            return Some(TreeEvent::Exited);
+        }
+        None
+    }
+
     pub(super) async fn next(&mut self) -> TreeEvent {
         match &mut self.state {
             TreeLife::Running(exit) => {
@@ -162,6 +145,10 @@ impl DirectTree {
     pub(super) fn signal(&mut self, signal: Signal) {
         if !matches!(self.state, TreeLife::Gone) {
             signal_group(self.pid, signal);
+            // Members that are stopped could not take it.
+            if !signal.stops() {
+                signal_group(self.pid, Signal::Cont);
+            }
         }
     }
 

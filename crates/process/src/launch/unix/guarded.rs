@@ -2,40 +2,42 @@
 
 use super::super::launched::{Launched, NotLaunched};
 use super::super::preparation::Preparation;
-use super::super::refusal::{no_limits, no_sandbox, no_thread};
+use super::super::refusal::{NO_GUARD, no_limits, no_sandbox, no_sandbox_by, no_thread};
 use super::super::tree_event::{ExitStatus, TreeEvent};
 use super::super::turn::Turn;
 use super::super::wires::Wires;
 use super::exit::exit_of;
 use super::ways::{self, Ways};
 use super::wiring::watch_pipes;
-use crate::command::{ResolvedCommand, spawn_error, start_refused};
+use crate::command::ResolvedCommand;
+use crate::command_fault::{cwd_refused, spawn_error, start_refused};
 use crate::fence::{Rules, can_decide};
 use crate::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, Lifeline, Line, Links, OWN_TERMINAL,
-    Plan, ResourceLimits, landlock_abi, launch as start,
+    Plan, ResourceLimits, Shortfall, landlock_abi, launch as start,
 };
 use crate::sandbox::Sandbox;
 use crate::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
 use crate::sweep::{SweepRequest, Swept, sweep};
 use crate::traffic::Traffic;
+use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::unix::native;
-use ground::os::{ContainedFolders, group_exists, hand_over, place_below, place_of_folder, ticks_now};
+use ground::os::{ContainedFolders, Fault, group_exists, hand_over, place_below, place_of_folder, ticks_now};
 use ground::signal::Signal;
-use nix::libc::{EACCES, EIO, ELOOP};
+use nix::libc::{EACCES, ELOOP, ENOENT, ENOTDIR};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// The result of a launch under guard.
 pub(super) enum Attempt {
     Launched(Launched<Box<GuardedTree>>),
-    /// No guard can be executed on this system: the command is returned for the launcher without a guard.
-    Unavailable(ResolvedCommand),
+    /// No guard can work on this system, for this reason: the command is returned for the launcher without a guard.
+    Unavailable(ResolvedCommand, Fault),
 }
 
 pub(super) async fn launch(
@@ -46,7 +48,7 @@ pub(super) async fn launch(
 ) -> std::result::Result<Attempt, NotLaunched> {
     let containment = spec.containment;
     let (end, line) = HostEnd::new()
-        .map_err(|error| start_refused(&spec.command, error.raw_os_error().unwrap_or(EIO), "socketpair"))?;
+        .map_err(|error| start_refused(&spec.command, &Fault::of("socketpair", None, &error)))?;
     let spawning = spawn_in(Terms::of(spec), preparation, line, &end, turn);
     let spawned = tokio::select! {
         spawned = spawning => spawned?,
@@ -59,12 +61,12 @@ pub(super) async fn launch(
     };
     let process = match started {
         Ok(process) => process,
-        Err(GuardFailure { stage: GuardStage::Unavailable, .. }) if containment == Containment::Auto => {
-            return Ok(Attempt::Unavailable(command));
+        Err(GuardFailure { stage: GuardStage::Unavailable, fault }) if containment == Containment::Auto => {
+            return Ok(Attempt::Unavailable(command, fault));
         }
         Err(failure) => {
-            let error = sandbox.and_then(|(plan, _)| sandbox_error(&command, &plan, failure));
-            return Err(error.unwrap_or_else(|| failure_error(&command, containment, failure)).into());
+            let error = sandbox.and_then(|(plan, _)| sandbox_error(&command, &plan, &failure));
+            return Err(error.unwrap_or_else(|| failure_error(&command, containment, &failure)).into());
         }
     };
     if let Some((_, rules)) = sandbox {
@@ -131,6 +133,7 @@ struct Terms {
     cwd: Option<PathBuf>,
     has_terminal: bool,
     wires: Wires,
+    grace: Duration,
 }
 
 /// A guard that was started, or why it was not.
@@ -156,6 +159,7 @@ impl Terms {
             cwd: spec.sandbox.as_ref().and_then(|_| spec.named_cwd()),
             has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
             wires: Wires::of(spec),
+            grace: spec.kill_grace,
         }
     }
 
@@ -173,24 +177,30 @@ impl Terms {
         });
         let sandbox = wanted.as_ref().map(plan_of).transpose()?;
         let plan = sandbox.as_ref().map(|(plan, _)| plan);
-        let launched = start_guard(&command, self.containment, self.limits, plan, &self.wires, line);
+        let how = How { containment: self.containment, limits: self.limits, grace: self.grace };
+        let launched = start_guard(&command, how, plan, &self.wires, line);
         Ok(Spawned { command, ways, since, at, sandbox, launched })
     }
 }
 
-fn start_guard(
-    command: &ResolvedCommand,
+/// How a guard holds its program.
+struct How {
     containment: Containment,
     limits: ResourceLimits,
+    grace: Duration,
+}
+
+fn start_guard(
+    command: &ResolvedCommand,
+    how: How,
     sandbox: Option<&Plan>,
     wires: &Wires,
     line: Line,
 ) -> std::result::Result<Launch, GuardFailure> {
     // Opened by us: the guard that can't be had leaves it to the next launcher.
-    let wiring = wires.lay(command.input.as_ref()).map_err(|error| GuardFailure {
-        stage: GuardStage::Spawn,
-        errno: error.raw_os_error().unwrap_or(EIO),
-    })?;
+    let wiring = wires
+        .lay(command.input.as_ref())
+        .map_err(|fault| GuardFailure { stage: GuardStage::Wires, fault })?;
     let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
     let environment: Vec<(&OsStr, &OsStr)> =
         command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
@@ -201,9 +211,10 @@ fn start_guard(
         environment: &environment,
         cwd: command.cwd.as_deref(),
         folder: command.folder.descriptor(),
-        containment,
-        limits,
+        containment: how.containment,
+        limits: how.limits,
         sandbox,
+        grace: how.grace,
     };
     start(&spawn, wiring, line)
 }
@@ -219,8 +230,13 @@ struct SandboxSpec {
 /// The sandbox plan for this kernel, and the rules of its fence. Blocks.
 fn plan_of(wanted: &SandboxSpec) -> Result<(Plan, Rules)> {
     let cwd = wanted.cwd.as_deref();
-    let plan = Plan::new(&wanted.sandbox.within(cwd), landlock_abi(), can_decide());
-    let mut plan = plan.map_err(|shortfall| no_sandbox(&shortfall.reason()))?;
+    let landlock = landlock_abi().map_err(|fault| no_sandbox_by(&fault, Shortfall::LANDLOCK))?;
+    let asks = can_decide();
+    let plan = Plan::new(&wanted.sandbox.within(cwd), landlock, asks.is_ok());
+    let mut plan = plan.map_err(|shortfall| match (shortfall, &asks) {
+        (Shortfall::Fence, Err(fault)) => no_sandbox_by(fault, &shortfall.reason()),
+        _ => no_sandbox(&shortfall.reason()),
+    })?;
     let folder = cwd.unwrap_or(Path::new("."));
     place(&mut plan, &wanted.sandbox, folder)?;
     let rules = ways::rules(&plan, &wanted.sandbox, folder, wanted.gate.as_ref())?;
@@ -265,28 +281,38 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether the path of an option is at fault, and not the machine.
+fn is_of_the_path(errno: i32) -> bool {
+    matches!(errno, ENOENT | ENOTDIR | ELOOP)
+}
+
+/// The error of a sandbox's path that can't be opened.
+pub(super) fn path_error(option: &str, fault: &Fault) -> Error {
+    if !is_of_the_path(fault.errno) {
+        return no_sandbox_by(fault, &format!("the path of {option} can't be opened"));
+    }
+    let cause = match fault.errno {
+        ELOOP => {
+            "it is a symbolic link, or behind one, and a program in an earlier sandbox could have made it: name the target of the link"
+        }
+        _ => "each path of a sandbox must exist",
+    };
+    Error::invalid_option(option, format!("{fault}: {cause}"))
+}
+
 /// The error of a failure that only a sandbox can cause; `None` for other failures.
-fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) -> Option<Error> {
-    let reason = std::io::Error::from_raw_os_error(failure.errno);
+fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: &GuardFailure) -> Option<Error> {
+    let fault = &failure.fault;
     match failure.stage {
         GuardStage::SandboxPath(index) => {
             let grant = plan.paths.get(index as usize)?;
-            let path = grant.path.display();
-            let problem = match failure.errno {
-                ELOOP => format!(
-                    "{path} is a symbolic link, or behind one, and a program in an earlier sandbox could have made it: name the target of the link"
-                ),
-                _ => format!("{path}: {reason}: each path of a sandbox must exist"),
-            };
-            Some(Error::invalid_option(&grant.option, problem))
+            Some(path_error(&grant.option, fault))
         }
-        GuardStage::Sandbox => {
-            Some(no_sandbox(&format!("the kernel refused its rules: {reason}")).with("errno", failure.errno))
-        }
-        GuardStage::Exec if failure.errno == EACCES && plan.holds_reads() => {
+        GuardStage::Unavailable => Some(no_sandbox_by(fault, NO_GUARD)),
+        GuardStage::Exec if fault.errno == EACCES && plan.holds_reads() => {
             let program = command.program.display();
             let message = format!(
-                "{program} can't be executed inside of its sandbox: `sandbox.read` has to name it, its loader and its libraries (\"/usr\", \"/lib\", \"/lib64\", \"/bin\")"
+                "{program} can't be executed inside of its sandbox: {fault}: `sandbox.read` has to name it, its loader and its libraries (\"/usr\", \"/lib\", \"/lib64\", \"/bin\")"
             );
             Some(Error::new(ErrorCode::ProcessNotExecutable, message).with("command", program.to_string()))
         }
@@ -294,45 +320,45 @@ fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: GuardFailure) 
     }
 }
 
-fn failure_error(command: &ResolvedCommand, containment: Containment, failure: GuardFailure) -> Error {
-    let reason = std::io::Error::from_raw_os_error(failure.errno);
-    let syscall = match failure.stage {
-        GuardStage::Exec => "execve",
-        GuardStage::Chdir => "chdir",
-        GuardStage::Fork => "fork",
-        GuardStage::Terminal => "ioctl",
-        GuardStage::Spawn | GuardStage::Request | GuardStage::Supervise => "posix_spawn",
+fn failure_error(command: &ResolvedCommand, containment: Containment, failure: &GuardFailure) -> Error {
+    let fault = &failure.fault;
+    let name = || command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match failure.stage {
+        GuardStage::Exec => spawn_error(command, fault),
+        GuardStage::Chdir => {
+            let cwd = command.cwd.as_deref().unwrap_or(Path::new("."));
+            cwd_refused(&command.folder.reach(cwd), &command.folder.named(cwd), fault)
+        }
+        GuardStage::Wires
+        | GuardStage::Fork
+        | GuardStage::Terminal
+        | GuardStage::Spawn
+        | GuardStage::Request
+        | GuardStage::Supervise => start_refused(&name(), fault),
         GuardStage::Nul => {
-            return Error::invalid_option(
-                "args",
-                "contains a NUL character, which cannot be passed to a program",
-            );
+            Error::invalid_option("args", "contains a NUL character, which cannot be passed to a program")
         }
-        GuardStage::Lost => {
-            return Error::new(
-                ErrorCode::ProcessLost,
-                "the guard was killed while it started the program: nothing runs",
-            );
-        }
+        GuardStage::Lost => Error::new(
+            ErrorCode::ProcessLost,
+            "the guard was killed while it started the program: nothing runs",
+        ),
         GuardStage::Sandbox | GuardStage::SandboxPath(_) => {
-            return no_sandbox(&format!("the kernel refused its rules: {reason}"));
+            no_sandbox_by(fault, "the kernel, or what holds this process, refuses its rules")
         }
-        GuardStage::Limits => return no_limits(Some(failure.errno)),
+        GuardStage::Limits => no_limits(Some(fault)),
         GuardStage::Namespace | GuardStage::Cgroup | GuardStage::Unavailable => {
             let wanted = if containment == Containment::Strict { "strict" } else { "auto" };
-            let message = match failure.stage {
-                GuardStage::Namespace => format!(
-                    "this machine provides no PID namespace ({reason}): leave out `containment: \"strict\"`, or allow user namespaces"
-                ),
-                GuardStage::Cgroup => format!("the run's cgroup could not be joined: {reason}"),
-                _ => format!("no guard can be executed on this machine: {reason}"),
+            let cause = match failure.stage {
+                GuardStage::Namespace => {
+                    "this machine provides no PID namespace: leave out `containment: \"strict\"`, or allow user namespaces"
+                }
+                GuardStage::Cgroup => "the run's cgroup could not be joined",
+                _ => NO_GUARD,
             };
-            return Error::new(ErrorCode::ContainmentUnavailable, message)
-                .with("containment", wanted)
-                .with("errno", failure.errno);
+            let error = Error::new(ErrorCode::ContainmentUnavailable, format!("{fault}: {cause}"));
+            fault.mark(error).with("containment", wanted)
         }
-    };
-    spawn_error(command, failure.errno, syscall)
+    }
 }
 
 /// A run's two guards.
@@ -360,6 +386,14 @@ impl GuardedTree {
     /// The command was reaped by its guard: its group's number is in use only as long as the group has members.
     pub(super) fn has_group(&self) -> bool {
         self.pid > 0 && group_exists(self.pid)
+    }
+
+    /// The program's exit, if it has been reported.
+    pub(super) fn look(&mut self) -> Option<TreeEvent> {
+        if self.over || self.end.is_some() || !self.lifeline.has_news() {
+            return None;
+        }
+        self.next().now_or_never()
     }
 
     pub(super) async fn next(&mut self) -> TreeEvent {

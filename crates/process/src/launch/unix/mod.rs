@@ -5,6 +5,8 @@ mod direct;
 mod exit;
 #[cfg(target_os = "linux")]
 mod guarded;
+#[cfg(target_os = "linux")]
+mod sandbox_trial;
 mod session;
 #[cfg(target_os = "linux")]
 mod ways;
@@ -16,13 +18,12 @@ use super::refusal::{no_limits, no_sandbox};
 use super::tree_event::TreeEvent;
 use super::turn::Turn;
 #[cfg(target_os = "linux")]
-use crate::fence::can_decide;
-#[cfg(target_os = "linux")]
 use crate::guard::landlock_abi;
 use crate::sandbox::report::SandboxSupport;
 use crate::spec::{Containment, ProcessSpec, Strays};
 use ground::error::{Error, ErrorCode};
 use ground::signal::Signal;
+use ground::trace::{RUN, debug};
 use tokio::sync::Notify;
 
 /// The processes of a run.
@@ -39,6 +40,15 @@ impl Tree {
             Tree::Direct(tree) => tree.next().await,
             #[cfg(target_os = "linux")]
             Tree::Guarded(tree) => tree.next().await,
+        }
+    }
+
+    /// An event that is there by now, whatever the runtime knows of it: right after a stop of this process it knows nothing.
+    pub(crate) fn look(&mut self) -> Option<TreeEvent> {
+        match self {
+            Tree::Direct(tree) => tree.look(),
+            #[cfg(target_os = "linux")]
+            Tree::Guarded(tree) => tree.look(),
         }
     }
 
@@ -103,7 +113,11 @@ pub(super) async fn launch(
                 guarded::Attempt::Launched(launched) => {
                     return Ok(with_tree(launched, Tree::Guarded));
                 }
-                guarded::Attempt::Unavailable(command) => Box::new(|| Ok(command)) as Preparation,
+                guarded::Attempt::Unavailable(command, fault) => {
+                    let (call, errno) = (fault.call, fault.errno);
+                    debug!(target: RUN, call, errno, "has no guard: the level is group");
+                    Box::new(|| Ok(command)) as Preparation
+                }
             }
         }
     };
@@ -116,10 +130,7 @@ pub(super) async fn launch(
         .into());
     }
     if spec.sandbox.is_some() {
-        return Err(no_sandbox(
-            "it needs the guard: Linux, a place to execute it from, and `containment` other than \"group\"",
-        )
-        .into());
+        return Err(no_sandbox("it needs the guard, which `containment: \"group\"` leaves out").into());
     }
     if spec.memory_max_bytes.is_some() || spec.max_processes.is_some() {
         return Err(no_limits(None).into());
@@ -134,10 +145,18 @@ fn with_tree<T>(launched: Launched<T>, as_one: impl FnOnce(T) -> Tree) -> Launch
     Launched { pid, spawned, level, pipes, tree: as_one(tree) }
 }
 
-/// The sandbox features of this kernel.
+/// The version of Landlock that a sandbox here uses; 0: there is none.
+pub(crate) fn landlock_version() -> u32 {
+    #[cfg(target_os = "linux")]
+    return landlock_abi().unwrap_or(0);
+    #[cfg(not(target_os = "linux"))]
+    0
+}
+
+/// The sandbox features of this machine. Blocks.
 pub(crate) fn sandbox_support() -> SandboxSupport {
     #[cfg(target_os = "linux")]
-    return SandboxSupport::new(landlock_abi(), can_decide());
+    return sandbox_trial::support();
     #[cfg(not(target_os = "linux"))]
     SandboxSupport::new(0, false)
 }

@@ -1,13 +1,15 @@
 //! The ways out of a sandbox: opened before the program starts, because it learns of the gate by its environment.
 
-use super::super::refusal::no_sandbox;
+use super::super::refusal::no_sandbox_by;
+use super::guarded::path_error;
 use crate::command::ResolvedCommand;
 use crate::fence::{Fence, Rules, Tcp};
 use crate::gate::{Egress, Gate};
 use crate::guard::{Grant, Links, Plan};
 use crate::sandbox::{Network, Sandbox};
 use crate::traffic::Traffic;
-use ground::error::{Error, Result};
+use ground::error::Result;
+use ground::os::Fault;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -98,8 +100,7 @@ pub(super) fn rules(plan: &Plan, sandbox: &Sandbox, cwd: &Path, gate: Option<&Ga
             // The guard reports a missing path of `write`.
             Err(_) if grant.rights != 0 => {}
             Err(error) => {
-                let problem = format!("{}: {error}: each path of a sandbox must exist", grant.path.display());
-                return Err(Error::invalid_option(&grant.option, problem));
+                return Err(path_error(&grant.option, &Fault::of("stat", Some(&grant.path), &error)));
             }
         }
     }
@@ -139,8 +140,9 @@ fn plain(mut from: PathBuf, path: &Path) -> PathBuf {
 pub(super) fn guard(ways: &mut Ways, listener: Option<OwnedFd>, rules: Rules) -> Result<()> {
     let Some(listener) = listener else { return Ok(()) };
     // Without a fence the listener is closed, and every connection fails.
-    let fence = Fence::start(listener, rules, &ways.traffic)
-        .map_err(|error| no_sandbox(&format!("its connections can't be watched: {error}")))?;
+    let fence = Fence::start(listener, rules, &ways.traffic).map_err(|error| {
+        no_sandbox_by(&Fault::of("epoll_ctl", None, &error), "its connections can't be watched")
+    })?;
     ways.fence = Some(fence);
     Ok(())
 }

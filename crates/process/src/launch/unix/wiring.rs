@@ -5,11 +5,12 @@ use super::super::wires::{Source, Wires};
 use crate::spec::Stdio;
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::unix::widen;
-use ground::os::{Pipe, PipeWriter, Terminal, TerminalSize};
+use ground::os::{Fault, Pipe, PipeWriter, Terminal, TerminalSize};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, pipe};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The program's ends and the host's ends of the descriptors.
@@ -37,7 +38,7 @@ impl Wires {
     }
 
     /// `file`: the one that the input names, opened.
-    pub(crate) fn lay(&self, file: Option<&File>) -> io::Result<Wiring> {
+    pub(crate) fn lay(&self, file: Option<&File>) -> Result<Wiring, Fault> {
         match self.stdio {
             Stdio::Piped => {
                 let wiring = Wiring::piped(self.stdin, file)?;
@@ -53,11 +54,13 @@ impl Wires {
 }
 
 impl Wiring {
-    pub(crate) fn piped(stdin: Source, file: Option<&File>) -> io::Result<Wiring> {
+    pub(crate) fn piped(stdin: Source, file: Option<&File>) -> Result<Wiring, Fault> {
+        let pipe = || pipe().map_err(Fault::in_call("pipe2"));
+        let null = Path::new("/dev/null");
         let (host_stdin, program_stdin) = match (stdin, file) {
-            (Source::File, Some(file)) => (None, file.try_clone()?.into()),
+            (Source::File, Some(file)) => (None, file.try_clone().map_err(copy_refused)?.into()),
             (Source::Null | Source::File, _) => {
-                (None, OpenOptions::new().read(true).open("/dev/null")?.into())
+                (None, File::open(null).map_err(Fault::on("open", null))?.into())
             }
             (Source::Pipe, _) => {
                 let (reader, writer) = pipe()?;
@@ -76,7 +79,7 @@ impl Wiring {
         Ok(Wiring { program: [program_stdin, program_stdout.into(), program_stderr.into()], ends })
     }
 
-    fn inherited() -> io::Result<Wiring> {
+    fn inherited() -> Result<Wiring, Fault> {
         let program = [
             host_copy(io::stdin().as_fd())?,
             host_copy(io::stdout().as_fd())?,
@@ -86,15 +89,16 @@ impl Wiring {
     }
 
     /// The host writes to it whatever the input is: a terminal's end of input is typed.
-    fn terminal(size: TerminalSize) -> io::Result<Wiring> {
+    fn terminal(size: TerminalSize) -> Result<Wiring, Fault> {
         let (terminal, program) = Terminal::open(size)?;
+        let copy = || program.try_clone().map_err(copy_refused);
         let ends = Ends {
-            stdin: Some(terminal.try_clone()?),
-            stdout: Some(terminal.try_clone()?),
+            stdin: Some(terminal.try_clone().map_err(copy_refused)?),
+            stdout: Some(terminal.try_clone().map_err(copy_refused)?),
             stderr: None,
             terminal: Some(terminal),
         };
-        Ok(Wiring { program: [program.try_clone()?, program.try_clone()?, program], ends })
+        Ok(Wiring { program: [copy()?, copy()?, program], ends })
     }
 }
 
@@ -108,19 +112,31 @@ pub(super) fn watch_pipes(ends: Ends) -> Result<Pipes> {
             terminal: ends.terminal.map(Arc::new),
         })
     };
-    watch().map_err(|error| {
-        Error::new(ErrorCode::ProcessSpawnFailed, format!("cannot watch the pipes of the program: {error}"))
-            .with("errno", error.raw_os_error().unwrap_or(0))
-            .with("syscall", "epoll_ctl")
+    watch().map_err(Fault::in_call("epoll_ctl")).map_err(|fault| {
+        let message = format!("cannot watch the pipes of the program: {fault}");
+        fault.mark(Error::new(ErrorCode::ProcessSpawnFailed, message))
     })
 }
 
 /// One of the host's own. The JavaScript engine may have made it non-blocking, which programs do not expect.
-fn host_copy(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let copy = descriptor.try_clone_to_owned()?;
-    let flags = OFlag::from_bits_retain(fcntl(&copy, FcntlArg::F_GETFL)?);
-    if flags.contains(OFlag::O_NONBLOCK) {
-        fcntl(&copy, FcntlArg::F_SETFL(flags & !OFlag::O_NONBLOCK))?;
-    }
-    Ok(copy)
+fn host_copy(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, Fault> {
+    let copy = || -> io::Result<OwnedFd> {
+        let copy = descriptor.try_clone_to_owned()?;
+        let flags = OFlag::from_bits_retain(fcntl(&copy, FcntlArg::F_GETFL)?);
+        if flags.contains(OFlag::O_NONBLOCK) {
+            fcntl(&copy, FcntlArg::F_SETFL(flags & !OFlag::O_NONBLOCK))?;
+        }
+        Ok(copy)
+    };
+    // A host may have closed its own stdin, stdout or stderr.
+    let name = match descriptor.as_raw_fd() {
+        0 => "/dev/stdin",
+        1 => "/dev/stdout",
+        _ => "/dev/stderr",
+    };
+    copy().map_err(Fault::on("fcntl", Path::new(name)))
+}
+
+fn copy_refused(error: io::Error) -> Fault {
+    Fault::of("fcntl", None, &error)
 }

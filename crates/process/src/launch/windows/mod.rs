@@ -9,13 +9,14 @@ use super::refusal::{no_limits, no_sandbox, no_thread};
 use super::tree_event::{ExitStatus, TreeEvent};
 use super::turn::Turn;
 use super::wires::Wires;
-use crate::command::{ResolvedCommand, spawn_error};
+use crate::command::ResolvedCommand;
+use crate::command_fault::spawn_error;
 use crate::sandbox::report::SandboxSupport;
 use crate::spec::{Containment, ContainmentLevel, ProcessSpec, ProcessUsage, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
 use ground::os::windows::job::Job;
 use ground::os::windows::{break_group, exit_code, resume};
-use ground::os::{SHELL, blocking, wait_for_exit};
+use ground::os::{Fault, SHELL, blocking, wait_for_exit};
 use ground::signal::Signal;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -57,6 +58,11 @@ enum Life {
 
 impl Tree {
     /// The next event. Cancel safe.
+    /// An exit is reported by `next` alone.
+    pub(crate) fn look(&mut self) -> Option<TreeEvent> {
+        None
+    }
+
     pub(crate) async fn next(&mut self) -> TreeEvent {
         match &mut self.state {
             Life::Running(exit) => match exit.await {
@@ -193,7 +199,7 @@ fn check(spec: &ProcessSpec) -> Result<()> {
 
 fn spawn(command: ResolvedCommand, wires: Wires) -> Result<Launched<Tree>> {
     let refused =
-        |error: io::Error| spawn_error(&command, error.raw_os_error().unwrap_or(0), "CreateProcess");
+        |error: io::Error| spawn_error(&command, &Fault::of("CreateProcess", Some(&command.program), &error));
     let Wiring { program, pipes } = wires.lay(command.input.as_ref()).map_err(refused)?;
     let job = Job::new().map_err(refused)?;
     let spawned = Instant::now();
@@ -262,6 +268,11 @@ impl Drop for KilledUnlessHeld {
             let _ = child.kill();
         }
     }
+}
+
+/// The version of Landlock: none.
+pub(crate) fn landlock_version() -> u32 {
+    0
 }
 
 /// The sandbox features of this system: none.

@@ -1,0 +1,107 @@
+//! The numbers of the system calls, which differ between architectures.
+
+pub(crate) use table::*;
+
+#[cfg(target_arch = "x86_64")]
+mod table {
+    pub(crate) const READ: usize = 0;
+    pub(crate) const WRITE: usize = 1;
+    pub(crate) const CLOSE: usize = 3;
+    pub(crate) const LSEEK: usize = 8;
+    pub(crate) const MMAP: usize = 9;
+    pub(crate) const MUNMAP: usize = 11;
+    pub(crate) const RT_SIGACTION: usize = 13;
+    pub(crate) const RT_SIGPROCMASK: usize = 14;
+    pub(crate) const IOCTL: usize = 16;
+    pub(crate) const PREAD64: usize = 17;
+    pub(crate) const GETPID: usize = 39;
+    pub(crate) const SENDTO: usize = 44;
+    pub(crate) const RECVFROM: usize = 45;
+    pub(crate) const SENDMSG: usize = 46;
+    pub(crate) const CLONE: usize = 56;
+    pub(crate) const EXECVE: usize = 59;
+    pub(crate) const WAIT4: usize = 61;
+    pub(crate) const KILL: usize = 62;
+    pub(crate) const PTRACE: usize = 101;
+    pub(crate) const FCNTL: usize = 72;
+    pub(crate) const CHDIR: usize = 80;
+    pub(crate) const FCHDIR: usize = 81;
+    pub(crate) const GETUID: usize = 102;
+    pub(crate) const GETGID: usize = 104;
+    pub(crate) const GETPPID: usize = 110;
+    pub(crate) const SETPGID: usize = 109;
+    pub(crate) const SETSID: usize = 112;
+    pub(crate) const RT_SIGTIMEDWAIT: usize = 128;
+    pub(crate) const PRCTL: usize = 157;
+    pub(crate) const CAPSET: usize = 126;
+    pub(crate) const MOUNT: usize = 165;
+    pub(crate) const GETDENTS64: usize = 217;
+    pub(crate) const TIMER_CREATE: usize = 222;
+    pub(crate) const TIMER_SETTIME: usize = 223;
+    pub(crate) const CLOCK_GETTIME: usize = 228;
+    pub(crate) const EXIT_GROUP: usize = 231;
+    pub(crate) const EPOLL_CTL: usize = 233;
+    pub(crate) const WAITID: usize = 247;
+    pub(crate) const OPENAT: usize = 257;
+    pub(crate) const READLINKAT: usize = 267;
+    pub(crate) const UNLINKAT: usize = 263;
+    pub(crate) const PPOLL: usize = 271;
+    pub(crate) const EPOLL_PWAIT: usize = 281;
+    pub(crate) const SIGNALFD4: usize = 289;
+    pub(crate) const EPOLL_CREATE1: usize = 291;
+    pub(crate) const SCHED_SETATTR: usize = 314;
+    pub(crate) const SCHED_GETATTR: usize = 315;
+    pub(crate) const SECCOMP: usize = 317;
+}
+
+#[cfg(target_arch = "aarch64")]
+mod table {
+    pub(crate) const EPOLL_CREATE1: usize = 20;
+    pub(crate) const EPOLL_CTL: usize = 21;
+    pub(crate) const EPOLL_PWAIT: usize = 22;
+    pub(crate) const FCNTL: usize = 25;
+    pub(crate) const IOCTL: usize = 29;
+    pub(crate) const UNLINKAT: usize = 35;
+    pub(crate) const MOUNT: usize = 40;
+    pub(crate) const CHDIR: usize = 49;
+    pub(crate) const FCHDIR: usize = 50;
+    pub(crate) const OPENAT: usize = 56;
+    pub(crate) const READLINKAT: usize = 78;
+    pub(crate) const CLOSE: usize = 57;
+    pub(crate) const GETDENTS64: usize = 61;
+    pub(crate) const LSEEK: usize = 62;
+    pub(crate) const READ: usize = 63;
+    pub(crate) const WRITE: usize = 64;
+    pub(crate) const PREAD64: usize = 67;
+    pub(crate) const PPOLL: usize = 73;
+    pub(crate) const SIGNALFD4: usize = 74;
+    pub(crate) const EXIT_GROUP: usize = 94;
+    pub(crate) const WAITID: usize = 95;
+    pub(crate) const TIMER_CREATE: usize = 107;
+    pub(crate) const TIMER_SETTIME: usize = 110;
+    pub(crate) const CLOCK_GETTIME: usize = 113;
+    pub(crate) const KILL: usize = 129;
+    pub(crate) const RT_SIGACTION: usize = 134;
+    pub(crate) const RT_SIGPROCMASK: usize = 135;
+    pub(crate) const RT_SIGTIMEDWAIT: usize = 137;
+    pub(crate) const SETPGID: usize = 154;
+    pub(crate) const SETSID: usize = 157;
+    pub(crate) const PRCTL: usize = 167;
+    pub(crate) const CAPSET: usize = 91;
+    pub(crate) const GETPID: usize = 172;
+    pub(crate) const SCHED_SETATTR: usize = 274;
+    pub(crate) const SCHED_GETATTR: usize = 275;
+    pub(crate) const SECCOMP: usize = 277;
+    pub(crate) const GETPPID: usize = 173;
+    pub(crate) const GETUID: usize = 174;
+    pub(crate) const GETGID: usize = 176;
+    pub(crate) const SENDTO: usize = 206;
+    pub(crate) const RECVFROM: usize = 207;
+    pub(crate) const SENDMSG: usize = 211;
+    pub(crate) const MUNMAP: usize = 215;
+    pub(crate) const CLONE: usize = 220;
+    pub(crate) const EXECVE: usize = 221;
+    pub(crate) const MMAP: usize = 222;
+    pub(crate) const WAIT4: usize = 260;
+    pub(crate) const PTRACE: usize = 117;
+}

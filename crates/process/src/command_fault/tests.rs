@@ -1,0 +1,1 @@
+//! Every errno of a start, on every call that can answer it.

@@ -1,0 +1,73 @@
+//! What a sandbox can hold on this machine, asked by doing it: a guard installs the rules that a run would get. A version of the kernel
+//! does not tell what a container's filter refuses.
+
+use super::super::refusal::NO_GUARD;
+use crate::fence::can_decide;
+use crate::guard::{GuardFailure, GuardStage, Plan, Shortfall, landlock_abi, try_sandbox};
+use crate::sandbox::report::{Limited, SandboxSupport};
+use crate::sandbox::{Network, Sandbox};
+use std::sync::OnceLock;
+
+/// Any port: nothing connects to it.
+const A_PORT: u16 = 1;
+/// From this version on Landlock holds ports.
+const SINCE_PORTS: u32 = 4;
+
+/// A refusal is asked about again, since its reason may pass. Blocks.
+pub(super) fn support() -> SandboxSupport {
+    static WHOLE: OnceLock<SandboxSupport> = OnceLock::new();
+    if let Some(whole) = WHOLE.get() {
+        return whole.clone();
+    }
+    let support = look();
+    if support.problem.is_none() {
+        return WHOLE.get_or_init(|| support).clone();
+    }
+    support
+}
+
+fn look() -> SandboxSupport {
+    let landlock = match landlock_abi() {
+        Ok(landlock) => landlock,
+        Err(fault) => return SandboxSupport::none(format!("{fault}: {}", Shortfall::LANDLOCK)),
+    };
+    let asks = can_decide();
+    let attempt = |reads: bool, network: Network| {
+        let read = reads.then(|| vec!["/".into()]);
+        let sandbox = Sandbox { write: vec!["/".into()], read, network, ..Sandbox::default() };
+        match Plan::new(&sandbox, landlock, asks.is_ok()) {
+            Ok(plan) => try_sandbox(&plan).map_err(|failure| words_of(&failure)),
+            Err(shortfall) => Err(shortfall.reason()),
+        }
+    };
+    let mut support = SandboxSupport::new(landlock, asks.is_ok());
+    if let Err(fault) = &asks {
+        support.problem = Some(fault.to_string());
+    }
+    if let Err(problem) = attempt(true, Network::None) {
+        // Which of them is it?
+        if let Err(problem) = attempt(false, Network::All) {
+            return SandboxSupport::none(problem);
+        }
+        let reads = attempt(true, Network::All).is_err();
+        let network = attempt(false, Network::None).is_err();
+        support.refuse(problem, |limit| match limit {
+            Limited::Reads => reads,
+            Limited::Network => network,
+            Limited::Ports => false,
+        });
+    }
+    if landlock >= SINCE_PORTS
+        && let Err(problem) = attempt(false, Network::Ports(vec![A_PORT]))
+    {
+        support.refuse(problem, |limit| limit == Limited::Ports);
+    }
+    support
+}
+
+fn words_of(failure: &GuardFailure) -> String {
+    match failure.stage {
+        GuardStage::Unavailable | GuardStage::Spawn => format!("{}: {NO_GUARD}", failure.fault),
+        _ => failure.fault.to_string(),
+    }
+}
