@@ -363,13 +363,30 @@ fn decimal(number: isize, digits: &mut [u8; 20]) -> &[u8] {
     digits.get(at..).unwrap_or(&[])
 }
 
-/// Reads the beginning of a file of a process. Returns its length; 0: it can't be read.
-fn read_of(proc: isize, process: &[u8], file: &[u8], text: &mut [u8]) -> usize {
+fn open_of(proc: isize, process: &[u8], file: &[u8], flags: usize) -> isize {
     let mut path = [0; 32];
     for (place, byte) in path.iter_mut().zip(process.iter().chain(file)) {
         *place = *byte;
     }
-    let file = syscall::open(proc, &path, syscall::O_RDONLY);
+    syscall::open(proc, &path, flags)
+}
+
+/// Opens reading ends of the pipes that a process has as stdout and stderr. Negative: it is no pipe, or can't be opened.
+pub(crate) fn open_outputs(pid: isize) -> [isize; 2] {
+    const O_NOCTTY: usize = 0o400;
+    const O_NONBLOCK: usize = 0o4000;
+    let proc = open_proc();
+    let mut digits = [0; 20];
+    let process = decimal(pid, &mut digits);
+    let flags = syscall::O_RDONLY | O_NOCTTY | O_NONBLOCK;
+    let opened = [&b"/fd/1\0"[..], b"/fd/2\0"].map(|file| open_of(proc, process, file, flags));
+    syscall::close(proc);
+    opened
+}
+
+/// Reads the beginning of a file of a process. Returns its length; 0: it can't be read.
+fn read_of(proc: isize, process: &[u8], file: &[u8], text: &mut [u8]) -> usize {
+    let file = open_of(proc, process, file, syscall::O_RDONLY);
     if file < 0 {
         return 0;
     }

@@ -1,6 +1,6 @@
 //! The inner guard: starts the program, carries out the host's commands, reports, and kills the tree at the end.
 
-use crate::children::{Children, List, Reaped, drain};
+use crate::children::{Children, List, Reaped, drain, open_outputs};
 use crate::outer::{CHILDREN, HOST, HOST_END, OUTER, Shared};
 use crate::program::{self, Started};
 use crate::protocol::{
@@ -13,8 +13,18 @@ use crate::{
     syscall, trial, wake_when_the_parent_dies,
 };
 
-/// Interval of the checks whether a group that got SIGTERM still lives.
+/// Interval of the checks whether a group that got SIGTERM still lives, and whether it printed.
 const LOOK_INTERVAL_US: u64 = 10_000;
+/// A full pipe has so many reads.
+const READS_A_LOOK: u32 = 16;
+
+/// The time of a program whose host ended in order.
+struct Grace {
+    /// On the monotonic clock, in microseconds.
+    until: u64,
+    /// Its stdout and stderr, which are read and forgotten. Negative: they are no pipes.
+    outputs: [isize; 2],
+}
 
 /// The reason why the inner guard stopped waiting.
 enum End {
@@ -110,7 +120,7 @@ impl Inner<'_> {
         in_namespace: bool,
         shared: &mut Shared,
     ) -> ! {
-        let end = self.wait(&mut children, shared);
+        let end = self.wait(&mut children);
         if let End::Released = end {
             say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
             syscall::exit(outer::INNER_KEEPS)
@@ -132,12 +142,12 @@ impl Inner<'_> {
 
     /// Waits for the end. The program's exit alone is not the end: other processes may still write into its pipes, and the host
     /// decides how long they may.
-    fn wait(&self, children: &mut Children, shared: &mut Shared) -> End {
-        let mut grace_until = None;
+    fn wait(&self, children: &mut Children) -> End {
+        let mut grace = None;
         loop {
-            let there = match grace_until {
+            let there = match &grace {
                 None => self.waiter.wait(None),
-                Some(until) => match self.wait_in_grace(children, until) {
+                Some(grace) => match self.wait_in_grace(children, grace) {
                     Some(there) => there,
                     None => return End::Killed,
                 },
@@ -164,9 +174,7 @@ impl Inner<'_> {
             }
             if host_is_gone {
                 match self.begin_grace(children) {
-                    Some(until) => {
-                        (shared.grace_until_us, grace_until) = (until, Some(until));
-                    }
+                    Some(begun) => grace = Some(begun),
                     None => return End::Killed,
                 }
             }
@@ -192,9 +200,9 @@ impl Inner<'_> {
         if is_closed { Order::HostGone } else { Order::None }
     }
 
-    /// The host is gone. If it ended in order while the program runs, the program's group gets SIGTERM, and the time until which it may
-    /// end by itself is returned. `None`: kill at once.
-    fn begin_grace(&self, children: &Children) -> Option<u64> {
+    /// The host is gone. If it ended in order while the program runs, the program's group gets SIGTERM and time to end by itself. `None`:
+    /// kill at once.
+    fn begin_grace(&self, children: &Children) -> Option<Grace> {
         let grace_us = u64::from(self.header.grace_ms) * 1000;
         let has_grace = children.leader != 0
             && grace_us > 0
@@ -205,21 +213,29 @@ impl Inner<'_> {
         // Both would be ready for ever.
         self.waiter.remove(LIFELINE);
         self.waiter.remove(self.watch.host);
+        // A program that prints while it cleans up would be ended by SIGPIPE: nobody has the other ends any more.
+        let outputs = open_outputs(self.leader);
         syscall::signal_group(self.leader, syscall::SIGTERM);
-        Some(syscall::now_us().wrapping_add(grace_us))
+        Some(Grace { until: syscall::now_us().wrapping_add(grace_us), outputs })
     }
 
     /// Waits for an event while the program's group may still end by itself. `None`: the time is over, or the group is gone.
-    fn wait_in_grace(&self, children: &Children, until: u64) -> Option<u32> {
+    fn wait_in_grace(&self, children: &Children, grace: &Grace) -> Option<u32> {
         // The group's number can't be another group's yet, and no signal is sent.
         if children.leader == 0 && syscall::kill(-self.leader, 0) == syscall::ESRCH {
             return None;
         }
-        let left = until.saturating_sub(syscall::now_us());
+        let left = grace.until.saturating_sub(syscall::now_us());
         if left == 0 {
             return None;
         }
-        let turn = if children.leader == 0 { left.min(LOOK_INTERVAL_US) } else { left };
-        Some(self.waiter.wait(Some(turn.div_ceil(1000))))
+        let mut unread = [0; 4096];
+        for output in grace.outputs.into_iter().filter(|output| *output >= 0) {
+            let mut reads = 0;
+            while reads < READS_A_LOOK && syscall::read(output, &mut unread) > 0 {
+                reads += 1;
+            }
+        }
+        Some(self.waiter.wait(Some(left.min(LOOK_INTERVAL_US).div_ceil(1000))))
     }
 }

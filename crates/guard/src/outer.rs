@@ -9,10 +9,9 @@ use crate::protocol::{
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    FOLDER, Failure, LIFELINE, Watch, check, forbid_debuggers, inner, namespace, report_error, say, syscall,
-    wake_when_the_parent_dies,
+    FOLDER, Failure, LIFELINE, Watch, check, forbid_debuggers, host_end, inner, namespace, report_error, say,
+    syscall, wake_when_the_parent_dies,
 };
-use core::ptr;
 
 /// The inner guard's exit codes. Any other end means that it was lost.
 pub(crate) const INNER_DONE: usize = 40;
@@ -24,12 +23,10 @@ pub(crate) const INNER_LEAVES_REPORT: usize = 42;
 pub(crate) struct Shared {
     /// Path of the run's own cgroup.
     pub cgroup: Cgroup,
-    /// The host ended in order, and the program has this time, in microseconds of the monotonic clock, to end too. 0: it has not.
-    pub grace_until_us: u64,
     pub report: Frame,
 }
 
-/// How long the inner guard may take when the host is gone, before the outer guard takes over.
+/// How long the inner guard may take when the host is gone and the program has no more time, before the outer guard takes over.
 const INNER_GRACE_US: u64 = 50_000;
 
 const PR_SET_NAME: usize = 15;
@@ -55,11 +52,11 @@ pub(crate) fn run() -> ! {
     // The inner guard inherits them.
     syscall::ask_for_short_turns();
     match begin() {
-        Ok(Begun { inner, waiter, watch, children, shared }) => {
+        Ok(begun) => {
             forbid_debuggers();
             // The inner guard passes the program's pipes on.
             syscall::close_range(0, 2);
-            watch_over(inner, waiter, watch, children, shared)
+            watch_over(begun)
         }
         Err(failure) => {
             report_error(ORIGIN_OUTER, failure);
@@ -69,6 +66,7 @@ pub(crate) fn run() -> ! {
 }
 
 struct Begun {
+    header: Header,
     inner: isize,
     waiter: Waiter,
     watch: Watch,
@@ -111,7 +109,7 @@ fn begin() -> Result<Begun, Failure> {
     if pid == 0 {
         inner::run(&header, watch, left)
     }
-    Ok(Begun { inner: pid, waiter, watch, children, shared: shared as *const Shared })
+    Ok(Begun { header, inner: pid, waiter, watch, children, shared: shared as *const Shared })
 }
 
 pub(crate) fn become_subreaper() -> Result<(), Failure> {
@@ -140,7 +138,8 @@ fn receive_header() -> Option<Header> {
     Header::decode(&bytes)
 }
 
-fn watch_over(inner: isize, waiter: Waiter, watch: Watch, mut children: Children, left: *const Shared) -> ! {
+fn watch_over(begun: Begun) -> ! {
+    let Begun { header, inner, waiter, watch, mut children, shared: left } = begun;
     // The time until which the inner guard may still finish. Set when the host is gone.
     let mut deadline = None;
     loop {
@@ -164,16 +163,11 @@ fn watch_over(inner: isize, waiter: Waiter, watch: Watch, mut children: Children
             // The host is gone for good: from here on only the inner guard's end is awaited.
             waiter.remove(LIFELINE);
             waiter.remove(watch.host);
-            deadline = Some(syscall::now_us().wrapping_add(INNER_GRACE_US));
+            let in_order = host_end::is_in_order(&header, -1, watch.host);
+            let grace_us = if in_order { u64::from(header.grace_ms) * 1000 } else { 0 };
+            deadline = Some(syscall::now_us().wrapping_add(grace_us).wrapping_add(INNER_GRACE_US));
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {
-            // SAFETY: the mapping lives as long as this process. The inner guard writes this number once.
-            let grace_until = unsafe { ptr::read_volatile(&raw const (*left).grace_until_us) };
-            let until = grace_until.wrapping_add(INNER_GRACE_US);
-            if grace_until != 0 && syscall::now_us() < until {
-                deadline = Some(until);
-                continue;
-            }
             // The inner guard is stopped or stuck. Its children become this guard's.
             syscall::kill(inner, syscall::SIGKILL);
             take_over(children, left)

@@ -42,6 +42,8 @@ pub struct SandboxSupport {
 /// A group of restrictions that may be refused by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limited {
+    /// All that a sandbox holds whatever else is asked for.
+    Files,
     Reads,
     /// All that a filter of system calls holds.
     Network,
@@ -112,16 +114,17 @@ impl SandboxSupport {
     }
 
     /// These restrictions can't be had, because of this.
-    pub(crate) fn refuse(&mut self, problem: String, is_refused: impl Fn(Limited) -> bool) {
+    pub(crate) fn refuse(&mut self, problem: String, refused: Limited) {
         let limit_of = |word: &str| match word {
-            READS => Some(Limited::Reads),
-            NETWORK | HOSTS | SOCKETS => Some(Limited::Network),
-            PORTS => Some(Limited::Ports),
-            _ => None,
+            READS => Limited::Reads,
+            NETWORK | HOSTS | SOCKETS => Limited::Network,
+            PORTS => Limited::Ports,
+            _ => Limited::Files,
         };
-        let is_held = |word: &str| self.holds.contains(&word) && !limit_of(word).is_some_and(&is_refused);
-        let (holds, missing): (Vec<_>, Vec<_>) =
-            HOLDS.map(|(word, _)| word).into_iter().partition(|word| is_held(word));
+        let (holds, missing): (Vec<_>, Vec<_>) = HOLDS
+            .map(|(word, _)| word)
+            .into_iter()
+            .partition(|word| self.holds.contains(word) && limit_of(word) != refused);
         (self.holds, self.missing) = (holds, missing);
         self.network = self.holds.contains(&HOSTS);
         self.problem.get_or_insert(problem);

@@ -3,6 +3,7 @@
 
 mod containment;
 mod end;
+mod environment;
 mod everyday;
 mod fault;
 mod fence;

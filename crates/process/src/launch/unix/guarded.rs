@@ -61,11 +61,15 @@ pub(super) async fn launch(
     };
     let process = match started {
         Ok(process) => process,
-        Err(GuardFailure { stage: GuardStage::Unavailable, fault }) if containment == Containment::Auto => {
+        // A level that is asked for, or that a sandbox or a limit needs, is not weakened.
+        Err(GuardFailure { stage: GuardStage::Unavailable, fault })
+            if containment == Containment::Auto && !needs_guard(spec) =>
+        {
             return Ok(Attempt::Unavailable(command, fault));
         }
         Err(failure) => {
             let error = sandbox.and_then(|(plan, _)| sandbox_error(&command, &plan, &failure));
+            let error = error.or_else(|| limits_error(spec, &failure));
             return Err(error.unwrap_or_else(|| failure_error(&command, containment, &failure)).into());
         }
     };
@@ -318,6 +322,20 @@ fn sandbox_error(command: &ResolvedCommand, plan: &Plan, failure: &GuardFailure)
         }
         _ => None,
     }
+}
+
+fn needs_guard(spec: &ProcessSpec) -> bool {
+    spec.sandbox.is_some() || has_limits(spec)
+}
+
+fn has_limits(spec: &ProcessSpec) -> bool {
+    spec.memory_max_bytes.is_some() || spec.max_processes.is_some()
+}
+
+/// The error of limits that need the guard that can't be had.
+fn limits_error(spec: &ProcessSpec, failure: &GuardFailure) -> Option<Error> {
+    let is_unavailable = failure.stage == GuardStage::Unavailable && spec.containment == Containment::Auto;
+    (is_unavailable && has_limits(spec)).then(|| no_limits(Some(&failure.fault)))
 }
 
 fn failure_error(command: &ResolvedCommand, containment: Containment, failure: &GuardFailure) -> Error {

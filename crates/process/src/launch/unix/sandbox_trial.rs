@@ -44,23 +44,24 @@ fn look() -> SandboxSupport {
     if let Err(fault) = &asks {
         support.problem = Some(fault.to_string());
     }
-    if let Err(problem) = attempt(true, Network::None) {
-        // Which of them is it?
-        if let Err(problem) = attempt(false, Network::All) {
-            return SandboxSupport::none(problem);
-        }
-        let reads = attempt(true, Network::All).is_err();
-        let network = attempt(false, Network::None).is_err();
-        support.refuse(problem, |limit| match limit {
-            Limited::Reads => reads,
-            Limited::Network => network,
-            Limited::Ports => false,
-        });
+    let whole = attempt(true, Network::All);
+    // Which of the two is refused?
+    let files = if whole.is_ok() { Ok(()) } else { attempt(false, Network::All) };
+    let reads = if files.is_ok() { whole } else { files.clone() };
+    let network = attempt(false, Network::None);
+    let ports = if landlock >= SINCE_PORTS { attempt(false, Network::Ports(vec![A_PORT])) } else { Ok(()) };
+    if let (Err(problem), Err(_), Err(_)) = (&files, &network, &ports) {
+        return SandboxSupport::none(problem.clone());
     }
-    if landlock >= SINCE_PORTS
-        && let Err(problem) = attempt(false, Network::Ports(vec![A_PORT]))
-    {
-        support.refuse(problem, |limit| limit == Limited::Ports);
+    for (limit, tried) in [
+        (Limited::Files, files),
+        (Limited::Reads, reads),
+        (Limited::Network, network),
+        (Limited::Ports, ports),
+    ] {
+        if let Err(problem) = tried {
+            support.refuse(problem, limit);
+        }
     }
     support
 }
