@@ -126,15 +126,26 @@ export function checkNoCallback(method: string, given: ArrayLike<unknown>): void
     throw invalidOption(`${method}()`, 'takes no callback: it returns a promise')
 }
 
-/** Checks an options object against its table; `undefined` counts as absent, a name that is not in the table as a typo. */
-export function checkOptions(options: unknown, table: Record<string, Check>, at = ''): void {
+/**
+ * Checks an options object against its table; `undefined` counts as absent, a name that is not in the table as a typo.
+ * @param instead what to use in the place of options that others have
+ */
+export function checkOptions(
+  options: unknown,
+  table: Record<string, Check>,
+  at = '',
+  instead: Record<string, string> = {},
+): void {
   if (options === undefined) return
   if (!isObject(options)) throw invalidOption(at || 'options', `expected an object, got ${show(options)}`)
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue
     const path = at ? `${at}.${name}` : name
     const one = Object.hasOwn(table, name) ? table[name] : undefined
-    if (!one) throw invalidOption(path, `no such option${suggestion(name, Object.keys(table))}`)
+    if (!one) {
+      const hint = Object.hasOwn(instead, name) ? `: ${instead[name]}` : suggestion(name, Object.keys(table))
+      throw invalidOption(path, `no such option${hint}`)
+    }
     one(path, value)
   }
 }

@@ -12,6 +12,7 @@ import { checkLimit, type ConcurrencyLimit } from '../limit'
 import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
 import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
+import { inTheirPlace } from './foreign_option'
 import { sourceOf, type Source } from './input'
 
 /**
@@ -311,13 +312,6 @@ export const processOptionChecks = {
       throw invalidOption(path, `expected a boolean or { columns, rows }, got ${show(value)}`)
     checkOptions(value, sizeChecks, path)
   },
-  /** Options of other libraries, answered with what to use in their place. */
-  shell(path: string) {
-    throw invalidOption(
-      path,
-      "no such option: to have a shell read the command, run it as run('sh', ['-c', command])",
-    )
-  },
   strays: check.oneOf('kill', 'keep'),
   containment: check.oneOf('auto', 'group', 'strict'),
   memoryMaxBytes: check.count,
@@ -328,7 +322,7 @@ export const processOptionChecks = {
   name: check.name,
   limit: checkLimit,
   signal: check.signal,
-} satisfies Checks<RunOptions> & Record<'shell', Check>
+} satisfies Checks<RunOptions>
 
 /** The parts of a call: the options may stand in the place of the arguments. */
 export interface Call {
@@ -358,7 +352,7 @@ export function callOf(command: unknown, args: unknown, options: unknown): Call 
   const onlyOptions = isOptions(args, options)
   const given = onlyOptions ? args : options
   const list = onlyOptions ? undefined : args
-  checkOptions(given, processOptionChecks)
+  checkOptions(given, processOptionChecks, '', inTheirPlace)
   check.name('command', command)
   if (list !== undefined) check.strings('args', list)
   return {

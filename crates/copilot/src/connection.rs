@@ -7,6 +7,7 @@ use super::runtime_process::RuntimeProcess;
 use super::session::Sessions;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
+use ground::os::within;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use wires::jsonrpc::{Client, StreamSink, StreamSource, Wire};
 
 /// The options of a start.
@@ -298,7 +299,8 @@ pub(crate) fn is_unhandled(error: &Error, method: &str) -> bool {
 }
 
 async fn at(deadline: Option<Instant>) -> Option<()> {
-    sleep_until(deadline?).await;
+    // Not of the time for which this process was stopped.
+    within(deadline?.saturating_duration_since(Instant::now()), std::future::pending::<()>()).await;
     Some(())
 }
 

@@ -5,6 +5,7 @@ use super::session::{Left, Session, TurnLook};
 use super::tracked_turn::TurnEnd;
 use super::turn_handle::TurnHandle;
 use ground::error::{Error, ErrorCode};
+use ground::os::Awake;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +94,9 @@ struct Wait<'a> {
 impl Wait<'_> {
     /// `None`: the handle has its end already.
     async fn until_over(&self) -> Option<TurnEnd> {
+        // The runtime could not be heard while this process was stopped: that is no silence.
+        let awake = Awake::new();
+        let mut heard = (Duration::ZERO, Duration::ZERO);
         loop {
             let (deadline, last_event_at) = match self.session.look(self.handle) {
                 TurnLook::Told => return None,
@@ -104,7 +108,12 @@ impl Wait<'_> {
             }
             let began = Instant::from_std(self.session.began());
             let silent_since = self.start.max(began + last_event_at);
-            let idle_at = self.options.idle_timeout.and_then(|idle| silent_since.checked_add(idle));
+            if heard.0 != last_event_at {
+                heard = (last_event_at, awake.lost());
+            }
+            let rest = awake.lost().saturating_sub(heard.1);
+            let idle = self.options.idle_timeout.and_then(|idle| idle.checked_add(rest));
+            let idle_at = idle.and_then(|idle| silent_since.checked_add(idle));
             let over_at = self.options.timeout.and_then(|timeout| self.start.checked_add(timeout));
             let now = Instant::now();
             if over_at.is_some_and(|at| at <= now) {

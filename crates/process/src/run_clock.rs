@@ -28,12 +28,8 @@ impl RunClock {
 
     /// Now, on the clock that rests while this process is stopped.
     pub(super) fn now(&mut self) -> Instant {
-        let now = Instant::now();
-        let lost = self.awake.lost();
-        let before = std::mem::replace(&mut self.lost, lost);
-        if lost > before {
-            self.watchdog.on_stopped(lost - before);
-        }
-        now.checked_sub(self.lost).unwrap_or(now)
+        let (now, gap) = self.awake.tick(&mut self.lost);
+        self.watchdog.on_stopped(gap);
+        now
     }
 }

@@ -14,12 +14,12 @@ use super::wire::frame::{Body, parse_client_frame};
 use super::wire::reply;
 use futures_util::{SinkExt, StreamExt};
 use ground::lock::lock;
+use ground::os::Awake;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
-use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -394,6 +394,8 @@ struct Pulse<'a> {
     interval: Duration,
     meter: &'a Meter,
     state: Mutex<PulseState>,
+    /// The client could not be heard while this process was stopped.
+    awake: Awake,
     /// Wakes the writer to send a ping.
     due: Notify,
 }
@@ -405,17 +407,18 @@ struct PulseState {
 
 impl<'a> Pulse<'a> {
     fn new(interval: Duration, meter: &'a Meter) -> Pulse<'a> {
-        let state = PulseState { heard: Instant::now(), blocked: None };
-        Pulse { interval, meter, state: Mutex::new(state), due: Notify::new() }
+        let awake = Awake::new();
+        let state = PulseState { heard: awake.now(), blocked: None };
+        Pulse { interval, meter, state: Mutex::new(state), awake, due: Notify::new() }
     }
 
     fn heard(&self) {
-        lock(&self.state).heard = Instant::now();
+        lock(&self.state).heard = self.awake.now();
     }
 
     /// Records whether the writer waits for the client to read.
     fn blocked(&self, blocked: bool) {
-        lock(&self.state).blocked = blocked.then(Instant::now);
+        lock(&self.state).blocked = blocked.then(|| self.awake.now());
     }
 
     /// Ends when no sign of life came for three pings, or when the client has not read for too long.
@@ -425,7 +428,7 @@ impl<'a> Pulse<'a> {
             if self.meter.progress() >= PROGRESS_BYTES {
                 self.heard();
             }
-            let now = Instant::now();
+            let now = self.awake.now();
             let state = lock(&self.state);
             let is_dead = match state.blocked {
                 // A client that does not read can't answer a ping that is queued behind other data.

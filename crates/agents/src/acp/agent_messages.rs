@@ -133,7 +133,7 @@ impl Owner {
 
     /// A sign of life.
     fn heard(&mut self) {
-        let now = Instant::now();
+        let now = self.now();
         let in_tool = self.work.book.has_open();
         if let Some(active) = &mut self.turns.active {
             active.heard(in_tool, now);
@@ -143,7 +143,7 @@ impl Owner {
 
     /// The agent works: on the turn under way, or on one of its own, which begins if `begins`.
     fn acts(&mut self, begins: bool) {
-        self.work.acted = Instant::now();
+        self.work.acted = self.now();
         match &mut self.turns.active {
             Some(active) if active.state.is_in() => active.state.on_activity(),
             _ if begins && self.turns.own.is_none() => self.begin_own_turn(),
@@ -185,7 +185,7 @@ impl Owner {
     }
 
     fn on_state(&mut self, update: &StateUpdate) {
-        self.work.acted = Instant::now();
+        self.work.acted = self.now();
         if let Some(items) = &update.background
             && *items != self.work.background
         {

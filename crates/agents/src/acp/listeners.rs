@@ -77,8 +77,7 @@ impl Listeners {
     }
 
     /// Leaves each listener that took nothing for [`SILENT`], so that the agent no longer waits for it.
-    pub(super) fn leave_silent(&mut self) {
-        let now = Instant::now();
+    pub(super) fn leave_silent(&mut self, now: Instant) {
         let mut is_full = false;
         for audience in &mut self.all {
             is_full |= audience.is_full();

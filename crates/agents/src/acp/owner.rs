@@ -26,7 +26,7 @@ use crate::harness::turn::traffic::TrafficNews;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use ground::os::{Claim, sleep_until};
+use ground::os::{Awake, Claim};
 use ground::record::RecordFacts;
 use ground::trace::{self, SESSION, debug};
 use process::{Metered, Refused};
@@ -34,7 +34,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wires::jsonrpc::is_closed_by_peer;
 
 /// Messages that are looked at before their events are told.
@@ -83,6 +83,10 @@ pub(crate) struct Owner {
     pub(super) leftovers: Leftovers,
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) held: Held,
+    /// The time of all limits rests while this process is stopped.
+    pub(super) awake: Awake,
+    /// How long this process was stopped, as the clock of the turn knows it.
+    lost: Duration,
 }
 
 /// Events for the owner that are not orders.
@@ -102,6 +106,7 @@ impl Owner {
     ) -> (Self, Incoming) {
         let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
+        let awake = Awake::new();
         let (sender, searches) = unbounded_channel();
         let owner = Owner {
             session: SessionFacts {
@@ -128,7 +133,7 @@ impl Owner {
                 book: ToolBook::default(),
                 background: Vec::new(),
                 own_tools: 0,
-                acted: Instant::now(),
+                acted: awake.now(),
                 seen_behind: false,
             },
             turns: Turns {
@@ -145,6 +150,8 @@ impl Owner {
             leftovers: Leftovers { cancelled: None, left: Left::default(), sender },
             shown,
             held: Held { folder: Some(opened.folder), claim: opened.claim, _slot: slot },
+            lost: Duration::ZERO,
+            awake,
         };
         debug!(target: SESSION, id = owner.session.number, run = owner.link.connection.process.number(), agent = owner.session.agent.as_str(), version = ?owner.session.version, "is open");
         owner.show();
@@ -189,10 +196,12 @@ impl Owner {
         let allowance = self.spending.allowance.clone();
         let over = loop {
             self.listeners.flush(&self.turns);
-            self.listeners.leave_silent();
+            let now = self.now();
+            self.listeners.leave_silent(now);
             let is_held = self.listeners.is_full(&self.turns) && !self.turns.is_stopping();
             self.hold_clock(is_held);
             let deadline = self.deadline();
+            let rung = self.awake.clone();
             let is_at_work = self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_none());
             let flow = tokio::select! {
                 biased;
@@ -219,7 +228,7 @@ impl Owner {
                     self.on_strays(&search);
                     ControlFlow::Continue(())
                 }
-                () = sleep_until(deadline) => self.on_clock().await,
+                () = rung.sleep_until(deadline) => self.on_clock().await,
             };
             let flow = if flow.is_continue() { self.advance() } else { flow };
             if let ControlFlow::Break(over) = flow {
@@ -238,9 +247,19 @@ impl Owner {
     /// or for one of the host's own tools. The clock of the whole turn goes on.
     pub(super) fn hold_clock(&mut self, is_held: bool) {
         let waits_for_us = is_held || !self.questions.open.is_empty() || self.work.own_tools > 0;
+        let now = self.now();
         if let Some(active) = &mut self.turns.active {
-            active.clock.on_held(waits_for_us, Instant::now());
+            active.clock.on_held(waits_for_us, now);
         }
+    }
+
+    /// Now, on the clock that rests while this process is stopped: every limit of a session takes its time from it.
+    pub(super) fn now(&mut self) -> Instant {
+        let (now, gap) = self.awake.tick(&mut self.lost);
+        if let Some(active) = &mut self.turns.active {
+            active.clock.on_stopped(gap);
+        }
+        now
     }
 
     // Events.

@@ -112,7 +112,7 @@ impl Owner {
     /// Keeps a question until its handler answers, or the time for that is up.
     fn keep(&mut self, id: &str, subject: Subject) {
         let limit = self.session.request.permission_timeout;
-        let reject_at = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let reject_at = limit.and_then(|limit| self.awake.now().checked_add(limit));
         self.questions.open.push(OpenQuestion { asked: id.to_owned(), subject, reject_at });
     }
 

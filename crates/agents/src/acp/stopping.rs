@@ -22,7 +22,7 @@ use std::time::Instant;
 impl Owner {
     /// The turn under way is to end: the agent is asked to, and killed if it does not.
     pub(super) fn stop(&mut self, stop: Stop) {
-        let now = Instant::now();
+        let now = self.now();
         let Some(active) = &mut self.turns.active else { return };
         if active.end.stop.is_some() {
             return;
@@ -42,8 +42,9 @@ impl Owner {
 
     /// As [`Owner::stop`], for a turn that the agent began by itself.
     pub(super) fn stop_own_turn(&mut self) {
+        let now = self.now();
         let Some(own) = self.turns.own.as_mut().filter(|own| own.kill_at.is_none()) else { return };
-        own.kill_at = Instant::now().checked_add(self.session.request.agent.kill_grace);
+        own.kill_at = now.checked_add(self.session.request.agent.kill_grace);
         let _ = self.session.host.send(HostRequest::Stopped);
         self.notify_cancel();
     }
@@ -74,7 +75,7 @@ impl Owner {
     }
 
     pub(super) async fn on_clock(&mut self) -> ControlFlow<Over> {
-        let now = Instant::now();
+        let now = self.now();
         self.reject_overdue(now);
         self.give_up_waiting(now);
         if self.turns.own.as_ref().and_then(|own| own.kill_at).is_some_and(|at| at <= now) {
@@ -99,7 +100,7 @@ impl Owner {
         match active.clock.due(now, 0, 0) {
             Due::Sample => {
                 let usage = self.link.connection.process.tree_usage().await;
-                let sample = Sample { at: Instant::now(), cpu: usage.cpu, io_bytes: usage.io_bytes };
+                let sample = Sample { at: self.awake.now(), cpu: usage.cpu, io_bytes: usage.io_bytes };
                 active.clock.on_sample(sample);
             }
             Due::Idle { limit } if is_waiting => {
@@ -121,7 +122,7 @@ impl Owner {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let now = Instant::now();
+        let now = self.awake.now();
         let turn = self.turns.active.as_ref().and_then(|active| match active.end.stop {
             Some(_) => active.end.kill_at,
             None if active.resting.is_some() => active.looks_again(now),
@@ -171,7 +172,7 @@ impl Owner {
         for event in self.work.book.close_all() {
             self.tell(event);
         }
-        let now = Instant::now();
+        let now = self.now();
         let despite = match &mut self.turns.active {
             Some(active) if !is_closed && cause.is_none() => active.end_despite(exit.signal.as_deref(), now),
             _ => None,
@@ -186,7 +187,8 @@ impl Owner {
                 Some(stop) => exit.tell(disobeyed(verdict_of(self.session.agent, active, stop))),
                 None => exit.tell(crashed(self.session.agent, &exit, cause.as_ref())),
             };
-            self.finish(None, Some(error), Instant::now());
+            let now = self.now();
+            self.finish(None, Some(error), now);
         }
         self.end_own_turn();
         self.listeners.flush(&self.turns);

@@ -19,7 +19,7 @@ use std::time::Instant;
 impl Owner {
     /// Takes the steps that the state makes due: ends turns, and begins the next prompt.
     pub(super) fn advance(&mut self) -> ControlFlow<Over> {
-        let now = Instant::now();
+        let now = self.now();
         loop {
             let behind = self.work.is_behind();
             let Some(active) = self.turns.active.as_mut().filter(|active| active.resting.is_none()) else {
@@ -64,7 +64,7 @@ impl Owner {
                 || now.saturating_duration_since(self.work.acted) >= self.session.request.settle)
     }
 
-    pub(super) fn begin(&mut self, prompt: Prompt) {
+    pub(super) fn begin(&mut self, mut prompt: Prompt) {
         let limits = prompt.request.limits(&self.session.request.agent.limits);
         let refused = format!("{} was not prompted", self.session.agent.as_str());
         let takes = self.session.takes.check(self.session.agent.as_str(), &prompt.request.parts);
@@ -78,7 +78,10 @@ impl Owner {
         }
         self.listeners.tell_record(AgentEvent::Prompt { text: prompt.request.text.clone() });
         let (turn, tag) = (self.turns.next(), self.link.next_tag());
-        let mut active = Active::new(prompt, turn, tag, Instant::now(), self.terms());
+        let now = self.now();
+        // On the same clock.
+        prompt.asked = now.checked_sub(prompt.asked.elapsed()).unwrap_or(now);
+        let mut active = Active::new(prompt, turn, tag, now, self.terms());
         active.account.price_by(self.spending.allowance.pricing());
         for warning in std::mem::take(&mut self.turns.warnings) {
             active.account.warn(&warning);

@@ -4,6 +4,7 @@
 //! host was not silent for that time. No system tells a process how long it was stopped. So while an [`Awake`] handle exists, a
 //! task beats every [`BEAT`]. A beat that comes much too late means that the process was stopped since the beat before it.
 
+use super::deadline::sleep_until;
 use crate::lock::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
@@ -73,6 +74,48 @@ impl Awake {
         }
         heart.rest.beat(ORIGIN.elapsed());
         heart.rest.lost.saturating_sub(self.before)
+    }
+
+    /// Now, on the clock that rests while this process is stopped.
+    pub fn now(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_sub(self.lost()).unwrap_or(now)
+    }
+
+    /// As [`Awake::now`], with the time for which this process was stopped since the last call with the same `known`.
+    pub fn tick(&self, known: &mut Duration) -> (Instant, Duration) {
+        let (now, lost) = (Instant::now(), self.lost());
+        let gap = lost.saturating_sub(std::mem::replace(known, lost));
+        (now.checked_sub(lost).unwrap_or(now), gap)
+    }
+
+    /// Resolves when this clock has reached the deadline. Stays pending when there is none.
+    pub async fn sleep_until(&self, deadline: Option<Instant>) {
+        loop {
+            sleep_until(deadline.and_then(|deadline| deadline.checked_add(self.lost()))).await;
+            if deadline.is_some_and(|deadline| deadline <= self.now()) {
+                return;
+            }
+        }
+    }
+}
+
+/// The result of the work, if it comes within this time on the clock that rests while this process is stopped. What has come by then
+/// counts, however late this process looks.
+pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let awake = Awake::new();
+    let deadline = awake.now().checked_add(limit);
+    tokio::select! {
+        biased;
+        result = work => Some(result),
+        () = awake.sleep_until(deadline) => None,
+    }
+}
+
+impl Clone for Awake {
+    fn clone(&self) -> Awake {
+        LISTENERS.fetch_add(1, Ordering::AcqRel);
+        Awake { before: self.before }
     }
 }
 

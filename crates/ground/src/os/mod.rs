@@ -65,7 +65,7 @@ use unix as system;
 use windows as system;
 
 pub use address::{addresses_of, connect_to};
-pub use awake::Awake;
+pub use awake::{Awake, within};
 pub use blocking::{HandedOver, blocking, hand_over};
 pub use deadline::sleep_until;
 pub use destination::destination;

@@ -49,6 +49,11 @@ impl InFlight {
         }
     }
 
+    /// This process was stopped for so long. The times that are passed in leave that out; only `timeout` counts it too.
+    pub(super) fn on_stopped(&mut self, gap: Duration) {
+        self.deadline = self.deadline.map(|deadline| deadline.checked_sub(gap).unwrap_or(deadline));
+    }
+
     /// The runtime sent a message about this request.
     pub(super) fn heard(&mut self, now: Instant) {
         self.last_heard = now;

@@ -14,7 +14,7 @@ use crate::wire::frame::{Body, RuntimeFrame};
 use crate::wire::runtime_message::{RuntimeError, RuntimeMessage, UploadRequest};
 use ground::error::{Error, ErrorCode, Result};
 use ground::mpsc;
-use ground::os::sleep_until;
+use ground::os::Awake;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -38,6 +38,9 @@ pub(super) struct ClientSession {
     ending_since: Option<Instant>,
     ended: watch::Sender<Option<SessionEnd>>,
     closed: watch::Sender<bool>,
+    awake: Awake,
+    /// How long this process was stopped, as the clocks of the request know it.
+    lost: Duration,
 }
 
 impl ClientSession {
@@ -63,6 +66,8 @@ impl ClientSession {
             ending_since: None,
             ended,
             closed,
+            awake: Awake::new(),
+            lost: Duration::ZERO,
         }
     }
 
@@ -77,6 +82,7 @@ impl ClientSession {
         let events = self.events.clone();
         loop {
             let wake = self.on_clock();
+            let rung = self.awake.clone();
             self.hand_on();
             if self.line.is_closed() {
                 break;
@@ -96,7 +102,7 @@ impl ClientSession {
                     }
                 }
                 Some(reopened) = self.line.reopened.recv() => self.on_reopened(reopened),
-                () = sleep_until(wake) => {}
+                () = rung.sleep_until(wake) => {}
             }
         }
         self.finish(closed_error());
@@ -145,10 +151,11 @@ impl ClientSession {
             }
             Order::End => {
                 if self.ending_since.is_none() {
-                    self.ending_since = Some(Instant::now());
+                    let now = self.now();
+                    self.ending_since = Some(now);
                     self.say(&ClientMessage::EndSession);
                     if let Some(current) = &mut self.current {
-                        current.stop(ended_error(), Instant::now());
+                        current.stop(ended_error(), now);
                     }
                 }
             }
@@ -223,16 +230,18 @@ impl ClientSession {
         }
         self.last_number += 1;
         let request_id = format!("{}-{}", &self.session_id[..8.min(self.session_id.len())], self.last_number);
-        self.current = Some(InFlight::new(self.last_number, request_id.clone(), &request, Instant::now()));
+        let now = self.now();
+        self.current = Some(InFlight::new(self.last_number, request_id.clone(), &request, now));
         self.say(&request.message.into_message(&request_id));
         Ok(self.last_number)
     }
 
     /// Cancels the current request; its outcome is the error.
     fn stop(&mut self, request: Option<u64>, error: Error) {
+        let now = self.now();
         let Some(current) = &mut self.current else { return };
         let is_other = request.is_some_and(|request| request != current.number);
-        if !is_other && current.stop(error, Instant::now()) {
+        if !is_other && current.stop(error, now) {
             self.say(&ClientMessage::Cancel);
         }
     }
@@ -281,9 +290,10 @@ impl ClientSession {
             // Other runtimes name no request: the frame can only mean the current one.
             None => true,
         };
+        let now = self.now();
         let live = self.current.as_mut().filter(|current| is_mine(current));
         let request = live.map(|current| {
-            current.heard(Instant::now());
+            current.heard(now);
             (current.number, current.request_id.clone(), current.is_stopped())
         });
         // A runtime that knows ids names the request.
@@ -385,9 +395,18 @@ impl ClientSession {
         }
     }
 
+    /// Now, on the clock that rests while this process is stopped.
+    fn now(&mut self) -> Instant {
+        let (now, gap) = self.awake.tick(&mut self.lost);
+        if let Some(current) = &mut self.current {
+            current.on_stopped(gap);
+        }
+        now
+    }
+
     /// Acts on the clocks that have expired. Returns the time of the next check.
     fn on_clock(&mut self) -> Option<Instant> {
-        let now = Instant::now();
+        let now = self.now();
         let mut wake: Option<Instant> = None;
         let mut wake_at = |at: Instant| wake = Some(wake.map_or(at, |wake| wake.min(at)));
         let listening = self.pending.is_empty();

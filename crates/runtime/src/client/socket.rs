@@ -10,7 +10,7 @@ use crate::wire::runtime_message::{RuntimeHello, RuntimeMessage};
 use futures_util::{SinkExt, StreamExt};
 use ground::error::{Error, ErrorCode, Result};
 use ground::mpsc;
-use ground::os::connect_to;
+use ground::os::{connect_to, within};
 use ground::random;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -294,7 +294,7 @@ pub(super) async fn pump(
     let (mut sink, mut source) = stream.split();
     let reading = async {
         loop {
-            let Ok(received) = tokio::time::timeout(SILENCE, source.next()).await else {
+            let Some(received) = within(SILENCE, source.next()).await else {
                 return SocketEnd::broken("the runtime was silent for too long");
             };
             let frame = match received {

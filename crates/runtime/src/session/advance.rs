@@ -12,6 +12,11 @@ impl Session {
     /// Takes the actions that are due. True when the session is over.
     pub(super) fn advance(&mut self) -> bool {
         let now = Instant::now();
+        // A client could not come back while this process was stopped.
+        let (_, gap) = self.awake.tick(&mut self.lost);
+        if let Presence::Away(since) = &mut self.client.presence {
+            *since += gap;
+        }
         self.wake = None;
         if let Presence::Away(since) = self.client.presence {
             let until = since + self.service.grace;

@@ -24,7 +24,7 @@ use crate::wire::client_message::{ArtifactDirs, ClientMessage, Hello};
 use crate::wire::frame::{Body, ClientFrame, Malformed};
 use crate::wire::reply;
 use ground::mpsc;
-use ground::os::sleep_until;
+use ground::os::{Awake, sleep_until};
 use serde_json::Map;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -164,6 +164,9 @@ pub struct Session {
     events: mpsc::Receiver<SessionEvent>,
     decided: mpsc::Receiver<Decided>,
     wake: Option<Instant>,
+    awake: Awake,
+    /// How long this process was stopped, as `presence` knows it.
+    lost: Duration,
 }
 
 impl Session {
@@ -212,6 +215,8 @@ impl Session {
             events,
             decided,
             wake: None,
+            awake: Awake::new(),
+            lost: Duration::ZERO,
         };
         (session, handle)
     }

@@ -6,7 +6,7 @@ use super::response::Response;
 use super::{proxy, trust};
 use futures_util::StreamExt;
 use ground::lock::lock;
-use ground::os::addresses_of;
+use ground::os::{Awake, addresses_of};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
@@ -249,8 +249,8 @@ async fn within_progress<T>(
     let Some(limit) = limit else { return Ok(response.await) };
     tokio::pin!(response);
     let mut uploading = true;
-    let clock = tokio::time::sleep(limit);
-    tokio::pin!(clock);
+    let awake = Awake::new();
+    let mut silent_since = awake.now();
     loop {
         tokio::select! {
             // When both are ready, an answer that came in time counts.
@@ -259,9 +259,9 @@ async fn within_progress<T>(
             // An error means that the stream is gone: everything is sent, and the timeout is no longer restarted.
             changed = progress.changed(), if uploading => {
                 uploading = changed.is_ok();
-                clock.as_mut().reset(tokio::time::Instant::now() + limit);
+                silent_since = awake.now();
             }
-            () = &mut clock => return Err(HttpError::Timeout { waiting_for: Waiting::Response, after: limit }),
+            () = awake.sleep_until(silent_since.checked_add(limit)) => return Err(HttpError::Timeout { waiting_for: Waiting::Response, after: limit }),
         }
     }
 }

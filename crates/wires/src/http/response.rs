@@ -3,6 +3,7 @@
 use super::failure::{HttpError, Waiting};
 use super::retry_after::{parse_retry_after, parse_retry_after_ms};
 use bytes::Bytes;
+use ground::os::within;
 use std::time::{Duration, SystemTime};
 
 /// Longest part of an error status's body that the error contains.
@@ -66,9 +67,9 @@ impl Response {
         let next = self.inner.chunk();
         let chunk = match self.idle_timeout {
             None => next.await,
-            Some(limit) => tokio::time::timeout(limit, next)
+            Some(limit) => within(limit, next)
                 .await
-                .map_err(|_| HttpError::Timeout { waiting_for: Waiting::Chunk, after: limit })?,
+                .ok_or(HttpError::Timeout { waiting_for: Waiting::Chunk, after: limit })?,
         };
         // The connection exists already, so the connect timeout can't be the reason.
         chunk.map_err(|error| HttpError::from_reqwest(error, Duration::ZERO))

@@ -6,6 +6,7 @@ use super::wire::Wire;
 use bytes::{Bytes, BytesMut};
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
+use ground::os::Awake;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
@@ -23,6 +24,10 @@ pub(super) struct PendingCall {
     pub timeout: Option<Duration>,
     pub complete: Completion,
     deadline: Option<delay_queue::Key>,
+    /// Since it was sent. A limit does not count the time for which this process was stopped.
+    awake: Option<Awake>,
+    /// How long this process was stopped, as the deadline knows it.
+    lost: Duration,
 }
 
 #[derive(Default)]
@@ -122,14 +127,28 @@ impl Connected {
             let _entered = self.runtime.enter();
             state.deadlines.insert(id, timeout)
         });
-        state.pending.insert(id, PendingCall { method: method.to_owned(), timeout, complete, deadline });
+        let awake = deadline.is_some().then(|| {
+            let _entered = self.runtime.enter();
+            Awake::new()
+        });
+        let (method, lost) = (method.to_owned(), Duration::ZERO);
+        state.pending.insert(id, PendingCall { method, timeout, complete, deadline, awake, lost });
     }
 
     /// Takes the first overdue request.
     pub(super) fn poll_overdue(&self, context: &mut Context<'_>) -> Poll<PendingCall> {
         let mut state = self.lock();
         while let Poll::Ready(Some(expired)) = state.deadlines.poll_expired(context) {
-            if let Some(overdue) = state.pending.remove(&expired.into_inner()) {
+            let (id, state) = (expired.into_inner(), &mut *state);
+            if let Some(call) = state.pending.get_mut(&id)
+                && let Some(awake) = &call.awake
+                && let (_, gap) = awake.tick(&mut call.lost)
+                && !gap.is_zero()
+            {
+                call.deadline = Some(state.deadlines.insert(id, gap));
+                continue;
+            }
+            if let Some(overdue) = state.pending.remove(&id) {
                 return Poll::Ready(overdue);
             }
         }

@@ -29,12 +29,12 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::line::LineFramer;
 use ground::mpsc;
-use ground::os::sleep_until;
+use ground::os::Awake;
 use ground::redaction::{Redactor, Secret};
 use process::{ChunkReader, Input, Process, StdinWriter, StopReason, Stream};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use traffic::{Out, Traffic};
 
 /// Longest line in either direction.
@@ -187,8 +187,11 @@ impl Relay<'_> {
         let mut from_agent = LineFramer::new(MAX_LINE_BYTES);
         let mut aborted = std::pin::pin!(aborted);
         let to_agent = self.to_agent.clone();
+        let (awake, mut lost) = (Awake::new(), Duration::ZERO);
         loop {
-            let deadline = self.traffic.deadline(Instant::now());
+            let (now, gap) = awake.tick(&mut lost);
+            self.traffic.on_stopped(gap);
+            let deadline = self.traffic.deadline(now);
             let has_room = self.for_client.is_empty() && self.for_log.is_empty();
             let is_read = self.for_agent.len().max(self.for_client.len()) < MAX_WAITING_BYTES;
             let outs = tokio::select! {
@@ -208,7 +211,7 @@ impl Relay<'_> {
                 }
                 bytes = input.recv(), if is_read => {
                     let Some(bytes) = bytes else { return Over::ClientGone };
-                    let now = Instant::now();
+                    let now = awake.now();
                     let mut outs = Vec::new();
                     for line in lines(&mut from_client, &bytes) {
                         match line {
@@ -228,7 +231,7 @@ impl Relay<'_> {
                         }
                         None => return Over::AgentGone,
                     };
-                    let now = Instant::now();
+                    let now = awake.now();
                     let mut outs = Vec::new();
                     for line in lines(&mut from_agent, &bytes) {
                         match line {
@@ -238,13 +241,13 @@ impl Relay<'_> {
                     }
                     outs
                 }
-                () = allowance.crossed(), if self.traffic.is_prompting() => self.traffic.on_budget(Instant::now()),
-                () = sleep_until(deadline) => match self.traffic.on_clock(Instant::now()) {
+                () = allowance.crossed(), if self.traffic.is_prompting() => self.traffic.on_budget(awake.now()),
+                () = awake.sleep_until(deadline) => match self.traffic.on_clock(awake.now()) {
                     Ok(outs) => outs,
                     Err(sampled) => {
                         let used = self.process.tree_usage().await;
                         let (cpu, io_bytes) = (used.cpu, used.io_bytes);
-                        self.traffic.on_sample(sampled, Sample { at: Instant::now(), cpu, io_bytes });
+                        self.traffic.on_sample(sampled, Sample { at: awake.now(), cpu, io_bytes });
                         continue;
                     }
                 },

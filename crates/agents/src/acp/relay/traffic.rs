@@ -501,6 +501,13 @@ impl Traffic {
 
     // Clocks and budgets.
 
+    /// See [`Clock::on_stopped`](crate::harness::turn::clock::Clock::on_stopped).
+    pub(super) fn on_stopped(&mut self, gap: Duration) {
+        for prompt in self.talks.values_mut().filter_map(|talk| talk.prompt.as_mut()) {
+            prompt.clock.on_stopped(gap);
+        }
+    }
+
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let talks = self.talks.values().filter_map(|talk| talk.deadline(now));
         talks.chain(self.pending.values().filter_map(|pending| pending.until)).min()

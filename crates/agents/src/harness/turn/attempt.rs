@@ -25,7 +25,7 @@ use crate::harness::program::package::Program;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc::UnboundedReceiver;
-use ground::os::sleep_until;
+use ground::os::Awake;
 use ground::record::RecordSpec;
 use ground::trace::{TURN, debug, trace};
 use process::{self, Input, Metered, Outcome, Process, ProcessSpec, Refused, RunResult, StopReason};
@@ -95,9 +95,12 @@ pub(crate) async fn attempt(
     let (writer, reader) = output(transcript);
     process.subscribe(Box::new(writer));
     debug!(target: TURN, id = plan.number, run = process.number(), resumes = plan.resume.is_some(), "begins an attempt");
+    let awake = Awake::new();
     let mut watch = Watch {
         reader,
-        clock: Clock::new(plan.request.agent.limits, Instant::now()),
+        clock: Clock::new(plan.request.agent.limits, awake.now()),
+        lost: Duration::ZERO,
+        awake,
         stop: None,
         is_aborted: false,
         is_held: false,
@@ -142,7 +145,11 @@ struct Watch<'a> {
     plan: &'a Plan<'a>,
     process: Process,
     reader: OutputReader,
+    /// Its time rests while this process is stopped.
     clock: Clock,
+    awake: Awake,
+    /// How long this process was stopped, as the clock knows it.
+    lost: Duration,
     stop: Option<Stop>,
     is_aborted: bool,
     /// Reading is paused because a listener is slow.
@@ -162,7 +169,9 @@ impl Watch<'_> {
     /// Watches the attempt until both streams have ended.
     async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) {
         loop {
-            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            let now = self.now();
+            let deadline = if self.stop.is_none() { self.clock.deadline(now) } else { None };
+            let rung = self.awake.clone();
             tokio::select! {
                 biased;
                 order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
@@ -175,7 +184,7 @@ impl Watch<'_> {
                 }
                 news = self.traffic.news() => self.on_traffic(news, audience),
                 () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
-                () = sleep_until(deadline) => self.on_clock(audience).await,
+                () = rung.sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
     }
@@ -190,16 +199,25 @@ impl Watch<'_> {
         let outcome = process.outcome();
         tokio::pin!(outcome);
         loop {
-            let deadline = if self.stop.is_none() { self.clock.deadline(Instant::now()) } else { None };
+            let now = self.now();
+            let deadline = if self.stop.is_none() { self.clock.deadline(now) } else { None };
+            let rung = self.awake.clone();
             tokio::select! {
                 biased;
                 order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
                 outcome = &mut outcome => return outcome,
                 news = self.traffic.news() => self.on_traffic(news, audience),
                 () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
-                () = sleep_until(deadline) => self.on_clock(audience).await,
+                () = rung.sleep_until(deadline) => self.on_clock(audience).await,
             }
         }
+    }
+
+    /// Now, on the clock that rests while this process is stopped.
+    fn now(&mut self) -> Instant {
+        let (now, gap) = self.awake.tick(&mut self.lost);
+        self.clock.on_stopped(gap);
+        now
     }
 
     fn on_traffic(&mut self, news: TrafficNews, audience: &mut Audience) {
@@ -242,7 +260,8 @@ impl Watch<'_> {
 
     fn on_room(&mut self) {
         self.hold(false);
-        self.clock.on_held(false, Instant::now());
+        let now = self.now();
+        self.clock.on_held(false, now);
     }
 
     fn hold(&mut self, is_held: bool) {
@@ -277,12 +296,14 @@ impl Watch<'_> {
         if self.last_news.replace((in_tool, ended)) != Some((in_tool, ended)) {
             debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
         }
-        self.clock.on_heard(news, Instant::now());
+        let now = self.now();
+        self.clock.on_heard(news, now);
         self.check_session();
         if is_stuck {
             self.stop_for(Stop::NoProgress);
         }
-        self.on_due(self.clock_due(), audience);
+        let due = self.clock_due();
+        self.on_due(due, audience);
         self.tell(audience);
     }
 
@@ -301,9 +322,10 @@ impl Watch<'_> {
         (digest.idle_lines(), digest.idle_steps())
     }
 
-    fn clock_due(&self) -> Due {
+    fn clock_due(&mut self) -> Due {
         let (lines, steps) = self.idle();
-        self.clock.due_in_flood(Instant::now(), lines, steps)
+        let now = self.now();
+        self.clock.due_in_flood(now, lines, steps)
     }
 
     /// A CLI that began another session than the one it was to go on with answers a question that it was not asked.
@@ -321,11 +343,13 @@ impl Watch<'_> {
 
     async fn on_clock(&mut self, audience: &mut Audience) {
         let (lines, steps) = self.idle();
-        let mut due = self.clock.due(Instant::now(), lines, steps);
+        let now = self.now();
+        let mut due = self.clock.due(now, lines, steps);
         if due == Due::Sample {
             let usage = self.process.tree_usage().await;
-            self.clock.on_sample(Sample { at: Instant::now(), cpu: usage.cpu, io_bytes: usage.io_bytes });
-            due = self.clock.due(Instant::now(), lines, steps);
+            let now = self.now();
+            self.clock.on_sample(Sample { at: now, cpu: usage.cpu, io_bytes: usage.io_bytes });
+            due = self.clock.due(now, lines, steps);
         }
         self.on_due(due, audience);
         self.tell(audience);
@@ -384,7 +408,8 @@ impl Watch<'_> {
         // Once the attempt is being stopped, its output is read to its end, even if a listener is slow.
         self.hold(self.stop.is_none() && audience.is_full());
         if self.is_held {
-            self.clock.on_held(true, Instant::now());
+            let now = self.now();
+            self.clock.on_held(true, now);
         }
     }
 

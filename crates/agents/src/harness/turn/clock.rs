@@ -9,7 +9,8 @@
 //! | printing without progress              | [`MAX_IDLE_LINES`] lines or [`MAX_IDLE_STEPS`] empty model calls, in no less than [`NO_PROGRESS`] |
 //! | any                                    | `total`                                                          |
 //!
-//! While a slow consumer holds the reading up, silence is not counted.
+//! While a slow consumer holds the reading up, silence is not counted. Times are those of a clock that rests while this process is
+//! stopped ([`Clock::on_stopped`]); only `total` counts that time too.
 
 use ground::error::{Error, ErrorCode};
 use std::time::{Duration, Instant};
@@ -161,6 +162,11 @@ impl Clock {
         self.is_held = is_held;
     }
 
+    /// This process was stopped for so long. The times that are passed in leave that out; only `total` counts it too.
+    pub fn on_stopped(&mut self, gap: Duration) {
+        self.started = self.started.checked_sub(gap).unwrap_or(self.started);
+    }
+
     fn listen_anew(&mut self, now: Instant) {
         self.heard = now;
         self.is_extended = false;
@@ -287,6 +293,19 @@ mod tests {
 
     fn heard() -> Heard {
         Heard { progressed: true, ..Heard::default() }
+    }
+
+    #[test]
+    fn time_that_this_process_was_stopped_counts_for_the_total_alone() {
+        let start = Instant::now();
+        let limits =
+            ClockLimits { idle: Some(3 * SECOND), total: Some(20 * SECOND), ..ClockLimits::default() };
+        let mut clock = Clock::new(limits, start);
+        clock.on_heard(heard(), start);
+        clock.on_stopped(15 * SECOND);
+        assert_eq!(clock.due(start + SECOND, 0, 0), Due::Nothing);
+        clock.on_heard(heard(), start + 4 * SECOND);
+        assert_eq!(clock.due(start + 5 * SECOND, 0, 0), Due::TimedOut { limit: 20 * SECOND });
     }
 
     fn sample(at: Instant, cpu_ms: u64) -> Sample {

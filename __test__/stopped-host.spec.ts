@@ -1,0 +1,135 @@
+// A host that is stopped (SIGSTOP, Ctrl-Z, a frozen container or machine) for longer than each limit on silence. The time in which
+// nobody could have heard is no silence: what came in time by the host's own clock counts.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, expect, it } from 'vitest'
+import { serveRuntime } from '..'
+import { startModelServer } from '../fixtures/model-server.mjs'
+import { done, player, said, session } from './played-agent'
+
+const root = join(import.meta.dirname, '..')
+const folder = mkdtempSync(join(tmpdir(), 'stopped-host-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Each limit, and how long the other side is silent: longer than the limit, of which the host is stopped for the most. */
+const LIMIT_MS = 3000
+const SILENT_MS = 5000
+const STOPPED_MS = 4500
+
+/** What the host does, by the limit that it has. Each calls `begun` when its silence begins. */
+const works: Record<string, string> = {
+  'run: idleTimeoutMs': `
+    const child = spawn('sh', ['-c', 'echo a; sleep ' + silentMs / 1000 + '; echo b'], { idleTimeoutMs: limitMs })
+    for await (const { text } of child) if (text === 'a') begun()
+    return (await child.result).stdout`,
+  'turn: idleTimeoutMs': `return turn(begun, { idleTimeoutMs: limitMs })`,
+  'session: idleTimeoutMs': `
+    const binary = ['node', acpAgent, '--version', '1']
+    const chat = await new Harness({ provider: 'gemini' }).open({ binary, cwd: folder, idleTimeoutMs: limitMs })
+    const answer = chat.prompt('patient ' + silentMs)
+    begun()
+    const { text } = await answer
+    await chat.close()
+    return text`,
+  'model: idleTimeoutMs': `
+    const answer = complete({ baseUrl: modelUrl, model: 'm', messages: [{ role: 'user', content: 'x' }], idleTimeoutMs: limitMs })
+    begun()
+    return (await answer).text`,
+  'runtime: idleTimeoutMs': `
+    const client = await RuntimeClient.connect(runtimeUrl)
+    const answer = client.query('x', { systemPrompt: '', model: '', idleTimeoutMs: limitMs })
+    begun()
+    const { data } = await answer
+    await client.close()
+    return data.text`,
+  'expect: timeoutMs': `
+    await others
+    const child = spawn('sh', ['-c', 'echo a; sleep 1; echo b'], { pty: true })
+    await child.expect('a')
+    const found = child.expect('b', { timeoutMs: limitMs })
+    begun()
+    return (await found).match`,
+  'limit: timeoutMs': `
+    await others
+    const limit = new ConcurrencyLimit(1)
+    const first = limit.use(() => run('sleep', ['1']))
+    const second = limit.use(() => 'ran', { timeoutMs: limitMs })
+    second.catch(() => {})
+    begun()
+    await first
+    return second`,
+}
+
+const script = (facts: object) => `
+  const { run, spawn, complete, Harness, RuntimeClient, ConcurrencyLimit } = require(${JSON.stringify(root)})
+  const { limitMs, silentMs, folder, acpAgent, plan, player, modelUrl, runtimeUrl } = ${JSON.stringify(facts)}
+  const waiting = new Set(${JSON.stringify(Object.keys(works))})
+  let tellOthers
+  /** Waits of their own begin when what takes long to start has begun. */
+  const others = new Promise((done) => (tellOthers = done))
+  const tellBegun = (name) => {
+    if (!waiting.delete(name)) return
+    if (waiting.size === 2) tellOthers()
+    if (waiting.size === 0) console.log('"begun"')
+  }
+  async function turn(begun, limits) {
+    const harness = new Harness({ provider: 'codex', binary: ['node', player, JSON.stringify(plan)], cwd: folder, ...limits })
+    const turn = harness.start('hi')
+    for await (const { type } of turn) if (type === 'session') begun()
+    return (await turn.result).text
+  }
+  const works = { ${Object.entries(works).map(([name, body]) => `${JSON.stringify(name)}: async (begun) => {${body}}`)} }
+  for (const [name, work] of Object.entries(works))
+    work(() => tellBegun(name)).finally(() => tellBegun(name)).then(
+      (result) => console.log(JSON.stringify([name, result])),
+      (error) => console.log(JSON.stringify([name, error.code + ' ' + error.message])),
+    )`
+
+it('is no silence for any limit', async () => {
+  await using model = await startModelServer()
+  await using runtime = await serveRuntime({
+    port: 0,
+    handler: {
+      async run() {
+        await sleep(SILENT_MS)
+        return { type: 'text', text: 'fine' }
+      },
+    },
+  })
+  const facts = {
+    limitMs: LIMIT_MS,
+    silentMs: SILENT_MS,
+    folder,
+    player,
+    acpAgent: join(root, 'fixtures/acp/agent.mjs'),
+    plan: [session, { wait: SILENT_MS }, said('fine'), done],
+    modelUrl: `${model.urlFor([{ every: true }, { delayMs: SILENT_MS, text: 'fine' }])}/v1`,
+    runtimeUrl: runtime.url,
+  }
+  const host = spawn(process.execPath, ['-e', script(facts)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ends: Record<string, unknown> = {}
+  for await (const line of createInterface(host.stdout)) {
+    const told = JSON.parse(line) as string | [string, unknown]
+    if (told === 'begun') {
+      // What the host has done by now is no matter of this test: it is in the middle of its waits.
+      await sleep(200)
+      host.kill('SIGSTOP')
+      setTimeout(() => host.kill('SIGCONT'), STOPPED_MS)
+    } else ends[told[0]] = told[1]
+  }
+  if (host.exitCode === null) await once(host, 'exit')
+  expect(ends).toEqual({
+    'run: idleTimeoutMs': 'a\nb\n',
+    'turn: idleTimeoutMs': 'fine',
+    'session: idleTimeoutMs': 'Now.',
+    'model: idleTimeoutMs': 'fine',
+    'runtime: idleTimeoutMs': 'fine',
+    'expect: timeoutMs': 'b',
+    'limit: timeoutMs': 'ran',
+  })
+})
