@@ -1665,8 +1665,10 @@ type AgentErrorKind =
   | 'unknown'
 /** Tokens as the CLI counts them, and cost. */
 interface AgentUsage extends TokenUsage {
-  /** Cost in US dollars; absent when the CLI does not report it. */
+  /** Cost in US dollars: by `prices` where they are given, else as the CLI reports it; absent when neither is known. */
   costUsd?: number
+  /** Who computed `costUsd`: `"prices"` by the tokens, or `"agent"`, the CLI itself. */
+  costSource?: 'agent' | 'prices'
   /**
    * Tokens as Sheepdog saw them; those from a cache are part of `inputTokens`. Only where the sandbox looks into the
    * traffic: hosts with a secret, and with a budget also the hosts of the agent's models.
@@ -2917,14 +2919,6 @@ interface TurnOptions extends Pick<
    * @throws AGENT_FAILED with `kind: "max_turns"` when the agent stops there.
    */
   maxTurns?: number | undefined
-  /**
-   * Cost limit in US dollars that the CLI itself enforces. Only claude-code has one; the others add a
-   * warning. Use `maxCostUsd` for a limit that this package enforces.
-   *
-   * @default no limit
-   * @throws AGENT_FAILED with `kind: "quota"` when the agent stops there.
-   */
-  maxBudgetUsd?: number | undefined
   /**
    * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write in its working
    * directory and run the commands in `allow`. `"auto"`: everything. The CLI enforces the level by its

@@ -28,6 +28,36 @@ describe('sheepdog run', () => {
     expect((await sheepdog(['run', 'echo', '--json', '--', '-n'])).stdout).toBe('--json -- -n\n')
   })
 
+  it('refuses a word that is not UTF-8, which Node has changed', async () => {
+    const script = `exec "$0" "$1" run -- echo "$(printf 'f\\377')"`
+    const { stderr, exitCode } = await run('sh', ['-c', script, process.execPath, command])
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('the argument f\\xff is not UTF-8')])
+    expect((await sheepdog(['run', '--', 'echo', '\ufffd'])).stdout).toBe('\ufffd\n')
+  })
+
+  it('ends with 128+N for a signal that Node has no name for', async () => {
+    const { status, stdout } = await sheepdog(['run', '--json', ...sh('kill -34 $$')])
+    expect([status, JSON.parse(stdout)]).toEqual([
+      162,
+      expect.objectContaining({ exitStatus: 162, signal: 'SIG34' }),
+    ])
+  })
+
+  it('is stopped and continued together with the program', async () => {
+    const { child, printed, exit } = started([
+      'run',
+      ...sh('echo $$; i=0; while [ $i -lt 400 ]; do sleep 0.05; i=$((i+1)); done'),
+    ])
+    const pid = Number(await printed(/\n/))
+    const state = (of: number) => readFileSync(`/proc/${of}/stat`, 'utf8').replace(/^.*\) /, '')[0]
+    child.kill('SIGTSTP')
+    while (state(pid) !== 'T' || state(child.pid!) !== 'T') await sleep(10)
+    child.kill('SIGCONT')
+    while (state(pid) === 'T' || state(child.pid!) === 'T') await sleep(10)
+    child.kill('SIGTERM')
+    expect((await exit).status).toBe(143)
+  })
+
   it('gives the program an empty stdin', async () => {
     expect(await sheepdog(['run', '--idle', '20s', '--', 'cat'])).toEqual({
       status: 0,

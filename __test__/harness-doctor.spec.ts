@@ -10,7 +10,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { doctor, Harness, type Finding } from '..'
+import { doctor, Harness, run, type Finding } from '..'
+import { command } from './cli-command'
 import { failure, folder, isAlive } from './played-agent'
 
 /** A folder for PATH with a `codex` that does this. */
@@ -38,6 +39,28 @@ describe('doctor', () => {
     }
     await expect(doctor({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'AGENT_ABORTED' })
   })
+
+  it.runIf(process.getuid?.() === 0)(
+    'reports on all agents as a user that the system does not know',
+    async () => {
+      const args = [
+        '--reuid=54321',
+        '--regid=54321',
+        '--clear-groups',
+        process.execPath,
+        command,
+        'doctor',
+        '--json',
+      ]
+      const { stdout, stderr } = await run('setpriv', args, {
+        env: { HOME: undefined, PATH: '/usr/bin:/bin' },
+      })
+      expect(stderr).toBe('')
+      const found = JSON.parse(stdout) as { provider: string; signIn: { lookedFor: string[] } }[]
+      const codex = found.find(({ provider }) => provider === 'codex')
+      expect(codex?.signIn.lookedFor).toContain('/(home unknown)/.codex/auth.json')
+    },
+  )
 
   it('says which version is there, and why one does not start', async () => {
     const starts = await doctor({ env: { PATH: codexThat('starts', 'echo codex-cli 1.2.3') } })

@@ -5,7 +5,8 @@ import { mkdtempSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, it, vi } from 'vitest'
-import { folder, player, said, session } from './played-agent'
+import type { SheepdogError } from '..'
+import { folder, played, player, said, session } from './played-agent'
 
 function host(plan: object[], temporary: string, after: string) {
   const script = `
@@ -47,5 +48,25 @@ it.skipIf(process.platform !== 'linux')(
     const second = host([session, said('Hello.'), { exit: 0 }], temporary, '')
     await second.exit
     await expect.poll(() => readdirSync(temporary)).toEqual([])
+  },
+)
+
+it.each([
+  ['TMPDIR', undefined, { TMPDIR: '/proc' }, 'mkdir', /^cannot create a temporary folder in \/proc: /],
+  [
+    'HOME',
+    'workspace',
+    { HOME: '/proc/none' },
+    'mkdir',
+    /^cannot create \/proc\/none\/\.codex\/sessions, the state folder/,
+  ],
+] as const)(
+  'says what the system refused where %s can not be written',
+  async (_, sandbox, env, syscall, message) => {
+    const turn = played([session], { env, sandbox }).run('hi')
+    const error = (await turn.catch((error: unknown) => error)) as SheepdogError
+    expect(error).toMatchObject({ code: 'PROCESS_SPAWN_FAILED', syscall, errno: expect.any(Number) })
+    expect(error.message).toMatch(message)
+    expect(error.message).not.toContain('PROCESS_')
   },
 )

@@ -124,6 +124,29 @@ describe('the edges of a run', () => {
     expect(execFileSync('sh', ['-c', node, process.execPath, script]).toString()).toBe('guard\n')
   })
 
+  it.each([
+    ['timeout', 1000, 'use `timeoutMs`'],
+    ['killSignal', 'SIGKILL', '`kill(signal)` sends another signal'],
+    ['all', true, '`lines()` has both streams'],
+    ['detached', true, "use `strays: 'keep'`"],
+    ['maxBuffer', 1000, 'use `maxOutputBytes`'],
+    ['stripFinalNewline', true, 'use `trim: true`'],
+    ['stdout', 'inherit', '`echo: "stdout"` shows stdout'],
+    ['cancelSignal', new AbortController().signal, 'use `signal`'],
+    ['shell', true, "run it as run('sh', ['-c', command])"],
+    ['ipc', true, 'there is no IPC channel'],
+  ])(
+    'an option of another library is refused with what to use in its place: %s',
+    async (name, value, hint) => {
+      const refused = run('true', [], { [name]: value } as never)
+      await expect(refused).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining(`${name}: no such option: `),
+      })
+      await expect(refused).rejects.toThrow(hint)
+    },
+  )
+
   it('a host that was stopped does not take its chatty programs for idle', async () => {
     const script = `
       import { run } from ${JSON.stringify(join(root, 'index.js'))}

@@ -87,7 +87,7 @@ export async function run(args: string[]): Promise<Ending> {
     return {
       ...finding,
       testedVersion: place.tested,
-      signIn: signInOf(place, environment(), home() ?? '/', holds),
+      signIn: signInOf(place, environment(), home() ?? '/(home unknown)', holds),
     }
   })
   if (values.json) print(json(all, 2))

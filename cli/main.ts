@@ -1,4 +1,6 @@
 // The `sheepdog` command: finds the command that is asked for, runs it, and ends as it did.
+import { isUtf8 } from 'node:buffer'
+import { readFileSync } from 'node:fs'
 import { suggestion } from '../lib/hint'
 import { environment, timers } from '../lib/host'
 import { UsageError } from './arguments'
@@ -90,6 +92,30 @@ function explain({ code, message }: NodeJS.ErrnoException): string {
     : inCommandWords(message)
 }
 
+/**
+ * Refuses words that Node has changed: it reads bytes that are not UTF-8 as U+FFFD, and a program would get another name than the one
+ * that was written.
+ */
+function checkWords(args: string[]): void {
+  if (!args.some((word) => word.includes('\ufffd'))) return
+  let words: Buffer
+  try {
+    words = readFileSync('/proc/self/cmdline')
+  } catch {
+    return
+  }
+  for (let at = 0, end = words.indexOf(0); end >= 0; at = end + 1, end = words.indexOf(0, at)) {
+    const word = words.subarray(at, end)
+    if (isUtf8(word)) continue
+    const shown = word
+      .toString('latin1')
+      .replace(/[^ -~]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
+    throw new Error(
+      `the argument ${shown} is not UTF-8 and cannot be passed on: run it by a shell, sh -c '...'`,
+    )
+  }
+}
+
 /** How long a reader that does not read may hold up the end. */
 const partingMs = 500
 
@@ -101,6 +127,7 @@ export async function main(args: string[]): Promise<void> {
   const name = names.includes(args[0] ?? '') ? `sheepdog ${args[0]}` : 'sheepdog'
   let ending: Ending
   try {
+    checkWords(args)
     ending = await dispatch(args)
   } catch (error) {
     tell(`${name}: ${explain(error as NodeJS.ErrnoException)}`)

@@ -20,6 +20,13 @@ use std::sync::Once;
 /// The part that the program may write.
 const SCRATCH: &str = "tmp";
 
+/// The error of a file or folder that the system refused before an agent was started. The message names it.
+pub(crate) fn refused(message: String, syscall: &str, error: &io::Error) -> Error {
+    Error::new(ErrorCode::ProcessSpawnFailed, message)
+        .with("errno", error.raw_os_error().unwrap_or(0))
+        .with("syscall", syscall)
+}
+
 /// Removed, with all that is in it, when dropped; [`RunFolder::remove`] does it without holding up a thread of tokio's.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
@@ -41,7 +48,7 @@ impl RunFolder {
                 "cannot create a temporary folder in {}: {error}; set TMPDIR to a folder that you can write to",
                 parent.display()
             );
-            Error::new(ErrorCode::ProcessSpawnFailed, message)
+            refused(message, "mkdir", &error)
         })
     }
 

@@ -1,9 +1,10 @@
 //! The sandbox of an agent: the places that its CLI needs to write for any task (its state, the run's temporary folder), and
 //! those that the user adds. The kernel enforces it (`process::sandbox`) for the CLI and for everything that it starts.
 
+use super::refused;
 use crate::harness::level::Level;
 use crate::harness::provider::Provider;
-use ground::error::{Error, ErrorCode};
+use ground::error::Error;
 use ground::os::{ContainedFolders, HeldFolder, place_below, place_of_folder};
 use process::Sandbox;
 use std::io::ErrorKind;
@@ -118,7 +119,7 @@ impl StatePath {
                 "cannot create {}, the state folder of this CLI, for its sandbox: {error}; point HOME, or the variable of the CLI, to a writable folder",
                 self.path.display()
             );
-            Error::new(ErrorCode::ProcessSpawnFailed, message)
+            refused(message, "mkdir", &error)
         })
     }
 

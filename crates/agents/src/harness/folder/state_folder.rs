@@ -5,10 +5,11 @@
 //! read-only, except for the entries that hold sessions and logins ([`OwnState::written`]). Files that the CLI makes for itself
 //! ([`OwnState::anew`]) lie in the new folder, which is removed with the run. This process reads nothing back from it.
 
+use super::refused;
 use super::sandbox::{StatePath, place_of};
 use super::state_layout::OwnState;
 use crate::harness::provider::Provider;
-use ground::error::{Error, ErrorCode};
+use ground::error::Error;
 use ground::os::ContainedFolders;
 use std::ffi::OsStr;
 use std::io;
@@ -44,21 +45,14 @@ impl OwnPlace {
 
     /// Makes it. Returns what the CLI may write. Blocks.
     pub(crate) fn make(&self, contained: &ContainedFolders) -> Result<Vec<PathBuf>, Error> {
-        self.link(contained).map_err(|error| {
-            let message = format!(
-                "cannot create {}, a state folder for the sandbox, from {}: {error}",
-                self.folder.display(),
-                self.root.display()
-            );
-            Error::new(ErrorCode::ProcessSpawnFailed, message)
-        })
-    }
-
-    fn link(&self, contained: &ContainedFolders) -> io::Result<Vec<PathBuf>> {
+        let not_made = |path: &Path| {
+            let text = format!("cannot create {}, a state folder for the sandbox", path.display());
+            move |error: io::Error| refused(format!("{text}: {error}"), "mkdir", &error)
+        };
         let mut write = vec![self.own.clone()];
-        make_new_folder(&self.own)?;
+        make_new_folder(&self.own).map_err(not_made(&self.own))?;
         if self.folder != self.own {
-            make_new_folder(&self.folder)?;
+            make_new_folder(&self.folder).map_err(not_made(&self.folder))?;
         }
         for name in self.state.written {
             let real = self.root.join(name.trim_end_matches('/'));
@@ -66,15 +60,22 @@ impl OwnPlace {
                 true => StatePath::folder(real.clone()),
                 false => StatePath::file(real.clone()),
             };
-            state.make(contained).map_err(io::Error::other)?;
+            state.make(contained)?;
             if real.exists() {
-                write.push(state.granted(contained).map_err(io::Error::other)?);
+                write.push(state.granted(contained)?);
             }
         }
-        for entry in std::fs::read_dir(&self.root)? {
-            let name = entry?.file_name();
+        let unread = |error: io::Error| {
+            let message = format!("cannot read {}, the state folder of this CLI: {error}", self.root.display());
+            refused(message, "scandir", &error)
+        };
+        for entry in std::fs::read_dir(&self.root).map_err(unread)? {
+            let name = entry.map_err(unread)?.file_name();
+            let place = self.folder.join(&name);
             if !self.is_anew(&name) {
-                ground::os::link(&self.root.join(&name), &self.folder.join(&name))?;
+                ground::os::link(&self.root.join(&name), &place).map_err(|error| {
+                    refused(format!("cannot create {}: {error}", place.display()), "symlink", &error)
+                })?;
             }
         }
         Ok(write)

@@ -3,7 +3,7 @@
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
 use crate::harness::agent_request::AgentRequest;
-use crate::harness::folder::RunFolder;
+use crate::harness::folder::{RunFolder, refused};
 use crate::harness::folder::sandbox::{SandboxPlace, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Level;
@@ -177,7 +177,7 @@ pub(super) async fn prepare(
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Error {
     let message = format!("{} could not be written: {error}", path.display());
-    Error::new(ErrorCode::ProcessSpawnFailed, message)
+    refused(message, "open", error)
 }
 
 /// The working directory with links resolved. A missing folder is not an error here: the start reports it.
