@@ -105,6 +105,12 @@ export interface Tool<TArgs = unknown> {
    */
   skipPermission?: boolean
   /**
+   * The tool changes nothing. A session of an agent may then call it at every level, also at `"plan"`.
+   *
+   * @default false
+   */
+  readOnly?: boolean
+  /**
    * `"auto"`: the tool may be left out of the prompt until the model finds it by tool search.
    * `"never"`: the tool is always in the prompt.
    *

@@ -10,7 +10,7 @@ use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
 use super::promise::{Promised, Settled, settle};
 use agents::acp::{
-    self, Answer, Elicited, HostRequest, OpenRequest, Policy, PromptPart, PromptRequest, Rule, Session,
+    self, Answer, Elicited, HostRequest, OpenRequest, OwnTool, Policy, PromptPart, PromptRequest, Rule, Session,
     WeakSession,
 };
 use agents::model::AbortSwitch;
@@ -42,8 +42,16 @@ pub struct OpenSpec {
     pub has_elicitation_handler: bool,
     pub permission_timeout_ms: Option<Millis>,
     pub servers: Vec<McpServerSpec>,
+    pub tools: Vec<OwnToolSpec>,
     pub settle_ms: Option<Millis>,
     pub wait_for_reset_ms: Option<Millis>,
+}
+
+/// A tool of the caller.
+#[napi(object, object_to_js = false)]
+pub struct OwnToolSpec {
+    pub name: String,
+    pub reads_only: bool,
 }
 
 #[napi(object, object_to_js = false)]
@@ -357,6 +365,7 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         has_elicitation_handler,
         permission_timeout_ms,
         servers,
+        tools,
         settle_ms,
         wait_for_reset_ms,
     } = spec;
@@ -372,6 +381,8 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         request.permission_timeout = timeout.limit();
     }
     request.servers = servers.into_iter().map(to_server).collect();
+    let own = |OwnToolSpec { name, reads_only }| OwnTool { name, reads_only };
+    request.tools = tools.into_iter().map(own).collect();
     if let Some(settle) = settle_ms {
         request.settle = settle.duration();
     }

@@ -54,9 +54,9 @@ export function openSpec(
     permissionTimeoutMs,
     settleMs,
     retry = {},
-    tools: _,
-    signal: __,
-    budget: ___,
+    tools = [],
+    signal: _,
+    budget: __,
     ...agent
   } = options
   agent satisfies Crossing<typeof agent, AgentSpec & { inheritEnv: unknown }>
@@ -78,6 +78,7 @@ export function openSpec(
     hasElicitationHandler: onElicitation !== undefined,
     permissionTimeoutMs,
     servers: toolServer ? [toolServer.server, ...servers] : servers,
+    tools: tools.map(({ name, readOnly = false }) => ({ name, readsOnly: readOnly })),
     settleMs,
     waitForResetMs,
   }

@@ -143,7 +143,8 @@ function once(act: () => void): () => void {
 
 function toListed(tool: Tool) {
   const inputSchema = toJsonSchema(tool.parameters) ?? { type: 'object', properties: {} }
-  return { name: tool.name, description: tool.description ?? '', inputSchema }
+  const annotations = tool.readOnly ? { readOnlyHint: true } : undefined
+  return { name: tool.name, description: tool.description ?? '', inputSchema, annotations }
 }
 
 function toCallResult(result: string | ToolResultObject) {

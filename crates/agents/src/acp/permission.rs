@@ -5,6 +5,7 @@
 //! |---|---|---|---|---|---|---|
 //! | reads, searches, thinks | reject | allow | allow | allow | open | allow |
 //! | writes below cwd | reject | allow | reject | allow | open | allow |
+//! | a tool of the caller's own | reject | allow | if it only reads | allow | open | allow |
 //! | anything else | reject | allow | reject | open | open | allow |
 //!
 //! An open request without a handler is rejected. The agent enforces the level by its own mode; these decisions are for requests
@@ -62,6 +63,9 @@ pub(crate) fn rule(policy: &Policy, level: Level, question: &Question, places: &
     if policy.allow.iter().any(|rule| rule.allows(question, &commands, places)) {
         return Ruling::Allow;
     }
+    if question.own().is_some_and(|own| own.is_allowed_at(level)) {
+        return Ruling::Allow;
+    }
     let kind = question.tool.kind.as_str();
     let is_reading = matches!(kind, "read" | "search" | "think");
     let is_writing = matches!(kind, "edit" | "delete" | "move") && places.are_below();
@@ -106,8 +110,7 @@ impl Rule {
 
     /// Whether it means the tool.
     fn is_about(&self, question: &Question) -> bool {
-        let name =
-            |pattern: &String| question.tool.name.as_ref().is_some_and(|name| name_matches(pattern, name));
+        let name = |pattern: &String| question.names().any(|name| name_matches(pattern, name));
         *self != Rule::default()
             && self.kind.as_ref().is_none_or(|kind| *kind == question.tool.kind)
             && self.name.as_ref().is_none_or(name)
@@ -127,6 +130,7 @@ impl fmt::Display for Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acp::own_tool::OwnTool;
     use serde_json::{Value, json};
     use std::path::Path;
 
@@ -156,6 +160,36 @@ mod tests {
 
     fn ruled_with_reason(policy: &Policy, level: Level, question: &Question) -> Ruling {
         rule(policy, level, question, &Places::look(question, policy, Path::new("/work")))
+    }
+
+    #[test]
+    fn a_tool_that_the_caller_passed_needs_no_rule() {
+        let tools = [("ticket", false), ("look", true)]
+            .map(|(name, reads_only)| OwnTool { name: name.to_owned(), reads_only });
+        let by_name = |name: &str| vec![Rule { name: Some(name.to_owned()), ..Rule::default() }];
+        let denied = Policy { allow: vec![], deny: by_name("ticket") };
+        let allowed = Policy { allow: by_name("ticket"), deny: vec![] };
+        let none = Policy::default();
+        let call = |name: &str| question(json!({"kind":"other","title":name})).among(&tools);
+        for (policy, name, level, expected) in [
+            (&none, "mcp__sheepdog__ticket", Level::Edit, true),
+            (&none, "mcp__sheepdog__ticket", Level::Auto, true),
+            (&none, "mcp__sheepdog__ticket", Level::Plan, false),
+            (&none, "mcp__sheepdog__look", Level::Plan, true),
+            (&none, "mcp__sheepdog__look", Level::Ask, false),
+            (&none, "mcp__other__look", Level::Edit, false),
+            (&none, "ticket", Level::Edit, false),
+            (&denied, "mcp__sheepdog__ticket", Level::Auto, false),
+            (&allowed, "mcp__sheepdog__ticket", Level::Ask, true),
+            (&allowed, "mcp__sheepdog__ticket", Level::Plan, true),
+        ] {
+            let ruling = ruled(policy, level, &call(name));
+            assert_eq!(ruling == Ruling::Allow, expected, "{name} {level:?}");
+        }
+        // The words of a command are no name.
+        let command =
+            json!({"kind":"execute","title":"sheepdog-ticket","rawInput":{"command":"sheepdog-ticket"}});
+        assert_eq!(ruled(&none, Level::Edit, &question(command).among(&tools)), Ruling::Open);
     }
 
     #[test]

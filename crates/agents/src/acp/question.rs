@@ -3,6 +3,7 @@
 
 use super::elicitation::{Elicitation, Elicited};
 use super::named_files::{named_in, path_of};
+use super::own_tool::OwnTool;
 use super::update::{ToolUpdate, owned, text_of};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,6 +18,9 @@ pub struct Question {
     /// All that was told of the call: by the request, and before it. Each may be what the agent will do.
     #[serde(skip)]
     told: Told,
+    /// The caller's own tool that is meant.
+    #[serde(skip)]
+    own: Option<OwnTool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,6 +150,7 @@ impl Question {
         let name = asked.name.or(known.name);
         let locations = asked.locations.or(known.locations).unwrap_or_default();
         Question {
+            own: None,
             id: id.to_owned(),
             told,
             tool: QuestionTool {
@@ -163,6 +168,24 @@ impl Question {
                 .filter_map(QuestionOption::read)
                 .collect(),
         }
+    }
+
+    /// Finds the caller's own tool that is meant. A title may be the words of a command, so it counts only where nothing is known
+    /// to be run, read or written.
+    pub(crate) fn among(mut self, tools: &[OwnTool]) -> Question {
+        let title = Some(&self.tool.title).filter(|_| self.tool.kind == "other");
+        let told = self.tool.name.as_ref().or(title);
+        self.own = told.and_then(|told| OwnTool::find(tools, told)).cloned();
+        self
+    }
+
+    pub(crate) fn own(&self) -> Option<&OwnTool> {
+        self.own.as_ref()
+    }
+
+    /// The names by which a rule may mean the tool: the caller's own, and the agent's.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.own.iter().map(|own| &own.name).chain(&self.tool.name)
     }
 
     /// The id of the option that says what the answer means. `None`: there is none that does.

@@ -35,7 +35,8 @@ impl Owner {
         }
         let number = self.next_question();
         // What was told before counts beside what the request itself says.
-        let question = Question::read(&number, params, |tool| self.work.book.known(tool));
+        let question = Question::read(&number, params, |tool| self.work.book.known(tool))
+            .among(&self.session.request.tools);
         let call =
             [&params["toolCall"], &params["subject"]["toolCall"]].into_iter().find(|call| call.is_object());
         if let Some(update) = call.and_then(ToolUpdate::read) {

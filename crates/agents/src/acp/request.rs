@@ -1,5 +1,6 @@
 //! PURE: the requests of a session and of its prompts.
 
+use super::own_tool::OwnTool;
 use super::permission::{Policy, Rule};
 pub use crate::harness::McpServer;
 use crate::harness::level::allow;
@@ -25,6 +26,8 @@ pub struct OpenRequest {
     /// For an answer of a handler; `None`: off.
     pub permission_timeout: Option<Duration>,
     pub servers: Vec<McpServer>,
+    /// The caller's own tools, which one of the servers offers.
+    pub tools: Vec<OwnTool>,
     /// For how long nothing may go on behind a turn before it is over.
     pub settle: Duration,
     /// The longest wait for the end of a usage limit; zero: none.
@@ -47,6 +50,7 @@ impl OpenRequest {
             has_elicitation_handler: false,
             permission_timeout: Some(Self::PERMISSION_TIMEOUT),
             servers: Vec::new(),
+            tools: Vec::new(),
             settle: Self::SETTLE,
             wait_for_reset: Duration::ZERO,
         }
