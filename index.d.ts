@@ -930,11 +930,14 @@ interface SandboxSupport {
   network: boolean
   /** Limits that can be enforced, by the names of `SandboxReport.holds`. */
   holds: string[]
-  /** Limits that need a newer kernel. */
+  /** Limits that need a newer kernel, or that the system refuses: then `problem` says why. */
   missing: string[]
+  /** What the system refused first: the call, its file and the answer. Absent when nothing was refused. */
+  problem?: string
 }
 /**
- * Returns what a sandbox can enforce on this machine. Starts nothing.
+ * Returns what a sandbox can enforce on this machine. It is asked by doing it: a guard installs the rules and ends, which takes some
+ * milliseconds the first time.
  *
  * @example
  * const { missing } = sandboxSupport()
@@ -1393,7 +1396,11 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
   }>
   /** How the program ended. Resolves and rejects as `run` does. You need not await it. */
   get result(): Promise<RunResult<Output>>
-  /** Stdin of the program. Only with `stdin: "pipe"`. */
+  /**
+   * Stdin of the program. Only with `stdin: "pipe"`, otherwise undefined.
+   *
+   * @throws INVALID_OPTION with `pty` and without `stdin: "pipe"`: on such a terminal the program reads the end of its input.
+   */
   get stdin(): ProcessStdin | undefined
   /** Process id of the program; undefined until `started` has settled. */
   get pid(): number | undefined
@@ -1497,7 +1504,8 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
    * sends its signal too.
    *
    * Resolves when the tree is gone, with the result so far; `result` rejects with PROCESS_KILLED. After
-   * the end of the program it resolves with the result and changes nothing.
+   * the end of the program it resolves with the result and changes nothing. Where no program was started, `pid` of the result
+   * is 0, and `result` rejects with the reason.
    */
   kill(signal?: NodeJS.Signals): Promise<RunResult<Output>>
   /** Kills the program if it still runs, and waits until its process tree is gone. */

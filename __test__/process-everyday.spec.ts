@@ -23,7 +23,7 @@ describe('a program that fails', () => {
     expect(failed).toBeInstanceOf(SheepdogError)
     expect(failed).toMatchObject({
       code: 'PROCESS_FAILED',
-      message: 'sh exited with status 3: its output is in `error.result`',
+      message: 'sh exited with status 3: its output is in `error.result`: err',
       exitCode: 3,
       result: { ok: false, exitCode: 3, stdout: 'out\n', stderr: 'err\n' },
     })

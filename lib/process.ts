@@ -111,7 +111,7 @@ export function spawn(command: string, args?: unknown, options?: unknown): unkno
   } catch (error) {
     const result = Promise.reject<RunResult>(error)
     result.catch(() => {})
-    started = { result, hasTerminal: false }
+    started = { result, hasTerminal: false, command: typeof command === 'string' ? command : undefined }
   }
   return new RunningProcess(started)
 }
@@ -162,7 +162,9 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
     fed.catch(fail)
   }
   const stdin = queue && !source ? new ProcessStdin(queue, fail) : undefined
-  return { process, result, stdin, hasTerminal: spec.terminal !== undefined, command, site }
+  const hasTerminal = spec.terminal !== undefined
+  const isInBytes = options.encoding === 'buffer'
+  return { process, result, stdin, hasTerminal, command, args: spec.args, isInBytes, site }
 }
 
 /** Before the caller's own, which win. */

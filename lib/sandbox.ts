@@ -165,12 +165,15 @@ export interface SandboxSupport {
   network: boolean
   /** Limits that can be enforced, by the names of `SandboxReport.holds`. */
   holds: string[]
-  /** Limits that need a newer kernel. */
+  /** Limits that need a newer kernel, or that the system refuses: then `problem` says why. */
   missing: string[]
+  /** What the system refused first: the call, its file and the answer. Absent when nothing was refused. */
+  problem?: string
 }
 
 /**
- * Returns what a sandbox can enforce on this machine. Starts nothing.
+ * Returns what a sandbox can enforce on this machine. It is asked by doing it: a guard installs the rules and ends, which takes some
+ * milliseconds the first time.
  *
  * @example
  * const { missing } = sandboxSupport()

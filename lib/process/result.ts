@@ -61,6 +61,36 @@ export interface RunResult<Output = string> {
   sandbox?: SandboxReport
 }
 
+/** The result of a program of which no byte ran. */
+export function unstarted<Output>(
+  command: string,
+  args: readonly string[],
+  isText: boolean,
+): RunResult<Output> {
+  const nothing = () => (isText ? '' : new Uint8Array()) as Output
+  return {
+    command,
+    args: [...args],
+    pid: 0,
+    ok: false,
+    exitCode: null,
+    signal: null,
+    stdout: nothing(),
+    stderr: nothing(),
+    stdoutBytes: 0,
+    stderrBytes: 0,
+    truncated: false,
+    durationMs: 0,
+    firstOutputMs: null,
+    lastOutputMs: null,
+    pipesHeldOpen: false,
+    straysKilled: 0,
+    straysLeft: 0,
+    containment: 'group',
+    usage: { userMs: 0, systemMs: 0, maxRssBytes: 0 },
+  }
+}
+
 /** A record that was written. */
 export interface RecordFacts {
   /** Folder of this run. */

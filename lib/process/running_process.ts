@@ -13,7 +13,7 @@ import { Expectations, type ExpectOptions, type Expected } from './expect'
 import { type OutputFiles, type SavedOutput, toOutputFiles } from './output_files'
 import { nodeStream, webStream } from './output_stream'
 import { sizeChecks } from './request'
-import type { LineBatch, OutputLine, RunResult } from './result'
+import { unstarted, type LineBatch, type OutputLine, type RunResult } from './result'
 import type { ProcessStdin } from './stdin'
 
 /** A start: without a process, nothing was started. */
@@ -23,6 +23,9 @@ export interface Started<Output = string> {
   stdin?: ProcessStdin
   hasTerminal: boolean
   command?: string
+  args?: readonly string[]
+  /** Whether the output is bytes. */
+  isInBytes?: boolean
   site?: CallSite
 }
 
@@ -35,6 +38,8 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   readonly #hasTerminal: boolean
   readonly #stdin: ProcessStdin | undefined
   readonly #command: string
+  /** Makes the result of a program of which no byte ran. */
+  readonly #unstarted: () => RunResult<Output>
   #iterator: { close(): void } | undefined
   #objects: JsonIterator<unknown> | undefined
   #expectations: Expectations | undefined
@@ -45,12 +50,14 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   #isWatched = false
 
   /** @internal */
-  constructor({ process, result, stdin, hasTerminal, command, site }: Started<Output>) {
+  constructor(started: Started<Output>) {
+    const { process, result, stdin, hasTerminal, command, args, isInBytes, site } = started
     this.#process = process
     this.#result = result
     this.#hasTerminal = hasTerminal
     this.#stdin = stdin
     this.#command = command ?? 'the program'
+    this.#unstarted = () => unstarted(this.#command, args ?? [], !isInBytes)
     this.#started = process
       ? settle<number>(process.started(), site).then((pid) => ({ pid: (this.#pid = pid) }))
       : result.then(() => ({ pid: 0 }))
@@ -77,9 +84,18 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
     return this.#result
   }
 
-  /** Stdin of the program. Only with `stdin: "pipe"`. */
+  /**
+   * Stdin of the program. Only with `stdin: "pipe"`, otherwise undefined.
+   *
+   * @throws INVALID_OPTION with `pty` and without `stdin: "pipe"`: on such a terminal the program reads the end of its input.
+   */
   get stdin(): ProcessStdin | undefined {
     this.#isWatched = true
+    if (this.#hasTerminal && !this.#stdin)
+      throw invalidOption(
+        'stdin',
+        'nothing can be typed into this terminal: spawn it with `pty: true` and `stdin: "pipe"`, without `input`',
+      )
     return this.#stdin
   }
 
@@ -260,7 +276,8 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * sends its signal too.
    *
    * Resolves when the tree is gone, with the result so far; `result` rejects with PROCESS_KILLED. After
-   * the end of the program it resolves with the result and changes nothing.
+   * the end of the program it resolves with the result and changes nothing. Where no program was started, `pid` of the result
+   * is 0, and `result` rejects with the reason.
    */
   kill(signal?: NodeJS.Signals): Promise<RunResult<Output>> {
     this.#isWatched = true
@@ -276,8 +293,10 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
         )
       this.#process?.kill(number)
     }
-    const killed = this.#result.catch((error: { result?: RunResult<Output> }) => {
+    const killed = this.#result.catch((error: { code?: string; result?: RunResult<Output> }) => {
       if (error.result) return error.result
+      // Before the start it settles as after it. A wrong option is an error of the caller, and no end of a program.
+      if (error.code?.startsWith('PROCESS_')) return this.#unstarted()
       throw error
     })
     // As with `result`: nobody has to await it.

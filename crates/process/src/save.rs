@@ -86,7 +86,7 @@ impl Targets {
         let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
         let open = |path: PathBuf| {
             let file = opened(&path, plan.append, &contained)
-                .map_err(|error| failed(&Fault::of("open", Some(&path), &error)))?;
+                .map_err(|error| failed("opened", &Fault::of("open", Some(&path), &error)))?;
             Ok(Target { path, file })
         };
         Ok(Targets { stdout: plan.stdout.map(open).transpose()?, stderr: plan.stderr.map(open).transpose()? })
@@ -101,7 +101,8 @@ impl Targets {
             };
             if let Some(Target { path, file }) = target {
                 let mut file = file;
-                file.write_all(bytes).map_err(|error| failed(&Fault::of("write", Some(path), &error)))?;
+                file.write_all(bytes)
+                    .map_err(|error| failed("written", &Fault::of("write", Some(path), &error)))?;
             }
         }
         Ok(())
@@ -175,9 +176,10 @@ fn too_late(stream: Stream, bytes: u64, plan: &SavePlan) -> Error {
     Error::new(ErrorCode::ProcessOutputFailed, message).with("file", file)
 }
 
-fn failed(fault: &Fault) -> Error {
+/// `what` could not be done.
+fn failed(what: &str, fault: &Fault) -> Error {
     let message =
-        format!("the output was not saved: {fault}: the run goes on, and `result` keeps its output");
+        format!("the file could not be {what}: {fault}: the run goes on, and `result` keeps its output");
     let file = fault.file.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned();
     Error::new(ErrorCode::ProcessOutputFailed, message).with("file", file).with("errno", fault.errno)
 }

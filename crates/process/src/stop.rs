@@ -78,7 +78,9 @@ pub(super) fn failure(spec: &ProcessSpec, result: &RunResult) -> Option<Error> {
         (None, Some(signal)) => format!("was ended by {signal}"),
         (None, None) => "ended in an unknown way".to_owned(),
     };
-    let message = format!("{} {how}: its output is in `error.result`", result.command);
+    let last = last_line(result.shown_bytes(Stream::Stderr));
+    let said = last.map_or_else(String::new, |line| format!(": {line}"));
+    let message = format!("{} {how}: its output is in `error.result`{said}", result.command);
     let mut error = Error::new(ErrorCode::ProcessFailed, message);
     if let Some(code) = result.exit_code {
         error = error.with("exitCode", code);
@@ -87,6 +89,55 @@ pub(super) fn failure(spec: &ProcessSpec, result: &RunResult) -> Option<Error> {
         error = error.with("signal", signal.clone());
     }
     Some(error)
+}
+
+/// Most characters of a line that a message quotes.
+const MAX_QUOTED: usize = 200;
+
+/// The last line of an output that says something, for a message: without control characters and sequences of a terminal, and cut.
+fn last_line(output: &[u8]) -> Option<String> {
+    let end = &output[output.len().saturating_sub(MAX_LAST_BYTES)..];
+    let text = String::from_utf8_lossy(end);
+    let lines = text.split(['\n', '\r']).map(without_controls);
+    let line = lines.filter(|line| !line.trim().is_empty()).last()?;
+    let line = line.trim();
+    let cut: String = line.chars().take(MAX_QUOTED).collect();
+    Some(if cut.len() < line.len() { format!("{cut}...") } else { cut })
+}
+
+/// The end of an output that is looked at.
+const MAX_LAST_BYTES: usize = 16 << 10;
+
+/// Without the sequences that colour text and move the cursor, and without other control characters.
+fn without_controls(line: &str) -> String {
+    const ESCAPE: char = '\u{1b}';
+    let mut shown = String::new();
+    let mut rest = line.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            ESCAPE if rest.next_if_eq(&'[').is_some() => {
+                // Parameters, up to the letter that ends the sequence.
+                rest.by_ref().find(|character| ('\u{40}'..='\u{7e}').contains(character));
+            }
+            ESCAPE if rest.next_if_eq(&']').is_some() => {
+                // A title or a link, up to its terminator.
+                while let Some(character) = rest.next() {
+                    if character == '\u{7}' || (character == ESCAPE && rest.next_if_eq(&'\\').is_some()) {
+                        break;
+                    }
+                }
+            }
+            '\t' => shown.push(' '),
+            character if character.is_control() || is_format(character) => {}
+            character => shown.push(character),
+        }
+    }
+    shown
+}
+
+/// Characters that change the direction or the lines of the text around them.
+fn is_format(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The error of a run that was stopped before anything was started.
@@ -100,5 +151,30 @@ pub(super) fn stopped_before_start(reason: StopReason, spec: &ProcessSpec) -> Er
         StopReason::InputFailed => error(ErrorCode::ProcessInputFailed),
         StopReason::Idle => error(ErrorCode::ProcessIdle).with("idleTimeoutMs", millis(spec.idle_timeout)),
         _ => error(ErrorCode::ProcessKilled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_that_says_something_is_quoted() {
+        let long = "x".repeat(300);
+        for (output, expected) in [
+            ("", None),
+            ("\n \n\t\n", None),
+            ("warning\nfatal: no\n\n", Some("fatal: no")),
+            ("\u{1b}[1;31merror\u{1b}[0m: it\u{7} broke\u{1b}[K\n\u{1b}[0m\n", Some("error: it broke")),
+            ("10 %\r20 %\rdone\r\n", Some("done")),
+            ("\u{1b}]0;title\u{7}text\u{1b}]8;;http://x\u{1b}\\link", Some("textlink")),
+            ("a\u{202e}b\0c", Some("abc")),
+            ("é\u{fffd}", Some("é\u{fffd}")),
+        ] {
+            assert_eq!(last_line(output.as_bytes()).as_deref(), expected, "{output:?}");
+        }
+        assert_eq!(last_line(long.as_bytes()), Some(format!("{}...", "x".repeat(MAX_QUOTED))));
+        assert_eq!(last_line(b"a\xff\n").as_deref(), Some("a\u{fffd}"));
+        assert_eq!(last_line(&[b'\n'; 1 << 20]), None);
     }
 }

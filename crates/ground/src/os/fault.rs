@@ -37,6 +37,12 @@ impl Fault {
         move |error| Fault::of(call, Some(file), &error)
     }
 
+    /// The same, for a sentence that begins with the file: `PATH: REASON (CALL)`.
+    pub fn by_file(&self) -> String {
+        let file = self.file.as_deref().unwrap_or(Path::new("")).display();
+        format!("{file}: {} ({})", self.reason, self.call)
+    }
+
     /// Adds the fields of the fault to an error: `errno` and `syscall`.
     pub fn mark(&self, error: Error) -> Error {
         // `ioctl(TIOCSCTTY)` is a call of ioctl.
@@ -65,6 +71,7 @@ mod tests {
     fn a_fault_names_the_call_the_file_and_the_answer() {
         let fault = Fault::of_errno("open", Some(Path::new("/x y")), 13);
         assert_eq!(fault.to_string(), "open /x y: Permission denied (os error 13)");
+        assert_eq!(fault.by_file(), "/x y: Permission denied (os error 13) (open)");
         let fault = Fault::of("read", None, &io::Error::other("cut short"));
         assert_eq!((fault.to_string().as_str(), fault.errno), ("read: cut short", 0));
     }

@@ -44,7 +44,8 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
             | Kind::InvalidFilename
     );
     if is_of_the_folder {
-        let message = format!("cannot create a record: {fault}; choose a folder that you can write to");
+        let message =
+            format!("cannot create a record in {}; choose a folder that you can write to", fault.by_file());
         return Error::invalid_option("record", message);
     }
     let message = format!("the record could not be created, so nothing was started: {fault}");

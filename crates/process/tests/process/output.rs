@@ -203,9 +203,9 @@ async fn two_names_of_one_file_take_nothing_from_each_other() {
 async fn a_file_that_takes_nothing_fails_the_saving_and_not_the_run() {
     let folder = tempfile::tempdir().expect("a folder");
     for (file, errno, words) in [
-        (folder.path().join("no/such/folder"), 2, "open "),
-        (folder.path().to_path_buf(), 21, "open "),
-        ("/dev/full".into(), 28, "write /dev/full: No space left"),
+        (folder.path().join("no/such/folder"), 2, "could not be opened: open "),
+        (folder.path().to_path_buf(), 21, "could not be opened: open "),
+        ("/dev/full".into(), 28, "could not be written: write /dev/full: No space left"),
     ] {
         let process = spawn(shell("head -c 3000000 /dev/zero | tr '\\0' x"));
         let error = process

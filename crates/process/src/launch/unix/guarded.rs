@@ -301,7 +301,7 @@ pub(super) fn path_error(option: &str, fault: &Fault) -> Error {
         }
         _ => "each path of a sandbox must exist",
     };
-    Error::invalid_option(option, format!("{fault}: {cause}"))
+    Error::invalid_option(option, format!("{}: {cause}", fault.by_file()))
 }
 
 /// The error of a failure that only a sandbox can cause; `None` for other failures.
