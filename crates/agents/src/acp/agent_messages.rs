@@ -182,6 +182,7 @@ impl Owner {
         self.settings.on_mode(&mode);
         self.show();
         self.tell(AgentEvent::Mode { mode });
+        self.hold_level();
     }
 
     fn on_state(&mut self, update: &StateUpdate) {

@@ -10,9 +10,22 @@ use std::time::Duration;
 
 /// A request of ours that is not a prompt.
 pub(super) enum PendingRequest {
-    Mode { mode: String, reply: Reply<()> },
-    Option { id: String, value: Value, reply: Reply<()> },
-    Steer { reply: Reply<()> },
+    Mode {
+        mode: String,
+        reply: Reply<()>,
+    },
+    /// The caller's mode, which the agent has left.
+    Level {
+        mode: String,
+    },
+    Option {
+        id: String,
+        value: Value,
+        reply: Reply<()>,
+    },
+    Steer {
+        reply: Reply<()>,
+    },
 }
 
 pub(super) struct Link {

@@ -365,8 +365,9 @@ impl Handshake<'_> {
     /// The request that makes the session, or takes it up.
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let agent = &self.request.agent;
-        let servers: Vec<Value> =
-            self.request.servers.iter().map(|server| agent.shown_server(server).to_json()).collect();
+        let replaced = self.agent.protocol().replaced;
+        let written = |server: &McpServer| agent.shown_server(server).written_for(replaced).to_json();
+        let servers: Vec<Value> = self.request.servers.iter().map(written).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
         if let Ok(meta) = ground::json::read::<Value>(self.meta) {
             put(&mut params, "_meta", meta);
@@ -395,6 +396,7 @@ impl Handshake<'_> {
             return Ok(());
         };
         let mode = mode.as_str();
+        settings.choose(mode);
         if settings.mode().as_deref() == Some(mode) {
             return Ok(());
         }

@@ -4,6 +4,7 @@ use super::request::OpenRequest;
 use crate::harness::Provider;
 use crate::harness::level::restraint::mode_of;
 use crate::harness::level::{Level, Mode};
+use crate::harness::mcp_server::{DOLLAR, Replaced};
 use crate::harness::program::install::{NOR_AROUND, find, locate, packages_around};
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
@@ -87,6 +88,9 @@ impl Held {
         }
         for (name, value) in agent.protocol().set.iter().chain(mode.set) {
             launch.set(name, value);
+        }
+        if agent.protocol().replaced != Replaced::Nothing {
+            launch.hold(DOLLAR.0, DOLLAR.1);
         }
         launch.args(mode.args.iter().copied());
         let mut modes = Vec::new();

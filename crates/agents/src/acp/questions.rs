@@ -6,7 +6,9 @@ use super::opening::{unknown_method, unknown_session};
 use super::owner::Owner;
 use super::permission::{Ruling, rule};
 use super::place::Places;
-use super::question::{Answer, Decider, HostRequest, OpenQuestion, Question, Subject, outcome};
+use super::question::{
+    Answer, Decider, HostRequest, OpenQuestion, Question, QuestionOption, Subject, outcome,
+};
 use super::update::ToolUpdate;
 use crate::harness::AgentEvent;
 use ground::trace::{SESSION, debug};
@@ -208,6 +210,16 @@ impl Owner {
             if let Some(active) = &mut self.turns.active {
                 active.refused = Some(question.tool.title.clone());
             }
+        }
+        let grants = |option: &QuestionOption| {
+            option.kind == "allow_always" || option.id.to_ascii_lowercase().contains("switch")
+        };
+        let is_granted = chosen.is_some_and(|id| {
+            question.tool.kind == "switch_mode"
+                || question.options.iter().any(|option| option.id == id && grants(option))
+        });
+        if by == Decider::Handler && !is_refused && is_granted {
+            self.settings.let_go();
         }
         self.respond(asked, &outcome(chosen));
         if is_refused && by != Decider::Handler {

@@ -5,9 +5,12 @@ use super::permission::{Policy, Rule};
 pub use crate::harness::McpServer;
 use crate::harness::level::allow;
 use crate::harness::limit::allowance::Allowance;
+use crate::harness::program::launch::{MEDIA_TYPES, checked_image};
 use crate::harness::turn::clock::ClockLimits;
 use crate::harness::{AgentRequest, Provider};
 use crate::model::Schema;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ground::error::Error;
 use ground::json::object::put;
 use serde_json::{Value, json};
@@ -107,6 +110,47 @@ pub enum PromptPart {
     },
 }
 
+impl PromptPart {
+    fn check(&self, path: &str) -> Result<(), Error> {
+        match self {
+            PromptPart::Image { mime_type, data } => {
+                if !MEDIA_TYPES.contains(&mime_type.as_str()) {
+                    let problem = format!("expected one of {}, got {mime_type:?}", MEDIA_TYPES.join(", "));
+                    return Err(Error::invalid_option(&format!("{path}.mimeType"), problem));
+                }
+                image_type(data)
+                    .map(drop)
+                    .map_err(|problem| Error::invalid_option(&format!("{path}.data"), problem))
+            }
+            PromptPart::Resource { mime_type: Some(mime_type), .. } => {
+                let is_word = |word: &str| {
+                    !word.is_empty()
+                        && word
+                            .chars()
+                            .all(|letter| letter.is_ascii_alphanumeric() || "!#$&^_.+-".contains(letter))
+                };
+                let essence = mime_type.split(';').next().unwrap_or_default().trim();
+                if essence.split_once('/').is_some_and(|(kind, name)| is_word(kind) && is_word(name)) {
+                    return Ok(());
+                }
+                let problem = format!("expected a media type such as \"text/plain\", got {mime_type:?}");
+                Err(Error::invalid_option(&format!("{path}.mimeType"), problem))
+            }
+            PromptPart::Text(_) | PromptPart::Resource { .. } => Ok(()),
+        }
+    }
+}
+
+/// The media type of an image in base64, as its first bytes tell it.
+fn image_type(data: &str) -> Result<&'static str, String> {
+    match STANDARD.decode(data) {
+        Ok(bytes) => checked_image(&bytes),
+        Err(_) => {
+            Err("is no base64: leave out `data:...;base64,` and line feeds, or pass the bytes".to_owned())
+        }
+    }
+}
+
 /// The parts of prompts that an agent takes, besides text and links.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PromptTakes {
@@ -123,7 +167,7 @@ impl PromptTakes {
         PromptTakes { image: offers("image"), text_of_resource: offers("embeddedContext") }
     }
 
-    /// `INVALID_OPTION` for a part that the agent does not take.
+    /// `INVALID_OPTION` for a part that the agent does not take, or that no model can be given.
     pub(super) fn check(self, agent: &str, parts: &[PromptPart]) -> Result<(), Error> {
         for (index, part) in parts.iter().enumerate() {
             let what = match part {
@@ -138,7 +182,8 @@ impl PromptTakes {
                 format!("{agent} does not take {what} in a prompt"),
             ));
         }
-        Ok(())
+        let mut parts = parts.iter().enumerate();
+        parts.try_for_each(|(index, part)| part.check(&format!("prompt[{index}]")))
     }
 }
 
@@ -147,6 +192,8 @@ impl PromptPart {
         match self {
             PromptPart::Text(text) => text_block(text),
             PromptPart::Image { mime_type, data } => {
+                // The bytes tell more than the name that they were given.
+                let mime_type = image_type(data).unwrap_or(mime_type);
                 json!({ "type": "image", "mimeType": mime_type, "data": data })
             }
             PromptPart::Resource { uri, text: Some(text), mime_type } => {
@@ -240,7 +287,7 @@ mod tests {
     use super::*;
 
     fn parts() -> Vec<PromptPart> {
-        let image = PromptPart::Image { mime_type: "image/png".into(), data: "aGk=".into() };
+        let image = PromptPart::Image { mime_type: "image/png".into(), data: "iVBORw0KGgo=".into() };
         let link = PromptPart::Resource { uri: "file:///work/a.rs".into(), text: None, mime_type: None };
         vec![PromptPart::Text("Compare ".into()), image, PromptPart::Text("with".into()), link]
     }
@@ -257,6 +304,46 @@ mod tests {
         assert_eq!(types("Compare with"), ["text", "image", "text", "resource_link"]);
         assert_eq!(types("Be brief. Compare with"), ["text", "image", "resource_link"]);
         assert_eq!(request.content("Compare with")[3]["name"], "a.rs");
+    }
+
+    #[test]
+    fn an_image_is_judged_by_its_bytes() {
+        let takes = PromptTakes { image: true, text_of_resource: true };
+        let image = |mime_type: &str, data: String| PromptPart::Image { mime_type: mime_type.into(), data };
+        let refused = |part: &PromptPart| {
+            let error = takes.check("pi", std::slice::from_ref(part)).err();
+            error.map(|error| error.message().to_owned()).unwrap_or_default()
+        };
+        let jpeg = STANDARD.encode(b"\xff\xd8\xff\xe0");
+        assert_eq!(refused(&image("image/png", jpeg.clone())), "");
+        assert_eq!(image("image/png", jpeg.clone()).to_json()["mimeType"], "image/jpeg");
+        for (mime_type, data, place) in [
+            ("image/png", STANDARD.encode("<!doctype html>"), "prompt[0].data: is not a PNG"),
+            ("image/png", String::new(), "prompt[0].data: is not a PNG"),
+            ("image/png", "not base64 !!".into(), "prompt[0].data: is no base64"),
+            ("image/png", format!("data:image/jpeg;base64,{jpeg}"), "prompt[0].data: is no base64"),
+            ("text/html", jpeg.clone(), "prompt[0].mimeType: expected one of image/png"),
+            ("image/svg+xml", STANDARD.encode("<svg/>"), "prompt[0].mimeType: expected one of"),
+            (
+                "image/png",
+                STANDARD.encode(vec![0x89; (20 << 20) + 1]),
+                "prompt[0].data: is larger than 20 MiB",
+            ),
+        ] {
+            let message = refused(&image(mime_type, data));
+            assert!(message.starts_with(place), "{mime_type}: {message}");
+        }
+        let resource = |mime_type: &str| PromptPart::Resource {
+            uri: "file:///a".into(),
+            text: None,
+            mime_type: Some(mime_type.into()),
+        };
+        for mime_type in ["text/plain", "text/x-rust; charset=utf-8", "application/vnd.api+json"] {
+            assert_eq!(refused(&resource(mime_type)), "", "{mime_type}");
+        }
+        for mime_type in ["", "text", "text/", "a b/c", "<html>"] {
+            assert!(refused(&resource(mime_type)).starts_with("prompt[0].mimeType: "), "{mime_type}");
+        }
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(crate) struct Settings {
     /// The modes have a method of their own (version 1).
     has_mode_method: bool,
     pub options: Vec<SessionOption>,
+    /// The mode that the caller chose, by a level or by name; `None`: it is left to the agent.
+    chosen: Option<String>,
 }
 
 impl Settings {
@@ -83,7 +85,8 @@ impl Settings {
         };
         let modes: Vec<Mode> =
             modes["availableModes"].as_array().into_iter().flatten().filter_map(read).collect();
-        let mut settings = Settings { has_mode_method: !modes.is_empty(), modes, options: Vec::new() };
+        let mut settings =
+            Settings { has_mode_method: !modes.is_empty(), modes, options: Vec::new(), chosen: None };
         settings.on_options(&opened["configOptions"]);
         settings
     }
@@ -104,6 +107,22 @@ impl Settings {
         if let Some(option) = self.options.iter_mut().find(|option| option.is_mode()) {
             option.value = json!(id);
         }
+    }
+
+    /// The caller has chosen this mode.
+    pub(crate) fn choose(&mut self, id: &str) {
+        self.chosen = Some(id.to_owned());
+    }
+
+    /// The caller has allowed what changes the mode: the one that follows is the caller's.
+    pub(crate) fn let_go(&mut self) {
+        self.chosen = None;
+    }
+
+    /// The caller's mode, if the agent is in another one.
+    pub(crate) fn left(&self) -> Option<&str> {
+        let now = self.mode()?;
+        self.chosen.as_deref().filter(|chosen| *chosen != now)
     }
 
     fn mode_option(&self) -> Option<&SessionOption> {

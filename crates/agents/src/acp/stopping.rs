@@ -196,10 +196,11 @@ impl Owner {
             prompt.refuse(gone.clone());
         }
         let mut replies: Vec<Reply<()>> = self.waiters.idle.drain(..).collect();
-        replies.extend(self.link.pending.drain().map(|(_, pending)| match pending {
+        replies.extend(self.link.pending.drain().filter_map(|(_, pending)| match pending {
             PendingRequest::Mode { reply, .. }
             | PendingRequest::Option { reply, .. }
-            | PendingRequest::Steer { reply } => reply,
+            | PendingRequest::Steer { reply } => Some(reply),
+            PendingRequest::Level { .. } => None,
         }));
         for reply in replies {
             let _ = reply.send(Err(gone.clone()));

@@ -40,6 +40,7 @@ impl Owner {
         let is_ending = self.turns.is_own_stopping();
         if self.turns.active.is_none()
             && !is_ending
+            && self.is_at_level()
             && let Some(prompt) = self.turns.queue.pop_front()
         {
             self.begin(*prompt);
@@ -51,6 +52,14 @@ impl Owner {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether the next prompt may begin: the agent is in the mode that the caller chose.
+    fn is_at_level(&mut self) -> bool {
+        if !self.turns.queue.is_empty() {
+            self.hold_level();
+        }
+        self.settings.left().is_none()
     }
 
     pub(super) fn is_idle(&self, now: Instant) -> bool {

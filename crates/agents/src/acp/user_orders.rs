@@ -139,14 +139,19 @@ impl Owner {
             Some(PendingRequest::Mode { mode, reply }) => {
                 let answer = answer.map(|answer| {
                     self.settings.on_options(&answer["configOptions"]);
+                    self.settings.choose(&mode);
                     self.settings.on_mode(&mode);
                     self.show();
                     self.tell(AgentEvent::Mode { mode });
                 });
                 let _ = reply.send(answer.map_err(|error| self.refused("mode", &error)));
             }
+            Some(PendingRequest::Level { mode }) => self.on_level(mode, answer),
             Some(PendingRequest::Option { id, value, reply }) => {
                 let answer = answer.map(|answer| {
+                    if let Some(mode) = value.as_str().filter(|_| self.settings.is_mode_option(&id)) {
+                        self.settings.choose(mode);
+                    }
                     if let Some(option) = self.settings.options.iter_mut().find(|option| option.id == id) {
                         option.value = value;
                     }
@@ -161,6 +166,50 @@ impl Owner {
             // The answer to a prompt that was given up.
             None => {}
         }
+    }
+
+    /// Sets the caller's mode again, if the agent has left it. Not while the caller changes a setting: what the agent tells then is its
+    /// answer.
+    pub(super) fn hold_level(&mut self) {
+        let Some(mode) = self.settings.left().map(str::to_owned) else { return };
+        if !self.link.pending.is_empty() {
+            return;
+        }
+        let now = self.settings.mode().unwrap_or_default();
+        self.warn_of_session(format!(
+            "{} left the mode {mode:?}, which was chosen for it, and went to {now:?} by itself: {mode:?} is set again",
+            self.session.agent.as_str()
+        ));
+        let set = self.settings.set_mode(self.session.version, &self.session.id, &mode);
+        if let Some((method, params)) = set {
+            self.send(method, &params, PendingRequest::Level { mode });
+        }
+    }
+
+    fn on_level(&mut self, mode: String, answer: Result<Value, Error>) {
+        match answer {
+            Ok(answer) => {
+                self.settings.on_options(&answer["configOptions"]);
+                self.settings.on_mode(&mode);
+                self.show();
+                self.tell(AgentEvent::Mode { mode });
+            }
+            // No prompt runs in a mode that was not chosen.
+            Err(error) => {
+                let error = self.refused("permission", &error);
+                for prompt in std::mem::take(&mut self.turns.queue) {
+                    prompt.refuse(error.clone());
+                }
+            }
+        }
+    }
+
+    /// A warning of the turn under way, or of the next one.
+    fn warn_of_session(&mut self, message: String) {
+        if self.turns.active.is_none() {
+            self.turns.warnings.push(message.clone());
+        }
+        self.warn(message);
     }
 
     pub(super) fn refused(&self, what: &str, error: &Error) -> Error {

@@ -250,11 +250,39 @@ impl AgentRequest {
         if let Ok(depth) = self.depth() {
             changes.push((depth::VARIABLE.to_owned(), Some(depth.to_string())));
         }
+        changes.extend(self.unproxied());
         if let Some(folder) = &program.path_before {
             let path = self.variable("PATH").map(|path| format!("{folder}{PATH_SEPARATOR}{path}"));
             changes.push(("PATH".to_owned(), Some(path.unwrap_or_else(|| folder.clone()))));
         }
         Environment { base: self.environment.base.clone(), changes }
+    }
+
+    /// Behind a proxy, the addresses that an agent has to reach without it: those of the tools that we serve.
+    fn unproxied(&self) -> Vec<(String, Option<String>)> {
+        const PROXIES: [&str; 6] =
+            ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+        const OWN: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
+        let is_set = |name: &&str| self.variable(name).is_some_and(|value| !value.is_empty());
+        if !PROXIES.iter().any(|name| is_set(&name)) {
+            return Vec::new();
+        }
+        let names = ["NO_PROXY", "no_proxy"];
+        let given: Vec<String> = names.iter().filter_map(|name| self.variable(name)).collect();
+        let listed = |name: &str| {
+            let own = self.variable(name).filter(|text| !text.trim().is_empty());
+            let text = own
+                .or_else(|| given.iter().find(|text| !text.trim().is_empty()).cloned())
+                .unwrap_or_default();
+            let known: Vec<&str> = text.split([',', ' ']).filter(|host| !host.is_empty()).collect();
+            let missing = OWN.iter().filter(|host| !known.contains(host)).copied();
+            if known.contains(&"*") {
+                text.clone()
+            } else {
+                known.iter().copied().chain(missing).collect::<Vec<_>>().join(",")
+            }
+        };
+        names.iter().map(|name| ((*name).to_owned(), Some(listed(name)))).collect()
     }
 
     /// The record that is wanted of it, without its secrets: what the caller names, and what the environment's names call one.
@@ -319,5 +347,35 @@ mod tests {
         assert_eq!(agent.shown_server(&program("REAL")), program("****"));
         assert_eq!(agent.shown_server(&http("REAL")), http("****"));
         assert_eq!(agent.shown("no key".into()), "no key");
+    }
+
+    #[test]
+    fn behind_a_proxy_the_loopback_is_reached_without_it() {
+        let environment = |changes: &[(&str, &str)]| {
+            let mut request = AgentRequest::new(Provider::Gemini);
+            request.environment.base = EnvironmentBase::Empty;
+            request.environment.changes =
+                changes.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned()))).collect();
+            let made = request.environment_for(&Launch::default(), &Program::default(), Path::new("/run"));
+            let last = |name: &str| {
+                made.changes
+                    .iter()
+                    .rev()
+                    .find(|(known, _)| known == name)
+                    .and_then(|(_, value)| value.clone())
+            };
+            [last("NO_PROXY"), last("no_proxy")].map(Option::unwrap_or_default)
+        };
+        let own = "127.0.0.1,localhost,::1";
+        let both = |text: &str| [text.to_owned(), text.to_owned()];
+        assert_eq!(environment(&[]), both(""));
+        assert_eq!(environment(&[("HTTPS_PROXY", "")]), both(""));
+        for proxy in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+            assert_eq!(environment(&[(proxy, "http://proxy:1")]), both(own), "{proxy}");
+        }
+        let with = |name: &str, value: &str| environment(&[("HTTPS_PROXY", "http://proxy:1"), (name, value)]);
+        assert_eq!(with("NO_PROXY", "internal"), both(&format!("internal,{own}")));
+        assert_eq!(with("no_proxy", "a, localhost"), both("a,localhost,127.0.0.1,::1"));
+        assert_eq!(with("NO_PROXY", "*"), both("*"));
     }
 }

@@ -35,6 +35,20 @@ impl McpServer {
         }
     }
 
+    /// Written so that the CLI's own replacing gives each value as it was given.
+    pub(crate) fn written_for(&self, replaced: Replaced) -> McpServer {
+        match (replaced, self) {
+            (Replaced::Nothing, _) => self.clone(),
+            (Replaced::Braces, _) => self.map_texts(|text| text.replace("${", &format!("{}{{", dollar()))),
+            (Replaced::Variables, McpServer::Http { .. }) => self.clone(),
+            (Replaced::Variables, McpServer::Program { name, command, args, env }) => {
+                let env =
+                    env.iter().map(|(name, value)| (name.clone(), value.replace('$', &dollar()))).collect();
+                McpServer::Program { name: name.clone(), command: command.clone(), args: args.clone(), env }
+            }
+        }
+    }
+
     /// As configuration files of CLIs have a server, below its name.
     pub(crate) fn to_configuration(&self) -> Value {
         match self {
@@ -46,6 +60,23 @@ impl McpServer {
             }
         }
     }
+}
+
+/// The texts in a server's configuration in which a CLI replaces names of variables by their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    Nothing,
+    /// `${NAME}` in all values.
+    Braces,
+    /// `$NAME` and `${NAME}` in the values of the environment.
+    Variables,
+}
+
+/// A variable that stands for the sign in a value. A CLI replaces names once, so that what it puts there stays as it is.
+pub(crate) const DOLLAR: (&str, &str) = ("SHEEPDOG_DOLLAR", "$");
+
+fn dollar() -> String {
+    format!("${{{}}}", DOLLAR.0)
 }
 
 /// The pairs as an object of JSON.
@@ -94,6 +125,29 @@ mod tests {
         }
         let message = problem(&[server("a"), server("a")]).expect_err("refused");
         assert_eq!(message, "mcpServers[1].name: \"a\" is given twice");
+    }
+
+    #[test]
+    fn a_value_is_the_same_after_the_cli_has_replaced_names() {
+        let given = McpServer::Program {
+            name: "files".into(),
+            command: "serve${A}".into(),
+            args: vec!["${HOME}".into(), "$HOME".into(), "$${A:-b}$".into()],
+            env: vec![("PW".into(), "pa${HOME}ss$X".into())],
+        };
+        let braces = |text: &str| text.replace("${SHEEPDOG_DOLLAR}", "$");
+        for (replaced, written) in [
+            (Replaced::Braces, r#"["${SHEEPDOG_DOLLAR}{HOME}","$HOME","$${SHEEPDOG_DOLLAR}{A:-b}$"]"#),
+            (Replaced::Variables, r#"["${HOME}","$HOME","$${A:-b}$"]"#),
+        ] {
+            let text = given.written_for(replaced);
+            let McpServer::Program { args, env, .. } = &text else { unreachable!() };
+            assert_eq!(json!(args).to_string(), written);
+            assert_eq!(braces(&env[0].1), "pa${HOME}ss$X");
+            assert!(!env[0].1.contains("${HOME}"));
+            assert_eq!(text.map_texts(braces), given);
+        }
+        assert_eq!(given.written_for(Replaced::Nothing), given);
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl Schema {
         if !source.is_object() {
             return Err(Error::invalid_option(option_path, "expected a JSON Schema, an object"));
         }
-        match jsonschema::validator_for(&source) {
+        // Also what `format` says, which the standard leaves open.
+        match jsonschema::options().should_validate_formats(true).build(&source) {
             Ok(validator) => Ok(Schema { source, validator }),
             Err(error) => {
                 let at = error.instance_path().to_string();

@@ -220,6 +220,27 @@ async fn the_level_is_the_agents_own_mode() {
 }
 
 #[tokio::test]
+async fn a_mode_that_the_agent_leaves_by_itself_is_set_again() {
+    let mut open = request(Gemini, 1, "");
+    open.agent.level = Level::Plan;
+    let agent = opened(open).await;
+    let mode = async || -> String {
+        let state: serde_json::Value = ground::json::read_own(&text(&agent.prompt("state").await)).unwrap();
+        state["mode"].as_str().unwrap().to_owned()
+    };
+    let left = agent.prompt("leave yolo").await;
+    assert_eq!(text(&left), "in yolo");
+    let warnings = left.result().cloned().unwrap().facts.warnings;
+    assert!(warnings[0].contains("left the mode \"plan\""), "{warnings:?}");
+    assert_eq!(mode().await, "plan");
+    // What the caller chooses is what is held.
+    agent.session.set_mode("default".into()).await.unwrap();
+    assert_eq!(mode().await, "default");
+    agent.prompt("leave yolo").await;
+    assert_eq!(mode().await, "default");
+}
+
+#[tokio::test]
 async fn opencode_is_held_by_an_agent_of_the_sessions_own() {
     let mut open = request(Opencode, 1, "");
     open.agent.level = Level::Ask;

@@ -32,6 +32,19 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// The media types of images that models accept.
+pub(crate) const MEDIA_TYPES: [&str; 5] = ["image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"];
+/// Longest image within a prompt.
+pub(crate) const MAX_IMAGE_BYTES: u64 = 20 << 20;
+
+/// The media type of an image that may go into a prompt, or what is wrong with it, as the end of a sentence.
+pub(crate) fn checked_image(bytes: &[u8]) -> Result<&'static str, String> {
+    if bytes.len() as u64 > MAX_IMAGE_BYTES {
+        return Err("is larger than 20 MiB".to_owned());
+    }
+    media_type(bytes).ok_or_else(|| "is not a PNG, JPEG, GIF or WebP image".to_owned())
+}
+
 /// One attempt of a turn, as the provider is asked for it.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {

@@ -14,7 +14,7 @@ use crate::harness::evidence::failure::{Words, no_exit_code};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
-use crate::harness::mcp_server::configuration;
+use crate::harness::mcp_server::{DOLLAR, Replaced, configuration};
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::travel::files::{Project, SessionFiles, plain};
 use ground::error::Error;
@@ -147,13 +147,16 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     Ok(())
 }
 
-/// By a file, because values of servers may be secret and others can read arguments. At "edit" nothing would ask for the tools of
+/// By a file, because values of servers may be secret and others can read arguments; it replaces names in that file. At "edit" nothing would ask for the tools of
 /// the servers, which the caller has chosen.
 fn give_servers(wanted: &Wanted, launch: &mut Launch) {
     if wanted.mcp_servers.is_empty() {
         return;
     }
-    let file = launch.file("mcp-servers.json", &configuration(&wanted.mcp_servers));
+    let servers: Vec<_> =
+        wanted.mcp_servers.iter().map(|server| server.written_for(Replaced::Braces)).collect();
+    let file = launch.file("mcp-servers.json", &configuration(&servers));
+    launch.hold(DOLLAR.0, DOLLAR.1);
     launch.args([format!("--mcp-config={file}")]);
     if matches!(wanted.permission, Level::Edit | Level::Ask) {
         for server in &wanted.mcp_servers {

@@ -12,6 +12,7 @@ use crate::harness::evidence::failure::{Words, kind_of};
 use crate::harness::folder::state_layout::OwnState;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
+use crate::harness::mcp_server::Replaced;
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, package, whole_script};
 use crate::harness::travel::files::{Project, SessionFiles};
@@ -63,6 +64,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         // It refuses its freer modes in a folder that was not trusted on a terminal before; and its launcher heeds no signal.
         set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
         forgets_young: true,
+        replaced: Replaced::Variables,
         ..Protocol::plain("@google/gemini-cli@0.61.0", Accounting::Tokens(CachedInput::Within))
     },
 };

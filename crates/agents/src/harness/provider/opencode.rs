@@ -318,7 +318,8 @@ fn give_servers(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     }
     let held = launch.held.iter().find(|(name, _)| name == CONTENT).map(|(_, text)| text.as_str());
     let given = held.or_else(|| wanted.variable(CONTENT));
-    let servers = wanted.mcp_servers.iter().map(|server| (server.name().to_owned(), entry_of(server)));
+    let ours = |server: &McpServer| server.map_texts(|text| text.replace('{', &BRACE.to_string()));
+    let servers = wanted.mcp_servers.iter().map(|server| (server.name().to_owned(), entry_of(&ours(server))));
     let content = with_entries(given, "MCP servers", "mcp", servers)?;
     launch.hold(CONTENT, &content);
     Ok(())
@@ -353,8 +354,12 @@ fn with_entries(
         return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));
     };
     fields.extend(entries);
-    Ok(content.to_string())
+    Ok(content.to_string().replace(BRACE, "\\u007b"))
 }
+
+/// In place of a brace in our own values. The CLI replaces `{env:NAME}` and `{file:PATH}` in the text before it reads it as JSON, so
+/// ours are written by their number.
+const BRACE: char = '\u{fdd0}';
 
 /// `opencode run --format json ...`. The prompt comes by stdin: of an argument with a space in it, it makes a quotation, with
 /// every quote inside escaped.
@@ -391,8 +396,8 @@ mod tests {
         let files = McpServer::Program {
             name: "external".into(),
             command: "serve".into(),
-            args: vec!["a".into()],
-            env: vec![("TOKEN".into(), "secret".into())],
+            args: vec!["{env:HOME}".into()],
+            env: vec![("TOKEN".into(), "secret{file:/x}".into())],
         };
         let wanted = Wanted {
             permission,
@@ -404,6 +409,7 @@ mod tests {
         let launch = launch(&wanted).unwrap();
         assert!(!launch.args.join(" ").contains("secret"), "{:?}", launch.args);
         let (_, content) = launch.held.iter().rfind(|(name, _)| name == CONTENT).unwrap();
+        assert!(!content.contains("{env:") && !content.contains("{file:"), "{content}");
         ground::json::read(content).unwrap()
     }
 
@@ -418,7 +424,7 @@ mod tests {
                 json!({
                     "own": {},
                     "web": { "type": "remote", "url": "http://127.0.0.1:1", "headers": { "X": "y" }, "enabled": true },
-                    "external": { "type": "local", "command": ["serve", "a"], "environment": { "TOKEN": "secret" }, "enabled": true },
+                    "external": { "type": "local", "command": ["serve", "{env:HOME}"], "environment": { "TOKEN": "secret{file:/x}" }, "enabled": true },
                 })
             );
         }

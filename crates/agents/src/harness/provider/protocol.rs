@@ -1,6 +1,7 @@
 //! PURE: how an agent CLI speaks the Agent Client Protocol, as far as it differs from the other CLIs.
 
 use crate::harness::limit::spending::Accounting;
+use crate::harness::mcp_server::Replaced;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,8 @@ pub struct Protocol {
     pub counts_on: bool,
     /// The agent does not support MCP servers over HTTP.
     pub lacks_tools: bool,
+    /// Values of servers in which it replaces names of variables.
+    pub(crate) replaced: Replaced,
     /// The usage that the agent reports over this protocol, which decides the budgets that it can be held to.
     pub accounting: Accounting,
 }
@@ -55,6 +58,7 @@ impl Protocol {
             forgets_young: false,
             counts_on: false,
             lacks_tools: false,
+            replaced: Replaced::Nothing,
             accounting,
         }
     }

@@ -21,7 +21,15 @@ pub(super) fn without_dialect(schema: &Value) -> String {
 
 /// Whether claude-code takes the schema. Else the prompt asks for the answer.
 pub(super) fn claude_takes(schema: &Value) -> bool {
-    fits_an_argument(schema) && is_known(schema)
+    fits_an_argument(schema) && is_known(schema) && is_input_of_a_tool(schema)
+}
+
+/// The schema becomes the input of a tool, which Anthropic's API takes without a choice at its top, and with such names there.
+fn is_input_of_a_tool(schema: &Value) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+    let is_name = |name: &String| (1..=64).contains(&name.len()) && name.chars().all(is_plain);
+    ["oneOf", "anyOf", "allOf"].iter().all(|word| schema.get(word).is_none())
+        && schema["properties"].as_object().is_none_or(|properties| properties.keys().all(is_name))
 }
 
 /// Keywords of draft 7 whose value is no schema.
@@ -132,5 +140,26 @@ mod tests {
             assert!(!claude_takes(&of(unknown.clone())), "{unknown}");
         }
         assert!(!claude_takes(&json!({ "type": "array" })));
+    }
+
+    #[test]
+    fn what_the_api_refuses_as_the_input_of_a_tool_is_asked_for_in_the_prompt() {
+        let named = |name: &str| json!({"type":"object","properties":{name:{"type":"string"}}});
+        for schema in [
+            json!({"type":"object","oneOf":[{"required":["a"]}]}),
+            json!({"type":"object","anyOf":[]}),
+            json!({"type":"object","allOf":[]}),
+            named("first name"),
+            named("größe"),
+            named(""),
+            named(&"a".repeat(65)),
+        ] {
+            assert!(!claude_takes(&schema), "{schema}");
+        }
+        let within =
+            json!({"type":"object","properties":{"a":{"anyOf":[{"type":"string"},named("first name")]}}});
+        for schema in [named("first_name.2-b"), named(&"a".repeat(64)), within] {
+            assert!(claude_takes(&schema), "{schema}");
+        }
     }
 }

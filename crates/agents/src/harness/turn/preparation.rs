@@ -9,7 +9,9 @@ use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Level;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::program::install::{advice_of_packages, locate};
-use crate::harness::program::launch::{Image, ImageContent, Launch, Wanted, media_type, path_text};
+use crate::harness::program::launch::{
+    Image, ImageContent, Launch, MAX_IMAGE_BYTES, Wanted, checked_image, path_text,
+};
 use crate::harness::program::package::Program;
 use crate::harness::provider::{Images, SessionPolicy};
 use crate::model::Schema;
@@ -186,9 +188,6 @@ async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
     blocking(move || Ok(real_path(&cwd).unwrap_or(cwd))).await
 }
 
-/// Largest image that goes to a CLI within the prompt. Models take less.
-const MAX_IMAGE_BYTES: u64 = 20 << 20;
-
 /// The images as their CLI takes them. `INVALID_OPTION` for a path without a file, and for content that is not an image.
 async fn real_images(cwd: &Path, request: &TurnRequest) -> Result<Vec<Image>, Error> {
     let images: Vec<PathBuf> = request.images.iter().map(|image| cwd.join(image)).collect();
@@ -219,10 +218,7 @@ fn image_content(image: &Path, contained: &ContainedFolders) -> Result<ImageCont
     open_input(image, contained)
         .and_then(|file| file.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|error| format!("could not be read: {error}"))?;
-    if bytes.len() as u64 > MAX_IMAGE_BYTES {
-        return Err("is larger than 20 MiB".to_owned());
-    }
-    let media_type = media_type(&bytes).ok_or("is not a PNG, JPEG, GIF or WebP image")?;
+    let media_type = checked_image(&bytes)?;
     Ok(ImageContent { media_type, base64: STANDARD.encode(bytes) })
 }
 

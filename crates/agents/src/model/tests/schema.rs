@@ -215,3 +215,27 @@ proptest! {
         prop_assert_eq!(fits(&format!("{before}{value}{after}")), value);
     }
 }
+
+#[test]
+fn a_format_is_a_rule() {
+    for (format, good, bad) in [
+        ("date", "2026-02-28", "2026-02-30"),
+        ("date", "2026-02-28", "next Tuesday"),
+        ("date-time", "2026-02-28T10:00:00Z", "2026-02-28 10:00"),
+        ("time", "10:00:00Z", "10 o'clock"),
+        ("duration", "P1D", "a day"),
+        ("email", "a@example.com", "a at example"),
+        ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123"),
+        ("ipv4", "10.0.0.1", "10.0.0.256"),
+        ("ipv6", "::1", "10.0.0.1"),
+        ("uri", "https://example.com/a", "not an address"),
+        ("hostname", "example.com", "-a-"),
+        ("regex", "a+", "a("),
+    ] {
+        let schema = Schema::compile(json!({ "type": "string", "format": format }), "schema").unwrap();
+        assert_eq!(schema.problems(&json!(good)), [], "{format} {good}");
+        assert_ne!(schema.problems(&json!(bad)), [], "{format} {bad}");
+    }
+    let own = Schema::compile(json!({ "type": "string", "format": "colour of mine" }), "schema").unwrap();
+    assert_eq!(own.problems(&json!("red")), []);
+}
