@@ -1,6 +1,6 @@
 // Tools that the program offers to the agent, and the choice of tools.
-import { isValue, toJson } from '../json'
-import { SheepdogError } from '../error'
+import { isValue, quoted, toJson } from '../json'
+import { invalidOption, SheepdogError } from '../error'
 import type { CurrentToolMetadata } from './generated'
 import type { JsonValue } from './json'
 
@@ -150,7 +150,38 @@ export interface ToolSearchConfig {
  * })
  */
 export function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T> {
-  return { name, ...config }
+  const tool = { name, ...config }
+  const problem = toolProblem(tool)
+  if (problem) throw invalidOption(`tool ${quoted(name)}`, problem.join(': '))
+  return tool
+}
+
+/** What the services of models take as the name of a tool, and as the name of an argument. */
+const toolName = /^[a-zA-Z0-9_-]{1,64}$/
+const argumentName = /^[a-zA-Z0-9_.-]{1,64}$/
+
+/** @internal The field of a tool that no model could be given, and what is wrong with it. A service refuses the whole prompt for one. */
+export function toolProblem({
+  name,
+  parameters,
+}: {
+  name?: unknown
+  parameters?: unknown
+}): [string, string] | undefined {
+  if (typeof name !== 'string' || !toolName.test(name))
+    return ['name', 'expected 1 to 64 letters, digits, "_" and "-", which is what models take']
+  const schema = toJsonSchema(parameters as Tool['parameters'])
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema))
+    return schema === undefined ? undefined : ['parameters', 'expected a JSON Schema, an object']
+  const { type = 'object', properties, ...rest } = schema as Record<string, unknown>
+  if (type !== 'object')
+    return ['parameters', `expected the schema of an object, which holds the arguments, got ${quoted(type)}`]
+  const choice = ['oneOf', 'anyOf', 'allOf', 'not', 'enum'].find((keyword) => keyword in rest)
+  if (choice)
+    return ['parameters', `models take no ${quoted(choice)} at the top of a schema: put it into a property`]
+  const odd = Object.keys((properties ?? {}) as object).find((key) => !argumentName.test(key))
+  if (odd === undefined) return
+  return ['parameters', `expected names of 1 to 64 letters, digits, "_", "." and "-", got ${quoted(odd)}`]
 }
 
 /** JSON Schema of a tool's parameters. */

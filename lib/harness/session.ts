@@ -353,6 +353,11 @@ export async function openSession(
     if (tools) {
       tools.sessionId = facts.sessionId
       tools.onCall = (begins) => session.ownTool(begins)
+      tools.onListed = () => {
+        session.ownTool(true)
+        session.ownTool(false)
+      }
+      if (tools.isListed) tools.onListed()
     }
     watch?.onOpen(facts.sessionId)
     return new AgentSession(session, agentName(defaults.provider), facts, merged, tools, watch)

@@ -1,6 +1,6 @@
 // Options of a session and of its prompts: types and their checks.
 import { toJson } from '../../json'
-import { toJsonSchema, type Tool } from '../../copilot/tool'
+import { toJsonSchema, toolProblem, type Tool } from '../../copilot/tool'
 import { native } from '../../native'
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'
@@ -169,6 +169,8 @@ export const openChecks = {
       const { name, handler, parameters } = (tool ?? {}) as Partial<Tool>
       check.name(`${path}[${index}].name`, name)
       check.function(`${path}[${index}].handler`, handler)
+      const unfit = toolProblem({ name, parameters })
+      if (unfit) throw invalidOption(`${path}[${index}].${unfit[0]}`, `tool ${show(name)}: ${unfit[1]}`)
       if (parameters !== undefined) {
         const problem = native.schemaProblem(
           toJson(`${path}[${index}].parameters`, toJsonSchema(parameters) ?? null),

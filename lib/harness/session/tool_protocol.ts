@@ -44,6 +44,9 @@ export class ToolProtocol {
   /** Calls that run. */
   readonly #calls = new Set<{ id: unknown; controller: AbortController }>()
   sessionId = ''
+  /** Whether somebody has asked which tools there are, and what is done the first time. */
+  isListed = false
+  onListed: () => void = () => {}
   /** A call begins, or has ended: nobody waits for the agent meanwhile. */
   onCall: (begins: boolean) => void = () => {}
 
@@ -84,6 +87,8 @@ export class ToolProtocol {
       case 'ping':
         return result({})
       case 'tools/list':
+        if (!this.isListed) this.onListed()
+        this.isListed = true
         return result({ tools: [...this.#tools.values()].map(toListed) })
       case 'tools/call': {
         const tool = this.#tools.get(params.name as string)
@@ -142,7 +147,8 @@ function once(act: () => void): () => void {
 }
 
 function toListed(tool: Tool) {
-  const inputSchema = toJsonSchema(tool.parameters) ?? { type: 'object', properties: {} }
+  // The protocol wants the type of the arguments to be named.
+  const inputSchema = { type: 'object', properties: {}, ...(toJsonSchema(tool.parameters) ?? {}) }
   const annotations = tool.readOnly ? { readOnlyHint: true } : undefined
   return { name: tool.name, description: tool.description ?? '', inputSchema, annotations }
 }

@@ -7,6 +7,7 @@ use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
 use crate::harness::Provider;
 use crate::harness::TurnRequest;
+use crate::harness::evidence::last_lines::LastLines;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
@@ -38,6 +39,8 @@ pub(crate) struct Active {
     pub clock: Clock,
     /// The last tool that was refused.
     pub refused: Option<String>,
+    /// What the agent printed besides its messages.
+    pub printed: LastLines,
     /// Nothing is sent until then, because of a usage limit.
     pub resting: Option<Rest>,
     pub tries: Tries,
@@ -106,6 +109,7 @@ impl Active {
             state: TurnState::new(session.version, prompt.request.waits, session.settle),
             account: Account::default(),
             clock: clock(prompt.request.limits(session.limits), now),
+            printed: LastLines::default(),
             refused: None,
             resting: None,
             tries: Tries { tag, attempts: 1, ..Tries::default() },
@@ -142,7 +146,7 @@ impl Active {
     pub(crate) fn heard(&mut self, in_tool: bool, now: Instant) {
         // Work that continues after an end of turn counts as a tool's work.
         let in_tool = in_tool || self.state.has_ended();
-        self.clock.on_heard(Heard { in_tool, progressed: true, ended: false }, now);
+        self.clock.on_heard(Heard { in_tool, progressed: true, ended: false, has_events: true }, now);
     }
 
     /// Whether this end of turn is held back because the process may be gone.
@@ -287,6 +291,6 @@ pub(crate) struct Session<'a> {
 
 fn clock(limits: ClockLimits, now: Instant) -> Clock {
     let mut clock = Clock::new(limits, now);
-    clock.on_heard(Heard { progressed: true, ..Heard::default() }, now);
+    clock.on_heard(Heard { progressed: true, has_events: true, ..Heard::default() }, now);
     clock
 }

@@ -35,7 +35,12 @@ impl Owner {
                 self.on_asked(&id, &method, &params).await;
             }
             Said::Withdrawn { id } => self.on_withdrawn(&id),
-            Said::Noise(line) => self.tell(AgentEvent::Noise { line }),
+            Said::Noise(line) => {
+                if let Some(active) = &mut self.turns.active {
+                    active.printed.add(&line);
+                }
+                self.tell(AgentEvent::Noise { line })
+            }
             Said::Other | Said::Answered { .. } | Said::Ended(_) => {}
         }
     }

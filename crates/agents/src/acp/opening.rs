@@ -4,7 +4,7 @@
 
 use super::account::Account;
 use super::connection::{Connection, Inbox, Said};
-use super::opening_fault::{Fault, is_resume};
+use super::opening_fault::{Fault, is_resume, ways_in};
 use super::program::not_started;
 use super::ready::{Ready, ready};
 use super::request::{McpServer, OpenRequest, PromptTakes};
@@ -17,6 +17,7 @@ use crate::harness::AgentEvent;
 use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
 use crate::harness::program::node::old_node;
+use crate::harness::session_in_use;
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
 use ground::json::object::put;
@@ -83,6 +84,7 @@ pub(super) async fn enter(request: &OpenRequest) -> Result<Entered<'_>, Error> {
         inbox,
         heard: Vec::new(),
         heard_bytes: 0,
+        ways_in: Vec::new(),
         has_ended: false,
         cause: None,
     };
@@ -99,13 +101,9 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
     };
     match shaken {
         Ok(mut shaken) => {
-            let claim = Claim::take(&format!("session/{}/{}", agent.as_str(), shaken.session)).ok();
+            let claim = session_in_use::claim(agent, &shaken.session);
             if claim.is_none() && request.agent.resume.is_some() {
-                shaken.warnings.push(format!(
-                    "resume: session {} is open in another process, or a second time in this one: the answers of one can \
-                     appear in the other. Close one of the two",
-                    shaken.session
-                ));
+                shaken.warnings.push(session_in_use::warning(&shaken.session));
             }
             Ok(Opened {
                 agent,
@@ -132,7 +130,7 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             }
             let exit = handshake.connection.ended().await;
             folder.remove().await;
-            let error = explained(fault.into_error(agent, &exit), request, &path).await;
+            let error = explained(fault.into_error(agent, &exit, &handshake.ways_in), request, &path).await;
             if let Some(record) = record {
                 record.close(None, Some(&error), false).await;
             }
@@ -177,6 +175,8 @@ struct Handshake<'a> {
     heard: Vec<Update>,
     heard_bytes: usize,
     has_ended: bool,
+    /// How the agent offers to be signed in.
+    ways_in: Vec<String>,
     /// The reason why the stream ended, if that was not the program's exit.
     cause: Option<Error>,
 }
@@ -193,7 +193,7 @@ impl Entered<'_> {
         if let Some(record) = self.record {
             record.close(None, None, false).await;
         }
-        listed.map_err(|fault| fault.into_error(self.handshake.agent, &exit))
+        listed.map_err(|fault| fault.into_error(self.handshake.agent, &exit, &self.handshake.ways_in))
     }
 
     /// Asks the program alone what it speaks, until `given_up` resolves; nothing of it is left then.
@@ -213,7 +213,7 @@ impl Entered<'_> {
         match greeted {
             Ok((version, _)) => Ok(version),
             Err(fault) => {
-                let error = fault.into_error(self.handshake.agent, &exit);
+                let error = fault.into_error(self.handshake.agent, &exit, &self.handshake.ways_in);
                 Err(explained(error, self.handshake.request, &self.path).await)
             }
         }
@@ -224,6 +224,7 @@ impl Handshake<'_> {
     /// The version that the agent speaks, and all that it says of itself.
     async fn greet(&mut self) -> Result<(Version, Value), Fault> {
         let hello = self.ask("initialize", &hello(self.request.has_elicitation_handler)).await?;
+        self.ways_in = ways_in(&hello);
         match Version::of(&hello) {
             Ok(version) => Ok((version, hello)),
             Err(number) => {

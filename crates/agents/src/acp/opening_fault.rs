@@ -1,10 +1,12 @@
 //! PURE: the error that a user gets when a session could not be opened.
 
 use super::connection::Exit;
-use super::update::AgentFault;
+use super::update::{AgentFault, owned};
 use super::verdict;
-use crate::harness::Provider;
+use crate::harness::clip::clip_to;
+use crate::harness::{AgentErrorKind, Provider};
 use ground::error::{Error, ErrorCode};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Why a session could not be opened.
@@ -28,7 +30,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) fn into_error(self, agent: Provider, exit: &Exit) -> Error {
+    /// `ways_in`: how the agent offers to be signed in.
+    pub(super) fn into_error(self, agent: Provider, exit: &Exit, ways_in: &[String]) -> Error {
         let name = agent.as_str();
         let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
         match self {
@@ -44,9 +47,14 @@ impl Fault {
                 Error::new(ErrorCode::AgentResumeFailed, message).with("rpcCode", fault.code)
             }
             Fault::Refused { method, fault } => {
-                let message = format!("{name} refused {method}: {}", fault.words());
-                Error::new(ErrorCode::AgentFailed, message)
-                    .with("kind", verdict::kind(agent, &fault).as_str())
+                let kind = verdict::kind(agent, &fault);
+                let offers = if kind == AgentErrorKind::Auth && !ways_in.is_empty() {
+                    format!(". It can be signed in by: {}", ways_in.join("; "))
+                } else {
+                    String::new()
+                };
+                let message = format!("{name} refused {method}: {}{offers}", fault.words());
+                Error::new(ErrorCode::AgentFailed, message).with("kind", kind.as_str())
             }
             Fault::Silent { method, limit } => {
                 let seconds = limit.as_secs_f64();
@@ -72,6 +80,20 @@ impl Fault {
     }
 }
 
+/// Most ways that an error names.
+const MAX_WAYS: usize = 8;
+
+/// How the agent offers to be signed in, as its answer to `initialize` tells it.
+pub(super) fn ways_in(hello: &Value) -> Vec<String> {
+    let ways = hello["authMethods"].as_array().into_iter().flatten().take(MAX_WAYS);
+    ways.filter_map(|way| {
+        let name = owned(&way["name"]).or_else(|| owned(&way["id"]))?;
+        let told = owned(&way["description"]).map(|words| format!(" ({words})")).unwrap_or_default();
+        Some(clip_to(&format!("{name}{told}"), 200).into_owned())
+    })
+    .collect()
+}
+
 const AUTH_REQUIRED: i64 = -32_000;
 
 /// Whether this request begins a session or takes one up.
@@ -81,4 +103,28 @@ pub(super) fn is_opening(method: &str) -> bool {
 
 pub(super) fn is_resume(method: &str) -> bool {
     matches!(method, "session/load" | "session/resume")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_agent_that_is_not_signed_in_says_how_it_can_be() {
+        let ways = ways_in(&json!({"authMethods":[
+            {"id":"oauth","name":"Log in with Google","description":"opens a browser"},{"id":"api-key"},{}
+        ]}));
+        let fault = |code: i64, message: &str| Fault::Refused {
+            method: "session/new",
+            fault: AgentFault::read(&json!({"code":code,"message":message})),
+        };
+        let told =
+            |fault: Fault| fault.into_error(Provider::Gemini, &Exit::default(), &ways).message().to_owned();
+        assert_eq!(
+            told(fault(-32_000, "Authentication required")),
+            "gemini refused session/new: Authentication required. It can be signed in by: Log in with Google (opens a browser); api-key"
+        );
+        assert!(!told(fault(-32_603, "no such folder")).contains("signed in"));
+    }
 }

@@ -37,6 +37,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wires::jsonrpc::is_closed_by_peer;
 
+/// Name of the server of the host's own tools.
+const OWN_TOOLS: &str = "sheepdog";
+
 /// Messages that are looked at before their events are told.
 const TOGETHER: usize = 256;
 
@@ -108,6 +111,7 @@ impl Owner {
         recorder.keep(opened.record);
         let awake = Awake::new();
         let (sender, searches) = unbounded_channel();
+        let knows_tools = !request.servers.iter().any(|server| server.name() == OWN_TOOLS);
         let owner = Owner {
             session: SessionFacts {
                 number: trace::number(),
@@ -133,6 +137,7 @@ impl Owner {
                 book: ToolBook::default(),
                 background: Vec::new(),
                 own_tools: 0,
+                knows_tools,
                 acted: awake.now(),
                 seen_behind: false,
             },

@@ -50,6 +50,8 @@ pub(super) struct Work {
     pub(super) background: Vec<Value>,
     /// Calls of the host's own tools that run.
     pub(super) own_tools: usize,
+    /// The agent has asked which tools the host has, or none has to.
+    pub(super) knows_tools: bool,
     /// When the agent last did something.
     pub(super) acted: Instant,
     /// Background work was seen behind a turn, so the session waits for the settle time before it is idle.

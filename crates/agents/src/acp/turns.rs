@@ -164,9 +164,22 @@ impl Owner {
 
     /// The turn under way is over.
     pub(super) fn finish(&mut self, structured: Option<Value>, error: Option<Error>, now: Instant) {
+        if !std::mem::replace(&mut self.work.knows_tools, true) {
+            self.warn(format!(
+                "{} has not asked for the tools of this session, so its model had none of them: can it reach 127.0.0.1 without a proxy?",
+                self.session.agent.as_str()
+            ));
+        }
         let is_over_budget =
             self.turns.active.as_ref().is_some_and(|active| active.end.stop == Some(Stop::OverBudget));
         let error = if is_over_budget { Some(self.spending.allowance.exceeded()) } else { error };
+        let printed = self.turns.active.as_ref().and_then(|active| active.printed.told());
+        let error = error.map(|error| match &printed {
+            Some(lines) if error.code() == ErrorCode::AgentIdle => {
+                error.adding(&format!("During the turn it printed {lines}"))
+            }
+            _ => error,
+        });
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
             let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);

@@ -36,7 +36,10 @@ impl Owner {
                     (None, None) => self.tell_cancelled(),
                 }
             }
-            Order::OwnTool { begins: true } => self.work.own_tools += 1,
+            Order::OwnTool { begins: true } => {
+                self.work.own_tools += 1;
+                self.work.knows_tools = true;
+            }
             Order::OwnTool { begins: false } => self.work.own_tools = self.work.own_tools.saturating_sub(1),
             Order::Idle { reply } => self.waiters.idle.push(reply),
             Order::Close { .. } => return ControlFlow::Break(Over::Closed),

@@ -22,6 +22,7 @@ pub mod mcp_server;
 pub mod program;
 pub mod provider;
 pub mod replay;
+pub(crate) mod session_in_use;
 pub mod travel;
 pub mod turn;
 

@@ -65,7 +65,7 @@ impl Talk {
     pub(super) fn begin(&mut self, id: String, limits: ClockLimits, now: Instant) {
         // The program has started long ago: silence before the first word is silence.
         let mut clock = Clock::new(ClockLimits { start: None, ..limits }, now);
-        clock.on_heard(Heard { progressed: true, ..Heard::default() }, now);
+        clock.on_heard(Heard { progressed: true, has_events: true, ..Heard::default() }, now);
         self.account = Account::default();
         self.prompt = Some(Prompting { id, clock, stop: None, kill_at: None });
     }
@@ -74,7 +74,7 @@ impl Talk {
     pub(super) fn heard(&mut self, now: Instant) {
         let in_tool = self.book.has_open() || self.has_background;
         if let Some(prompt) = &mut self.prompt {
-            prompt.clock.on_heard(Heard { in_tool, progressed: true, ended: false }, now);
+            prompt.clock.on_heard(Heard { in_tool, progressed: true, ended: false, has_events: true }, now);
         }
     }
 

@@ -5,6 +5,7 @@ use super::answer::{Answer, LEFT_OUT};
 use super::background::BackgroundWork;
 use super::counts::{Steps, Warnings};
 use super::failure::{Failure, Words};
+use super::last_lines::LastLines;
 use super::turn_usage::TurnUsage;
 use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
@@ -46,6 +47,9 @@ pub struct Digest {
     terminal: Option<Terminal>,
     background: BackgroundWork,
     is_stuck: bool,
+    has_events: bool,
+    /// Lines since the last event that are none.
+    other_lines: LastLines,
     /// Lines since the last sign of progress.
     idle_lines: u64,
     idle_steps: u64,
@@ -323,7 +327,23 @@ impl Digest {
         self.is_stuck = true;
     }
 
+    /// An event of the CLI was read.
+    pub fn event_seen(&mut self) {
+        self.has_events = true;
+        self.other_lines.clear();
+    }
+
+    pub fn has_events(&self) -> bool {
+        self.has_events
+    }
+
+    /// The last lines since the last event.
+    pub fn other_lines(&self) -> Option<String> {
+        self.other_lines.told()
+    }
+
     pub fn noise(&mut self, line: &[u8]) {
+        self.other_lines.add(&String::from_utf8_lossy(&line[..line.len().min(4096)]));
         self.emit(|| AgentEvent::Noise { line: String::from_utf8_lossy(line).into_owned() });
     }
 

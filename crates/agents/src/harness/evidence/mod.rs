@@ -9,6 +9,7 @@ mod background;
 pub(crate) mod counts;
 pub mod digest;
 pub mod failure;
+pub(crate) mod last_lines;
 pub(crate) mod metered;
 pub(crate) mod recent;
 pub(crate) mod refused;

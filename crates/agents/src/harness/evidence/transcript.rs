@@ -102,7 +102,9 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
     }
     digest.line_seen();
     let is_event = index.read(line).is_some_and(|line| reader.line(line, digest));
-    if !is_event {
+    if is_event {
+        digest.event_seen();
+    } else {
         digest.noise(line);
     }
 }

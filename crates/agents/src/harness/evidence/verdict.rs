@@ -16,6 +16,7 @@
 
 use super::digest::Digest;
 use super::failure::Failure;
+use super::last_lines::LastLines;
 use crate::harness::clip::clip;
 use crate::harness::event::AgentErrorKind;
 use crate::harness::limit::reset::Reset;
@@ -194,9 +195,11 @@ fn no_end(evidence: &Evidence) -> Verdict {
     match stop {
         Some(Stop::Idle { ms, in_tool, before_first_byte }) => {
             let seconds = ms / 1000.0;
+            let other = digest.other_lines().or_else(|| LastLines::of(stderr).told());
             let what = match (before_first_byte, in_tool) {
                 (true, _) => {
-                    format!("{name} printed nothing for {seconds} s after its start (startTimeoutMs)")
+                    let what = if other.is_some() { "began no turn" } else { "printed nothing" };
+                    format!("{name} {what} for {seconds} s after its start (startTimeoutMs)")
                 }
                 (_, true) => format!(
                     "{name} was silent for {seconds} s while {} ran (toolIdleTimeoutMs)",
@@ -207,7 +210,8 @@ fn no_end(evidence: &Evidence) -> Verdict {
                 ),
                 _ => format!("{name} was silent for {seconds} s (idleTimeoutMs)"),
             };
-            return Verdict::fault(ErrorCode::AgentIdle, kind, what + &last_words);
+            let before = other.map(|lines| format!(". Before that it printed {lines}")).unwrap_or_default();
+            return Verdict::fault(ErrorCode::AgentIdle, kind, what + &before + &last_words);
         }
         Some(Stop::TimedOut { ms }) => {
             let message = format!("{name} had not finished after {} s (timeoutMs){last_words}", ms / 1000.0);
@@ -257,7 +261,14 @@ fn no_end(evidence: &Evidence) -> Verdict {
             Verdict::fault(ErrorCode::AgentCrashed, kind, message)
         }
         Ending::Exited(code) => {
-            let explained = digest.last_failure().cloned().or_else(|| words.explain(name, *code)).or(said);
+            // What an exit code stands for, with the CLI's own words before it.
+            let coded = words.explain(name, *code).map(|mut failure| {
+                if let Some(said) = said.as_ref().filter(|said| !said.message.is_empty()) {
+                    failure.message = format!("{} ({})", said.message, failure.message);
+                }
+                failure
+            });
+            let explained = digest.last_failure().cloned().or(coded).or(said);
             if let Some(failure) = explained {
                 return Verdict::failed(&failure);
             }

@@ -3,13 +3,39 @@
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::provider::Provider;
 use ground::lock::lock;
-use std::collections::HashMap;
+use ground::redaction::names_a_secret;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 /// A sleep is measured on a clock that stands still while the machine sleeps: so often the clock on the wall is looked at.
 const LOOK: Duration = Duration::from_secs(15);
+
+/// The accounts of clouds, through which a CLI may reach a model.
+const CLOUDS: &[&str] = &[
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_CLOUD_PROJECT_ID",
+    "GOOGLE_CLOUD_LOCATION",
+    "CLOUDSDK_CONFIG",
+    "CLOUD_ML_REGION",
+    "AZURE_OPENAI_ENDPOINT",
+    "AZURE_RESOURCE_NAME",
+    "AZURE_TENANT_ID",
+    "AZURE_CLIENT_ID",
+    "AZURE_CONFIG_DIR",
+];
 
 /// An account with one provider: whatever the environment signs its CLI in with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,9 +48,14 @@ pub(crate) struct AccountKey {
 impl AccountKey {
     pub(crate) fn of(agent: &AgentRequest) -> Self {
         let mut hasher = DefaultHasher::new();
-        for name in ["HOME"].iter().chain(agent.provider.descriptor().account) {
+        let known = agent.provider.descriptor();
+        for name in ["HOME"].iter().chain(known.account).chain(known.base_urls).chain(CLOUDS) {
             agent.variable(name).hash(&mut hasher);
         }
+        // Keys that the caller gives to this agent, whatever service they are for.
+        let given: BTreeMap<_, _> =
+            agent.environment.changes.iter().filter(|(name, _)| names_a_secret(name)).cloned().collect();
+        given.hash(&mut hasher);
         AccountKey { provider: agent.provider, signed_in_by: hasher.finish() }
     }
 }
@@ -116,6 +147,56 @@ mod tests {
         assert_eq!((holds.until(two, now), holds.until(other, now)), (None, None));
         assert_eq!(holds.until(one, after(10)), None);
         assert_eq!(holds.until(one, now), None, "what is over is forgotten");
+    }
+
+    /// The docs tell of these ways to sign in, and of these homes.
+    #[test]
+    fn every_way_of_signing_in_that_the_docs_name_tells_accounts_apart() {
+        let docs = [
+            include_str!("../../../../../docs/signing-in.md"),
+            include_str!("../../../../../docs/agents.md"),
+        ];
+        let ends = ["_KEY", "_TOKEN", "_BASE_URL", "_HOME", "_CONFIG_DIR", "_AGENT_DIR"];
+        let is_name = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+        let names = docs.iter().flat_map(|text| text.split(|letter| !is_name(letter)));
+        let of_state = ["XDG_CACHE_HOME", "XDG_STATE_HOME", "SHEEPDOG_RUNTIME_TOKEN"];
+        let names: std::collections::BTreeSet<&str> = names
+            .filter(|name| ends.iter().any(|end| name.ends_with(end) && name.len() > end.len()))
+            .filter(|name| !of_state.contains(name))
+            .collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            let tells = |provider: &Provider| {
+                let known = provider.descriptor();
+                known.account.iter().chain(known.base_urls).any(|known| *known == name)
+            };
+            assert!(Provider::ALL.iter().any(tells), "{name}");
+        }
+    }
+
+    #[test]
+    fn clouds_and_keys_of_any_service_tell_accounts_apart() {
+        let key = |provider, name: &str, value: &str| {
+            let mut agent = AgentRequest::new(provider);
+            agent.environment.base = process::EnvironmentBase::Empty;
+            agent.environment.changes = vec![(name.to_owned(), Some(value.to_owned()))];
+            AccountKey::of(&agent)
+        };
+        for (provider, name) in [
+            (Provider::ClaudeCode, "AWS_PROFILE"),
+            (Provider::ClaudeCode, "CLAUDE_CODE_USE_VERTEX"),
+            (Provider::ClaudeCode, "ANTHROPIC_CUSTOM_HEADERS"),
+            (Provider::Qwen, "QWEN_HOME"),
+            (Provider::Gemini, "GEMINI_CLI_HOME"),
+            (Provider::Gemini, "GOOGLE_CLOUD_LOCATION"),
+            (Provider::Kimi, "KIMI_BASE_URL"),
+            (Provider::Opencode, "DEEPSEEK_API_KEY"),
+            (Provider::Pi, "SOME_NEW_SERVICE_TOKEN"),
+            (Provider::Copilot, "GH_HOST"),
+        ] {
+            assert_ne!(key(provider, name, "one"), key(provider, name, "two"), "{provider:?} {name}");
+        }
+        assert_eq!(key(Provider::Pi, "LANG", "one"), key(Provider::Pi, "LANG", "two"));
     }
 
     #[test]

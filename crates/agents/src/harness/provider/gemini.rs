@@ -46,8 +46,13 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &[
+        "GEMINI_CLI_HOME",
         "GEMINI_API_KEY",
         "GOOGLE_API_KEY",
+        "GOOGLE_CLOUD_ACCESS_TOKEN",
+        "GOOGLE_GENAI_USE_GCA",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+        "GOOGLE_VERTEX_BASE_URL",
         "GOOGLE_CLOUD_PROJECT",
         "GOOGLE_APPLICATION_CREDENTIALS",
         "GOOGLE_GEMINI_BASE_URL",
@@ -159,7 +164,9 @@ fn behind_launcher(file: &Path) -> Option<Program> {
 
 fn exit_code(code: i32) -> Option<(AgentErrorKind, &'static str)> {
     match code {
-        41 => Some((AgentErrorKind::Auth, "it is not signed in, and no API key is set")),
+        41 => {
+            Some((AgentErrorKind::Auth, "it could not sign in: sign in once by `gemini`, or set a valid key"))
+        }
         42 => Some((AgentErrorKind::InvalidRequest, "it refused its input")),
         44 => Some((AgentErrorKind::Permission, "its sandbox failed")),
         52 => Some((AgentErrorKind::InvalidRequest, "its settings are wrong")),

@@ -6,7 +6,7 @@ use super::message_usage::{MessageUsage, Style};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::event::Usage;
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::failure::Words;
+use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::limit::reset::Reset;
 use ground::json::{Json, Line};
 
@@ -112,12 +112,19 @@ impl Messages {
             // The model refused: another one goes on, or nothing does.
             b"model_refusal_fallback" | b"model_refusal_no_fallback" => {
                 let [content] = line.fields(["content"]);
-                digest.warning(&content.text().unwrap_or("the model refused to answer".into()));
+                let content = content.text().filter(|text| !text.trim().is_empty());
+                digest.warning(&content.unwrap_or("the model refused to answer".into()));
+                // What another model says stands in place of it.
+                if subtype.is("model_refusal_fallback") {
+                    digest.message_begins();
+                }
             }
             b"informational" => {
                 let [level, content] = line.fields(["level", "content"]);
-                if level.is("warning") {
-                    digest.warning(&content.text().unwrap_or_default());
+                if let Some(content) =
+                    content.text().filter(|text| level.is("warning") && !text.trim().is_empty())
+                {
+                    digest.warning(&content);
                 }
             }
             _ => {}
@@ -237,6 +244,11 @@ impl Messages {
                     .warning("the CLI retried within its answer: the beginning of the text may be repeated");
             }
             let text = result.text().unwrap_or_default();
+            // The words of a hook that kept the prompt from the model.
+            if is_free(self.usage.style.usage(usage)) && text.contains("operation blocked by hook") {
+                let failure = Failure::new(AgentErrorKind::Permission, text.trim().to_owned());
+                return digest.end(false, Some(failure));
+            }
             let (answer, api_error) = self.without_api_error(&text, last_call);
             digest.answer(answer);
             digest.end(api_error.is_none(), api_error.map(|words| self.words.failure(status.whole(), words)));

@@ -53,7 +53,17 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     takes_servers: true,
     session: SessionPolicy::Told,
     accounting: Accounting::Tokens(CachedInput::Within),
-    account: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY"],
+    account: &[
+        "QWEN_HOME",
+        "OPENAI_API_KEY",
+        "DASHSCOPE_API_KEY",
+        "BAILIAN_CODING_PLAN_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+    ],
     session_log: Some(&LOG),
     hosts: &[
         "dashscope.aliyuncs.com",

@@ -283,6 +283,7 @@ impl Watch<'_> {
             in_tool: digest.open_tool().is_some() || digest.background().next().is_some(),
             progressed,
             ended: self.is_over(digest),
+            has_events: digest.has_events(),
         };
         let is_stuck = digest.is_stuck();
         let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
@@ -291,7 +292,7 @@ impl Watch<'_> {
         if self.accounts.set(usage) {
             self.stop_for(Stop::OverBudget);
         }
-        let Heard { in_tool, progressed, ended } = news;
+        let Heard { in_tool, progressed, ended, .. } = news;
         trace!(target: TURN, id = self.plan.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
         if self.last_news.replace((in_tool, ended)) != Some((in_tool, ended)) {
             debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");

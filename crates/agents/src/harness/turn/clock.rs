@@ -2,7 +2,7 @@
 //!
 //! | state                                  | what ends it                                                     |
 //! |----------------------------------------|------------------------------------------------------------------|
-//! | no byte yet                            | `start`                                                          |
+//! | no event yet                           | `start`                                                          |
 //! | silent, no tool open                   | `idle`, once more as long if the tree is busy                    |
 //! | silent, a tool open                    | `tool_idle`, once more as long if the tree is busy               |
 //! | its end of turn was read               | [`LINGER`] after the last sign of work                           |
@@ -25,7 +25,7 @@ pub const MAX_IDLE_STEPS: u64 = 30;
 /// Time limits of an attempt. `None` switches a limit off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockLimits {
-    /// Longest time until the first byte.
+    /// Longest silence before the first event.
     pub start: Option<Duration>,
     /// Longest silence while no tool is open.
     pub idle: Option<Duration>,
@@ -120,6 +120,8 @@ pub struct Heard {
     pub in_tool: bool,
     pub progressed: bool,
     pub ended: bool,
+    /// An event was read, and no other text alone: a CLI that asks something prints that before its first event.
+    pub has_events: bool,
 }
 
 impl Clock {
@@ -141,7 +143,7 @@ impl Clock {
 
     /// Bytes came.
     pub fn on_heard(&mut self, heard: Heard, now: Instant) {
-        self.has_heard = true;
+        self.has_heard |= heard.has_events;
         self.in_tool = heard.in_tool;
         if heard.progressed {
             self.progressed = now;
@@ -292,7 +294,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn heard() -> Heard {
-        Heard { progressed: true, ..Heard::default() }
+        Heard { progressed: true, has_events: true, ..Heard::default() }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::harness::limit::scheduler::{ConcurrencyLimit, Slot, Waiting};
 use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
 use crate::harness::program::package::Program;
 use crate::harness::replay::TurnResult;
+use crate::harness::session_in_use;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc::UnboundedReceiver;
 use ground::random;
@@ -187,13 +188,21 @@ impl Owner {
         folder: &RunFolder,
         allowance: &Allowance,
     ) -> Result<Option<Value>, Error> {
+        let provider = self.request.agent.provider;
+        let resumed = self.request.agent.resume.as_deref();
+        // Held until the turn is over.
+        let claim = resumed.map(|session| session_in_use::claim(provider, session));
+        let in_use = resumed.filter(|_| matches!(claim, Some(None))).map(session_in_use::warning);
         let mut again = Again::Prompt;
         // For the end of a limit, since anything was done.
         let mut waits = 0u32;
         loop {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
-            let launch = prepare(&self.request, folder, &again).await?;
+            let mut launch = prepare(&self.request, folder, &again).await?;
+            if self.tally.attempts == 0 {
+                launch.warnings.extend(in_use.clone());
+            }
             let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
             let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
             let plan = Plan {

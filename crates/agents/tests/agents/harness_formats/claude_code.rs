@@ -119,3 +119,42 @@ fn a_turn_is_over_when_what_it_left_running_is_done_and_the_agent_has_answered_a
     assert_eq!(settled, [(true, false), (true, false), (true, true)]);
     assert_eq!(transcript.digest().final_text(), "The fake model says hello.");
 }
+
+#[test]
+fn a_hook_that_blocks_the_prompt_is_no_answer() {
+    let blocked = json!({"type": "result", "subtype": "success", "is_error": false, "num_turns": 0, "session_id": "s",
+        "result": "UserPromptSubmit operation blocked by hook:\nnot today", "total_cost_usd": 0.0,
+        "usage": {"input_tokens": 0, "output_tokens": 0}});
+    let replay = read(Provider::ClaudeCode, &[blocked]);
+    let fault = replay.fault.unwrap();
+    assert_eq!(fault.kind.map(|kind| kind.as_str()), Some("permission"));
+    assert!(fault.message.contains("not today"), "{}", fault.message);
+    // An answer that quotes one has cost tokens.
+    let quoted = read(
+        Provider::ClaudeCode,
+        &[
+            message("a", json!([{"type": "text", "text": "It said: operation blocked by hook"}])),
+            result("It said: operation blocked by hook", 5, 0.1),
+        ],
+    );
+    assert_eq!(quoted.fault, None);
+}
+
+#[test]
+fn a_refusal_of_the_model_is_told_and_what_another_model_says_stands_in_its_place() {
+    let refused =
+        json!({"type": "system", "subtype": "model_refusal_fallback", "session_id": "s", "content": ""});
+    let replay = read(
+        Provider::ClaudeCode,
+        &[
+            json!({"type": "stream_event", "session_id": "s", "parent_tool_use_id": null,
+                "event": {"type": "message_start", "message": {"id": "a"}}}),
+            delta(&json!({"type": "text_delta", "text": "Half an "})),
+            refused,
+            message("b", json!([{"type": "text", "text": "Whole."}])),
+            result("Whole.", 5, 0.1),
+        ],
+    );
+    assert_eq!(replay.result.text, "Whole.");
+    assert_eq!(replay.result.warnings, ["the model refused to answer"]);
+}
