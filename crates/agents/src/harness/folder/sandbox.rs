@@ -195,6 +195,7 @@ pub(crate) fn resolve(place: &str, folder: &dyn Fn(&str) -> Option<String>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ground::error::ErrorCode;
 
     fn state(provider: Provider, variables: &[(&str, &str)]) -> Vec<String> {
         let variable = |name: &str| {
