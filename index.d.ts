@@ -3222,6 +3222,12 @@ interface Tool<TArgs = unknown> {
    */
   skipPermission?: boolean | undefined
   /**
+   * The tool changes nothing. A session of an agent may then call it at every level, also at `"plan"`.
+   *
+   * @default false
+   */
+  readOnly?: boolean | undefined
+  /**
    * `"auto"`: the tool may be left out of the prompt until the model finds it by tool search.
    * `"never"`: the tool is always in the prompt.
    *
