@@ -3833,6 +3833,115 @@ interface RecordReplay {
  */
 declare function replayRecord(folder: string): Promise<RecordReplay>
 
+declare const states: readonly ['running', 'done', 'failed', 'killed', 'lost', 'elsewhere']
+/**
+ * State of a recorded run. `"failed"`: the turn failed, or the program's exit status is not 0. `"killed"`:
+ * a limit, an abort or a signal ended it. `"lost"`: its host was killed before it ended. `"elsewhere"`: it
+ * has no end, and its host ran on another machine, boot or container; whether it goes on is not known.
+ */
+type RunState = (typeof states)[number]
+/** A recorded run, as its files tell it. */
+interface RunSummary {
+  /** Name of its folder, which begins with the time of the start. */
+  id: string
+  /** Its folder, for `replayRecord`. */
+  folder: string
+  /** Kind of the record: a program, a turn, or a session. */
+  kind: 'run' | 'turn' | 'session'
+  state: RunState
+  /** Its `name`, or else the head of its prompt or its command. */
+  name: string
+  /** Agent of a turn or session. */
+  provider?: string
+  /** Program of a run. */
+  command?: string
+  startedAt: Date
+  /** Absent for a run without an end. */
+  endedAt?: Date
+  /** From the start to the end, in milliseconds. To the present for a run that goes on; absent if unknown. */
+  durationMs?: number
+  /** Attempts of a turn. */
+  attempts?: number
+  /** Tokens and cost of a turn that ended, where its agent reported them. */
+  usage?: {
+    inputTokens: number
+    outputTokens: number
+    cachedInputTokens: number
+    costUsd?: number
+  }
+  /** Error of the run, turn or session. */
+  error?: {
+    code: string
+    message: string
+    kind?: string
+  }
+  /** Exit status of a program. */
+  exitCode?: number
+  /** Signal that ended a program. */
+  signal?: string
+  /** Number of prompts of a session that failed. */
+  failedPrompts?: number
+}
+/** Options of `listRuns`. */
+interface ListRunsOptions {
+  /** Runs in this state, or in one of these states. */
+  state?: RunState | readonly RunState[] | undefined
+  /** Turns and sessions of this agent. */
+  provider?: string | undefined
+  /** Runs that started at this time or later. */
+  since?: Date | undefined
+  /** Largest number of runs. */
+  limit?: number | undefined
+}
+/** Options of `pruneRuns`. At least one of `olderThanMs`, `maxBytes` and `states` is needed. */
+interface PruneRunsOptions {
+  /**
+   * Remove runs that ended at least this long ago, in milliseconds. For a run without an end, the time of
+   * its last output counts.
+   */
+  olderThanMs?: number | undefined
+  /** Remove the oldest runs until all the records in the folder have at most this many bytes. */
+  maxBytes?: number | undefined
+  /**
+   * Remove runs in these states only. `"elsewhere"` has to be named, because such a run may still go on.
+   *
+   * @default ["done", "failed", "killed", "lost"]
+   */
+  states?: readonly Exclude<RunState, 'running'>[] | undefined
+  /**
+   * Count what would be removed, and remove nothing.
+   *
+   * @default false
+   */
+  dryRun?: boolean | undefined
+}
+/**
+ * Yields the runs of a folder of records, the latest first.
+ *
+ * @throws INVALID_OPTION when there is no such folder, or when it is the record of one run.
+ *
+ * @example
+ * for await (const { name, error } of listRuns('.sheepdog/runs', { state: 'failed' }))
+ *   console.log(name, error?.message)
+ */
+declare function listRuns(folder: string, options?: ListRunsOptions): AsyncGenerator<RunSummary, void, void>
+/**
+ * Removes records of runs that are over. A run that goes on is never removed.
+ *
+ * @returns Number of runs that were removed, and the bytes of their files.
+ * @throws INVALID_OPTION for a folder as in `listRuns`, and without any limit.
+ *
+ * @example
+ * await pruneRuns('.sheepdog/runs', { olderThanMs: 7 * 86_400_000, maxBytes: 2e9 })
+ */
+declare function pruneRuns(
+  folder: string,
+  options: PruneRunsOptions,
+): Promise<{
+  runs: number
+  bytes: number
+}>
+
 /**
  * Runs a coding-agent CLI as a function.
  *
@@ -8242,7 +8351,9 @@ export {
   doctor,
   isFactoryRunTerminal,
   isWorkflowRunTerminal,
+  listRuns,
   listTrees,
+  pruneRuns,
   reapTrees,
   replay,
   replayFile,
@@ -8380,6 +8491,7 @@ export type {
   KeptSession,
   LargeToolOutputConfig,
   LineBatch,
+  ListRunsOptions,
   MCPHTTPServerConfig,
   MCPServerConfig,
   MCPStdioServerConfig,
@@ -8430,6 +8542,7 @@ export type {
   ProviderName,
   ProviderTokenArgs,
   PruneOptions,
+  PruneRunsOptions,
   Pruned,
   QueryOptions,
   QueryResult,
@@ -8455,6 +8568,8 @@ export type {
   RunMessage,
   RunOptions,
   RunResult,
+  RunState,
+  RunSummary,
   RunTree,
   RuntimeCommand,
   RuntimeExit,

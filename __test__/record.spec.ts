@@ -301,7 +301,7 @@ describe('the record of a session, replayed by the command', () => {
         sessionOf(`${line('first')}\n${cut.slice(0, at)}`),
       ])
       expect({ stdout, stderr }).toEqual({
-        stdout: expect.stringMatching(/^first\nunfinished: /),
+        stdout: expect.stringMatching(/^ +1 ms {2}first\nunfinished: /),
         stderr: '',
       })
     }

@@ -15,6 +15,7 @@ export const names = [
   'query',
   'exec',
   'replay',
+  'runs',
   'view',
   'ps',
   'reap',

@@ -1,5 +1,5 @@
 // sheepdog replay: what a recorded run says.
-import { createReadStream, lstatSync, statSync } from 'node:fs'
+import { createReadStream, existsSync, lstatSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   replayFile,
@@ -14,21 +14,24 @@ import { providerNames } from '../lib/harness/provider'
 import { checkHarnessOptions } from '../lib/harness/request'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
-import { describeEvent, describeResult } from './event'
+import { describeResult } from './event'
 import { showDuration } from './figure'
+import { recordsFolder } from './record'
+import { promptLines, stepLines, type Extent } from './recorded_step'
 import { Tail } from './view/tail'
 import { DataStream, json as toJson, passThrough, print, room, tell } from './screen'
 
 export const summary = 'show events and verdict of a recorded agent run'
 
-export const forms = ['PROVIDER FILE [options]', 'FOLDER [--json]']
+export const forms = ['PROVIDER FILE [options]', 'FOLDER [--full] [--json]']
 
 export const about = `
 Reads what an agent's CLI printed on stdout (FILE, or - for stdin). Shows its events and whether the turn succeeded.
 Without --exit and --signal the end of the process is unknown, and the agent's own end of turn decides.
 
-FOLDER is a run's own folder, made by --record. What its agent printed is read again and judged by the same rules. A
-run without an end, because its host was killed or still works, is reported as unfinished.`
+FOLDER is a run's own folder, made by --record, or the run's ID in ${recordsFolder}. Its prompt and its events are shown,
+with the time of each and the output of tools. What its agent printed is read again and judged by the same rules. A run
+without an end, because its host was killed or still works, is reported as unfinished.`
 
 export const operands = [
   { name: 'PROVIDER', fits: providerNames() },
@@ -39,6 +42,7 @@ export const options = {
   stderr: { type: 'string', value: 'FILE', fits: 'file', help: 'file with its stderr' },
   exit: { type: 'string', value: 'N', help: 'its exit status' },
   signal: { type: 'string', value: 'S', help: 'signal that ended it, for example SIGKILL' },
+  full: { type: 'boolean', help: 'show prompt, texts and the output of tools whole' },
   json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the verdict' },
 } as const satisfies OptionTable
 
@@ -47,14 +51,15 @@ Exit status: 0 if the turn succeeded, else 1. For another program: 0 if it ended
 
 export const examples = [
   'sheepdog replay codex stdout.jsonl --exit 0',
-  'sheepdog replay .sheepdog/runs/2026-11-22T142558.123Z-4f2a9c',
+  'sheepdog replay 2026-11-22T142558.123Z-4f2a9c --full',
 ]
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals, command } = parseArguments(args, options)
   const [provider, file, ...rest] = [...positionals, ...(command ?? [])]
-  if (provider && file === undefined && isFolder(provider))
-    return replayFolder(provider, values.json ?? false)
+  const look: Look = { json: values.json ?? false, full: values.full ?? false }
+  const folder = provider !== undefined && file === undefined ? folderOf(provider) : undefined
+  if (folder !== undefined) return replayFolder(folder, look)
   if (!provider || !file) {
     const forms = 'sheepdog replay FOLDER shows a record, sheepdog replay PROVIDER FILE what an agent printed'
     const isProvider = providerNames().some((name) => name === provider)
@@ -79,18 +84,27 @@ export async function run(args: string[]): Promise<Ending> {
     const isInput = error.code === 'INVALID_OPTION' && /^(file|stderrFile): /.test(error.message)
     throw isInput ? new UsageError(error.message.replace(/^\w+: /, '')) : error
   })
-  return show(replayed, values.json ?? false)
+  return show(replayed, look)
 }
 
+interface Look extends Extent {
+  json: boolean
+}
+
+/** Shows the verdict of a turn, after its events. `told`: the folder whose events are shown as they were told. */
 async function show(
   { ok, events, result, error }: Replay,
-  json: boolean,
+  look: Look,
   unfinished?: string | null,
+  told?: string,
 ): Promise<number> {
+  const { json } = look
   const lines: (string | undefined)[] = []
-  for (const event of events) {
+  const isShown = told !== undefined && !json && (await showTold(told, look))
+  for (const event of isShown ? [] : events) {
     if (!(await room('stdout'))) break
-    printLine(json ? toJson(event) : describeEvent(event))
+    if (json) print(toJson(event))
+    else stepLines(event, look).forEach(printLine)
   }
   if (json) lines.push(toJson({ type: 'result', ok, error, result, unfinished: unfinished ?? undefined }))
   else {
@@ -104,6 +118,42 @@ async function show(
   }
   lines.forEach(printLine)
   return ok ? 0 : 1
+}
+
+/** Shows the events in a record's own file, with their times. False when there are none. */
+async function showTold(folder: string, look: Look): Promise<boolean> {
+  const tail = new Tail(join(folder, 'events.jsonl'))
+  // A message that came in pieces is one step, at the time of its first piece.
+  let pieces: { text: string; ms?: number } | undefined
+  const flush = () => {
+    if (pieces)
+      stepLines({ type: 'text', text: pieces.text, delta: false }, look, pieces.ms).forEach(printLine)
+    pieces = undefined
+  }
+  let isShown = false
+  for (let lines = await tail.next(); lines.length > 0; lines = await tail.next())
+    for (const { text } of lines) {
+      if (!(await room('stdout'))) return true
+      const { event, ms } = lineOf(text)
+      if (!event) continue
+      isShown = true
+      if (look.json) print(toJson(event))
+      else if (event.type === 'text' && event.delta) pieces = joined(pieces, event.text, ms)
+      else {
+        flush()
+        stepLines(event, look, ms).forEach(printLine)
+      }
+    }
+  flush()
+  return isShown
+}
+
+/** Longest message that is kept until its end. */
+const mostPieces = 1 << 20
+
+function joined(before: { text: string; ms?: number } | undefined, text: string, ms: number | undefined) {
+  if (!before) return { text, ms }
+  return before.text.length > mostPieces ? before : { ...before, text: before.text + text }
 }
 
 function printLine(line: string | undefined): void {
@@ -121,30 +171,24 @@ async function printFile(file: string, name: 'stdout' | 'stderr'): Promise<void>
 async function showSession(
   folder: string,
   end: RecordReplay['end'],
-  json: boolean,
+  look: Look,
   unfinished: string | null,
 ): Promise<number> {
-  const tail = new Tail(join(folder, 'events.jsonl'))
-  reading: for (let lines = await tail.next(); lines.length > 0; lines = await tail.next())
-    for (const { text } of lines) {
-      if (!(await room('stdout'))) break reading
-      const event = eventOf(text)
-      if (event) printLine(json ? toJson(event) : describeEvent(event))
-    }
+  await showTold(folder, look)
   const ok = end?.ok === true
   const error = end?.error as { code: string; message: string } | undefined
-  if (json) print(toJson({ type: 'result', ok, error, unfinished }))
+  if (look.json) print(toJson({ type: 'result', ok, error, unfinished }))
   else if (unfinished) print(`unfinished: ${unfinishedWords[unfinished]}`)
   else print(error ? `${error.code}: ${error.message}` : 'ok: the session was closed')
   return ok ? 0 : 1
 }
 
-/** The event of a line; undefined for a line that is damaged. */
-function eventOf(line: string): AgentEvent | undefined {
+/** A line of `events.jsonl`; nothing of a line that is damaged. */
+function lineOf(line: string): { event?: AgentEvent; ms?: number } {
   try {
-    return (JSON.parse(line) as { event?: AgentEvent } | null)?.event
+    return (JSON.parse(line) as { event?: AgentEvent; ms?: number } | null) ?? {}
   } catch {
-    return undefined
+    return {}
   }
 }
 
@@ -158,10 +202,20 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-async function replayFolder(folder: string, json: boolean): Promise<number> {
+/** A folder by its path, or that of a run by its id in the usual folder of records. */
+function folderOf(word: string): string | undefined {
+  if (isFolder(word)) return word
+  const recorded = join(recordsFolder, word)
+  const isId = /^[\w.-]+$/.test(word) && existsSync(join(recorded, 'run.json'))
+  return isId ? recorded : undefined
+}
+
+async function replayFolder(folder: string, look: Look): Promise<number> {
+  const { json } = look
   const { start, end, unfinished, turn } = await replayRecord(folder)
-  if (turn) return show(turn, json, unfinished)
-  if (start.kind === 'session') return showSession(folder, end, json, unfinished)
+  if (!json && typeof start.prompt === 'string') promptLines(start.prompt, look).forEach(printLine)
+  if (turn) return show(turn, look, unfinished, folder)
+  if (start.kind === 'session') return showSession(folder, end, look, unfinished)
   const { error, exitCode, signal, durationMs } = (end ?? {}) as {
     error?: { code: string; message: string }
     exitCode?: number | null

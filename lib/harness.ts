@@ -34,6 +34,14 @@ export type { ProtocolClient, ServeOptions } from './harness/relay'
 export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replayRecord, type RecordReplay } from './harness/record'
+export {
+  listRuns,
+  pruneRuns,
+  type ListRunsOptions,
+  type PruneRunsOptions,
+  type RunState,
+  type RunSummary,
+} from './harness/recorded_runs'
 export { replay, replayFile, type Recorded, type RecordedEnd, type Replay } from './harness/replay'
 
 /**

@@ -2,7 +2,17 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import { listTrees, stopTree, type RunTree } from '../../lib/index'
-import { unfinishedOf } from '../../lib/harness/record'
+import {
+  isRecordName,
+  kindOf,
+  nameOf,
+  readEnd,
+  readStart,
+  stateOf as recordState,
+  type RecordEnd,
+  type RecordFiles,
+  type RecordStart,
+} from '../../lib/harness/record_file'
 import { absolutePath, elapsedMs, timers } from '../../lib/host'
 import { OutputIndex } from './output_index'
 import { RunIndex } from './run_index'
@@ -17,9 +27,8 @@ import type {
   RunState,
   RunSummary,
 } from './source'
-import { readPieces, readRange } from './tail'
+import { readPieces } from './tail'
 
-const mostJsonBytes = 64 << 20
 /** Runs whose rows are known at once. */
 const mostIndexes = 16
 /** How long a look at the process table serves. */
@@ -29,52 +38,12 @@ const mostWaitMs = 250
 /** Longest answer that is shown beside the rows. */
 const mostAnswer = 200_000
 
-interface Start {
-  kind?: string
-  name?: string | null
-  provider?: string
-  prompt?: string
-  command?: string
-  args?: string[]
-  model?: string | null
-  cwd?: string | null
-  resume?: string | null
-  startedAtMs?: number
-  host?: { pid?: number; id?: string }
-}
-
-interface End {
-  endedAtMs?: number
-  durationMs?: number
-  ok?: boolean
-  /** Prompts of a session that failed. */
-  failedPrompts?: number
-  exitCode?: number | null
-  signal?: string | null
-  error?: { code: string; message: string } | null
-  record?: { problem?: string }
-  result?: {
-    text?: string
-    structured?: unknown
-    model?: string
-    usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
-  }
-}
-
-interface Known {
-  start: Start
-  end?: End
-}
-
-/** We ended it. */
-const killed = /^(PROCESS|AGENT)_(IDLE|TIMED_OUT|ABORTED|KILLED|NO_PROGRESS|BUDGET|LINE_TOO_LONG)$/
-
 export class RecordSource implements RunSource {
   readonly title: string
   readonly #folder: string
   /** The one run that is shown, when a run's own folder was named. */
   readonly #only: string | undefined
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, RecordFiles>()
   readonly #indexes = new Map<string, RowIndex>()
   /** Versions of the rows that the page knows. */
   readonly #versions = new Map<string, number>()
@@ -193,28 +162,28 @@ export class RecordSource implements RunSource {
     if (this.#only) return [this.#only]
     const entries = await readdir(this.#folder, { withFileTypes: true }).catch(() => [])
     // A link may lead anywhere.
-    const folders = entries.filter((entry) => entry.isDirectory() && isId(entry.name))
+    const folders = entries.filter((entry) => entry.isDirectory() && isRecordName(entry.name))
     return folders.map(({ name }) => name).sort((a, b) => (a < b ? 1 : -1))
   }
 
-  async #look(id: string): Promise<Known | undefined> {
-    if (!isId(id) || (this.#only && id !== this.#only)) return undefined
+  async #look(id: string): Promise<RecordFiles | undefined> {
+    if (!isRecordName(id) || (this.#only && id !== this.#only)) return undefined
     const folder = join(this.#folder, id)
     let known = this.#known.get(id)
     if (!known) {
       if (!(await lstat(folder).catch(() => undefined))?.isDirectory()) return undefined
-      const start = await readJson<Start>(join(folder, 'run.json'))
+      const start = await readStart(folder)
       if (!start) return undefined
       this.#known.set(id, (known = { start }))
     }
     if (!known.end) {
-      known.end = await readJson<End>(join(folder, 'end.json'))
+      known.end = await readEnd(folder)
       if (known.end) this.#ended.add(id)
     }
     return known
   }
 
-  async #index(id: string, { start }: Known): Promise<RowIndex> {
+  async #index(id: string, { start }: RecordFiles): Promise<RowIndex> {
     let index = this.#indexes.get(id)
     this.#indexes.delete(id)
     const folder = join(this.#folder, id)
@@ -243,7 +212,7 @@ function shortly(work: Promise<void>): Promise<void> {
   return Promise.race([work, new Promise<void>((done) => timers.setTimeout(done, mostWaitMs).unref())])
 }
 
-function textsOf(end: End | undefined): [string, string][] {
+function textsOf(end: RecordEnd | undefined): [string, string][] {
   const { text, structured } = end?.result ?? {}
   const texts: [string, string][] = []
   if (text) texts.push(['answer', text.slice(0, mostAnswer)])
@@ -252,34 +221,12 @@ function textsOf(end: End | undefined): [string, string][] {
   return texts
 }
 
-/** One name of a folder: nothing that leads elsewhere. */
-function isId(name: string): boolean {
-  return /^[\w.-]{1,200}$/.test(name) && !name.startsWith('.')
+function stateOf(known: RecordFiles): RunState {
+  const state = recordState(known)
+  return state === 'elsewhere' ? 'lost' : state
 }
 
-async function readJson<T>(path: string): Promise<T | undefined> {
-  const size = (await lstat(path).catch(() => undefined))?.size ?? 0
-  if (size === 0 || size > mostJsonBytes) return undefined
-  try {
-    return JSON.parse((await readRange(path, 0, size)).toString()) as T
-  } catch {
-    return undefined
-  }
-}
-
-function kindOf({ kind }: Start): RunSummary['kind'] {
-  return kind === 'turn' || kind === 'session' ? kind : 'run'
-}
-
-function stateOf({ start, end }: Known): RunState {
-  if (!end) return unfinishedOf(start) === 'running' ? 'running' : 'lost'
-  if (end.error) return killed.test(end.error.code) ? 'killed' : 'failed'
-  if (kindOf(start) !== 'run') return end.ok && !end.failedPrompts ? 'done' : 'failed'
-  if (end.signal) return 'killed'
-  return end.exitCode === 0 ? 'done' : 'failed'
-}
-
-function summaryOf(id: string, known: Known): RunSummary {
+function summaryOf(id: string, known: RecordFiles): RunSummary {
   const { start, end } = known
   const state = stateOf(known)
   const startedAtMs = start.startedAtMs ?? 0
@@ -289,7 +236,7 @@ function summaryOf(id: string, known: Known): RunSummary {
   return {
     id,
     kind: kindOf(start),
-    name: start.name || [start.command, ...(start.args ?? [])].join(' ').slice(0, 200) || id,
+    name: nameOf(start) ?? id,
     what: start.provider ?? start.command ?? '',
     state,
     startedAtMs,
@@ -298,19 +245,19 @@ function summaryOf(id: string, known: Known): RunSummary {
   }
 }
 
-function failedPrompts({ failedPrompts: count }: End = {}): string | undefined {
+function failedPrompts({ failedPrompts: count }: RecordEnd = {}): string | undefined {
   return count ? `${count} failed ${count === 1 ? 'prompt' : 'prompts'}` : undefined
 }
 
 /** Why it is over, where no event says so. */
-function endMarks({ state, ending }: RunSummary, index: RowIndex, end: End | undefined) {
+function endMarks({ state, ending }: RunSummary, index: RowIndex, end: RecordEnd | undefined) {
   const tone = 'kill' as const
   if (state === 'lost') return [{ atMs: index.timeline.heardMs, label: 'the host was gone', tone }]
   if (state !== 'killed' || index.timeline.hasMarks) return []
   return [{ atMs: end?.durationMs ?? index.timeline.heardMs, label: ending ?? 'killed', tone }]
 }
 
-function factsOf(start: Start, end: End | undefined): [string, string][] {
+function factsOf(start: RecordStart, end: RecordEnd | undefined): [string, string][] {
   const facts: [string, string | null | undefined][] = [
     ['model', end?.result?.model ?? start.model],
     [

@@ -1,6 +1,5 @@
 // A file of lines that grows: whole lines, each once, with the place where it stands. Symbolic links are not followed.
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { readRange } from '../../lib/harness/record_file'
 
 const readBytes = 1 << 20
 
@@ -10,25 +9,6 @@ export interface LinePlace {
   offset: number
   /** With its end. */
   bytes: number
-}
-
-/** So many bytes of a file, or what there is of them; none when it is not there, or no file. */
-export async function readRange(path: string, offset: number, bytes: number): Promise<Buffer> {
-  let file
-  try {
-    // Not blocking: a pipe of that name would hold us up for ever.
-    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch {
-    return Buffer.alloc(0)
-  }
-  try {
-    if (!(await file.stat()).isFile()) return Buffer.alloc(0)
-    const buffer = Buffer.allocUnsafe(bytes)
-    const { bytesRead } = await file.read(buffer, 0, bytes, offset)
-    return buffer.subarray(0, bytesRead)
-  } finally {
-    await file.close()
-  }
 }
 
 /** A file from its beginning to its present end. */

@@ -1,0 +1,121 @@
+// The two JSON files of a record (docs/record.md) as they stand on the disk, and the state of the run that follows from them.
+import { constants } from 'node:fs'
+import { lstat, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { unfinishedOf } from './record'
+
+const mostJsonBytes = 64 << 20
+
+/** Content of `run.json`. */
+export interface RecordStart {
+  kind?: string
+  name?: string | null
+  provider?: string
+  prompt?: string
+  command?: string
+  args?: string[]
+  model?: string | null
+  cwd?: string | null
+  resume?: string | null
+  startedAtMs?: number
+  host?: { pid?: number; id?: string }
+}
+
+/** Content of `end.json`. */
+export interface RecordEnd {
+  endedAtMs?: number
+  durationMs?: number
+  ok?: boolean
+  /** Prompts of a session that failed. */
+  failedPrompts?: number
+  exitCode?: number | null
+  signal?: string | null
+  error?: { code: string; message: string; kind?: string } | null
+  record?: { problem?: string }
+  result?: {
+    text?: string
+    structured?: unknown
+    model?: string
+    attempts?: number
+    usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
+  } | null
+}
+
+/** A record as far as its two files tell. */
+export interface RecordFiles {
+  start: RecordStart
+  /** Absent as long as the run goes on, and for ever when its host was killed. */
+  end?: RecordEnd
+}
+
+/** One name of a folder: nothing that leads elsewhere. */
+export function isRecordName(name: string): boolean {
+  return /^[\w.-]{1,200}$/.test(name) && !name.startsWith('.')
+}
+
+/** So many bytes of a file, or what there is of them; none when it is not there, or no file. */
+export async function readRange(path: string, offset: number, bytes: number): Promise<Buffer> {
+  let file
+  try {
+    // Not blocking: a pipe of that name would hold us up for ever.
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch {
+    return Buffer.alloc(0)
+  }
+  try {
+    if (!(await file.stat()).isFile()) return Buffer.alloc(0)
+    const buffer = Buffer.allocUnsafe(bytes)
+    const { bytesRead } = await file.read(buffer, 0, bytes, offset)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+async function readJson<T>(path: string): Promise<T | undefined> {
+  const size = (await lstat(path).catch(() => undefined))?.size ?? 0
+  if (size === 0 || size > mostJsonBytes) return undefined
+  try {
+    const value: unknown = JSON.parse((await readRange(path, 0, size)).toString())
+    return typeof value === 'object' && value !== null ? (value as T) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `undefined`: the folder has no such file, or one that is damaged or still being written. */
+export function readStart(folder: string): Promise<RecordStart | undefined> {
+  return readJson(join(folder, 'run.json'))
+}
+
+/** `undefined`: the run has not ended, or its host could not write how. */
+export function readEnd(folder: string): Promise<RecordEnd | undefined> {
+  return readJson(join(folder, 'end.json'))
+}
+
+/** Attempts count as runs: they are processes. */
+export function kindOf({ kind }: RecordStart): 'run' | 'turn' | 'session' {
+  return kind === 'turn' || kind === 'session' ? kind : 'run'
+}
+
+/** Codes of runs that Sheepdog ended. */
+const killed = /^(PROCESS|AGENT)_(IDLE|TIMED_OUT|ABORTED|KILLED|NO_PROGRESS|BUDGET|LINE_TOO_LONG)$/
+
+export function stateOf({
+  start,
+  end,
+}: RecordFiles): 'running' | 'done' | 'failed' | 'killed' | 'lost' | 'elsewhere' {
+  if (!end) {
+    const why = unfinishedOf(start)
+    return why === 'host-gone' ? 'lost' : why
+  }
+  if (end.error) return killed.test(end.error.code) ? 'killed' : 'failed'
+  if (kindOf(start) !== 'run') return end.ok && !end.failedPrompts ? 'done' : 'failed'
+  if (end.signal) return 'killed'
+  return end.exitCode === 0 ? 'done' : 'failed'
+}
+
+/** Name of the run: its own, or else its command. */
+export function nameOf({ name, command, args = [] }: RecordStart): string | undefined {
+  return name || [command, ...args].join(' ').slice(0, 200) || undefined
+}

@@ -1,0 +1,302 @@
+// The runs of a folder of records: listed, and pruned.
+import { lstat, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { invalidOption } from '../error'
+import { absolutePath } from '../host'
+import { check, checkOptions, show, type Checks } from '../option'
+import {
+  isRecordName,
+  kindOf,
+  nameOf,
+  readEnd,
+  readStart,
+  stateOf,
+  type RecordEnd,
+  type RecordFiles,
+} from './record_file'
+
+const states = ['running', 'done', 'failed', 'killed', 'lost', 'elsewhere'] as const
+
+/**
+ * State of a recorded run. `"failed"`: the turn failed, or the program's exit status is not 0. `"killed"`:
+ * a limit, an abort or a signal ended it. `"lost"`: its host was killed before it ended. `"elsewhere"`: it
+ * has no end, and its host ran on another machine, boot or container; whether it goes on is not known.
+ */
+export type RunState = (typeof states)[number]
+
+/** A recorded run, as its files tell it. */
+export interface RunSummary {
+  /** Name of its folder, which begins with the time of the start. */
+  id: string
+  /** Its folder, for `replayRecord`. */
+  folder: string
+  /** Kind of the record: a program, a turn, or a session. */
+  kind: 'run' | 'turn' | 'session'
+  state: RunState
+  /** Its `name`, or else the head of its prompt or its command. */
+  name: string
+  /** Agent of a turn or session. */
+  provider?: string
+  /** Program of a run. */
+  command?: string
+  startedAt: Date
+  /** Absent for a run without an end. */
+  endedAt?: Date
+  /** From the start to the end, in milliseconds. To the present for a run that goes on; absent if unknown. */
+  durationMs?: number
+  /** Attempts of a turn. */
+  attempts?: number
+  /** Tokens and cost of a turn that ended, where its agent reported them. */
+  usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
+  /** Error of the run, turn or session. */
+  error?: { code: string; message: string; kind?: string }
+  /** Exit status of a program. */
+  exitCode?: number
+  /** Signal that ended a program. */
+  signal?: string
+  /** Number of prompts of a session that failed. */
+  failedPrompts?: number
+}
+
+/** Options of `listRuns`. */
+export interface ListRunsOptions {
+  /** Runs in this state, or in one of these states. */
+  state?: RunState | readonly RunState[]
+  /** Turns and sessions of this agent. */
+  provider?: string
+  /** Runs that started at this time or later. */
+  since?: Date
+  /** Largest number of runs. */
+  limit?: number
+}
+
+/** Options of `pruneRuns`. At least one of `olderThanMs`, `maxBytes` and `states` is needed. */
+export interface PruneRunsOptions {
+  /**
+   * Remove runs that ended at least this long ago, in milliseconds. For a run without an end, the time of
+   * its last output counts.
+   */
+  olderThanMs?: number
+  /** Remove the oldest runs until all the records in the folder have at most this many bytes. */
+  maxBytes?: number
+  /**
+   * Remove runs in these states only. `"elsewhere"` has to be named, because such a run may still go on.
+   *
+   * @default ["done", "failed", "killed", "lost"]
+   */
+  states?: readonly Exclude<RunState, 'running'>[]
+  /**
+   * Count what would be removed, and remove nothing.
+   *
+   * @default false
+   */
+  dryRun?: boolean
+}
+
+const listChecks = {
+  state(path, value) {
+    if (!Array.isArray(value)) return checkState(path, value)
+    value.forEach((one, index) => checkState(`${path}[${index}]`, one))
+  },
+  provider: check.name,
+  since(path, value) {
+    if (!(value instanceof Date) || Number.isNaN(value.getTime()))
+      throw invalidOption(path, `expected a Date, got ${show(value)}`)
+  },
+  limit: check.count,
+} satisfies Checks<ListRunsOptions>
+
+const checkState = check.oneOf(...states)
+
+const pruneChecks = {
+  olderThanMs: check.duration,
+  maxBytes: check.duration,
+  states(path, value) {
+    check.array(path, value)
+    for (const [index, one] of (value as unknown[]).entries()) {
+      if (one === 'running') throw invalidOption(`${path}[${index}]`, 'a run that goes on is never removed')
+      checkState(`${path}[${index}]`, one)
+    }
+  },
+  dryRun: check.boolean,
+} satisfies Checks<PruneRunsOptions>
+
+/**
+ * Yields the runs of a folder of records, the latest first.
+ *
+ * @throws INVALID_OPTION when there is no such folder, or when it is the record of one run.
+ *
+ * @example
+ * for await (const { name, error } of listRuns('.sheepdog/runs', { state: 'failed' }))
+ *   console.log(name, error?.message)
+ */
+export async function* listRuns(
+  folder: string,
+  options: ListRunsOptions = {},
+): AsyncGenerator<RunSummary, void, void> {
+  check.name('folder', folder)
+  checkOptions(options, listChecks)
+  const { state, provider, since, limit = Infinity } = options
+  const wanted = state === undefined ? states : ([state].flat() as RunState[])
+  let left = limit
+  for (const { summary } of await foldersOf(folder)) {
+    const run = await summary()
+    if (!run || !wanted.includes(run.state)) continue
+    if (provider !== undefined && run.provider !== provider) continue
+    if (since && run.startedAt < since) continue
+    yield run
+    if (--left === 0) return
+  }
+}
+
+/**
+ * Removes records of runs that are over. A run that goes on is never removed.
+ *
+ * @returns Number of runs that were removed, and the bytes of their files.
+ * @throws INVALID_OPTION for a folder as in `listRuns`, and without any limit.
+ *
+ * @example
+ * await pruneRuns('.sheepdog/runs', { olderThanMs: 7 * 86_400_000, maxBytes: 2e9 })
+ */
+export async function pruneRuns(
+  folder: string,
+  options: PruneRunsOptions,
+): Promise<{ runs: number; bytes: number }> {
+  check.name('folder', folder)
+  checkOptions(options, pruneChecks)
+  const { olderThanMs, maxBytes, states, dryRun = false } = options ?? {}
+  if (olderThanMs === undefined && maxBytes === undefined && states === undefined)
+    throw invalidOption('options', 'expected olderThanMs, maxBytes or states: nothing says what to remove')
+  const found = await recordsOf(folder)
+  let total = found.reduce((sum, { bytes }) => sum + bytes, 0)
+  const isUnlimited = olderThanMs === undefined && maxBytes === undefined
+  const before = Date.now() - (olderThanMs ?? 0)
+  const pruned = { runs: 0, bytes: 0 }
+  // The folders' names begin with the time: the oldest come last.
+  for (const { run, bytes, lastMs } of found.reverse()) {
+    if (!(states ?? prunedStates).some((state) => state === run.state) || run.state === 'running') continue
+    const isOld = olderThanMs !== undefined && lastMs <= before
+    const isTooMuch = maxBytes !== undefined && total > maxBytes
+    if (!isUnlimited && !isOld && !isTooMuch) continue
+    if (!dryRun && !(await remove(run.folder, run.id))) continue
+    total -= bytes
+    pruned.runs++
+    pruned.bytes += bytes
+  }
+  if (!dryRun) await removeRests(absolutePath(folder))
+  return pruned
+}
+
+const prunedStates: readonly RunState[] = ['done', 'failed', 'killed', 'lost']
+
+interface Found {
+  run: RunSummary
+  bytes: number
+  /** When it ended, or when it wrote last. */
+  lastMs: number
+}
+
+async function recordsOf(folder: string): Promise<Found[]> {
+  const found: Found[] = []
+  for (const { summary } of await foldersOf(folder)) {
+    const run = await summary()
+    if (!run) continue
+    const { bytes, changedMs } = await sizeOf(run.folder)
+    found.push({ run, bytes, lastMs: run.endedAt?.getTime() ?? changedMs })
+  }
+  return found
+}
+
+/** What can be records in the folder, the latest first. */
+async function foldersOf(folder: string): Promise<{ summary: () => Promise<RunSummary | undefined> }[]> {
+  const path = absolutePath(folder)
+  const isRecord = (await lstat(join(path, 'run.json')).catch(() => undefined))?.isFile() ?? false
+  if (isRecord) throw invalidOption('folder', `${path} is the record of one run: pass the folder above it`)
+  const entries = await readdir(path, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'ENOENT' ? 'does not exist' : `cannot be read: ${error.message}`
+    throw invalidOption('folder', `${path} ${why}`)
+  })
+  // A link may lead anywhere.
+  const names = entries
+    .filter((entry) => entry.isDirectory() && isRecordName(entry.name))
+    .map(({ name }) => name)
+  return names
+    .sort((a, b) => (a < b ? 1 : -1))
+    .map((id) => ({ summary: () => summaryOf(id, join(path, id)) }))
+}
+
+async function summaryOf(id: string, folder: string): Promise<RunSummary | undefined> {
+  // The end is read last: a run whose end is missing had none when its host was looked for.
+  const start = await readStart(folder)
+  if (!start?.kind) return undefined
+  let files: RecordFiles = { start, end: await readEnd(folder) }
+  let state = stateOf(files)
+  if (state === 'lost') {
+    // It may have ended between the two looks.
+    files = { start, end: await readEnd(folder) }
+    state = stateOf(files)
+  }
+  const kind = kindOf(start)
+  const startedAtMs = start.startedAtMs ?? 0
+  const untilMs = files.end?.endedAtMs ?? (state === 'running' ? Date.now() : undefined)
+  return {
+    id,
+    folder,
+    kind,
+    state,
+    name: nameOf(start) ?? id,
+    ...(start.provider && { provider: start.provider }),
+    ...(kind === 'run' && start.command && { command: start.command }),
+    startedAt: new Date(startedAtMs),
+    ...(files.end?.endedAtMs && { endedAt: new Date(files.end.endedAtMs) }),
+    ...(untilMs !== undefined && { durationMs: Math.max(0, untilMs - startedAtMs) }),
+    ...endFacts(files.end),
+  }
+}
+
+function endFacts({ error, exitCode, signal, failedPrompts, result }: RecordEnd = {}): Partial<RunSummary> {
+  return {
+    ...(result?.attempts && { attempts: result.attempts }),
+    ...(result?.usage && { usage: result.usage }),
+    ...(error && { error }),
+    ...(exitCode != null && { exitCode }),
+    ...(signal && { signal }),
+    ...(failedPrompts && { failedPrompts }),
+  }
+}
+
+/** Bytes of the files below a folder, and the time of the last change. */
+async function sizeOf(folder: string): Promise<{ bytes: number; changedMs: number }> {
+  let bytes = 0
+  let changedMs = 0
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => [])
+  for (const entry of entries) {
+    const facts = await lstat(join(entry.parentPath, entry.name)).catch(() => undefined)
+    if (!facts?.isFile()) continue
+    bytes += facts.size
+    changedMs = Math.max(changedMs, facts.mtimeMs)
+  }
+  return { bytes, changedMs }
+}
+
+/** A folder that is being removed: its name is that of no record, so that nobody sees half of one. */
+const restPrefix = '.pruned-'
+
+/** False when somebody else removed it first. */
+async function remove(folder: string, id: string): Promise<boolean> {
+  const rest = join(folder, '..', `${restPrefix}${id}`)
+  try {
+    await rename(folder, rest)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw error
+  }
+  await rm(rest, { recursive: true, force: true })
+  return true
+}
+
+/** Removes what an earlier call began to remove and could not finish. */
+async function removeRests(folder: string): Promise<void> {
+  for (const name of await readdir(folder))
+    if (name.startsWith(restPrefix)) await rm(join(folder, name), { recursive: true, force: true })
+}
