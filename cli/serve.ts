@@ -1,19 +1,18 @@
 // sheepdog serve: a runtime for a sandbox.
 import { access, constants } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
-
-import { inspect } from 'node:util'
 import type { SheepdogError } from '../lib/error'
 import type { HarnessOptions, ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
-import { absolutePath, environment, stackOf, timers, variable } from '../lib/host'
+import { absolutePath, environment, timers, variable } from '../lib/host'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { notReadable } from './file'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
-import { print, tell } from './screen'
+import { print } from './screen'
+import { tellOfStrays } from './stray'
 import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
 
 export const summary = 'serve an agent and commands over WebSocket'
@@ -129,12 +128,7 @@ export async function run(args: string[]): Promise<Ending> {
     () => process.exit(1),
   )
   // A rejection that a handler left unhandled does not end the other sessions.
-  const onStray = (error: unknown) => {
-    const words = error instanceof Error ? (stackOf(error) ?? error.message) : inspect(error)
-    tell(`sheepdog serve: the handler left an error behind: ${words}`)
-  }
-  process.on('unhandledRejection', onStray)
-  process.on('uncaughtException', onStray)
+  tellOfStrays('sheepdog serve')
   print(`RuntimeUse server listening on port ${server.port}`)
   await server.closed
   done()

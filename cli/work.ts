@@ -8,6 +8,7 @@ import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
 import { tell } from './screen'
+import { tellOfStrays } from './stray'
 
 export const summary = 'run the jobs of a fleet on this machine'
 
@@ -73,8 +74,10 @@ export async function run(args: string[]): Promise<Ending> {
     },
     () => process.exit(1),
   )
+  const forget = tellOfStrays('sheepdog work')
   await worker.closed
   await fleet.close()
+  forget()
   leave()
   // Handlers may have left timers and sockets. The status is set by then.
   timers.setTimeout(() => process.exit(), 100).unref()

@@ -377,6 +377,8 @@ export interface ErrorFacts {
   /** The job's handler threw an error without a code of its own. */
   JOB_FAILED: {
     jobId?: string
+    /** Name of the error's class, if it has one of its own. */
+    errorName?: string
   }
   /** The limit of the fleet's store is reached. */
   FLEET_FULL: {

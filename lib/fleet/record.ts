@@ -1,6 +1,5 @@
-import type { ErrorCode } from '../error'
-import { SheepdogError } from '../error'
 import type { AgentUsage } from '../harness/result'
+import { errorOfFault } from './fault'
 
 /**
  * State of a job. `"dead"`: its workers were lost as often as it has attempts. A record that a newer
@@ -113,11 +112,6 @@ export interface StoredRecord extends JobRecord {
 
 /** @internal The error that a job ended with, its code and fields as they were on the worker. */
 export function errorOf(record: JobRecord): Error {
-  const { code, message, ...facts } = record.error ?? {
-    code: 'JOB_DEAD',
-    message: `job ${record.id} is ${record.state}`,
-  }
-  const last = facts.lastError as { code: string; message: string } | undefined
-  const cause = last && new SheepdogError(last.code as ErrorCode, last.message)
-  return new SheepdogError(code as ErrorCode, message, { ...facts, jobId: record.id } as object, cause)
+  const fault = record.error ?? { code: 'JOB_DEAD', message: `job ${record.id} is ${record.state}` }
+  return errorOfFault(fault, record.id)
 }

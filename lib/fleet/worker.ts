@@ -1,6 +1,6 @@
 // Workers. The core runs the turns of agents; jobs with a handler are run here, by the user's own code.
 import { toJson } from '../json'
-import type { NativeJob, NativeWorker, TurnSpec, WorkSpec } from '../../native/native'
+import type { NativeJob, NativeWorker, StopCause, TurnSpec, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { absolutePath } from '../host'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
@@ -8,6 +8,7 @@ import { checkHarnessOptions, toSpec } from '../harness/request'
 import { JobWatch } from '../observability/job_watch'
 import { check, checkNoCallback, checkOptions, show, type Checks, type NothingLeft } from '../option'
 import { inheritance } from '../process'
+import { faultOf } from './fault'
 
 /** An attempt at a job, for its handler. */
 export interface JobContext {
@@ -22,11 +23,14 @@ export interface JobContext {
   readonly data: any
   /** Working directory of the job. Paths of artifacts are relative to it. */
   readonly cwd: string
-  /** Aborted when the job was cancelled, belongs to another worker now, or the worker has to stop. */
+  /**
+   * Aborted when the job was cancelled (the reason is `JOB_CANCELLED`), belongs to another worker now (`JOB_LEASE_LOST`), or when the
+   * worker closes (`FLEET_CLOSED`).
+   */
   readonly signal: AbortSignal
-  /** Adds an event to the job's log. Resolves when there is room for more. */
+  /** Adds an event to the job's log. Resolves when there is room for more. You need not wait for it. Rejects when the job is over. */
   emit(event: object): Promise<void>
-  /** Keeps a file below `cwd` as it is now. */
+  /** Keeps a file below `cwd` as it is now. You need not wait for it. */
   artifact(path: string): Promise<void>
 }
 
@@ -69,7 +73,7 @@ export interface WorkOptions {
   handlers?: Record<string, JobHandler>
   /**
    * How long running jobs may go on when the worker closes, in milliseconds. After that they are given
-   * to other workers. Infinity waits for their end.
+   * to other workers. 0 gives them away at once, Infinity waits for their end.
    *
    * @default 60_000
    */
@@ -195,14 +199,10 @@ export async function take(job: NativeJob, options: WorkOptions): Promise<void> 
 async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | undefined): Promise<unknown> {
   if (!handler) throw invalidOption('handler', `this worker has no handler named ${show(spec.handler)}`)
   const abort = new AbortController()
-  void settle<boolean>(job.stopped()).then((isStopped) => {
-    if (isStopped)
-      abort.abort(
-        new SheepdogError(
-          'JOB_CANCELLED',
-          `job ${job.id} must stop: it was cancelled, or another worker gets it`,
-        ),
-      )
+  void settle<StopCause | null | undefined>(job.stopped()).then((cause) => {
+    if (!cause) return
+    const [code, why] = stopReasons[cause]
+    abort.abort(new SheepdogError(code, `job ${job.id} must stop: ${why}`, { jobId: job.id }))
   })
   return handler({
     id: job.id,
@@ -211,45 +211,30 @@ async function call(job: NativeJob, spec: SubmittedSpec, handler: JobHandler | u
     data: spec.data,
     cwd: job.cwd,
     signal: abort.signal,
-    async emit(event) {
-      check.object('event', event)
-      await settle<void>(job.emit(toJson('event', event)))
-    },
-    async artifact(path) {
-      check.name('path', path)
-      await settle<void>(job.artifact(path))
-    },
+    emit: (event) =>
+      toldToWaiters(async () => {
+        check.object('event', event)
+        await settle<void>(job.emit(toJson('event', event)))
+      }),
+    artifact: (path) =>
+      toldToWaiters(async () => {
+        check.name('path', path)
+        await settle<void>(job.artifact(path))
+      }),
   })
 }
 
-/** The part of a thrown value that can be sent to the fleet; `facts` is JSON. */
-interface Fault {
-  code: string
-  message: string
-  facts: string
-}
+const stopReasons = {
+  cancelled: ['JOB_CANCELLED', 'it was cancelled'],
+  lost: ['JOB_LEASE_LOST', 'another worker has it now'],
+  closing: ['FLEET_CLOSED', 'this worker closes, and another one gets it'],
+} as const
 
-/** Never throws: reading what a handler threw may run the handler's code. */
-function faultOf(error: unknown): Fault {
-  try {
-    return readFault(error)
-  } catch {
-    return { code: 'JOB_FAILED', message: 'the handler threw a value that cannot be read', facts: '{}' }
-  }
-}
-
-function readFault(error: unknown): Fault {
-  if (!(error instanceof Error)) return { code: 'JOB_FAILED', message: String(error), facts: '{}' }
-  const { code } = error as { code?: unknown }
-  let facts = '{}'
-  try {
-    const { code: _, message: __, stack: ___, ...fields } = JSON.parse(toJson('error', { ...error }))
-    facts = toJson('error', fields)
-  } catch {
-    // Its fields can't travel; its code and its words do.
-  }
-  const name = typeof code === 'string' && code !== '' ? code : 'JOB_FAILED'
-  return { code: name, message: String(error.message), facts }
+/** A promise that nobody has to wait for: its error is no unhandled rejection. */
+function toldToWaiters(work: () => Promise<void>): Promise<void> {
+  const done = work()
+  done.catch(() => {})
+  return done
 }
 
 /** A worker of a fleet. It keeps this process alive until it is closed. */
@@ -265,6 +250,7 @@ export class Worker implements AsyncDisposable {
     this.#worker = worker
     this.name = worker.name
     this.closed = settle<void>(worker.closed())
+    this.closed.catch(() => {})
   }
 
   /**

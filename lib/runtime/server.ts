@@ -188,6 +188,7 @@ export class RuntimeServer implements AsyncDisposable {
     this.port = server.port
     this.url = server.url
     this.closed = settle<void>(server.closed())
+    this.closed.catch(() => {})
   }
 
   /**

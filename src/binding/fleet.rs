@@ -311,7 +311,7 @@ impl NativeFleet {
         }
         options.name = name;
         if let Some(millis) = drain_timeout_ms {
-            options.drain_timeout = millis.limit();
+            options.drain_timeout = millis.grace();
         }
         if let Some(folder) = git_dir {
             options.git.folder = PathBuf::from(folder);

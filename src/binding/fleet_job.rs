@@ -75,6 +75,28 @@ impl JobHost for JsHost {
     }
 }
 
+/// Why a job has to stop.
+#[napi(string_enum)]
+#[derive(Clone, Copy)]
+pub enum StopCause {
+    #[napi(value = "cancelled")]
+    Cancelled,
+    #[napi(value = "lost")]
+    Lost,
+    #[napi(value = "closing")]
+    Closing,
+}
+
+impl From<fleet::StopCause> for StopCause {
+    fn from(cause: fleet::StopCause) -> StopCause {
+        match cause {
+            fleet::StopCause::Cancelled => StopCause::Cancelled,
+            fleet::StopCause::Lost => StopCause::Lost,
+            fleet::StopCause::Closing => StopCause::Closing,
+        }
+    }
+}
+
 /// One attempt at a job.
 #[napi]
 pub struct NativeJob {
@@ -119,17 +141,17 @@ impl NativeJob {
         settle(async move { run.artifact(&path).await.into() })
     }
 
-    /// Resolves with true when the job has to stop, with false when it is over by itself.
+    /// Resolves with the cause when the job has to stop, with null when it is over by itself.
     #[napi]
-    pub fn stopped(&self) -> Promised<bool> {
+    pub fn stopped(&self) -> Promised<Option<StopCause>> {
         let (stop, mut is_over) = (self.run.stop.clone(), self.is_over.clone());
         settle(async move {
-            let is_stopped = tokio::select! {
-                () = stop.stopped() => true,
+            let cause = tokio::select! {
+                cause = stop.stopped() => Some(cause),
                 // The sender is gone: the attempt was abandoned.
-                ended = is_over.wait_for(|over| *over) => ended.is_err(),
+                ended = is_over.wait_for(|over| *over) => ended.is_err().then_some(fleet::StopCause::Lost),
             };
-            Settled::Value(is_stopped)
+            Settled::Value(cause.map(Into::into))
         })
     }
 

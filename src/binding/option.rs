@@ -30,6 +30,12 @@ impl Millis {
         if self.0 > 0.0 { positive(self.0).unwrap_or(Duration::MAX) } else { Duration::ZERO }
     }
 
+    /// How long others may go on before they are ended: less than nothing is nothing, and there is no end for Infinity and numbers that a clock
+    /// can't hold.
+    pub(super) fn grace(self) -> Option<Duration> {
+        if self.0 > 0.0 { positive(self.0) } else { Some(Duration::ZERO) }
+    }
+
     /// How often something happens. 0 and less: never.
     pub(super) fn interval(self) -> Option<Duration> {
         (self.0 > 0.0).then(|| positive(self.0)).flatten()
@@ -178,6 +184,19 @@ mod tests {
             (f64::MIN_POSITIVE, Some(Duration::from_nanos(1))),
         ] {
             assert_eq!(Millis(millis).limit(), limit, "{millis}");
+        }
+    }
+
+    #[test]
+    fn no_grace_is_none_and_an_endless_one_waits() {
+        for (millis, grace) in [
+            (0.0, Some(Duration::ZERO)),
+            (-1.0, Some(Duration::ZERO)),
+            (f64::INFINITY, None),
+            (f64::MAX, None),
+            (2.0, Some(Duration::from_millis(2))),
+        ] {
+            assert_eq!(Millis(millis).grace(), grace, "{millis}");
         }
     }
 

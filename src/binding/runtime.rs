@@ -168,7 +168,7 @@ fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions 
         options.heartbeat_interval = interval.interval();
     }
     if let Some(timeout) = drain_timeout_ms {
-        options.drain_timeout = timeout.limit().unwrap_or(Duration::MAX);
+        options.drain_timeout = timeout.grace().unwrap_or(Duration::MAX);
     }
     if let Some(count) = max_sessions {
         options.max_sessions = count as usize;

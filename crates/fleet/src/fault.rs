@@ -53,9 +53,21 @@ impl From<&Error> for JobFault {
         JobFault {
             code: error.code().as_str().to_owned(),
             message: error.message().to_owned(),
-            facts: error.facts().clone(),
+            facts: facts_of(error),
         }
     }
+}
+
+/// The facts of an error, and the reason behind it.
+fn facts_of(error: &Error) -> Map<String, Value> {
+    let mut facts = error.facts().clone();
+    if let Some(cause) = error.cause() {
+        let mut inner = facts_of(cause);
+        inner.insert("code".to_owned(), cause.code().as_str().into());
+        inner.insert("message".to_owned(), cause.message().into());
+        facts.insert("cause".to_owned(), inner.into());
+    }
+    facts
 }
 
 fn cut(text: &mut String, most: usize) {

@@ -114,7 +114,7 @@ impl Fleet {
         if options.memory {
             return Ok(Fleet::of(open_memory(options.lease.unwrap_or(DEFAULT_LEASE)), None));
         }
-        let mut access = Access {
+        let access = Access {
             servers: options.servers.clone(),
             token: options.token.clone(),
             credentials: options.credentials.clone(),
@@ -124,27 +124,16 @@ impl Fleet {
             replicas: options.replicas,
             partitions: options.partitions,
         };
-        let local = if options.servers.is_empty() {
-            let local = Local::join(&options.dir, &options.places).await?;
-            access.servers = vec![local.url.clone()];
-            access.token = Some(local.token.clone());
-            Some(local)
-        } else {
-            None
-        };
-        let engine = match super::engine::connect(&access).await {
-            Ok(engine) => engine,
-            Err(error) => {
-                if let Some(local) = &local {
-                    local.close().await;
-                }
-                return Err(error);
-            }
-        };
-        if let Some(local) = &local {
-            local.watch_over(engine.is_connected()).await;
+        if !options.servers.is_empty() {
+            return Ok(Fleet::of(super::engine::connect(&access).await?, None));
         }
-        Ok(Fleet::of(engine, local))
+        let connect = |url, token| {
+            let access = Access { servers: vec![url], token: Some(token), ..access.clone() };
+            async move { super::engine::connect(&access).await }
+        };
+        let (local, engine) = Local::join(&options.dir, &options.places, connect).await?;
+        local.watch_over(engine.is_connected()).await;
+        Ok(Fleet::of(engine, Some(local)))
     }
 
     fn of(engine: Shared, local: Option<Local>) -> Fleet {

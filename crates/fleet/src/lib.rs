@@ -67,4 +67,6 @@ pub use source::GitSource;
 pub use spec::JobSpec;
 pub use submitter::Submitted;
 pub use watching::JobWatch;
-pub use worker::{GitPlace, JobFuture, JobHost, JobRun, StopSignal, Worker, WorkerOptions, run_turn};
+pub use worker::{
+    GitPlace, JobFuture, JobHost, JobRun, StopCause, StopSignal, Worker, WorkerOptions, run_turn,
+};

@@ -332,7 +332,7 @@ impl JobHost for Arc<Noting> {
             if noting.holds_first && &*run.id == "first" {
                 let _ = noting.go.subscribe().wait_for(|go| *go).await;
             }
-            let millis = if run.spec.data == "long" { 3000 } else { 20 };
+            let millis = if run.spec.data == Some("long".into()) { 3000 } else { 20 };
             tokio::time::sleep(Duration::from_millis(millis)).await;
             noting.now.fetch_sub(1, Ordering::SeqCst);
             Ok(Value::Null)

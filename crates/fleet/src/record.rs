@@ -96,8 +96,8 @@ pub struct JobRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// Input of the handler; absent if it is long.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub data: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::spec::there")]
+    pub data: Option<Value>,
     pub state: JobState,
     pub attempt: u32,
     /// Attempts that the budget of `attempts` paid for.

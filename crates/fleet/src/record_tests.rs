@@ -305,14 +305,20 @@ fn long_data_and_prompts_are_not_in_the_record() {
         id: "a".into(),
         provider: Some("codex".into()),
         prompt: "ä".repeat(2000),
-        data: json!("x".repeat(4000)),
+        data: Some(json!("x".repeat(4000))),
         title: Some("Title".into()),
         tags: vec!["t".into()],
         ..JobSpec::new()
     };
     let record = JobRecord::queued(&spec);
     assert_eq!(record.prompt.as_ref().map(|prompt| prompt.chars().count()), Some(1001));
-    assert_eq!((record.data, record.title.as_deref()), (Value::Null, Some("Title")));
-    let short = JobSpec { data: json!({ "n": 1 }), ..spec };
-    assert_eq!(JobRecord::queued(&short).data, json!({ "n": 1 }));
+    assert_eq!((record.data, record.title.as_deref()), (None, Some("Title")));
+    for data in [json!({ "n": 1 }), Value::Null, json!(0)] {
+        let short = JobSpec { data: Some(data.clone()), ..spec.clone() };
+        let sent: JobSpec = serde_json::from_str(&serde_json::to_string(&short).unwrap()).unwrap();
+        let record = serde_json::to_string(&JobRecord::queued(&sent)).unwrap();
+        assert_eq!(serde_json::from_str::<JobRecord>(&record).unwrap().data, Some(data));
+    }
+    let without = JobSpec { data: None, ..spec };
+    assert!(!serde_json::to_string(&without).unwrap().contains("data"));
 }

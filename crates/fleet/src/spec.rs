@@ -54,13 +54,19 @@ pub struct JobSpec {
     /// Globs below `cwd`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub data: Value,
+    /// Null is data, too.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "there")]
+    pub data: Option<Value>,
     /// Whether a turn is repeated though a tool ran in it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub after_tools: bool,
     /// Epoch milliseconds.
     pub submitted_at: u64,
+}
+
+/// Null that is there is not the absence of a value.
+pub(crate) fn there<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
 
 impl JobSpec {
@@ -88,9 +94,9 @@ impl JobSpec {
         (!short.is_empty()).then_some(short)
     }
 
-    /// The data as the record has it; null when it is long.
-    pub(crate) fn short_data(&self) -> Value {
-        if self.data.to_string().len() <= MAX_SHOWN_DATA_BYTES { self.data.clone() } else { Value::Null }
+    /// The data as the record has it; `None` when it is long.
+    pub(crate) fn short_data(&self) -> Option<Value> {
+        self.data.clone().filter(|data| data.to_string().len() <= MAX_SHOWN_DATA_BYTES)
     }
 
     /// Returns `INVALID_OPTION` for a job that no fleet accepts.
@@ -186,7 +192,7 @@ mod tests {
         let spec = JobSpec {
             id: "a".into(),
             handler: Some("h".into()),
-            data: serde_json::json!({"n": 1}),
+            data: Some(serde_json::json!({"n": 1})),
             ..JobSpec::new()
         }
         .with_defaults();

@@ -80,13 +80,14 @@ impl JobHost for Texts {
         Box::pin(async move {
             let _ = run.emit("{\"type\":\"begun\"}".to_owned()).await;
             let _ = go.wait_for(|go| *go).await;
-            let length = run.spec.data.as_u64().unwrap_or(0);
-            if run.spec.data == "fails at length" {
+            let data = run.spec.data.clone().unwrap_or_default();
+            let length = data.as_u64().unwrap_or(0);
+            if data == "fails at length" {
                 let mut fault = JobFault::new("E_NO", "n".repeat(9 << 20));
                 fault.facts.insert("output".to_owned(), "o".repeat(9 << 20).into());
                 return Err(fault);
             }
-            if run.spec.data == "fails" {
+            if data == "fails" {
                 return Err(JobFault::new("E_NO", "no"));
             }
             Ok(Value::from("x".repeat(usize::try_from(length).unwrap())))

@@ -4,7 +4,7 @@ use super::artifacts;
 use super::book::Book;
 use super::checkout::{Checkout, GitPlace, Leaving};
 use super::gate::{Gate, Pass};
-use super::job_run::{Files, JobFuture, JobHost, JobRun, Past, StopSignal};
+use super::job_run::{Files, JobFuture, JobHost, JobRun, Past, StopCause, StopSignal};
 use super::keeper::{Keeper, Standing};
 use super::log_writer::LogWriter;
 use super::parking::Parking;
@@ -190,7 +190,7 @@ impl Attempt {
             tell,
         };
         let keeper = ground::task::spawn(keeper.run(begun));
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(None);
         let run = JobRun {
             id: spec.id.as_str().into(),
             attempt,
@@ -210,14 +210,17 @@ impl Attempt {
             }
         };
         let ended = tokio::select! {
-            ended = &mut work => Some(ended),
-            _ = heard.changed() => None,
-            () = drained(&mut self.drain) => None,
+            ended = &mut work => Ok(ended),
+            _ = heard.changed() => Err(match *heard.borrow() {
+                Standing::Cancelled => StopCause::Cancelled,
+                Standing::Held | Standing::Fenced => StopCause::Lost,
+            }),
+            () = drained(&mut self.drain) => Err(StopCause::Closing),
         };
         let ended = match ended {
-            Some(ended) => Some(ended),
-            None => {
-                stop.send_replace(true);
+            Ok(ended) => Some(ended),
+            Err(cause) => {
+                stop.send_replace(Some(cause));
                 // Wait for the stopped work. `commit` decides whether its result still counts.
                 tokio::time::timeout(STOP_GRACE, work).await.ok()
             }

@@ -40,20 +40,29 @@ pub trait JobHost: Send + Sync + 'static {
     fn run(&self, run: JobRun) -> JobFuture;
 }
 
+/// Why a run has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopCause {
+    /// The job was cancelled.
+    Cancelled,
+    /// Another worker has the job now.
+    Lost,
+    /// The worker closes. Another one gets the job.
+    Closing,
+}
+
 /// Tells the run that it has to end.
 #[derive(Clone)]
-pub struct StopSignal(pub(super) watch::Receiver<bool>);
+pub struct StopSignal(pub(super) watch::Receiver<Option<StopCause>>);
 
 impl StopSignal {
-    pub async fn stopped(&self) {
+    pub async fn stopped(&self) -> StopCause {
         let mut stop = self.0.clone();
-        if stop.wait_for(|stop| *stop).await.is_err() {
-            std::future::pending::<()>().await;
+        let cause = stop.wait_for(Option::is_some).await.ok().and_then(|cause| *cause);
+        match cause {
+            Some(cause) => cause,
+            None => std::future::pending().await,
         }
-    }
-
-    pub fn is_stopped(&self) -> bool {
-        *self.0.borrow()
     }
 }
 

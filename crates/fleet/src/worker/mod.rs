@@ -26,7 +26,7 @@ mod turn;
 
 pub use checkout::GitPlace;
 pub(crate) use gate::Gate;
-pub use job_run::{JobFuture, JobHost, JobRun, StopSignal};
+pub use job_run::{JobFuture, JobHost, JobRun, StopCause, StopSignal};
 pub use options::WorkerOptions;
 pub use turn::run_turn;
 

@@ -94,7 +94,7 @@ pub async fn run_turn(
     tokio::select! {
         () = tell => {}
         () = follow_session(&run, &request, progress.subscribe()) => {}
-        () = run.stop.stopped() => {
+        _ = run.stop.stopped() => {
             turn.leave();
             turn.abort();
         }

@@ -142,7 +142,7 @@ codes! {
     /// A worker could not check out the job's repository.
     JobCheckoutFailed = "JOB_CHECKOUT_FAILED" ["jobId", "kind", "url"],
     /// The job's handler threw an error without a code of its own.
-    JobFailed = "JOB_FAILED" ["jobId"],
+    JobFailed = "JOB_FAILED" ["jobId", "errorName"],
     /// The limit of the fleet's store is reached.
     FleetFull = "FLEET_FULL" ["stream"],
     /// The fleet's store failed.

@@ -5,7 +5,7 @@ use super::subject::Names;
 use super::trust::{distrust, trusting};
 use crate::login::part;
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use std::collections::HashSet;
@@ -67,6 +67,8 @@ pub(super) struct Parts {
     pub connections: watch::Receiver<u64>,
     pub is_connected: watch::Receiver<bool>,
     denied: Denied,
+    /// Why there is no connection.
+    away: Away,
     /// This user may not purge the stream of objects.
     pub may_not_purge: AtomicBool,
     /// Whether the records' room is used up, and until when that is good.
@@ -95,13 +97,39 @@ impl Denied {
     }
 }
 
+/// The last reason why the connection could not be made anew, and the servers as they are shown.
+#[derive(Clone, Default)]
+struct Away {
+    servers: Arc<str>,
+    reason: Arc<Mutex<Option<String>>>,
+}
+
+impl Away {
+    /// The error for a server that does not answer. `why`: as it looks here.
+    fn error(&self, why: &str) -> Error {
+        let Some(reason) = lock(&self.reason).clone() else { return super::store::away(why) };
+        // As the client words the server's answer.
+        if reason.to_ascii_lowercase().contains("authorization") {
+            return no_login(&self.servers);
+        }
+        super::store::away(&format!("{why}; the last try to connect: {reason}"))
+    }
+}
+
 impl Nats {
+    /// The error for a server that does not answer.
+    pub(super) fn away(&self, why: &str) -> Error {
+        self.0.away.error(why)
+    }
+
     /// Returns the number of the fleet's partitions as well. The connection is that of a fleet that has only one.
     pub(crate) async fn connect(access: &Access) -> Result<(Nats, usize), Error> {
         let (count, connections) = watch::channel(0_u64);
         let (here, is_connected) = watch::channel(true);
         let denied = Denied::default();
         let noted = denied.clone();
+        let away = Away { servers: shown(access).into(), ..Away::default() };
+        let reason = away.reason.clone();
         let mut options = ConnectOptions::new()
             .name("sheepdog")
             .connection_timeout(CONNECT_TIMEOUT)
@@ -115,12 +143,19 @@ impl Nats {
                 match event {
                     Event::Connected => {
                         here.send_replace(true);
+                        *lock(&reason) = None;
                         count.send_modify(|count| *count += 1);
                     }
                     Event::Disconnected => {
                         here.send_replace(false);
                     }
-                    Event::ServerError(error) => noted.note(&error.to_string()),
+                    Event::ServerError(error) => {
+                        if error == ServerError::AuthorizationViolation {
+                            *lock(&reason) = Some(error.to_string());
+                        }
+                        noted.note(&error.to_string());
+                    }
+                    Event::ClientError(ClientError::Other(error)) => *lock(&reason) = Some(error),
                     _ => {}
                 }
                 async {}
@@ -183,6 +218,7 @@ impl Nats {
             connections,
             is_connected,
             denied,
+            away,
             may_not_purge: AtomicBool::new(false),
             records_room: Mutex::default(),
         }));
@@ -192,7 +228,8 @@ impl Nats {
     /// The same connection for each of so many partitions.
     pub(super) fn parts(&self, count: usize) -> Vec<Nats> {
         let part = |names| {
-            let Parts { client, context, transfers, api, connections, is_connected, denied, .. } = &*self.0;
+            let Parts { client, context, transfers, api, connections, is_connected, denied, away, .. } =
+                &*self.0;
             Nats(Arc::new(Parts {
                 client: client.clone(),
                 context: context.clone(),
@@ -203,6 +240,7 @@ impl Nats {
                 connections: connections.clone(),
                 is_connected: is_connected.clone(),
                 denied: denied.clone(),
+                away: away.clone(),
                 may_not_purge: AtomicBool::new(false),
                 records_room: Mutex::default(),
             }))
@@ -262,10 +300,9 @@ fn check_version(client: &Client) -> Result<(), Error> {
 
 fn refused(access: &Access, error: &async_nats::ConnectError) -> Error {
     match error.kind() {
-        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => Error::new(
-            ErrorCode::FleetUnauthorized,
-            format!("{} refused the login: check `token` or `credentials`", shown(access)),
-        ),
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            no_login(&shown(access))
+        }
         ConnectErrorKind::ServerParse => Error::invalid_option(
             "servers",
             format!("{} is not an address of a server: expected one such as nats://host:4222", shown(access)),
@@ -273,10 +310,22 @@ fn refused(access: &Access, error: &async_nats::ConnectError) -> Error {
         kind => match distrust(error) {
             Some(what) => Error::new(ErrorCode::FleetUnreachable, format!("{} {what}", shown(access)))
                 .with("servers", plain_servers(access)),
+            None if kind == ConnectErrorKind::Tls => {
+                let message = format!(
+                    "{} does not speak TLS as it should ({error}): give the server a certificate, or connect to it by nats://",
+                    shown(access)
+                );
+                Error::new(ErrorCode::FleetUnreachable, message).with("servers", plain_servers(access))
+            }
             None if kind == ConnectErrorKind::Io => unreachable_server(access, &error.to_string()),
             None => unreachable_server(access, &kind.to_string()),
         },
     }
+}
+
+fn no_login(servers: &str) -> Error {
+    let message = format!("{servers} refused the login: check `token` or `credentials`");
+    Error::new(ErrorCode::FleetUnauthorized, message)
 }
 
 fn unreachable_server(access: &Access, why: &str) -> Error {

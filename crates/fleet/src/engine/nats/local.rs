@@ -85,10 +85,39 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Joins the folder's server, or starts it.
-    pub(crate) async fn join(folder: &Path, places: &ServerPlaces) -> Result<Local, Error> {
-        let home = Home { folder: folder.to_owned(), places: places.clone() };
+    /// Joins the folder's server, or starts it, and connects to its address with its token. A server that answered may end with its owner before the
+    /// connection is there: then everything begins anew.
+    pub(crate) async fn join<Connected, Connecting: Future<Output = Result<Connected, Error>>>(
+        folder: &Path,
+        places: &ServerPlaces,
+        connect: impl Fn(String, String) -> Connecting,
+    ) -> Result<(Local, Connected), Error> {
         let begun = Instant::now();
+        loop {
+            let local = Local::enter(folder, places, begun).await?;
+            let error = match connect(local.url.clone(), local.token.clone()).await {
+                Ok(connected) => return Ok((local, connected)),
+                Err(error) => error,
+            };
+            // It answered a moment ago. Each other reason is one of its own.
+            local.close().await;
+            if error.code() != ErrorCode::FleetUnreachable {
+                return Err(error);
+            }
+            if begun.elapsed() > START_TIMEOUT {
+                let message = format!(
+                    "cannot join the fleet of {}: its server answers no more ({}): read {LOG_FILE} there",
+                    folder.display(),
+                    error.message()
+                );
+                return Err(Error::new(ErrorCode::FleetUnreachable, message).caused_by(error));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn enter(folder: &Path, places: &ServerPlaces, begun: Instant) -> Result<Local, Error> {
+        let home = Home { folder: folder.to_owned(), places: places.clone() };
         home.off(Home::prepare).await?;
         let (member, owned, facts) = loop {
             let problem = match home.off(Home::try_lock).await? {

@@ -24,6 +24,29 @@ async fn start(home: &Home, may_move: bool) -> Option<Owned> {
     home.start(lock, may_move).await.unwrap()
 }
 
+async fn joined(home: &Home) -> Result<Local, Error> {
+    Local::join(&home.folder, &home.places, |_, _| async { Ok(()) }).await.map(|(local, ())| local)
+}
+
+#[tokio::test]
+async fn a_server_that_ends_before_the_connection_is_there_is_joined_anew() {
+    let Some((_folder, home)) = home() else { return };
+    let tries = std::cell::Cell::new(0);
+    let gone = || Error::new(ErrorCode::FleetUnreachable, "connection refused");
+    let connect = |url, _| {
+        tries.set(tries.get() + 1);
+        let result = if tries.get() == 1 { Err(gone()) } else { Ok(url) };
+        async { result }
+    };
+    let (local, url) = Local::join(&home.folder, &home.places, connect).await.unwrap();
+    assert_eq!((url, tries.get()), (local.url.clone(), 2));
+    // Another reason is told at once.
+    let refused = |_, _| async { Err::<(), _>(Error::new(ErrorCode::FleetServerTooOld, "it is old")) };
+    let error = Local::join(&home.folder, &home.places, refused).await.map(drop).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::FleetServerTooOld);
+    local.close().await;
+}
+
 async fn stop(owned: Owned) {
     owned.process.stop(StopReason::Killed);
     owned.process.outcome().await;
@@ -51,13 +74,13 @@ async fn a_server_moves_only_when_it_may() {
 #[tokio::test]
 async fn who_goes_on_with_a_lost_server_goes_on_at_its_port() {
     let Some((_folder, home)) = home() else { return };
-    let owner = Local::join(&home.folder, &home.places).await.unwrap();
-    let rest = Local::join(&home.folder, &home.places).await.unwrap();
+    let owner = joined(&home).await.unwrap();
+    let rest = joined(&home).await.unwrap();
     let before = home.facts().unwrap();
     owner.close().await;
     // Nobody has the server, its port is another's, and one is in the fleet.
     let taken = TcpListener::bind(loopback(before.port)).unwrap();
-    let mut newcomer = Box::pin(Local::join(&home.folder, &home.places));
+    let mut newcomer = Box::pin(joined(&home));
     // Its first try.
     assert!((&mut newcomer).now_or_never().is_none());
     drop(taken);
@@ -77,7 +100,7 @@ async fn who_goes_on_with_a_lost_server_goes_on_at_its_port() {
     rest.close().await;
     // With nobody in the fleet it may be elsewhere.
     let _taken = TcpListener::bind(loopback(before.port)).unwrap();
-    let last = Local::join(&home.folder, &home.places).await.unwrap();
+    let last = joined(&home).await.unwrap();
     assert_ne!(last.url, rest.url);
     last.close().await;
 }

@@ -71,11 +71,11 @@ impl Nats {
                 Ok(answer) => answer,
                 Err(Silence::Denied) => return Err(Refused::Fault(denied(subject))),
                 Err(Silence::Late) if begun.elapsed() > retry_for.0 => {
-                    return Err(Refused::Fault(away("it stopped in the middle of an answer")));
+                    return Err(Refused::Fault(self.away("it stopped in the middle of an answer")));
                 }
                 // Its answer is lost; that it has the message shows at the next try.
                 Err(Silence::Lost) if begun.elapsed() > retry_for.0 => {
-                    return Err(Refused::Fault(away("the connection was lost")));
+                    return Err(Refused::Fault(self.away("the connection was lost")));
                 }
                 Err(Silence::Late | Silence::Lost) => continue,
             };
@@ -106,7 +106,7 @@ impl Nats {
                 return Err(Refused::Fault(denied(subject)));
             }
             if begun.elapsed() + pause > retry_for.0 {
-                return Err(Refused::Fault(away(&why)));
+                return Err(Refused::Fault(self.away(&why)));
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
@@ -167,7 +167,7 @@ impl Nats {
                 Err(Asked::Away(why)) => why,
             };
             if begun.elapsed() + pause > retry_for.0 {
-                return Err(away(&why));
+                return Err(self.away(&why));
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
