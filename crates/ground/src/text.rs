@@ -4,6 +4,18 @@
 use memchr::memchr;
 use std::borrow::Cow;
 
+/// A name as text. Two names that aren't text stay two: each byte of them that is none is told by its number, behind U+FFFD.
+pub fn told(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for part in name.utf8_chunks() {
+        text.push_str(part.valid());
+        for byte in part.invalid() {
+            text.push_str(&format!("\u{FFFD}{byte:02x}"));
+        }
+    }
+    text
+}
+
 /// Lines joined by `\n`, without a final line end; or unchanged bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
@@ -75,6 +87,13 @@ mod tests {
 
     fn of(block: &[u8]) -> String {
         decoded(&Text::of_block(block.to_vec()))
+    }
+
+    #[test]
+    fn names_that_are_no_text_stay_apart() {
+        assert_eq!(told("nachtigäll".as_bytes()), "nachtigäll");
+        assert_eq!(told(b"a\xff"), "a\u{FFFD}ff");
+        assert_eq!(told(b"a\xfe\xc3b"), "a\u{FFFD}fe\u{FFFD}c3b");
     }
 
     #[test]

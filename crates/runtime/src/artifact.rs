@@ -10,13 +10,13 @@
 use super::wire::client_message::{UploadDecline, UploadResponse};
 use super::wire::runtime_message::{Undelivered, UploadResult, UploadStatus};
 use ground::os::FileStamp;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// Requests that may be unanswered at a time: what clients with small queues can take.
 pub const MAX_UNANSWERED: usize = 8;
-/// Asked for and not yet uploaded: a presigned URL should not grow old in a queue.
-const MAX_UNDERWAY: usize = 24;
+/// Uploads at a time. A file is asked for when its turn comes: a presigned URL may live for a second only.
+pub const PARALLEL_UPLOADS: usize = 8;
 
 /// A file that should get home.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,17 @@ pub struct Uploaded {
 pub struct UploadFailure {
     pub reason: String,
     pub attempts: u32,
+    pub kind: FailureKind,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureKind {
+    #[default]
+    Final,
+    /// The store refuses the URL, which may be too old by now.
+    Refused,
+    /// The file is not there any more. Programs save by another name, and rename the file.
+    Gone,
 }
 
 /// The reason why a client's answer is ignored.
@@ -77,6 +88,8 @@ pub struct ArtifactBook {
     /// The stamp of the content that the client has, for each delivered file.
     sent: HashMap<PathBuf, FileStamp>,
     undelivered: Vec<Undelivered>,
+    /// Files of which a URL was refused.
+    asked_again: HashSet<PathBuf>,
     delivered: u64,
     last_id: u64,
 }
@@ -98,7 +111,7 @@ impl ArtifactBook {
 
     /// The next file to ask for, while the limits allow. A file being uploaded is not asked for until it has arrived.
     pub fn ask(&mut self) -> Option<(String, Artifact)> {
-        if self.asked.len() >= MAX_UNANSWERED || self.asked.len() + self.uploading.len() >= MAX_UNDERWAY {
+        if self.asked.len() >= MAX_UNANSWERED || self.asked.len() + self.uploading.len() >= PARALLEL_UPLOADS {
             return None;
         }
         let busy = |path: &Path| self.uploading.values().any(|other| other.path == path);
@@ -140,6 +153,14 @@ impl ArtifactBook {
     /// Records the end of an upload. Returns the message for the client, if there is one.
     pub fn uploaded(&mut self, id: u64, outcome: Result<Uploaded, UploadFailure>) -> Option<UploadResult> {
         let artifact = self.uploading.remove(&id)?;
+        let kind = outcome.as_ref().err().map(|failure| failure.kind);
+        if kind == Some(FailureKind::Refused) && self.asked_again.insert(artifact.path.clone()) {
+            // A newer content of it waits already.
+            if !self.queued.iter().any(|other| other.path == artifact.path) {
+                self.queued.push_front(artifact);
+            }
+            return None;
+        }
         let mut result = UploadResult {
             upload_id: upload_id(id),
             filename: artifact.filename,
@@ -167,7 +188,9 @@ impl ArtifactBook {
                 }
             }
             Err(failure) => {
-                self.miss(result.filepath.clone(), failure.reason.clone());
+                if failure.kind != FailureKind::Gone {
+                    self.miss(result.filepath.clone(), failure.reason.clone());
+                }
                 result.attempts = failure.attempts;
                 result.error = Some(failure.reason);
             }
@@ -257,6 +280,27 @@ mod tests {
     }
 
     #[test]
+    fn a_url_is_asked_for_when_the_turn_of_its_file_comes_and_again_once_when_it_was_refused() {
+        let mut book = ArtifactBook::default();
+        (0..PARALLEL_UPLOADS + 1).for_each(|number| book.found(artifact(&format!("{number}"))));
+        while book.ask().is_some() {}
+        let uploads: Vec<Upload> = (0..PARALLEL_UPLOADS)
+            .map(|number| book.answer(response(None, &number.to_string())).unwrap())
+            .collect();
+        assert_eq!(book.ask(), None, "its URL would wait for a place");
+        let refused = || UploadFailure { kind: FailureKind::Refused, ..UploadFailure::default() };
+        assert_eq!(book.uploaded(uploads[3].id, Err(refused())), None);
+        assert_eq!(book.ask().unwrap().1.filepath, "3");
+        let again = book.answer(response(None, "3")).unwrap();
+        assert!(book.uploaded(again.id, Err(refused())).is_some());
+        assert_eq!(book.undelivered([]).iter().filter(|file| file.path == "3").count(), 1);
+        // A file that was there for a moment is not missed.
+        let gone = UploadFailure { kind: FailureKind::Gone, ..UploadFailure::default() };
+        assert!(book.uploaded(uploads[4].id, Err(gone)).is_some());
+        assert!(book.undelivered([]).iter().all(|file| file.path != "4"));
+    }
+
+    #[test]
     fn rule_7_files_of_one_name_are_not_mixed_up() {
         let mut book = ArtifactBook::default();
         book.found(artifact("a/same.txt"));
@@ -328,7 +372,7 @@ mod tests {
         assert!(book.decline(&UploadDecline { filepath: "declined".into(), ..UploadDecline::default() }));
         let failed = book.answer(response(None, "failed")).unwrap();
         book.answer(response(None, "slow")).unwrap();
-        let failure = UploadFailure { reason: "status 403".into(), attempts: 1 };
+        let failure = UploadFailure { reason: "status 403".into(), attempts: 1, ..UploadFailure::default() };
         let fate = book.uploaded(failed.id, Err(failure)).unwrap();
         assert_eq!((fate.status, fate.error.as_deref()), (UploadStatus::Failed, Some("status 403")));
         (0..8).for_each(|number| book.found(artifact(&format!("{number}"))));

@@ -6,6 +6,7 @@
 //! Blocking: call it on a blocking thread.
 
 use ground::os::{private_files, set_mode};
+use ground::text::told;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
@@ -66,7 +67,7 @@ pub fn unzip(
             return Err("cancelled".to_owned());
         }
         let mut entry = zip.by_index(index).map_err(|error| format!("entry {index}: {error}"))?;
-        let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
+        let name = told(entry.name_raw());
         unpacking.entry(&name, &mut entry, stop).map_err(|problem| format!("{name:?}: {problem}"))?;
     }
     let mut placing = Placing { replaced: aside.0.join("old"), done: Vec::new() };

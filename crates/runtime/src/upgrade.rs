@@ -13,6 +13,10 @@
 use ground::percent;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
+/// The answers to a client without the token.
+pub(super) const WRONG_TOKEN: &str = "The token is wrong.";
+pub(super) const NO_TOKEN: &str = "A token is needed.";
+
 /// Longest request head.
 pub const MAX_HEAD_BYTES: usize = 16 << 10;
 
@@ -92,7 +96,7 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
         let was_given = given.is_some();
         if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
             let extra = "WWW-Authenticate: Bearer\r\n";
-            let words = if was_given { "The token is wrong." } else { "A token is needed." };
+            let words = if was_given { WRONG_TOKEN } else { NO_TOKEN };
             return UpgradeAnswer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
         }
     }

@@ -1,7 +1,7 @@
 //! Uploads one artifact to the URL that the client gave for it, with retries. The reported size and hash are those of the content
 //! that was sent.
 
-use super::artifact::{Upload, UploadFailure, Uploaded};
+use super::artifact::{FailureKind, Upload, UploadFailure, Uploaded};
 use ground::hex::hex;
 use ground::lock::lock;
 use ground::os::FileStamp;
@@ -38,8 +38,11 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Uplo
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let failed = |reason: String| UploadFailure { reason, attempts };
-        let (file, before) = open(path).await.map_err(|error| failed(words_for(&error)))?;
+        let failed = |reason: String, kind| UploadFailure { reason, attempts, kind };
+        let (file, before) = open(path).await.map_err(|error| {
+            let is_gone = error.kind() == io::ErrorKind::NotFound;
+            failed(words_for(&error), if is_gone { FailureKind::Gone } else { FailureKind::Final })
+        })?;
         let problem = match send(http, upload, file, before.bytes).await {
             Ok(sha256) => {
                 let changed = open(path).await.is_ok_and(|(_, after)| after != before);
@@ -52,7 +55,8 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Uplo
         };
         if attempts >= RETRY.attempts || !problem.may_pass() {
             let times = if attempts == 1 { "attempt" } else { "attempts" };
-            return Err(failed(format!("the upload failed after {attempts} {times}: {}", problem.words())));
+            let words = format!("the upload failed after {attempts} {times}: {}", problem.words());
+            return Err(failed(words, problem.kind()));
         }
         let asked = match &problem {
             Problem::Http(HttpError::Status { retry_after, .. }) => *retry_after,
@@ -81,6 +85,13 @@ impl Problem {
             Problem::Http(HttpError::File { .. }) | Problem::Early => true,
             Problem::Http(HttpError::Status { status, .. }) => matches!(status, 408 | 425 | 429 | 500..=599),
             Problem::Http(_) | Problem::Elsewhere(_) => false,
+        }
+    }
+
+    fn kind(&self) -> FailureKind {
+        match self {
+            Problem::Http(HttpError::Status { status: 400 | 401 | 403 | 410, .. }) => FailureKind::Refused,
+            _ => FailureKind::Final,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::reconnect::PAUSES;
 use crate::outbox::{Outbox, Outgoing};
+use crate::upgrade::{NO_TOKEN, WRONG_TOKEN};
 use crate::wire::capability::Capabilities;
 use crate::wire::client_message::{ClientMessage, Hello};
 use crate::wire::frame::{Body, RuntimeFrame, parse_runtime_frame};
@@ -139,8 +140,14 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
                 401 | 403 => ErrorCode::RuntimeUnauthorized,
                 _ => ErrorCode::RuntimeClosed,
             };
+            // The answer knows each way of giving a token.
+            let answer = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            let is_given = match (answer.contains(WRONG_TOKEN), answer.contains(NO_TOKEN)) {
+                (false, false) => address.token.is_some(),
+                (is_wrong, _) => is_wrong,
+            };
             let problem = match status {
-                401 if address.token.is_some() => {
+                401 if is_given => {
                     "the runtime refused this token: pass the token that it was started with".to_owned()
                 }
                 401 => {

@@ -6,6 +6,7 @@ use crate::request::NewRoot;
 use crate::wire::capability::Capability;
 use crate::wire::client_message::ArtifactDirs;
 use crate::wire::reply;
+use ground::text::told;
 use std::path::Path;
 use tokio::time::Instant;
 use wires::watch::{FoundFile, Sweep, TreeWatch, WatchSpec};
@@ -40,8 +41,8 @@ impl Session {
         let Some(Some(root)) = self.files.roots.get(file.root) else { return };
         let Some(filename) = file.relative.file_name() else { return };
         self.files.artifacts.found(Artifact {
-            filename: filename.to_string_lossy().into_owned(),
-            filepath: Path::new(root).join(&file.relative).to_string_lossy().into_owned(),
+            filename: told(filename.as_encoded_bytes()),
+            filepath: told(Path::new(root).join(&file.relative).as_os_str().as_encoded_bytes()),
             path: file.path.clone(),
             stamp: file.stamp,
             warning: warning.map(str::to_owned),
@@ -89,6 +90,6 @@ impl Session {
 
     pub(super) fn path_of(&self, file: &FoundFile) -> String {
         let root = self.files.roots.get(file.root).and_then(Option::as_deref).unwrap_or_default();
-        Path::new(root).join(&file.relative).to_string_lossy().into_owned()
+        told(Path::new(root).join(&file.relative).as_os_str().as_encoded_bytes())
     }
 }

@@ -10,7 +10,7 @@
 mod advance;
 mod artifacts;
 
-use crate::artifact::{ArtifactBook, UploadFailure, Uploaded};
+use crate::artifact::{ArtifactBook, PARALLEL_UPLOADS, UploadFailure, Uploaded};
 use crate::handler::{CancelReason, CancelSignal, Decided};
 use crate::kept_session::KeptSession;
 use crate::outbox::{Outbox, Ticket};
@@ -34,8 +34,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wires::watch::{FoundFile, Sweep, TreeWatch};
 
-/// Uploads of a session that run at a time.
-const PARALLEL_UPLOADS: usize = 8;
 /// Pause between two sweeps while a process still writes files.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// How long a client that resumes may take to acknowledge the confirm.

@@ -96,7 +96,8 @@ pub struct UploadRequest {
 impl UploadRequest {
     /// Whether the name is a valid file name and contains no path to another directory.
     pub fn names_a_file(&self) -> bool {
-        !matches!(self.filename.as_str(), "" | "." | "..") && !self.filename.contains(['/', '\\', '\0'])
+        !matches!(self.filename.as_str(), "" | "." | "..")
+            && !self.filename.contains(|letter| letter == '\0' || std::path::is_separator(letter))
     }
 }
 
@@ -324,7 +325,8 @@ mod tests {
             ("", false),
             ("..", false),
             ("../../evil", false),
-            ("a\\b", false),
+            // A name of one part, where the system says so.
+            ("a\\b", cfg!(not(windows))),
             ("a\0", false),
         ] {
             let request = UploadRequest { filename: name.into(), ..UploadRequest::default() };
