@@ -79,10 +79,15 @@ fn rules(place: &str, hosts: &[String]) -> Result<Vec<Rule>, Error> {
 impl Egress for ListedHosts {
     fn open(&self, traffic: &Traffic, inherited: &[(OsString, OsString)]) -> Result<Box<dyn Gate>, Error> {
         let access = self.0.clone()?.access();
-        let (refusals, callers, sums) = (traffic.refusals.clone(), traffic.callers.clone(), traffic.clone());
+        let Traffic { refusals, callers, requests, .. } = traffic.clone();
+        let sums = traffic.clone();
         let reports = Reports {
             refused: Arc::new(move |what| refusals.add(RefusedKind::Host, what, None)),
             is_own: Arc::new(move |from| callers.take(from)),
+            asks: Arc::new(move |host| {
+                let (requests, number) = (requests.clone(), requests.ask(host));
+                Box::new(move || requests.answer(number))
+            }),
             metered: Arc::new(move |metered| sums.meter(as_known(metered))),
             cut: traffic.watch_cut(),
         };

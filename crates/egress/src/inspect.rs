@@ -351,11 +351,13 @@ impl Inspected {
     /// nothing of is sent by a new one.
     async fn send(&self, mut request: Request<Asked>) -> Result<Response<Incoming>, NoWay> {
         let mut is_again = false;
+        let answered = (self.shared.asks)(&self.place());
         loop {
             let mut server = self.server().await?;
             let mut failure = match server.try_send_request(request).await {
                 Ok(response) => {
                     *self.server.lock().await = Some(Server::Open(server));
+                    answered();
                     return Ok(response);
                 }
                 Err(failure) => failure,

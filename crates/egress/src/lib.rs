@@ -44,6 +44,6 @@ mod tunnel;
 pub use access::Access;
 pub use host::{Hosts, Rule};
 pub use meter::{Metered, OnMetered};
-pub use proxy::{IsOwn, MOST_CONNECTIONS, OnRefused, Proxy, Reports};
+pub use proxy::{IsOwn, MOST_CONNECTIONS, OnAsk, OnRefused, Proxy, Reports};
 pub use reach::{Outside, Resolve};
 pub use secret::{Secret, Secrets, is_taken};

@@ -10,7 +10,7 @@ use crate::inspect::{self, Inspected};
 use crate::meter::{Meter, OnMetered};
 use crate::reach::{Outside, Resolver};
 use crate::shared::Shared;
-pub use crate::shared::{IsOwn, OnRefused};
+pub use crate::shared::{IsOwn, OnAsk, OnRefused};
 use crate::tunnel;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -48,6 +48,7 @@ pub struct Reports {
     pub refused: OnRefused,
     /// Whether a connection from this address is the program's own. It is told once for each.
     pub is_own: IsOwn,
+    pub asks: OnAsk,
     pub metered: OnMetered,
     /// Turned on when no more may be spent: everything under way is cut off, and hosts that are metered are refused.
     pub cut: watch::Receiver<bool>,
@@ -113,6 +114,7 @@ impl Proxy {
             resolver: Resolver::new(outside.resolve),
             on_refused: reports.refused,
             is_own: reports.is_own,
+            asks: reports.asks,
             cut: reports.cut,
             authorization,
             tls: outside.tls.map(|tls| OnceLock::from(Ok(tls))).unwrap_or_default(),

@@ -16,6 +16,8 @@ use tokio_rustls::rustls::ClientConfig;
 
 /// Whether a connection from this address is one of the program's, whose credential then need not be asked for.
 pub type IsOwn = Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>;
+/// Takes reports: the host and the port that are asked. Returns what to call when they answer.
+pub type OnAsk = Arc<dyn Fn(&str) -> Box<dyn FnOnce() + Send> + Send + Sync>;
 /// Takes reports: the host and the port that were refused.
 pub type OnRefused = Arc<dyn Fn(String) + Send + Sync>;
 
@@ -28,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) resolver: Resolver,
     pub(crate) on_refused: OnRefused,
     pub(crate) is_own: IsOwn,
+    pub(crate) asks: OnAsk,
     pub(crate) cut: watch::Receiver<bool>,
     /// The value of `Proxy-Authorization`.
     pub(crate) authorization: String,

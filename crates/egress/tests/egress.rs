@@ -39,6 +39,7 @@ impl Ground {
         let reports = Reports {
             refused: Arc::new(move |what| seen.lock().expect("unpoisoned").push(what)),
             is_own: Arc::new(move |_| is_own),
+            asks: Arc::new(|_| Box::new(|| {})),
             metered: Arc::new(|_| {}),
             cut: tokio::sync::watch::channel(false).1,
         };

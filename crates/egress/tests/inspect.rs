@@ -184,6 +184,7 @@ impl Ground {
         let reports = Reports {
             refused: Arc::new(move |what| all.lock().expect("unpoisoned").push(what)),
             is_own: Arc::new(|_| false),
+            asks: Arc::new(|_| Box::new(|| {})),
             metered: Arc::new(move |sum| drop(sums.send_replace(sum))),
             cut: cutting,
         };

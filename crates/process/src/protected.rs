@@ -36,9 +36,9 @@ const PACKAGE_SCRIPTS: &str = "package.json scripts";
 
 /// The protected files as they were before the start.
 pub(super) struct Protected {
-    protect: Protect,
     hasher: RandomState,
-    folders: Vec<(HeldFolder, Prints)>,
+    /// Each with the names that are protected in it.
+    folders: Vec<(HeldFolder, Protect, Prints)>,
 }
 
 /// Files that were made, changed or removed since the start.
@@ -87,6 +87,7 @@ impl Protected {
         for path in &sandbox.write {
             // The start refuses a folder that can't be opened by now.
             let Ok(folder) = HeldFolder::open(&cwd.join(path), &contained) else { continue };
+            let protect = within_git(&protect, &folder, &contained);
             let prints = Prints::of(&folder, &protect, &hasher);
             if let Some(path) = prints.first_unkept(&protect) {
                 let problem = format!(
@@ -96,21 +97,21 @@ impl Protected {
                 );
                 return Err(Error::invalid_option("sandbox.protect", problem));
             }
-            folders.push((folder, prints));
+            folders.push((folder, protect, prints));
         }
-        Ok(Some(Protected { protect, hasher, folders }))
+        Ok(Some(Protected { hasher, folders }))
     }
 
     /// Compares, and puts back what is to be. Blocks.
     pub(super) fn after(&self) -> Changes {
         let (mut changed, mut restored) = (BTreeSet::new(), BTreeSet::new());
-        for (folder, before) in &self.folders {
-            let after = Prints::of(folder, &self.protect, &self.hasher);
+        for (folder, protect, before) in &self.folders {
+            let after = Prints::of(folder, protect, &self.hasher);
             let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(after.entries.keys()).collect();
             let print = |prints: &Prints, path| prints.entries.get(path).map(|entry| entry.print);
             for path in paths.into_iter().filter(|path| print(before, *path) != print(&after, *path)) {
                 let told = folder.path().join(path);
-                if self.restores(path) && restore(folder, path, before.entries.get(path)).is_ok() {
+                if restores(protect, path) && restore(folder, path, before.entries.get(path)).is_ok() {
                     restored.insert(told.clone());
                 }
                 changed.insert(told);
@@ -123,17 +124,55 @@ impl Protected {
         };
         Changes { changed: told(changed), restored: told(restored) }
     }
+}
 
-    /// Whether this lies below a name that is put back, or stands on the way to one.
-    fn restores(&self, path: &Path) -> bool {
-        let names = self.protect.restored.iter().map(|name| path_of(name));
-        names.into_iter().any(|name| path.starts_with(name) || name.starts_with(path))
+/// Whether this lies below a name that is put back, or stands on the way to one.
+fn restores(protect: &Protect, path: &Path) -> bool {
+    let names = protect.restored.iter().map(|name| path_of(name));
+    names.into_iter().any(|name| path.starts_with(name) || name.starts_with(path))
+}
+
+/// The folder of a repository, above a folder that may be granted by itself.
+const GIT: &str = ".git/";
+/// The name of a folder as a whole.
+const ITSELF: &str = ".";
+
+/// The names in a folder that is git's own, such as a bare repository or that of a linked worktree, or that lies in one.
+fn within_git(protect: &Protect, folder: &HeldFolder, contained: &ContainedFolders) -> Protect {
+    let is_git = |folder: &HeldFolder| {
+        let is_file = |name| matches!(folder.kind_of(name), Some(EntryKind::File { .. }));
+        is_file("HEAD") && (is_file("commondir") || folder.kind_of("objects") == Some(EntryKind::Folder))
+    };
+    let mut protect = protect.clone();
+    for above in folder.path().to_owned().ancestors().take(MAX_DEPTH) {
+        let is_git = match folder.path().strip_prefix(above) {
+            Ok(rest) if rest.as_os_str().is_empty() => is_git(folder),
+            _ => HeldFolder::open(above, contained).is_ok_and(|above| is_git(&above)),
+        };
+        let Some(rest) = folder.path().strip_prefix(above).ok().filter(|_| is_git) else { continue };
+        for names in [&mut protect.told, &mut protect.restored] {
+            let own =
+                names.iter().filter_map(|name| Path::new(name.strip_prefix(GIT)?).strip_prefix(rest).ok());
+            let own: Vec<String> = own
+                .map(|name| match name.to_str() {
+                    None | Some("") => ITSELF.to_owned(),
+                    Some(name) => name.to_owned(),
+                })
+                .collect();
+            names.extend(own);
+        }
     }
+    protect
 }
 
 /// Path of a protected name, below the folder.
 fn path_of(name: &str) -> &Path {
-    Path::new(if name == PACKAGE_SCRIPTS { PACKAGE } else { name })
+    Path::new(match name {
+        PACKAGE_SCRIPTS => PACKAGE,
+        // Everything lies below it.
+        ITSELF => "",
+        name => name,
+    })
 }
 
 impl Prints {
@@ -148,6 +187,12 @@ impl Prints {
     }
 
     fn add_name(&mut self, folder: &HeldFolder, name: &str, keeps: bool, hasher: &RandomState) {
+        if name == ITSELF {
+            for (name, _) in folder.entries().unwrap_or_default() {
+                self.add_name(folder, &name, keeps, hasher);
+            }
+            return;
+        }
         let path = path_of(name);
         let (Some(parent), Some(last)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
             return;
@@ -378,6 +423,48 @@ mod tests {
             below.map(str::to_owned).collect()
         };
         (below(changes.changed), below(changes.restored))
+    }
+
+    #[test]
+    fn a_folder_of_git_that_is_granted_has_its_own_names() {
+        for (granted, file, git, expected) in [
+            // A bare repository, the folder of a repository, that of a linked worktree, and a part of one.
+            ("bare", "hooks/post-commit", "bare", "hooks/post-commit"),
+            ("bare", "config", "bare", "config"),
+            (".git", "info/attributes", ".git", "info/attributes"),
+            (".git/worktrees/x", "config.worktree", ".git/worktrees/x", "config.worktree"),
+            (".git/worktrees/x", "commondir", ".git/worktrees/x", "commondir"),
+            (".git/hooks", "pre-push", ".git", "pre-push"),
+            (".git/info", "attributes", ".git", "attributes"),
+            // What is committed by a worktree.
+            (".git", "objects/aa", ".git", ""),
+            ("plain", "config", ".git", ""),
+        ] {
+            for is_restored in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let top = folder.path().canonicalize().unwrap();
+                for below in ["objects", "hooks", "info"] {
+                    fs::create_dir_all(top.join(git).join(below)).unwrap();
+                }
+                fs::write(top.join(git).join("HEAD"), "ref: refs/heads/main").unwrap();
+                let granted = top.join(granted);
+                fs::create_dir_all(&granted).unwrap();
+                let mut spec = ProcessSpec::new("true", Vec::<String>::new());
+                spec.cwd = Some(top.clone());
+                let protect = is_restored.then(|| Protect::restoring(&[".git"]));
+                spec.sandbox = Some(Sandbox { write: vec![granted.clone()], protect, ..Sandbox::default() });
+                let protected = Protected::before(&spec).unwrap().unwrap();
+                fs::write(granted.join(file), "changed").unwrap();
+                let changes = protected.after();
+                let told: Vec<String> = (!expected.is_empty())
+                    .then(|| granted.join(expected).display().to_string())
+                    .into_iter()
+                    .collect();
+                assert_eq!(changes.changed, told, "{}", granted.display());
+                assert_eq!(changes.restored, if is_restored { told } else { Vec::new() });
+                assert_eq!(granted.join(file).exists(), !is_restored || expected.is_empty());
+            }
+        }
     }
 
     #[test]

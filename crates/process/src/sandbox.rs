@@ -33,12 +33,14 @@ pub struct Protect {
 }
 
 impl Protect {
-    pub const NAMES: [&str; 13] = [
+    pub const NAMES: [&str; 14] = [
         ".git/hooks",
         ".git/config",
         // They lead git to another configuration.
         ".git/config.worktree",
         ".git/commondir",
+        // It says which files a filter of the configuration is run for.
+        ".git/info/attributes",
         ".envrc",
         ".mcp.json",
         ".vscode",

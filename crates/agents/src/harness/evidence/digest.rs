@@ -41,6 +41,8 @@ pub struct Digest {
     open_tools: Vec<(String, String)>,
     warnings: Warnings,
     failure: Option<Failure>,
+    /// The host that was asked last and did not answer, where traffic was seen.
+    unanswered: Option<String>,
     retrying: Option<Failure>,
     /// When the limit that it ran into ends.
     reset: Option<Reset>,
@@ -276,6 +278,16 @@ impl Digest {
     pub fn warning(&mut self, message: &str) {
         self.warnings.add(message);
         self.emit(|| AgentEvent::Warning { message: clip(message).into_owned() });
+    }
+
+    pub fn set_unanswered(&mut self, host: Option<String>) {
+        self.unanswered = host;
+    }
+
+    /// Words about the host that was asked last and did not answer; none, if none is known.
+    pub fn unanswered_words(&self) -> String {
+        let words = |host: &String| format!("; {host}, which was asked last, did not answer");
+        self.unanswered.as_ref().map(words).unwrap_or_default()
     }
 
     /// The sandbox refused these, each for the first time.

@@ -211,7 +211,8 @@ fn no_end(evidence: &Evidence) -> Verdict {
                 _ => format!("{name} was silent for {seconds} s (idleTimeoutMs)"),
             };
             let before = other.map(|lines| format!(". Before that it printed {lines}")).unwrap_or_default();
-            return Verdict::fault(ErrorCode::AgentIdle, kind, what + &before + &last_words);
+            let what = what + &digest.unanswered_words() + &before + &last_words;
+            return Verdict::fault(ErrorCode::AgentIdle, kind, what);
         }
         Some(Stop::TimedOut { ms }) => {
             let message = format!("{name} had not finished after {} s (timeoutMs){last_words}", ms / 1000.0);

@@ -440,6 +440,7 @@ impl Watch<'_> {
             transcript.digest_mut().warning(&message);
         }
         transcript.digest_mut().refused(self.traffic.take_refused());
+        transcript.digest_mut().set_unanswered(self.traffic.unanswered());
         let (refused, metered) = (self.traffic.refused(), self.traffic.metered());
         if let Some(message) = refused_words(&refused) {
             transcript.digest_mut().warning(&message);

@@ -48,6 +48,11 @@ impl TurnTraffic {
         self.refusals.all()
     }
 
+    /// The host that was asked last and did not answer.
+    pub(crate) fn unanswered(&self) -> Option<String> {
+        self.traffic.requests.unanswered()
+    }
+
     /// All metered tokens.
     pub(crate) fn metered(&self) -> Metered {
         self.metered.borrow().clone()

@@ -204,7 +204,8 @@ impl Plan {
             vec![grant("the null device", 0, Path::new(NULL_DEVICE), null, Links::Free)];
         for (index, path) in sandbox.write.iter().enumerate() {
             let links = if path.is_absolute() { Links::NotAtEnd } else { Links::Nowhere };
-            paths.push(grant("sandbox.write", index, path, CHANGES | READS, links));
+            // A device is used by ioctl(2).
+            paths.push(grant("sandbox.write", index, path, CHANGES | READS | IOCTL_DEV, links));
         }
         for (index, path) in sandbox.read.iter().flatten().enumerate() {
             // "/bin" and "/lib" are links on most systems.
@@ -246,13 +247,16 @@ impl Plan {
     }
 
     /// The program may use the terminal that it was given by its name too.
-    pub(crate) fn allow_own_terminal(&mut self) {
-        self.paths.push(Grant {
-            path: OWN_TERMINAL.into(),
-            rights: (WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV) & self.handled_files,
-            links: Links::Free,
-            option: "the terminal".into(),
-        });
+    /// `name`: the terminal's other name, by which programs open it anew.
+    pub(crate) fn allow_own_terminal(&mut self, name: Option<PathBuf>) {
+        for path in [Some(OWN_TERMINAL.into()), name].into_iter().flatten() {
+            self.paths.push(Grant {
+                path,
+                rights: (WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV) & self.handled_files,
+                links: Links::Free,
+                option: "the terminal".into(),
+            });
+        }
     }
 
     /// The program may read a folder of this process's own, in a place where another program may put a link.
@@ -375,7 +379,7 @@ mod tests {
         let plan = Plan::new(&workspace(), 7, true).unwrap();
         assert_eq!(plan.paths[1].option, "sandbox.write[0]");
         // Devices are made nowhere.
-        assert_eq!(plan.paths[1].rights & DEVICES, 0);
+        assert_eq!(plan.paths[1].rights & DEVICES, IOCTL_DEV);
     }
 
     #[test]

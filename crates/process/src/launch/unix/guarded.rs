@@ -17,7 +17,7 @@ use crate::guard::{
     Plan, ResourceLimits, Shortfall, landlock_abi, launch as start,
 };
 use crate::sandbox::Sandbox;
-use crate::spec::{Containment, ProcessSpec, ProcessUsage, Stdio, Strays};
+use crate::spec::{Containment, ProcessSpec, ProcessUsage, Strays};
 use crate::sweep::{SweepRequest, Swept, sweep};
 use crate::traffic::Traffic;
 use futures_util::FutureExt;
@@ -27,6 +27,7 @@ use ground::os::{ContainedFolders, Fault, group_exists, hand_over, place_below, 
 use ground::signal::Signal;
 use nix::libc::{EACCES, ELOOP, ENOENT, ENOTDIR};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -135,7 +136,6 @@ struct Terms {
     sandbox: Option<Sandbox>,
     traffic: Traffic,
     cwd: Option<PathBuf>,
-    has_terminal: bool,
     wires: Wires,
     grace: Duration,
 }
@@ -161,7 +161,6 @@ impl Terms {
             sandbox: spec.sandbox.clone(),
             traffic: spec.traffic.clone(),
             cwd: spec.sandbox.as_ref().and_then(|_| spec.named_cwd()),
-            has_terminal: matches!(spec.stdio, Stdio::Terminal(_)),
             wires: Wires::of(spec),
             grace: spec.kill_grace,
         }
@@ -173,14 +172,9 @@ impl Terms {
         let ways = ways::open(self.sandbox.as_ref(), self.traffic, &mut command)?;
         let gate = ways.gate.as_deref().map(ways::GatePlace::of);
         let at = Instant::now();
-        let wanted = self.sandbox.map(|sandbox| SandboxSpec {
-            sandbox,
-            gate,
-            cwd: self.cwd,
-            has_terminal: self.has_terminal,
-        });
-        let sandbox = wanted.as_ref().map(plan_of).transpose()?;
-        let plan = sandbox.as_ref().map(|(plan, _)| plan);
+        let wanted = self.sandbox.map(|sandbox| SandboxSpec { sandbox, gate, cwd: self.cwd });
+        let mut sandbox = wanted.as_ref().map(plan_of).transpose()?;
+        let plan = sandbox.as_mut().map(|(plan, _)| plan);
         let how = How { containment: self.containment, limits: self.limits, grace: self.grace };
         let launched = start_guard(&command, how, plan, &self.wires, line);
         Ok(Spawned { command, ways, since, at, sandbox, launched })
@@ -197,7 +191,7 @@ struct How {
 fn start_guard(
     command: &ResolvedCommand,
     how: How,
-    sandbox: Option<&Plan>,
+    mut sandbox: Option<&mut Plan>,
     wires: &Wires,
     line: Line,
 ) -> std::result::Result<Launch, GuardFailure> {
@@ -205,6 +199,13 @@ fn start_guard(
     let wiring = wires
         .lay(command.input.as_ref())
         .map_err(|fault| GuardFailure { stage: GuardStage::Wires, fault })?;
+    if let (Some(plan), Some(terminal)) = (&mut sandbox, &wiring.ends.terminal)
+        && Path::new(OWN_TERMINAL).exists()
+    {
+        let name = terminal.path().ok().map(|path| PathBuf::from(OsStr::from_bytes(path.as_bytes())));
+        plan.allow_own_terminal(name.filter(|name| name.exists()));
+    }
+    let sandbox = sandbox.as_deref();
     let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
     let environment: Vec<(&OsStr, &OsStr)> =
         command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
@@ -228,7 +229,6 @@ struct SandboxSpec {
     sandbox: Sandbox,
     gate: Option<ways::GatePlace>,
     cwd: Option<PathBuf>,
-    has_terminal: bool,
 }
 
 /// The sandbox plan for this kernel, and the rules of its fence. Blocks.
@@ -249,9 +249,6 @@ fn plan_of(wanted: &SandboxSpec) -> Result<(Plan, Rules)> {
         && plan.holds_reads()
     {
         plan.allow_own_folder(own);
-    }
-    if wanted.has_terminal && Path::new(OWN_TERMINAL).exists() {
-        plan.allow_own_terminal();
     }
     Ok((plan, rules))
 }
