@@ -861,7 +861,7 @@ interface SandboxOptions {
    * the tree has ended. `result.sandbox.restored` lists those that were put back. Files of more than 16 MB in all
    * are INVALID_OPTION.
    *
-   * The usual names are .git/hooks, .git/config, .git/config.worktree, .git/commondir, .envrc, .mcp.json, .vscode,
+   * The usual names are .git/hooks, .git/config, .git/config.worktree, .git/commondir, .git/info/attributes, .envrc, .mcp.json, .vscode,
    * .claude, .codex, .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file).
    *
    * @default "report" with the usual names; for codex at "edit", "restore" for those of git
@@ -2719,6 +2719,8 @@ interface ErrorFacts {
   /** The job's handler threw an error without a code of its own. */
   JOB_FAILED: {
     jobId?: string
+    /** Name of the error's class, if it has one of its own. */
+    errorName?: string
   }
   /** The limit of the fleet's store is reached. */
   FLEET_FULL: {
@@ -7921,11 +7923,14 @@ interface JobContext {
   readonly data: any
   /** Working directory of the job. Paths of artifacts are relative to it. */
   readonly cwd: string
-  /** Aborted when the job was cancelled, belongs to another worker now, or the worker has to stop. */
+  /**
+   * Aborted when the job was cancelled (the reason is `JOB_CANCELLED`), belongs to another worker now (`JOB_LEASE_LOST`), or when the
+   * worker closes (`FLEET_CLOSED`).
+   */
   readonly signal: AbortSignal
-  /** Adds an event to the job's log. Resolves when there is room for more. */
+  /** Adds an event to the job's log. Resolves when there is room for more. You need not wait for it. Rejects when the job is over. */
   emit(event: object): Promise<void>
-  /** Keeps a file below `cwd` as it is now. */
+  /** Keeps a file below `cwd` as it is now. You need not wait for it. */
   artifact(path: string): Promise<void>
 }
 /**
@@ -7966,7 +7971,7 @@ interface WorkOptions {
   handlers?: Record<string, JobHandler> | undefined
   /**
    * How long running jobs may go on when the worker closes, in milliseconds. After that they are given
-   * to other workers. Infinity waits for their end.
+   * to other workers. 0 gives them away at once, Infinity waits for their end.
    *
    * @default 60_000
    */

@@ -97,6 +97,22 @@ describe('network: { hosts }', () => {
     expect(direct.stdout).toBe('connected\n')
   })
 
+  it('reaches its own server by each name and address of this machine', async () => {
+    const script = `
+const server = require('http').createServer((_, response) => response.end('own'))
+server.listen(0, async () => {
+  const { port } = server.address()
+  const hosts = ['127.0.0.1', 'localhost', '0.0.0.0', '[::1]', require('os').hostname(), 'a.localhost']
+  const ask = (host) => new Promise((resolve) =>
+    require('child_process').execFile('curl', ['-sS', '-m', '20', \`http://\${host}:\${port}/\`], (error, stdout, stderr) => resolve(\`\${host} \${stdout || stderr}\`)))
+  for (const host of hosts) console.log(await ask(host))
+  server.close()
+})`
+    const { stdout } = await node(script, [], { network: { hosts: [] } })
+    const answers = stdout.trim().split('\n')
+    expect(answers.map((line) => line.split(' ').slice(1).join(' '))).toEqual(answers.map(() => 'own'))
+  })
+
   it.each(['127.0.0.1', '0.0.0.0', '::', undefined])(
     'lets a program use its own server on %s',
     async (host) => {

@@ -93,7 +93,7 @@ export interface SandboxOptions {
    * the tree has ended. `result.sandbox.restored` lists those that were put back. Files of more than 16 MB in all
    * are INVALID_OPTION.
    *
-   * The usual names are .git/hooks, .git/config, .git/config.worktree, .git/commondir, .envrc, .mcp.json, .vscode,
+   * The usual names are .git/hooks, .git/config, .git/config.worktree, .git/commondir, .git/info/attributes, .envrc, .mcp.json, .vscode,
    * .claude, .codex, .gemini, .qwen, opencode.json and "package.json scripts" (only that member of the file).
    *
    * @default "report" with the usual names; for codex at "edit", "restore" for those of git
