@@ -946,6 +946,119 @@ interface SandboxSupport {
 declare function sandboxSupport(): SandboxSupport
 
 /**
+ * How a program ended. Durations are milliseconds since the start, measured by a monotonic clock. With
+ * `encoding: "buffer"`, `stdout` and `stderr` are bytes.
+ */
+interface RunResult<Output = string> {
+  /** The program as it was given. */
+  command: string
+  /** The arguments as they were given. */
+  args: string[]
+  /** Process id of the program. */
+  pid: number
+  /** True when the exit status is 0. */
+  ok: boolean
+  /** Exit status of the program; null when a signal ended it. */
+  exitCode: number | null
+  /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */
+  signal: string | null
+  /** Standard output, up to `maxOutputBytes`. */
+  stdout: Output
+  /** Standard error output, up to `maxOutputBytes`. */
+  stderr: Output
+  /** Bytes that were printed to stdout in all, kept or not. */
+  stdoutBytes: number
+  /** Bytes that were printed to stderr in all, kept or not. */
+  stderrBytes: number
+  /** True when `stdout` or `stderr` is not complete because of `maxOutputBytes`. */
+  truncated: boolean
+  /** Milliseconds from the start to the exit of the program. */
+  durationMs: number
+  /** Milliseconds from the start to the first output; null when nothing was printed. */
+  firstOutputMs: number | null
+  /** Milliseconds from the start to the last output; null when nothing was printed. */
+  lastOutputMs: number | null
+  /** True when other processes held stdout or stderr open for longer than `drainMs`. */
+  pipesHeldOpen: boolean
+  /** Number of descendants that outlived the program and were killed. */
+  straysKilled: number
+  /** Number of descendants that could not be killed because they run as another user (setuid). */
+  straysLeft: number
+  /**
+   * How the process tree was held together. `"guard"`: by the guard process. `"guard+cgroup"`: by the
+   * guard and a cgroup. `"pidns"`: by a PID namespace. `"group"`: by a process group only. `"job"`: by a job of Windows, which is
+   * unsupported yet.
+   */
+  containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group' | 'job'
+  /** Resources that the program used, together with the descendants that it waited for. */
+  usage: {
+    /** Processor time in user mode, in milliseconds. */
+    userMs: number
+    /** Processor time in the kernel, in milliseconds. */
+    systemMs: number
+    /** Largest resident memory of a single process, in bytes. */
+    maxRssBytes: number
+  }
+  /** Number of runs that it took. Only with the option `retry`. */
+  attempts?: number
+  /** The record of this run. Only with the option `record`. */
+  record?: RecordFacts
+  /** Limits that the kernel enforced, when `sandbox` was given. */
+  sandbox?: SandboxReport
+}
+/** A record that was written. */
+interface RecordFacts {
+  /** Folder of this run. */
+  folder: string
+  /**
+   * Bytes that were printed but are not in the record: past `maxRecordBytes`, or because the disk was
+   * too slow.
+   */
+  leftOutBytes: number
+  /** Reason why the record is not complete; absent when it is. */
+  problem?: string
+}
+/** A line of output, without its line break. */
+interface OutputLine {
+  /** The stream that the line was printed to. */
+  stream: 'stdout' | 'stderr'
+  /** Text of the line. */
+  text: string
+}
+/** Lines that arrived together. Their strings may share memory. */
+interface LineBatch {
+  /** The stream that the lines were printed to. */
+  stream: 'stdout' | 'stderr'
+  /** The lines, without their line breaks. */
+  lines: string[]
+}
+
+/** How often a program that failed is run again. */
+interface RunRetry {
+  /** Number of runs, the first one included. */
+  attempts: number
+  /**
+   * Milliseconds before the second run. Each further pause is twice as long.
+   *
+   * @default 1_000
+   */
+  minDelayMs?: number | undefined
+  /**
+   * Longest pause, in milliseconds.
+   *
+   * @default 30_000
+   */
+  maxDelayMs?: number | undefined
+  /**
+   * Ends after which the program is run again. `"failure"`: an exit status other than 0, or a signal. `"idle"`: killed by
+   * `idleTimeoutMs`. `"timeout"`: stopped by `timeoutMs`.
+   *
+   * @default ["failure", "idle"]
+   */
+  on?: readonly ('failure' | 'idle' | 'timeout')[] | undefined
+}
+
+/**
  * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
  * becomes the program's stdin.
  */
@@ -1188,98 +1301,19 @@ interface RunOptions {
    */
   limit?: ConcurrencyLimit | undefined
   /**
+   * `run` only: run the program again when it fails, after a pause. A number is the number of attempts, the first one
+   * included. `result.attempts` says how many it took. `supervise()` restarts a program that is to run all the time.
+   *
+   * @default 1
+   */
+  retry?: number | RunRetry | undefined
+  /**
    * Ends the run when aborted: SIGTERM to the process group, SIGKILL to the tree after `killGraceMs`.
    * If it is already aborted, nothing is started.
    *
    * @throws PROCESS_ABORTED, with the signal's reason as `cause`.
    */
   signal?: AbortSignal | undefined
-}
-
-/**
- * How a program ended. Durations are milliseconds since the start, measured by a monotonic clock. With
- * `encoding: "buffer"`, `stdout` and `stderr` are bytes.
- */
-interface RunResult<Output = string> {
-  /** The program as it was given. */
-  command: string
-  /** The arguments as they were given. */
-  args: string[]
-  /** Process id of the program. */
-  pid: number
-  /** True when the exit status is 0. */
-  ok: boolean
-  /** Exit status of the program; null when a signal ended it. */
-  exitCode: number | null
-  /** Name of the signal that ended the program, for example `"SIGTERM"`; null when it exited. */
-  signal: string | null
-  /** Standard output, up to `maxOutputBytes`. */
-  stdout: Output
-  /** Standard error output, up to `maxOutputBytes`. */
-  stderr: Output
-  /** Bytes that were printed to stdout in all, kept or not. */
-  stdoutBytes: number
-  /** Bytes that were printed to stderr in all, kept or not. */
-  stderrBytes: number
-  /** True when `stdout` or `stderr` is not complete because of `maxOutputBytes`. */
-  truncated: boolean
-  /** Milliseconds from the start to the exit of the program. */
-  durationMs: number
-  /** Milliseconds from the start to the first output; null when nothing was printed. */
-  firstOutputMs: number | null
-  /** Milliseconds from the start to the last output; null when nothing was printed. */
-  lastOutputMs: number | null
-  /** True when other processes held stdout or stderr open for longer than `drainMs`. */
-  pipesHeldOpen: boolean
-  /** Number of descendants that outlived the program and were killed. */
-  straysKilled: number
-  /** Number of descendants that could not be killed because they run as another user (setuid). */
-  straysLeft: number
-  /**
-   * How the process tree was held together. `"guard"`: by the guard process. `"guard+cgroup"`: by the
-   * guard and a cgroup. `"pidns"`: by a PID namespace. `"group"`: by a process group only. `"job"`: by a job of Windows, which is
-   * unsupported yet.
-   */
-  containment: 'guard' | 'guard+cgroup' | 'pidns' | 'group' | 'job'
-  /** Resources that the program used, together with the descendants that it waited for. */
-  usage: {
-    /** Processor time in user mode, in milliseconds. */
-    userMs: number
-    /** Processor time in the kernel, in milliseconds. */
-    systemMs: number
-    /** Largest resident memory of a single process, in bytes. */
-    maxRssBytes: number
-  }
-  /** The record of this run. Only with the option `record`. */
-  record?: RecordFacts
-  /** Limits that the kernel enforced, when `sandbox` was given. */
-  sandbox?: SandboxReport
-}
-/** A record that was written. */
-interface RecordFacts {
-  /** Folder of this run. */
-  folder: string
-  /**
-   * Bytes that were printed but are not in the record: past `maxRecordBytes`, or because the disk was
-   * too slow.
-   */
-  leftOutBytes: number
-  /** Reason why the record is not complete; absent when it is. */
-  problem?: string
-}
-/** A line of output, without its line break. */
-interface OutputLine {
-  /** The stream that the line was printed to. */
-  stream: 'stdout' | 'stderr'
-  /** Text of the line. */
-  text: string
-}
-/** Lines that arrived together. Their strings may share memory. */
-interface LineBatch {
-  /** The stream that the lines were printed to. */
-  stream: 'stdout' | 'stderr'
-  /** The lines, without their line breaks. */
-  lines: string[]
 }
 
 /** Options of `expect()`. */
@@ -1514,6 +1548,8 @@ declare class RunningProcess<Output = string> implements AsyncIterable<OutputLin
 
 /** These options, behind the arguments or in their place. */
 type With<Options> = [args: readonly string[] | undefined, options: Options] | [options: Options]
+/** The same, or no options. */
+type WithAny<Options> = [args?: readonly string[], options?: Options] | [options?: Options]
 type InText = {
   encoding?: 'utf8' | undefined
 }
@@ -1586,7 +1622,7 @@ declare function spawn(
   ...rest: With<RunOptions & Piped>
 ): RunningProcess<string | Uint8Array> & Writable
 /** As above, with options that the types do not tell: the output is text or bytes, and there may be a `stdin`. */
-declare function spawn(command: string, ...rest: With<RunOptions>): RunningProcess<string | Uint8Array>
+declare function spawn(command: string, ...rest: WithAny<RunOptions>): RunningProcess<string | Uint8Array>
 
 /** Tokens that a model read and wrote. */
 interface TokenUsage {
@@ -2495,6 +2531,13 @@ interface ErrorFacts {
     /** End of what the terminal showed since the last match, without control sequences. */
     screen: string
   }
+  /** A supervised program failed again after `restart.maxRestarts` restarts in a row. */
+  PROCESS_RESTARTS_EXHAUSTED: {
+    /** Number of restarts in a row. */
+    restarts: number
+    /** Result of the last run, where the program ran. */
+    result?: RunResult
+  }
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
   /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */
@@ -2747,7 +2790,7 @@ interface ErrorFacts {
 }
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
-type Known = ErrorCode$1 | 'ADDON_MISSING' | 'PROCESS_OUTPUT_DROPPED'
+type Known = ErrorCode$1 | 'ADDON_MISSING' | 'PROCESS_OUTPUT_DROPPED' | 'PROCESS_RESTARTS_EXHAUSTED'
 type Code = Same<keyof ErrorFacts, Known, keyof ErrorFacts>
 
 /** Stable name of an error, for programs. docs/errors.md lists all of them. */
@@ -2757,7 +2800,7 @@ type SheepdogErrorOf<C extends ErrorCode> = {
   [Each in C]: ErrorBody & {
     readonly code: Each
   } & Readonly<ErrorFacts[Each]> &
-    Lacking<Exclude<'result' | 'kind', keyof ErrorFacts[Each]>>
+    Lacking<Exclude<'result' | 'kind' | 'exitCode' | 'signal', keyof ErrorFacts[Each]>>
 }[C]
 /** Fields that can be asked for before the code is known: `error.kind === 'auth'`. */
 type Lacking<Names extends string> = {
@@ -2771,18 +2814,25 @@ interface ErrorBody extends Error {
    */
   toJSON(): Record<string, unknown>
 }
+/** What a class that extends SheepdogError has. */
+type AnySheepdogError = ErrorBody & {
+  readonly code: ErrorCode
+}
 interface SheepdogErrorConstructor {
-  readonly prototype: SheepdogError
+  readonly prototype: AnySheepdogError
+  [Symbol.hasInstance](value: unknown): value is SheepdogError
   new <C extends ErrorCode>(
     code: C,
     message: string,
     facts?: Partial<ErrorFacts[C]>,
     cause?: unknown,
   ): SheepdogErrorOf<C>
+  /** For classes that extend it. */
+  new (code: ErrorCode, message: string, facts?: object, cause?: unknown): AnySheepdogError
 }
 /**
  * Every error of this package. `code` is a stable name (`PROCESS_IDLE`). Facts such as `exitCode` and
- * `idleTimeoutMs` are fields, which are typed once the code is known. `kind` and `result` can be read
+ * `idleTimeoutMs` are fields, which are typed once the code is known. `kind`, `result`, `exitCode` and `signal` can be read
  * before: `kind` is the reason of a failure, and `result` holds what was read before it. The message says what to do next.
  *
  * @example
@@ -4026,6 +4076,109 @@ declare class Harness {
    * await claude.serve({ input: process.stdin, output: process.stdout }, { sandbox: 'workspace' })
    */
   serve(client: ProtocolClient, options?: ServeOptions): Promise<void>
+}
+
+/**
+ * Why a run ended. `"exit"`: with exit status 0. `"failure"`: with another status, or by a signal. `"idle"`: killed by
+ * `idleTimeoutMs`. `"timeout"`: stopped by `timeoutMs`. `"other"`: another start would end in the same way.
+ */
+type EndKind = 'exit' | 'failure' | 'idle' | 'timeout' | 'other'
+
+/** When and how fast a supervised program is started again. */
+interface RestartOptions {
+  /**
+   * Ends after which the program is started again. `"exit"`: with exit status 0. `"failure"`: with another status, by a signal,
+   * by `timeoutMs`, or because the system refused the start. `"idle"`: killed by `idleTimeoutMs`.
+   *
+   * @default ["failure", "idle"]
+   */
+  on?: readonly ('exit' | 'failure' | 'idle')[] | undefined
+  /**
+   * Milliseconds before the first restart in a row. Each further pause is twice as long.
+   *
+   * @default 1_000
+   */
+  minDelayMs?: number | undefined
+  /**
+   * Longest pause, in milliseconds.
+   *
+   * @default 60_000
+   */
+  maxDelayMs?: number | undefined
+  /**
+   * Most restarts in a row.
+   *
+   * @default no limit
+   * @throws PROCESS_RESTARTS_EXHAUSTED, at `done`.
+   */
+  maxRestarts?: number | undefined
+  /**
+   * A run of so many milliseconds counts as well: the restarts in a row are counted from 0 again.
+   *
+   * @default 60_000
+   */
+  resetAfterMs?: number | undefined
+}
+/** Options of `supervise`: those of `spawn`, without time limits unless they are given. */
+interface SuperviseOptions extends Omit<RunOptions, 'retry'> {
+  /** When the program is started again. */
+  restart?: RestartOptions | undefined
+}
+/** What happens to a supervised program. */
+type SupervisedEvent =
+  | {
+      type: 'started'
+      /** Process id of the program. */
+      pid: number
+      /** Number of restarts so far. */
+      restarts: number
+    }
+  | {
+      type: 'ended'
+      /** Why it ended: `"other"` is an end after which it is not started again. */
+      reason: EndKind
+      result?: RunResult
+      error?: SheepdogError
+    }
+  | {
+      type: 'waiting'
+      /** Milliseconds until the next start. */
+      delayMs: number
+      /** Restarts in a row, the one that is waited for included. */
+      inRow: number
+    }
+/**
+ * Keeps a program running: starts it again when it fails or falls silent, after a pause that grows. Never throws: an error
+ * rejects `done`. The program has no time limits unless you give them.
+ *
+ * @example
+ * await using server = supervise('node', ['server.js'], { idleTimeoutMs: 60_000 })
+ * for await (const event of server.events()) console.log(event.type)
+ */
+declare function supervise(command: string, args?: readonly string[], options?: SuperviseOptions): Supervised
+/** Keeps a program without arguments running. */
+declare function supervise(command: string, options?: SuperviseOptions): Supervised
+/** A program that is started again when it ends. `supervise()` makes one. */
+declare class Supervised implements AsyncDisposable {
+  private constructor()
+  #private
+  /** Number of times that the program was started again. */
+  get restarts(): number
+  /** The program that runs now; undefined during a pause and after the end. */
+  get current(): RunningProcess | undefined
+  /**
+   * Resolves when the program ended with an end after which it is not started again: exit status 0, or `stop()`.
+   *
+   * @throws PROCESS_RESTARTS_EXHAUSTED after `maxRestarts`, and every error that another start would not mend, as
+   *   PROCESS_NOT_FOUND, INVALID_OPTION or PROCESS_ABORTED.
+   */
+  get done(): Promise<void>
+  /** Yields what happens from now on, until the end. A reader that is slow misses the oldest of more than 1,000 events. */
+  events(): AsyncIterableIterator<SupervisedEvent>
+  /** Ends the program, as `kill()` does, and starts it no more. Resolves when its tree is gone, with the last result. */
+  stop(): Promise<RunResult | undefined>
+  /** Same as `stop()`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Process tree of a run, seen from outside. It may belong to any host process of this user. */
@@ -8333,6 +8486,7 @@ export {
   type SessionLimitsConfig,
   type SessionRpc,
   SheepdogError,
+  Supervised,
   ToolSet,
   Turn,
   Worker,
@@ -8368,6 +8522,7 @@ export {
   serveRuntime,
   spawn,
   stopTree,
+  supervise,
   withRetry,
 }
 export type {
@@ -8560,6 +8715,7 @@ export type {
   RefusedTarget,
   Replay,
   ResponseSchema,
+  RestartOptions,
   ResumeEvidence,
   ResumeFallback,
   ResumeJudgement,
@@ -8575,6 +8731,7 @@ export type {
   RunResult,
   RunState,
   RunSummary,
+  RunRetry,
   RunTree,
   RuntimeCommand,
   RuntimeExit,
@@ -8638,6 +8795,8 @@ export type {
   StdioRuntimeConnection,
   StructuredOf,
   SubmittedJob,
+  SuperviseOptions,
+  SupervisedEvent,
   SystemMessageAppendConfig,
   SystemMessageConfig,
   SystemMessageCustomizeConfig,

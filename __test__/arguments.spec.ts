@@ -1,4 +1,5 @@
 // Methods with the names of well-known ones: they take the arguments that people know, or refuse them.
+import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { run, serveRuntime, spawn } from '../index.js'
 import { rejection } from './copilot/peer'
@@ -52,6 +53,18 @@ describe('stdin.write() and stdin.end()', () => {
   })
 })
 
+it('bytes with the encoding \"buffer\", as a stream of Node forwards them, are written', async () => {
+  const child = piped()
+  const forward = new Writable({
+    write(chunk: Buffer, encoding, done) {
+      void child.stdin.write(chunk, encoding, done)
+    },
+    final: (done) => void child.stdin.end(done),
+  })
+  forward.end(Buffer.from('abc'))
+  expect((await child.result).stdout).toBe('abc')
+})
+
 describe('arguments that a method does not have are refused', () => {
   it('by run() and spawn()', async () => {
     const more = run as unknown as (...given: unknown[]) => Promise<unknown>
@@ -74,6 +87,19 @@ describe('arguments that a method does not have are refused', () => {
     expect(() => (child.json as (...given: unknown[]) => unknown)({}, 'stderr')).toThrow(
       expect.objectContaining(refused),
     )
+  })
+
+  it('by the other methods of a process', async () => {
+    await using child = spawn('cat', [], { pty: true, stdin: 'pipe' })
+    const calls: [string, unknown[]][] = [
+      ['kill', ['SIGTERM', { forceKillAfterDelay: 5 }]],
+      ['expect', ['x', {}, callback]],
+      ['saveOutput', [{ stdout: 'f' }, callback]],
+    ]
+    for (const [name, given] of calls) {
+      const call = child[name as 'kill'].bind(child) as (...given: unknown[]) => Promise<unknown>
+      expect(await rejection(call(...given)), name).toMatchObject(refused)
+    }
   })
 
   it('by close()', async () => {

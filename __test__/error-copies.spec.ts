@@ -123,6 +123,37 @@ it('a structure that grows without bounds when it is written is cut', () => {
   expect(JSON.stringify(error).length).toBeLessThan(10_000_000)
 })
 
+it('bytes in a cause are base64, and numbers beyond JSON texts', () => {
+  const cause = {
+    bytes: Buffer.from('abc'),
+    big: new BigInt64Array([1n]),
+    view: new DataView(new ArrayBuffer(3)),
+  }
+  const error = new SheepdogError('PROCESS_ABORTED', 'aborted', {}, cause)
+  expect(JSON.parse(JSON.stringify(error)).cause).toEqual({ bytes: 'YWJj', big: ['1n'], view: 'AAAA' })
+})
+
+it('a cause that leads back to its error is printed once', () => {
+  const job: Record<string, unknown> = { run() {} }
+  job.error = new SheepdogError('PROCESS_ABORTED', 'aborted', {}, job)
+  expect(inspect(job, { depth: 20 }).length).toBeLessThan(10_000)
+  expect(inspect(job)).toContain('[Circular *1]')
+})
+
+it('a cause that is set later is the cause, and no large one is copied for each error', () => {
+  const error: Error = new SheepdogError('PROCESS_ABORTED', 'aborted', {}, { save() {} })
+  error.cause = 'why'
+  expect([error.cause, structuredClone(error).cause]).toEqual(['why', 'why'])
+  let reads = 0
+  const large = Array.from({ length: 100_000 }, () => ({
+    get row() {
+      return reads++
+    },
+  }))
+  expect(new SheepdogError('PROCESS_ABORTED', 'aborted', {}, large).cause).toBe(large)
+  expect(reads).toBe(0)
+})
+
 it('name, message and stack can be changed, as of any error', () => {
   const error: Error = new SheepdogError('PROCESS_FAILED', 'failed')
   expect(Object.keys(error)).toEqual(['code'])
@@ -133,7 +164,7 @@ it('name, message and stack can be changed, as of any error', () => {
 })
 
 it('a subclass has a name of its own', () => {
-  class BuildError extends (SheepdogError as unknown as new (code: string, message: string) => Error) {
+  class BuildError extends SheepdogError {
     constructor(message: string) {
       super('PROCESS_FAILED', message)
       this.name = 'BuildError'
@@ -154,8 +185,8 @@ it('no fact changes what the error is', () => {
     code: 'OTHER',
     exitCode: 3,
   }
-  const error = new SheepdogError('PROCESS_FAILED', 'failed', facts)
-  expect([error.name, error.message, error.code, error.exitCode]).toEqual([
+  const error = new SheepdogError('PROCESS_FAILED', 'failed', facts as { exitCode: number })
+  expect([error.name, error.message, error.code, (error as { exitCode?: number }).exitCode]).toEqual([
     'SheepdogError',
     'failed',
     'PROCESS_FAILED',

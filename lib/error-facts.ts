@@ -156,6 +156,13 @@ export interface ErrorFacts {
     /** End of what the terminal showed since the last match, without control sequences. */
     screen: string
   }
+  /** A supervised program failed again after `restart.maxRestarts` restarts in a row. */
+  PROCESS_RESTARTS_EXHAUSTED: {
+    /** Number of restarts in a row. */
+    restarts: number
+    /** Result of the last run, where the program ran. */
+    result?: RunResult
+  }
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
   /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */
@@ -406,5 +413,5 @@ export interface ErrorFacts {
 
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
-type Known = ErrorCode | 'ADDON_MISSING' | 'PROCESS_OUTPUT_DROPPED'
+type Known = ErrorCode | 'ADDON_MISSING' | 'PROCESS_OUTPUT_DROPPED' | 'PROCESS_RESTARTS_EXHAUSTED'
 export type Code = Same<keyof ErrorFacts, Known, keyof ErrorFacts>

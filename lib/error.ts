@@ -1,9 +1,9 @@
 // Faults of the core become JavaScript errors here, and nowhere else.
-import { inspect, type InspectOptions } from 'node:util'
+import { inspect, types } from 'node:util'
 import type { Fault } from '../native/native'
 import { at, type CallSite } from './call-site'
 import type { Code, ErrorFacts } from './error-facts'
-import { plainError, plainValue } from './plain-value'
+import { isCopied, plainError, plainValue } from './plain-value'
 
 export type { Fault } from '../native/native'
 
@@ -20,7 +20,7 @@ export type ErrorCode = Code
 /** An error with this code. Its fields hold the facts of the failure. */
 export type SheepdogErrorOf<C extends ErrorCode> = {
   [Each in C]: ErrorBody & { readonly code: Each } & Readonly<ErrorFacts[Each]> &
-    Lacking<Exclude<'result' | 'kind', keyof ErrorFacts[Each]>>
+    Lacking<Exclude<'result' | 'kind' | 'exitCode' | 'signal', keyof ErrorFacts[Each]>>
 }[C]
 
 /** Fields that can be asked for before the code is known: `error.kind === 'auth'`. */
@@ -37,7 +37,7 @@ interface ErrorBody extends Error {
 
 /**
  * Every error of this package. `code` is a stable name (`PROCESS_IDLE`). Facts such as `exitCode` and
- * `idleTimeoutMs` are fields, which are typed once the code is known. `kind` and `result` can be read
+ * `idleTimeoutMs` are fields, which are typed once the code is known. `kind`, `result`, `exitCode` and `signal` can be read
  * before: `kind` is the reason of a failure, and `result` holds what was read before it. The message says what to do next.
  *
  * @example
@@ -49,14 +49,20 @@ interface ErrorBody extends Error {
  */
 export type SheepdogError = SheepdogErrorOf<ErrorCode>
 
+/** What a class that extends SheepdogError has. */
+type AnySheepdogError = ErrorBody & { readonly code: ErrorCode }
+
 interface SheepdogErrorConstructor {
-  readonly prototype: SheepdogError
+  readonly prototype: AnySheepdogError
+  [Symbol.hasInstance](value: unknown): value is SheepdogError
   new <C extends ErrorCode>(
     code: C,
     message: string,
     facts?: Partial<ErrorFacts[C]>,
     cause?: unknown,
   ): SheepdogErrorOf<C>
+  /** For classes that extend it. */
+  new (code: ErrorCode, message: string, facts?: object, cause?: unknown): AnySheepdogError
 }
 
 /** Members that make an error what it is: no fact has their names. */
@@ -100,46 +106,31 @@ Object.defineProperty(SheepdogError.prototype, 'name', {
  * what cannot be copied. Such a cause is a property with a getter, which they leave out.
  */
 function holdCause(error: Error, cause: unknown): void {
-  if (isCloneable(cause)) {
+  if (isCopied(cause)) {
     Object.defineProperty(error, 'cause', { value: cause, configurable: true, writable: true })
     return
   }
-  let held = cause
   Object.defineProperties(error, {
     cause: {
-      get: () => held,
-      set(other: unknown) {
-        held = other
+      get: () => cause,
+      set(this: Error, other: unknown) {
+        holdCause(this, other)
       },
       configurable: true,
     },
-    [inspect.custom]: { value: inspectWithCause, configurable: true },
+    [inspect.custom]: { value: withPlainCause, configurable: true },
   })
 }
 
-function isCloneable(cause: unknown): boolean {
-  try {
-    structuredClone(cause)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** `util.inspect` prints `[Getter/Setter]` in place of a cause that has a getter: it is shown a twin with a plain one. */
-function inspectWithCause(this: Error, _: number, options: InspectOptions): string {
+/** `util.inspect` shows a getter as `[Getter/Setter]`: it is given a twin of the error, whose cause is a plain property. */
+function withPlainCause(this: Error): object {
   const { [inspect.custom as unknown as string]: _own, ...members } = Object.getOwnPropertyDescriptors(this)
-  const shown = (cause: unknown) =>
-    inspect(
-      Object.create(Object.getPrototypeOf(this) as object, { ...members, cause: { value: cause } }),
-      options,
-    )
-  try {
-    return shown(this.cause)
-  } catch {
-    // Node cannot print an error whose cause is a revoked proxy.
-    return shown(plainValue(this.cause))
-  }
+  // Node cannot print an error whose cause is a revoked proxy.
+  const cause = types.isProxy(this.cause) ? plainValue(this.cause) : this.cause
+  return Object.create(Object.getPrototypeOf(this) as object, {
+    ...members,
+    cause: { value: cause },
+  }) as object
 }
 
 /** The error for a wrong option: its message begins with the option's path. */

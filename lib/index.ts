@@ -36,7 +36,15 @@ export {
   type ExpectOptions,
   type RunOptions,
   type RunResult,
+  type RunRetry,
 } from './process'
+export {
+  supervise,
+  Supervised,
+  type RestartOptions,
+  type SupervisedEvent,
+  type SuperviseOptions,
+} from './process/supervised'
 export { listTrees, reapTrees, stopTree, type ReapedTree, type RunTree } from './process/tree'
 export {
   sandboxSupport,

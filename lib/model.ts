@@ -409,7 +409,12 @@ function objects(what: string) {
 
 function aborted(attempts: number, signal: AbortSignal | undefined): SheepdogError {
   const facts = { attempts, kind: 'aborted' as const }
-  return new SheepdogError('MODEL_ABORTED', 'the model call was aborted by its signal', facts, signal?.reason)
+  return new SheepdogError<'MODEL_ABORTED'>(
+    'MODEL_ABORTED',
+    'the model call was aborted by its signal',
+    facts,
+    signal?.reason,
+  )
 }
 
 /** Resolves after so long, or when the signal is aborted. */

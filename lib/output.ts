@@ -2,6 +2,7 @@
 import { SheepdogError } from './error'
 import { attach, detach, release, type Block, type Missed, type Reader } from './delivery'
 import { sharingLines, ownLines } from './line'
+import type { RunResult } from './process/result'
 
 /** The parts of a run that its iterator needs. */
 export interface Source {
@@ -55,6 +56,12 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
     return Promise.resolve({ value: undefined, done: true })
   }
 
+  /** As `return()`, for a generator that passes an error of its reader on. */
+  throw(error: unknown): Promise<IteratorResult<T>> {
+    this.close()
+    return Promise.reject(error)
+  }
+
   /** Ends the iteration; the output is drained and kept from here on. */
   close(): void {
     if (this.#closed) return
@@ -102,12 +109,12 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
     const missed = this.#missed
     // The program goes on, and its end says nothing of this reader.
     if (missed?.reason === 'dropped') throw tooLate(missed.stream, missed.bytes)
-    await this.#source.end
+    const result = await this.#source.end
     if (missed) {
       throw new SheepdogError(
         'PROCESS_LINE_TOO_LONG',
         `the program printed a line that is longer than \`maxLineBytes\`: raise it`,
-        { stream: missed.stream },
+        { stream: missed.stream, result: result as RunResult },
       )
     }
     return { value: undefined, done: true }

@@ -8,7 +8,7 @@ const MOST_LEVELS = 100
 /** Fields of an error that are not enumerable, or that only its class has. */
 const HIDDEN_FIELDS = ['code', 'cause', 'errors', 'error', 'suppressed'] as const
 
-/** The value as JSON can hold it. Parts that JSON cannot hold are named in brackets: `[circular]`, `[function save]`. */
+/** The value as JSON can hold it. Bytes are base64. Parts that JSON cannot hold are named in brackets: `[circular]`, `[function save]`. */
 export function plainValue(value: unknown): unknown {
   return new Walk().take(value)
 }
@@ -60,8 +60,9 @@ class Walk {
   #takeObject(value: object): unknown {
     if (isError(value)) return this.#errorFields(value)
     if (Array.isArray(value)) return Array.from(value, (item) => this.take(item) ?? null)
-    // Bytes stay bytes, of which a copy is never circular.
-    if (ArrayBuffer.isView(value)) return value
+    if (types.isUint8Array(value) || types.isDataView(value)) return base64(value)
+    if (types.isTypedArray(value)) return Array.from(value as Iterable<unknown>, (item) => this.take(item))
+    if (types.isAnyArrayBuffer(value)) return base64(new Uint8Array(value))
     if (types.isMap(value)) return Array.from(value, ([key, item]) => [this.take(key), this.take(item)])
     if (types.isSet(value)) return Array.from(value, (item) => this.take(item))
     if (types.isDate(value)) return Number.isNaN(value.getTime()) ? '[invalid date]' : value.toISOString()
@@ -98,6 +99,34 @@ class Walk {
     }
     return fields
   }
+}
+
+/** Most values that are looked at before a cause counts as too large to be copied with each error. */
+const MOST_COPIED = 1_000
+
+/**
+ * Whether `structuredClone` takes a value, told without a copy and without a call to a getter of it: primitives, errors, plain
+ * objects and lists of these. False in doubt.
+ */
+export function isCopied(value: unknown, seen = new Set<unknown>()): boolean {
+  if (typeof value === 'function' || typeof value === 'symbol') return false
+  if (typeof value !== 'object' || value === null) return true
+  // A copy of an error that leads back to itself cannot be read.
+  if (seen.has(value)) return !types.isNativeError(value)
+  if (types.isProxy(value) || seen.add(value).size > MOST_COPIED) return false
+  const holdsCopied = (names: string[]) =>
+    names.every((name) => {
+      const field = Object.getOwnPropertyDescriptor(value, name)
+      return !field || ('value' in field && isCopied(field.value, seen))
+    })
+  if (types.isNativeError(value)) return holdsCopied(['cause', 'message'])
+  const prototype: unknown = Object.getPrototypeOf(value)
+  const isPlain = Array.isArray(value) || prototype === Object.prototype || prototype === null
+  return isPlain && holdsCopied(Object.keys(value).slice(0, MOST_COPIED + 1))
+}
+
+function base64({ buffer, byteOffset, byteLength }: ArrayBufferView): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
 }
 
 /** Errors of other realms too: each environment of jest has classes of its own. */

@@ -9,6 +9,7 @@ import { RunWatch } from './observability/run_watch'
 import { pump } from './process/input'
 import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
 import type { RunResult } from './process/result'
+import { retried } from './process/retry'
 import { RunningProcess, type Started } from './process/running_process'
 import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
@@ -17,12 +18,16 @@ export { inheritance } from './process/environment'
 export { folderPath, processOptionChecks, type RunInput, type RunOptions } from './process/request'
 export type { Expected, ExpectOptions } from './process/expect'
 export type { OutputFiles, SavedOutput } from './process/output_files'
+export type { RunRetry } from './process/retry'
 export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'
 export { RunningProcess } from './process/running_process'
 export { ProcessStdin } from './process/stdin'
 
 /** These options, behind the arguments or in their place. */
 type With<Options> = [args: readonly string[] | undefined, options: Options] | [options: Options]
+
+/** The same, or no options. */
+type WithAny<Options> = [args?: readonly string[], options?: Options] | [options?: Options]
 
 type InText = { encoding?: 'utf8' }
 type InBytes = { encoding: 'buffer' }
@@ -61,7 +66,14 @@ export async function run(
 export async function run(command: string, ...rest: With<RunOptions>): Promise<RunResult<string | Uint8Array>>
 export async function run(command: string, args?: unknown, options?: unknown): Promise<unknown> {
   checkNoMore('run', arguments, 3)
-  const { process, result } = start(prepared(command, args, options, false))
+  const call = prepared(command, args, options, false)
+  const { retry, signal } = call.options
+  if (retry === undefined) return runOnce(call)
+  return retried(retry, signal, () => runOnce(prepared(command, args, options, false)))
+}
+
+async function runOnce(call: ReturnType<typeof prepared>): Promise<RunResult> {
+  const { process, result } = start(call)
   try {
     return await result
   } finally {
@@ -102,7 +114,7 @@ export function spawn(
   ...rest: With<RunOptions & Piped>
 ): RunningProcess<string | Uint8Array> & Writable
 /** As above, with options that the types do not tell: the output is text or bytes, and there may be a `stdin`. */
-export function spawn(command: string, ...rest: With<RunOptions>): RunningProcess<string | Uint8Array>
+export function spawn(command: string, ...rest: WithAny<RunOptions>): RunningProcess<string | Uint8Array>
 export function spawn(command: string, args?: unknown, options?: unknown): unknown {
   let started: Started
   try {

@@ -26,24 +26,29 @@ export function webStream(begin: Begin): ReadableStream<Uint8Array> {
 /** @param isToldElsewhere whether `result` rejects with this error */
 export function nodeStream(begin: Begin, isToldElsewhere: (error: unknown) => boolean): Readable {
   let bytes: AsyncIterator<Uint8Array> | undefined
+  let failure: Error | undefined
   const stream: Readable = new Readable({
     read() {
+      if (failure) return fail(failure)
       const next = async () => (bytes ??= begin()).next()
-      next().then(
-        ({ value, done }) => stream.push(done ? null : value),
-        (error: Error) => {
-          if (isToldElsewhere(error)) endWith(stream, error)
-          else stream.destroy(error)
-        },
-      )
+      next().then(({ value, done }) => stream.push(done ? null : value), fail)
     },
     destroy(error, done) {
       const leave = async () => (bytes ??= begin()).return?.()
       callbackify(leave)(() => done(error))
     },
   })
+  function fail(error: Error): void {
+    failure = error
+    // What was read before the failure is delivered before it: an empty chunk asks for the next read.
+    if (stream.readableLength > 0) stream.push(nothing)
+    else if (isToldElsewhere(error)) endWith(stream, error)
+    else stream.destroy(error)
+  }
   return stream
 }
+
+const nothing = new Uint8Array()
 
 /**
  * Ends a stream whose run failed, an error that `result` tells. A stream without a listener for errors ends as the one of
@@ -57,15 +62,24 @@ function endWith(stream: Readable, error: Error): void {
   const { emit } = stream
   stream.emit = (event: string | symbol, ...args: unknown[]) => {
     if (event !== 'error') return emit.call(stream, event, ...args)
-    const marks = Object.getOwnPropertySymbols(error).length
-    try {
-      return emit.call(stream, event, ...args)
-    } catch (thrown) {
-      // readline passes an error on to an emitter of its own. Node marks an error that an emitter throws because nobody
-      // listens: nobody listens there, so that stream gets its end as without a listener.
-      if (thrown !== error || Object.getOwnPropertySymbols(error).length === marks) throw thrown
-      return emit.call(stream, 'end')
-    }
+    const heard = stream.rawListeners('error').map((listener) => isHeard(listener, stream, error))
+    // A reader of lines whose user listens to no errors gets the end, as with child_process.
+    return !heard.includes(false) || emit.call(stream, 'end')
   }
   stream.destroy(error)
+}
+
+/**
+ * Tells one listener. False for one that passes the error on to an emitter of its own where nobody listens, as readline does:
+ * Node marks an error that an emitter throws for that reason.
+ */
+function isHeard(listener: Function, stream: Readable, error: Error): boolean {
+  const marks = Object.getOwnPropertySymbols(error).length
+  try {
+    listener.call(stream, error)
+    return true
+  } catch (thrown) {
+    if (thrown !== error || Object.getOwnPropertySymbols(error).length === marks) throw thrown
+    return false
+  }
 }

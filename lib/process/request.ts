@@ -14,6 +14,7 @@ import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { inTheirPlace } from './foreign_option'
 import { sourceOf, type Source } from './input'
+import { checkRetry, type RunRetry } from './retry'
 
 /**
  * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
@@ -258,6 +259,13 @@ export interface RunOptions {
    */
   limit?: ConcurrencyLimit
   /**
+   * `run` only: run the program again when it fails, after a pause. A number is the number of attempts, the first one
+   * included. `result.attempts` says how many it took. `supervise()` restarts a program that is to run all the time.
+   *
+   * @default 1
+   */
+  retry?: number | RunRetry
+  /**
    * Ends the run when aborted: SIGTERM to the process group, SIGKILL to the tree after `killGraceMs`.
    * If it is already aborted, nothing is started.
    *
@@ -321,6 +329,7 @@ export const processOptionChecks = {
   maxRecordBytes: check.count,
   name: check.name,
   limit: checkLimit,
+  retry: checkRetry,
   signal: check.signal,
 } satisfies Checks<RunOptions>
 
@@ -363,7 +372,7 @@ export function callOf(command: unknown, args: unknown, options: unknown): Call 
 }
 
 /** Refuses options that can't be combined. */
-function checkTogether({ input, stdin, stdio, pty }: RunOptions, canBeWritten: boolean): void {
+function checkTogether({ input, stdin, stdio, pty, retry }: RunOptions, canBeWritten: boolean): void {
   const instead = 'with `stdio: "inherit"` the program reads the stdin of this process'
   if (stdio && input !== undefined) throw invalidOption('input', `cannot be used: ${instead}`)
   if (stdio && stdin && stdin !== 'inherit') throw invalidOption('stdin', `cannot be "${stdin}": ${instead}`)
@@ -372,6 +381,10 @@ function checkTogether({ input, stdin, stdio, pty }: RunOptions, canBeWritten: b
     throw invalidOption('stdin', `cannot be combined with \`input\`, which is the stdin of the program`)
   if (pty && stdin === 'inherit')
     throw invalidOption('stdin', 'cannot be "inherit" with `pty`: use "pipe" to type into the terminal')
+  if (retry !== undefined && canBeWritten)
+    throw invalidOption('retry', 'is an option of run(): supervise() starts a program again')
+  if (retry !== undefined && isReadOnce(input))
+    throw invalidOption('input', 'a stream can be read once: with `retry` use text, bytes or { file }')
   if (stdin === 'pipe' && !canBeWritten)
     throw invalidOption('stdin', '"pipe" is for spawn(), whose process has a `stdin`; run() takes `input`')
 }
@@ -395,6 +408,7 @@ export function toSpec(
     preferLocal,
     limit: _,
     signal: __,
+    retry: ___,
     sandbox,
     ...rest
   } = options
@@ -446,6 +460,11 @@ function toFed(input: RunInput | undefined, cwd: string | undefined, hasTerminal
     stdin: 'pipe',
     source: sourceOf('input.file', { [Symbol.asyncIterator]: () => read().iterator() }),
   }
+}
+
+/** Whether another run could not have the same input. */
+export function isReadOnce(input: unknown): boolean {
+  return input !== undefined && typeof input !== 'string' && !types.isUint8Array(input) && !isFile(input)
 }
 
 function isFile(value: unknown): value is { file: string | URL } {

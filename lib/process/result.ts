@@ -55,6 +55,8 @@ export interface RunResult<Output = string> {
     /** Largest resident memory of a single process, in bytes. */
     maxRssBytes: number
   }
+  /** Number of runs that it took. Only with the option `retry`. */
+  attempts?: number
   /** The record of this run. Only with the option `record`. */
   record?: RecordFacts
   /** Limits that the kernel enforced, when `sandbox` was given. */

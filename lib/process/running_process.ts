@@ -181,6 +181,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * const { groups } = await python.expect(/^(\d+)$/m)
    */
   async expect(pattern: string | RegExp, options?: ExpectOptions): Promise<Expected> {
+    checkNoMore('expect', arguments, 2)
     if (!this.#hasTerminal && this.#process)
       throw invalidOption('pty', 'this process has no terminal to watch: spawn it with `pty: true`')
     this.#expectations ??= new Expectations(this.#command, this.bytes())
@@ -235,7 +236,17 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    *   when a part of the output was dropped before the call.
    *   Otherwise the error of `result`; the files then hold what was read.
    */
-  async saveOutput(files: OutputFiles): Promise<SavedOutput> {
+  saveOutput(files: OutputFiles): Promise<SavedOutput> {
+    const saved: Promise<SavedOutput> = this.#save(files, arguments).catch((error: unknown) => {
+      // `result` tells it: nobody has to await it here as well.
+      if (error === this.#failure) saved.catch(() => {})
+      throw error
+    })
+    return saved
+  }
+
+  async #save(files: OutputFiles, given: ArrayLike<unknown>): Promise<SavedOutput> {
+    checkNoMore('saveOutput', given, 1)
     const { stdout, stderr, append } = toOutputFiles(files)
     if (this.#iterator) throw iterated()
     const process = this.#process
@@ -263,6 +274,7 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    * @throws INVALID_OPTION without the option `pty`.
    */
   resize(columns: number, rows: number): void {
+    checkNoMore('resize', arguments, 2)
     if (!this.#hasTerminal)
       throw invalidOption('pty', 'this process has no terminal to resize: spawn it with `pty: true`')
     sizeChecks.columns('columns', columns)
@@ -281,6 +293,10 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    */
   kill(signal?: NodeJS.Signals): Promise<RunResult<Output>> {
     this.#isWatched = true
+    if (arguments.length > 1)
+      return Promise.reject(
+        invalidOption('kill()', 'takes one argument: `killGraceMs` is an option of spawn()'),
+      )
     if (signal === undefined) this.#process?.stop('killed')
     else {
       const number: number | undefined =

@@ -17,6 +17,9 @@ const unfinished =
   // eslint-disable-next-line no-control-regex
   /\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]*\u001b?|[PX^_][^\u001b]*\u001b?|[ -/]*)$/y
 
+/** More carriage returns in a row are no text that somebody waits for. */
+const MOST_RETURNS = 4096
+
 /** A sequence that is not over after so many characters is none. */
 const MOST_UNFINISHED = 4096
 
@@ -67,7 +70,7 @@ export class ShownText {
     while (at < text.length) {
       const begin = at
       while (text.charCodeAt(at) === CARRIAGE_RETURN) at++
-      this.#returns += at - begin
+      this.#returns = Math.min(this.#returns + at - begin, MOST_RETURNS)
       if (at === text.length) break
       if (text[at] !== '\n' && !this.#isAtLineStart) shown += '\r'.repeat(this.#returns)
       this.#returns = 0

@@ -113,11 +113,13 @@ export class ProcessStdin {
   ): Promise<void> {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     const done = (async () => {
-      if (encoding !== undefined && encoding !== null && !Buffer.isEncoding(encoding))
+      // Node's own streams call bytes an encoding, "buffer".
+      const isText = typeof chunk === 'string'
+      if (isText && encoding !== undefined && encoding !== null && !Buffer.isEncoding(encoding))
         throw invalidOption('encoding', `expected the name of an encoding, got ${show(encoding)}`)
       if (callback !== undefined && callback !== null && typeof callback !== 'function')
         throw invalidOption('callback', `expected a function, got ${show(callback)}`)
-      await act(chunk, encoding ?? undefined)
+      await act(chunk, isText ? (encoding ?? undefined) : undefined)
     })()
     if (typeof callback === 'function') callbackify(() => done)(callback)
     return done

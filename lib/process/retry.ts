@@ -1,0 +1,88 @@
+// Runs a program again that failed.
+import { onAbort } from '../abort'
+import type { SheepdogError } from '../error'
+import { onWaitedFor } from '../host'
+import { check, checkOptions } from '../option'
+import { delayMs, endOf, kindOf } from './end'
+import type { RunResult } from './result'
+
+/** How often a program that failed is run again. */
+export interface RunRetry {
+  /** Number of runs, the first one included. */
+  attempts: number
+  /**
+   * Milliseconds before the second run. Each further pause is twice as long.
+   *
+   * @default 1_000
+   */
+  minDelayMs?: number
+  /**
+   * Longest pause, in milliseconds.
+   *
+   * @default 30_000
+   */
+  maxDelayMs?: number
+  /**
+   * Ends after which the program is run again. `"failure"`: an exit status other than 0, or a signal. `"idle"`: killed by
+   * `idleTimeoutMs`. `"timeout"`: stopped by `timeoutMs`.
+   *
+   * @default ["failure", "idle"]
+   */
+  on?: readonly ('failure' | 'idle' | 'timeout')[]
+}
+
+const ends = check.oneOf('failure', 'idle', 'timeout')
+
+const checks = {
+  attempts: check.count,
+  minDelayMs: check.duration,
+  maxDelayMs: check.duration,
+  on(path: string, value: unknown) {
+    check.array(path, value)
+    ;(value as unknown[]).forEach((one, index) => ends(`${path}[${index}]`, one))
+  },
+}
+
+/** Checks the option `retry`: a number of attempts, or an object. */
+export function checkRetry(path: string, value: unknown): void {
+  if (typeof value === 'number') return check.count(path, value)
+  check.object(path, value)
+  checkOptions(value, checks, path)
+  check.count(`${path}.attempts`, (value as Partial<RunRetry>).attempts)
+}
+
+/** Runs until an end that is not retried. `result.attempts` says how many runs it took. */
+export async function retried(
+  retry: number | RunRetry,
+  signal: AbortSignal | undefined,
+  runOnce: () => Promise<RunResult>,
+): Promise<RunResult> {
+  const {
+    attempts,
+    minDelayMs = 1_000,
+    maxDelayMs = 30_000,
+    on = ['failure', 'idle'],
+  } = typeof retry === 'number' ? { attempts: retry } : retry
+  for (let attempt = 1; ; attempt++) {
+    const end = await endOf(runOnce())
+    if (end.result) end.result.attempts = attempt
+    const kind = kindOf(end)
+    const isOver = attempt >= attempts || !(on as readonly string[]).includes(kind)
+    if (isOver && end.error) throw end.error as SheepdogError
+    if (isOver) return end.result!
+    await waited(delayMs(attempt, minDelayMs, maxDelayMs), signal)
+  }
+}
+
+/** Resolves after the time, or when the signal is aborted: the next run then rejects. */
+export async function waited(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let letGo = () => {}
+  await new Promise<void>((resolve) => {
+    const giveUp = onWaitedFor(ms, resolve)
+    letGo = onAbort(signal, () => {
+      giveUp()
+      resolve()
+    })
+  })
+  letGo()
+}
