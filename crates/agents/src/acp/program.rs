@@ -89,7 +89,7 @@ impl Held {
         for (name, value) in agent.protocol().set.iter().chain(mode.set) {
             launch.set(name, value);
         }
-        if agent.protocol().replaced != Replaced::Nothing {
+        if agent.protocol().replaced == Replaced::Braces {
             launch.hold(DOLLAR.0, DOLLAR.1);
         }
         launch.args(mode.args.iter().copied());

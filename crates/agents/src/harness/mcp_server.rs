@@ -37,16 +37,23 @@ impl McpServer {
 
     /// Written so that the CLI's own replacing gives each value as it was given.
     pub(crate) fn written_for(&self, replaced: Replaced) -> McpServer {
-        match (replaced, self) {
-            (Replaced::Nothing, _) => self.clone(),
-            (Replaced::Braces, _) => self.map_texts(|text| text.replace("${", &format!("{}{{", dollar()))),
-            (Replaced::Variables, McpServer::Http { .. }) => self.clone(),
-            (Replaced::Variables, McpServer::Program { name, command, args, env }) => {
-                let env =
-                    env.iter().map(|(name, value)| (name.clone(), value.replace('$', &dollar()))).collect();
-                McpServer::Program { name: name.clone(), command: command.clone(), args: args.clone(), env }
-            }
+        let braces = |text: &str| text.replace("${", &format!("${{{}}}{{", DOLLAR.0));
+        let escaped = |text: &str| text.replace('$', r"\$");
+        let each = |pairs: &mut Vec<(String, String)>, write: &dyn Fn(&str) -> String| {
+            pairs.iter_mut().for_each(|(_, value)| *value = write(value));
+        };
+        let mut written = match replaced {
+            Replaced::Braces => self.map_texts(braces),
+            Replaced::Nothing | Replaced::Escapable => self.clone(),
+        };
+        match (replaced, &mut written) {
+            // It replaces names in a header once more when it connects.
+            (Replaced::Braces, McpServer::Http { headers, .. }) => each(headers, &braces),
+            (Replaced::Escapable, McpServer::Http { headers, .. }) => each(headers, &escaped),
+            (Replaced::Escapable, McpServer::Program { env, .. }) => each(env, &escaped),
+            (Replaced::Nothing | Replaced::Braces, _) => {}
         }
+        written
     }
 
     /// As configuration files of CLIs have a server, below its name.
@@ -68,16 +75,12 @@ pub(crate) enum Replaced {
     Nothing,
     /// `${NAME}` in all values.
     Braces,
-    /// `$NAME` and `${NAME}` in the values of the environment.
-    Variables,
+    /// `$NAME` and `${NAME}` in the values of the environment and of headers, but not behind a backslash.
+    Escapable,
 }
 
-/// A variable that stands for the sign in a value. A CLI replaces names once, so that what it puts there stays as it is.
+/// A variable that stands for the sign in a value of [`Replaced::Braces`]: what is put in its place is not looked at again.
 pub(crate) const DOLLAR: (&str, &str) = ("SHEEPDOG_DOLLAR", "$");
-
-fn dollar() -> String {
-    format!("${{{}}}", DOLLAR.0)
-}
 
 /// The pairs as an object of JSON.
 pub(crate) fn object(pairs: &[(String, String)]) -> Map<String, Value> {
@@ -129,25 +132,34 @@ mod tests {
 
     #[test]
     fn a_value_is_the_same_after_the_cli_has_replaced_names() {
-        let given = McpServer::Program {
+        let program = McpServer::Program {
             name: "files".into(),
             command: "serve${A}".into(),
             args: vec!["${HOME}".into(), "$HOME".into(), "$${A:-b}$".into()],
-            env: vec![("PW".into(), "pa${HOME}ss$X".into())],
+            env: vec![("PW".into(), r"pa${HOME}ss$X\$Y".into())],
         };
-        let braces = |text: &str| text.replace("${SHEEPDOG_DOLLAR}", "$");
-        for (replaced, written) in [
-            (Replaced::Braces, r#"["${SHEEPDOG_DOLLAR}{HOME}","$HOME","$${SHEEPDOG_DOLLAR}{A:-b}$"]"#),
-            (Replaced::Variables, r#"["${HOME}","$HOME","$${A:-b}$"]"#),
-        ] {
-            let text = given.written_for(replaced);
-            let McpServer::Program { args, env, .. } = &text else { unreachable!() };
-            assert_eq!(json!(args).to_string(), written);
-            assert_eq!(braces(&env[0].1), "pa${HOME}ss$X");
-            assert!(!env[0].1.contains("${HOME}"));
-            assert_eq!(text.map_texts(braces), given);
-        }
-        assert_eq!(given.written_for(Replaced::Nothing), given);
+        let web = McpServer::Http {
+            name: "web".into(),
+            url: "http://127.0.0.1/${HOME}".into(),
+            headers: vec![("Authorization".into(), "Bearer ${HOME}".into())],
+        };
+        // As claude-code 2.1.330 replaces names: once, and once more in headers.
+        let once = |text: &str| text.replace("${SHEEPDOG_DOLLAR}", "$");
+        assert_eq!(program.written_for(Replaced::Braces).map_texts(once), program);
+        let McpServer::Http { url, headers, .. } = web.written_for(Replaced::Braces) else { unreachable!() };
+        assert_eq!(once(&url), "http://127.0.0.1/${HOME}");
+        assert_eq!(headers[0].1, "Bearer ${SHEEPDOG_DOLLAR}{SHEEPDOG_DOLLAR}{HOME}");
+        // As gemini 0.61.0 does: a sign behind a backslash stays.
+        let McpServer::Program { args, env, .. } = program.written_for(Replaced::Escapable) else {
+            unreachable!()
+        };
+        assert_eq!((args[0].as_str(), env[0].1.as_str()), ("${HOME}", r"pa\${HOME}ss\$X\\$Y"));
+        assert_eq!(env[0].1.replace(r"\$", "$"), r"pa${HOME}ss$X\$Y");
+        let McpServer::Http { url, headers, .. } = web.written_for(Replaced::Escapable) else {
+            unreachable!()
+        };
+        assert_eq!((url.as_str(), headers[0].1.as_str()), ("http://127.0.0.1/${HOME}", r"Bearer \${HOME}"));
+        assert_eq!(web.written_for(Replaced::Nothing), web);
     }
 
     #[test]

@@ -225,7 +225,7 @@ async fn a_mode_that_the_agent_leaves_by_itself_is_set_again() {
     open.agent.level = Level::Plan;
     let agent = opened(open).await;
     let mode = async || -> String {
-        let state: serde_json::Value = ground::json::read_own(&text(&agent.prompt("state").await)).unwrap();
+        let state: serde_json::Value = ground::json::read_own(text(&agent.prompt("state").await)).unwrap();
         state["mode"].as_str().unwrap().to_owned()
     };
     let left = agent.prompt("leave yolo").await;

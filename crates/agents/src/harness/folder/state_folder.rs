@@ -66,7 +66,8 @@ impl OwnPlace {
             }
         }
         let unread = |error: io::Error| {
-            let message = format!("cannot read {}, the state folder of this CLI: {error}", self.root.display());
+            let message =
+                format!("cannot read {}, the state folder of this CLI: {error}", self.root.display());
             refused(message, "scandir", &error)
         };
         for entry in std::fs::read_dir(&self.root).map_err(unread)? {

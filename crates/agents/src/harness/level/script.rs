@@ -707,7 +707,7 @@ impl Reader<'_> {
                 '`' => break,
                 '\\' => {
                     let next = self.peek().ok_or(UNCLOSED)?;
-                    if !matches!(next, '`' | '\\' | '$') && !(in_quotes && next == '"') {
+                    if !(matches!(next, '`' | '\\' | '$') || in_quotes && next == '"') {
                         inside.push('\\');
                     }
                     inside.push(next);

@@ -81,6 +81,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
     protocol: Protocol {
         program: Some("claude-agent-acp"),
+        replaced: Replaced::Braces,
         ..Protocol::plain(
             "@agentclientprotocol/claude-agent-acp@0.100.0",
             Accounting::TokensAndMoney(CachedInput::Beside),

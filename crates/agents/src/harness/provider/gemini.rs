@@ -69,7 +69,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         // It refuses its freer modes in a folder that was not trusted on a terminal before; and its launcher heeds no signal.
         set: &[("GEMINI_CLI_TRUST_WORKSPACE", "true"), ("GEMINI_CLI_NO_RELAUNCH", "true")],
         forgets_young: true,
-        replaced: Replaced::Variables,
+        replaced: Replaced::Escapable,
         ..Protocol::plain("@google/gemini-cli@0.61.0", Accounting::Tokens(CachedInput::Within))
     },
 };

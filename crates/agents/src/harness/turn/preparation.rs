@@ -3,9 +3,9 @@
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
 use crate::harness::agent_request::AgentRequest;
-use crate::harness::folder::{RunFolder, refused};
 use crate::harness::folder::sandbox::{SandboxPlace, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
+use crate::harness::folder::{RunFolder, refused};
 use crate::harness::level::Level;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::program::install::{advice_of_packages, locate};
