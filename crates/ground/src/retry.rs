@@ -102,19 +102,27 @@ pub struct RetryPolicy {
     pub attempts: u32,
     /// The wait after the first failure. It doubles with each further failure.
     pub base_delay: Duration,
-    /// The longest wait, also when a server asks for a longer one.
+    /// The longest wait of our own. A server may ask for a longer one.
     pub max_delay: Duration,
 }
 
 impl RetryPolicy {
     /// The wait after this many failures. Half of the step is fixed, the other half random (`random`, from 0 to 1), so that
-    /// clients that failed together don't retry together. A server that asks for a longer wait gets it, up to `max_delay`.
+    /// clients that failed together don't retry together. A wait is never shorter than the server asks for.
     pub fn delay(&self, failures: u32, retry_after: Option<Duration>, random: f64) -> Duration {
         let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let step = self.base_delay.saturating_mul(factor).min(self.max_delay);
         let random = if random.is_finite() { random.clamp(0.0, 1.0) } else { 0.0 };
         let wait = step / 2 + (step / 2).mul_f64(random);
-        wait.max(retry_after.unwrap_or(Duration::ZERO)).min(self.max_delay)
+        wait.max(retry_after.unwrap_or(Duration::ZERO))
+    }
+
+    /// Like [`delay`](Self::delay). `None`: the server asks for longer than anybody waits, so there is no further attempt.
+    pub fn wait(&self, failures: u32, retry_after: Option<Duration>, random: f64) -> Option<Duration> {
+        const LONGEST: Duration = Duration::from_secs(5 * 60);
+        let longest = LONGEST.max(self.max_delay);
+        let is_short = retry_after.is_none_or(|asked| asked <= longest);
+        is_short.then(|| self.delay(failures, retry_after, random))
     }
 }
 

@@ -62,7 +62,10 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Uplo
             Problem::Http(HttpError::Status { retry_after, .. }) => *retry_after,
             _ => None,
         };
-        tokio::time::sleep(RETRY.delay(attempts, asked, random::fraction())).await;
+        let Some(wait) = RETRY.wait(attempts, asked, random::fraction()) else {
+            return Err(failed(format!("the server asks for too long a wait: {}", problem.words())));
+        };
+        tokio::time::sleep(wait).await;
     }
 }
 

@@ -2,6 +2,7 @@
 //! [`Inbox`], in the order of the wire. While the inbox is full, the process's pipe is not read.
 
 use super::update::Update;
+use crate::harness::evidence::reason_line::reason_line;
 use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::json;
@@ -100,8 +101,9 @@ impl Exit {
         }
     }
 
-    pub(crate) fn last_line(&self) -> Option<&str> {
-        self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty())
+    /// The line of stderr that says why it ended.
+    pub(crate) fn reason(&self) -> Option<String> {
+        reason_line(&self.stderr)
     }
 
     /// Adds the facts of the exit to an error.

@@ -33,7 +33,7 @@ impl Fault {
     /// `ways_in`: how the agent offers to be signed in.
     pub(super) fn into_error(self, agent: Provider, exit: &Exit, ways_in: &[String]) -> Error {
         let name = agent.as_str();
-        let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
+        let tail = exit.reason().map(|line| format!(": {line}")).unwrap_or_default();
         match self {
             Fault::Refused { method, fault } if is_resume(method) && fault.code != AUTH_REQUIRED => {
                 let hint = match agent {

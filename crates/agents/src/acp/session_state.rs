@@ -108,7 +108,7 @@ impl Turns {
 impl Work {
     /// Whether something goes on that no turn of ours waits for.
     pub(super) fn is_behind(&self) -> bool {
-        !self.background.is_empty() || self.book.has_open()
+        !self.background.is_empty() || self.book.in_progress().next().is_some()
     }
 }
 

@@ -208,7 +208,7 @@ impl Owner {
         let policy = &self.request.retry;
         let may_repeat = self.request.retry_after_tools || calls == 0;
         (may_repeat && self.attempts < policy.attempts && repeats(error))
-            .then(|| policy.delay(self.attempts, retry_after_in(error.message()), random::fraction()))
+            .then(|| policy.wait(self.attempts, retry_after_in(error.message()), random::fraction()))?
     }
 
     fn aborted(&mut self, outcome: TurnOutcome) -> TurnOutcome {

@@ -275,7 +275,7 @@ fn crashed(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
         let message = format!("{}'s connection was lost in its turn: {}", agent.as_str(), cause.message());
         return Error::new(ErrorCode::AgentCrashed, message).caused_by(cause.clone());
     }
-    let tail = exit.last_line().map(|line| format!(": {line}")).unwrap_or_default();
+    let tail = exit.reason().map(|line| format!(": {line}")).unwrap_or_default();
     let message = format!("{} {} in its turn{tail}", agent.as_str(), exit.words());
     Error::new(ErrorCode::AgentCrashed, message)
 }

@@ -142,6 +142,12 @@ impl ToolBook {
         self.tools.iter().filter(|tool| !tool.has_ended && !tool.is_refused).map(|tool| tool.known.name())
     }
 
+    /// The names of the calls that are in progress: one that never began is not waited for.
+    pub(crate) fn in_progress(&self) -> impl Iterator<Item = &str> {
+        let open = self.tools.iter().filter(|tool| !tool.has_ended && !tool.is_refused);
+        open.filter(|tool| tool.known.status == Some(ToolStatus::Running)).map(|tool| tool.known.name())
+    }
+
     pub(crate) fn has_open(&self) -> bool {
         self.open().next().is_some()
     }

@@ -139,7 +139,7 @@ impl Owner {
                 self.ask_again(now);
             }
             Next::Done { structured } => {
-                let left: Vec<String> = self.work.book.open().map(str::to_owned).collect();
+                let left: Vec<String> = self.work.book.in_progress().map(str::to_owned).collect();
                 if let Some(active) = self
                     .turns
                     .active

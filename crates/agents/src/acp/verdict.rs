@@ -199,7 +199,11 @@ pub(crate) fn kind(agent: Provider, fault: &AgentFault) -> AgentErrorKind {
     let named = fault.kind.as_deref().and_then(|word| WORDS.iter().find(|(sign, _)| word.contains(sign)));
     match (named, fault.code) {
         (Some((_, kind)), _) => *kind,
-        (None, AUTH_REQUIRED) => AgentErrorKind::Auth,
+        (None, AUTH_REQUIRED) => match kind_in(agent, None, &fault.words()) {
+            AgentErrorKind::Unknown => AgentErrorKind::Auth,
+            // Agents use the code for other errors of their service too.
+            named => named,
+        },
         (None, status @ 400..600) => kind_in(agent, Some(status), &fault.words()),
         (None, _) => {
             let words = fault.words();

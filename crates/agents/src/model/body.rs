@@ -96,7 +96,7 @@ impl BodyReader {
                 }
             }
         }
-        Ok(self.assembly.finish())
+        self.assembly.finish()
     }
 
     fn on_event(&mut self, event: &SseEvent) -> Result<(), Malformed> {

@@ -84,10 +84,10 @@ pub async fn complete(
             // No answer came over the connection, so it may be dead. Later calls must not reuse it.
             client.renew();
         }
-        if !verdict.retryable || attempts >= request.retry.attempts {
+        let wait = request.retry.wait(attempts, verdict.retry_after, random::fraction());
+        let Some(wait) = wait.filter(|_| verdict.retryable && attempts < request.retry.attempts) else {
             return Err(failure.into_error(&request.origin(), attempts, &redactor));
-        }
-        let wait = request.retry.delay(attempts, verdict.retry_after, random::fraction());
+        };
         tokio::select! {
             biased;
             () = &mut abort => return Err(aborted(attempts)),

@@ -119,18 +119,32 @@ impl Assembly {
         self.has_choice
     }
 
-    pub(crate) fn finish(self) -> Completion {
+    /// Whether the answer has nothing in it, and no reason that explains it.
+    fn is_empty(&self) -> bool {
+        let is_explained = |reason: &String| {
+            !matches!(reason.as_str(), "stop" | "end_turn" | "tool_calls" | "function_call")
+        };
+        self.text.trim().is_empty()
+            && self.refusal.is_empty()
+            && self.calls.is_empty()
+            && !self.finish_reason.as_ref().is_some_and(is_explained)
+    }
+
+    pub(crate) fn finish(self) -> Result<Completion, Malformed> {
+        if self.is_empty() {
+            return wrong("the answer is empty: the model said nothing but, at most, its thoughts");
+        }
         let tool_calls: Vec<ToolCall> =
             self.calls.into_iter().enumerate().map(|(place, parts)| parts.finish(place)).collect();
         let usual = if tool_calls.is_empty() { "stop" } else { "tool_calls" };
-        Completion {
+        Ok(Completion {
             text: if self.text.is_empty() { self.refusal } else { self.text },
             structured: None,
             tool_calls,
             usage: self.usage,
             finish_reason: self.finish_reason.unwrap_or_else(|| usual.to_owned()),
             attempts: 0,
-        }
+        })
     }
 
     fn on_object(&mut self, object: &Value, part: &str) -> Result<(), Malformed> {
@@ -142,6 +156,13 @@ impl Assembly {
             self.usage = Some(usage_of(usage));
         }
         if let Some(choice) = choice(object) {
+            if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
+                return Err(Malformed::Error(ServerError::of(error)));
+            }
+            if choice["finish_reason"] == "error" {
+                let message = json!("the server broke the answer off (finish_reason \"error\")");
+                return Err(Malformed::Error(ServerError { status: Some(502), ..ServerError::of(&message) }));
+            }
             self.has_choice = true;
             if let Some(message) = choice.get(part) {
                 append_text(&mut self.text, &message["content"]);

@@ -1,6 +1,7 @@
 //! A model call as a value, and the HTTP request for it. PURE.
 
 use super::schema::Schema;
+use super::strict_schema::is_strict_object;
 use ground::error::Error;
 use ground::redaction::Secret;
 use ground::retry::RetryPolicy;
@@ -143,7 +144,7 @@ impl CompletionRequest {
         if let Some(schema) = &self.schema {
             let format = json!({
                 "name": schema_name(schema.source()),
-                "strict": can_be_strict(schema.source()),
+                "strict": is_strict_object(schema.source()),
                 "schema": schema.source(),
             });
             body.insert(
@@ -233,53 +234,6 @@ pub(super) fn correction(text: &str, problems: &[String]) -> Vec<Value> {
     vec![json!({ "role": "assistant", "content": text }), json!({ "role": "user", "content": told })]
 }
 
-/// Whether a server may be asked to enforce the schema. It may when every object is closed, every property required, and no
-/// keyword is used that strict servers refuse.
-pub(super) fn can_be_strict(schema: &Value) -> bool {
-    schema["type"] == "object" && is_strict(schema)
-}
-
-fn is_strict(schema: &Value) -> bool {
-    const REFUSED: [&str; 12] = [
-        "allOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "dependentRequired",
-        "dependentSchemas",
-        "patternProperties",
-        "propertyNames",
-        "unevaluatedProperties",
-        "prefixItems",
-    ];
-    let Some(fields) = schema.as_object() else { return false };
-    let says = ["type", "$ref", "anyOf", "enum", "const"].iter().any(|word| fields.contains_key(*word));
-    if !says || REFUSED.iter().any(|word| fields.contains_key(*word)) {
-        return false;
-    }
-    let is_object = match &schema["type"] {
-        Value::Array(types) => types.iter().any(|name| name == "object"),
-        name => name == "object",
-    } || fields.contains_key("properties");
-    if is_object {
-        let required: Vec<&str> =
-            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let names = schema["properties"].as_object();
-        let all_required =
-            names.is_none_or(|names| names.keys().all(|name| required.contains(&name.as_str())));
-        if schema["additionalProperties"] != false || !all_required {
-            return false;
-        }
-    }
-    let tables =
-        ["properties", "$defs", "definitions"].into_iter().filter_map(|name| schema[name].as_object());
-    let lists = schema["anyOf"].as_array().into_iter().flatten();
-    let items = fields.get("items").into_iter();
-    tables.flat_map(Map::values).chain(lists).chain(items).all(is_strict)
-}
-
 /// A name for the schema. The API requires letters, digits, `_` and `-`, 64 at most.
 fn schema_name(schema: &Value) -> String {
     let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
@@ -364,7 +318,7 @@ mod tests {
             closed(json!({ "a": { "type": "array", "items": closed(json!({}), json!([])) } }), json!(["a"])),
             closed(json!({ "a": { "anyOf": [leaf, { "enum": [1] }] } }), json!(["a"])),
         ] {
-            assert!(can_be_strict(&schema), "{schema}");
+            assert!(is_strict_object(&schema), "{schema}");
         }
         for schema in [
             json!({}),
@@ -378,7 +332,7 @@ mod tests {
             closed(json!({ "a": { "oneOf": [leaf] } }), json!(["a"])),
             closed(json!({ "a": { "type": "array", "items": { "type": "object" } } }), json!(["a"])),
         ] {
-            assert!(!can_be_strict(&schema), "{schema}");
+            assert!(!is_strict_object(&schema), "{schema}");
         }
     }
 

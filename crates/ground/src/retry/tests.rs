@@ -150,6 +150,32 @@ fn every_kind_is_read_back_from_its_name() {
     assert_eq!(ErrorKind::parse("nonsense"), None);
 }
 
+#[test]
+fn messages_of_services_have_their_kind() {
+    use ErrorKind::*;
+    for (message, kind) in [
+        ("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", ContextLength),
+        ("Invalid request: Your request exceeded model token limit: 262144", ContextLength),
+        ("Range of input length should be [1, 129024]", ContextLength),
+        ("the request exceeds the available context size. try increasing the context size", ContextLength),
+        ("prompt is too long: 203456 tokens > 200000 maximum", ContextLength),
+        ("too many tokens: total number of tokens in the prompt cannot exceed 4081", ContextLength),
+        ("Too many input tokens. Max input tokens: 8192", ContextLength),
+        ("Prompt exceeds max length", ContextLength),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096", ContextLength),
+        ("Please reduce the length of the messages or completion.", ContextLength),
+        ("The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).", ContextLength),
+        ("Too many tokens, please wait before trying again.", RateLimit),
+        ("Too many tokens per day, please wait before trying again.", RateLimit),
+        ("Request too large for model on tokens per minute (TPM): Limit 6000, Requested 7000", RateLimit),
+        ("Your credit balance is too low to access the Anthropic API.", Quota),
+        ("You exceeded your current quota, please check your plan and billing details.", Quota),
+        ("The model is overloaded. Please try again later.", Overloaded),
+    ] {
+        assert_eq!(of_words(message), Some(kind), "{message}");
+    }
+}
+
 const POLICY: RetryPolicy =
     RetryPolicy { attempts: 5, base_delay: Duration::from_millis(200), max_delay: Duration::from_secs(3) };
 
@@ -163,9 +189,10 @@ fn waits_double_up_to_the_limit_and_are_scattered() {
 }
 
 #[test]
-fn a_server_that_asks_for_more_time_gets_it_within_the_limit() {
-    let wait = |seconds| POLICY.delay(1, Some(Duration::from_secs(seconds)), 1.0).as_millis();
-    assert_eq!((wait(0), wait(2), wait(3600)), (200, 2000, 3000));
+fn a_server_that_asks_for_more_time_gets_it_or_is_not_asked_again() {
+    let wait = |seconds| POLICY.wait(1, Some(Duration::from_secs(seconds)), 1.0).map(|wait| wait.as_millis());
+    assert_eq!((wait(0), wait(2), wait(60)), (Some(200), Some(2000), Some(60_000)));
+    assert_eq!((wait(300), wait(301), wait(3600)), (Some(300_000), None, None));
 }
 
 proptest! {
@@ -183,7 +210,9 @@ proptest! {
     }
 
     #[test]
-    fn no_wait_is_longer_than_the_limit(failures: u32, seconds in 0u64..100_000, random: f64) {
-        prop_assert!(POLICY.delay(failures, Some(Duration::from_secs(seconds)), random) <= POLICY.max_delay);
+    fn no_wait_is_longer_than_the_limit_or_shorter_than_asked(failures: u32, seconds in 0u64..100_000, random: f64) {
+        let asked = Duration::from_secs(seconds);
+        let wait = POLICY.delay(failures, Some(asked), random);
+        prop_assert!(wait >= asked && wait <= POLICY.max_delay.max(asked));
     }
 }

@@ -4,6 +4,17 @@ use super::kind::ErrorKind::{self, *};
 
 /// The order matters: "exceeded your quota, see rate limits" is about the quota.
 const PHRASES: &[(ErrorKind, &[&str])] = &[
+    // Bedrock says "too many tokens" of both.
+    (
+        RateLimit,
+        &[
+            "too many tokens, please wait",
+            "too many tokens per",
+            "tokens per minute",
+            "tokens per min",
+            "tokens per day",
+        ],
+    ),
     (
         ContextLength,
         &[
@@ -18,6 +29,19 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "maximum prompt length",
             "prompt token count",
             "max_prompt_tokens",
+            "exceed context limit",
+            "exceeds context limit",
+            "context limit exceeded",
+            "model token limit",
+            "range of input length",
+            "available context size",
+            "maximum model length",
+            "too many input tokens",
+            "exceeds max length",
+            "is too long and exceeds limit",
+            "reduce the length of the messages",
+            "input token count",
+            "context overflow",
         ],
     ),
     (

@@ -280,7 +280,7 @@ impl Relay<'_> {
                     }
                 };
                 let name = self.traffic.agent_name();
-                let why = exit.last_line().map_or_else(String::new, |line| format!(": {line}"));
+                let why = exit.reason().map_or_else(String::new, |line| format!(": {line}"));
                 let message = format!("{name} {}{why}", exit.words());
                 exit.tell(Error::new(ErrorCode::AgentCrashed, message))
             }

@@ -11,6 +11,7 @@ use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::limit::reset::Reset;
 use crate::harness::limit::spending::Pricing;
+use ground::json::Json;
 use process::Refused;
 use serde_json::Value;
 
@@ -203,6 +204,20 @@ impl Digest {
         self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output, exit_code, is_error });
         if let Some(refusal) = refusal {
             self.warning(&refusal);
+        }
+    }
+
+    /// What the agent says of its servers of tools: one that is neither connected nor still being connected is lacking.
+    pub(crate) fn tool_servers(&mut self, servers: Json) {
+        for server in servers.items().take(20) {
+            let [name, status, error] = server.fields(["name", "status", "error"]);
+            let Some(status) = status.text().filter(|status| !matches!(&**status, "connected" | "pending"))
+            else {
+                continue;
+            };
+            let name = name.text().unwrap_or("unnamed".into());
+            let why = error.text().map(|error| format!(": {error}")).unwrap_or_default();
+            self.warning(&format!("the agent lacks the tools of the MCP server {name:?} ({status}){why}"));
         }
     }
 

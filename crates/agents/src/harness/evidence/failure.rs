@@ -103,9 +103,10 @@ impl Words {
     }
 
     /// The reason in stderr for a non-zero exit code: its error lines, lines with a phrase of the CLI's own, or its last line.
-    pub fn reason_in(&self, stderr: &str) -> Option<Failure> {
+    /// `resumes`: a session was to be continued, which may be unknown.
+    pub fn reason_in(&self, stderr: &str, resumes: bool) -> Option<Failure> {
         let plain = without_colors(stderr);
-        let is_unknown = |line: &&str| self.says_unknown_session(&line.to_ascii_lowercase());
+        let is_unknown = |line: &&str| resumes && self.says_unknown_session(&line.to_ascii_lowercase());
         if let Some(line) = plain.lines().find(is_unknown) {
             return Some(Failure {
                 kind: AgentErrorKind::InvalidRequest,
@@ -303,19 +304,26 @@ mod tests {
 
     #[test]
     fn stderr_explains_an_exit_code_only_by_its_errors() {
-        assert_eq!(WORDS.reason_in("Ripgrep is not available.\nWarning: permission mode is off\n"), None);
-        assert_eq!(WORDS.reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n"), None);
-        let busy = WORDS.reason_in("Performing one time database migration...\ndatabase is locked\n");
+        assert_eq!(
+            WORDS.reason_in("Ripgrep is not available.\nWarning: permission mode is off\n", true),
+            None
+        );
+        assert_eq!(WORDS.reason_in("TypeError: x is not a function\n    at main (a.js:1:2)\n", true), None);
+        let busy = WORDS.reason_in("Performing one time database migration...\ndatabase is locked\n", true);
         assert_eq!(busy.map(|failure| failure.kind), Some(AgentErrorKind::Overloaded));
         let raced = WORDS.reason_in(
             "Error: Unexpected error\n\nFailed query: \n  CREATE TABLE `workspace` (\n  );\n\nparams: \n",
+            true,
         );
         assert_eq!(raced.map(|failure| failure.kind), Some(AgentErrorKind::Overloaded));
         let root = WORDS.reason_in(
             "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
+            true,
         );
         assert_eq!(root.map(|failure| failure.kind), Some(AgentErrorKind::Permission));
-        let resume = WORDS.reason_in("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found\n");
+        let without = WORDS.reason_in("Error: Session not found\n", false);
+        assert!(without.is_none_or(|failure| !failure.is_resume), "no session was to be continued");
+        let resume = WORDS.reason_in("\u{1b}[91m\u{1b}[1mError: \u{1b}[0mSession not found\n", true);
         assert!(
             resume.is_some_and(|failure| failure.is_resume && failure.message == "Error: Session not found")
         );

@@ -11,6 +11,7 @@ pub mod digest;
 pub mod failure;
 pub(crate) mod last_lines;
 pub(crate) mod metered;
+pub(crate) mod reason_line;
 pub(crate) mod recent;
 pub(crate) mod refused;
 pub(crate) mod tally;

@@ -17,6 +17,7 @@
 use super::digest::Digest;
 use super::failure::Failure;
 use super::last_lines::LastLines;
+use super::reason_line::reason_line;
 use crate::harness::clip::clip;
 use crate::harness::event::AgentErrorKind;
 use crate::harness::limit::reset::Reset;
@@ -64,6 +65,8 @@ pub struct Evidence<'a> {
     pub stderr: &'a str,
     /// The session that was asked for.
     pub resume: Option<&'a str>,
+    /// Whether a session was to be continued, or that is not known: only then may the reason be an unknown session.
+    pub may_resume: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -102,8 +105,8 @@ impl Verdict {
         }
     }
 
-    fn failed(failure: &Failure) -> Self {
-        if failure.is_resume {
+    fn failed(failure: &Failure, may_resume: bool) -> Self {
+        if failure.is_resume && may_resume {
             return Verdict::fault(ErrorCode::AgentResumeFailed, None, failure.message.clone());
         }
         let mut verdict = Verdict::fault(ErrorCode::AgentFailed, Some(failure.kind), failure.message.clone());
@@ -147,15 +150,30 @@ fn weigh(evidence: &Evidence) -> Verdict {
         Some(terminal) if terminal.ok => {
             // A stop cut off the work that was to follow, so the answer is not final.
             let is_cut_off = !digest.is_answered() && !matches!(stop, None | Some(Stop::Lingered));
-            if is_cut_off { no_end(evidence) } else { good_end(name, ending, stop) }
+            match is_cut_off {
+                true => no_end(evidence),
+                false if is_empty(digest) => Verdict::fault(
+                    ErrorCode::AgentTruncated,
+                    None,
+                    format!(
+                        "{name} ended its turn without a word and without a tool call: its model may have failed"
+                    ),
+                ),
+                false => good_end(name, ending, stop),
+            }
         }
         Some(terminal) => {
             let unknown =
                 Failure::new(AgentErrorKind::Unknown, format!("{name} reported that its turn failed"));
-            Verdict::failed(terminal.failure.as_ref().unwrap_or(&unknown))
+            Verdict::failed(terminal.failure.as_ref().unwrap_or(&unknown), evidence.may_resume)
         }
         None => no_end(evidence),
     }
+}
+
+/// Whether the agent did nothing at all.
+fn is_empty(digest: &Digest) -> bool {
+    digest.final_text().trim().is_empty() && digest.structured_answer().is_none() && digest.tool_calls() == 0
 }
 
 fn good_end(name: &str, ending: &Ending, stop: Option<Stop>) -> Verdict {
@@ -186,7 +204,7 @@ fn is_kill(ending: &Ending) -> bool {
 }
 
 fn no_end(evidence: &Evidence) -> Verdict {
-    let Evidence { provider, digest, ending, stop, stderr, resume } = *evidence;
+    let Evidence { provider, digest, ending, stop, stderr, resume, may_resume } = *evidence;
     let words = provider.descriptor().words;
     let name = provider.as_str();
     let hint = digest.last_failure().or(digest.last_retry());
@@ -229,9 +247,9 @@ fn no_end(evidence: &Evidence) -> Verdict {
         }
         Some(Stop::Lingered | Stop::Aborted | Stop::OverBudget) | None => {}
     }
-    let said = words.reason_in(stderr);
+    let said = words.reason_in(stderr, may_resume);
     if let Some(unknown_session) = said.as_ref().filter(|failure| failure.is_resume) {
-        return Verdict::failed(unknown_session);
+        return Verdict::failed(unknown_session, may_resume);
     }
     let is_silent = digest.session_id().is_none() && digest.turns() == 0 && digest.final_text().is_empty();
     match ending {
@@ -243,8 +261,9 @@ fn no_end(evidence: &Evidence) -> Verdict {
             Verdict::fault(ErrorCode::AgentResumeFailed, None, message)
         }
         Ending::Exited(0) => {
+            let said = reason_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
             let message = format!(
-                "{name} exited with 0 but never reported the end of its turn: its output was cut{last_words}"
+                "{name} exited with 0 but never reported the end of its turn: its output was cut{said}{last_words}"
             );
             Verdict::fault(ErrorCode::AgentTruncated, kind, message)
         }
@@ -271,9 +290,9 @@ fn no_end(evidence: &Evidence) -> Verdict {
             });
             let explained = digest.last_failure().cloned().or(coded).or(said);
             if let Some(failure) = explained {
-                return Verdict::failed(&failure);
+                return Verdict::failed(&failure, may_resume);
             }
-            let tail = last_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
+            let tail = reason_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
             Verdict::fault(
                 ErrorCode::AgentCrashed,
                 kind,
@@ -287,9 +306,4 @@ fn no_end(evidence: &Evidence) -> Verdict {
 fn last_words(digest: &Digest) -> String {
     let hint = digest.last_failure().or(digest.last_retry());
     hint.map(|failure| format!(" (last error: {})", failure.message)).unwrap_or_default()
-}
-
-fn last_line(stderr: &str) -> Option<&str> {
-    let line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    Some(line.char_indices().nth(400).map_or(line, |(end, _)| &line[..end]))
 }

@@ -33,8 +33,14 @@ pub enum Reset {
 /// The day of a clock's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Day {
-    Date { year: Option<i16>, month: i8, day: i8 },
+    Date {
+        year: Option<i16>,
+        month: i8,
+        day: i8,
+    },
     Weekday(Weekday),
+    /// So many days after today.
+    After(i8),
 }
 
 /// The value that follows a sign.
@@ -108,6 +114,7 @@ impl Reset {
                 let moment = |date: Date| shown(zone, date.to_datetime(*time));
                 match day {
                     None => next(now, moment(today)?, || moment(today.tomorrow().ok()?))?,
+                    Some(Day::After(days)) => moment(today.checked_add(Span::new().days(*days)).ok()?)?,
                     Some(Day::Weekday(weekday)) => {
                         let days = today.weekday().until(*weekday);
                         let date = today.checked_add(Span::new().days(days)).ok()?;
@@ -181,6 +188,7 @@ impl<'a> Words<'a> {
             Kind::Any => self
                 .epoch()
                 .or_else(|| self.instant())
+                .or_else(|| self.date_and_time())
                 .or_else(|| self.clock())
                 .or_else(|| self.span(None).map(Reset::After)),
         }
@@ -205,6 +213,39 @@ impl<'a> Words<'a> {
     fn epoch(mut self) -> Option<Reset> {
         let digits = self.take(|letter| letter.is_ascii_digit());
         (digits.len() >= 10).then(|| Reset::at_epoch(digits.parse().ok()?)).flatten()
+    }
+
+    /// A date in figures, and a time behind it: "2026-12-20 18:43:13 +0800". Without a zone it is that of the CLI.
+    fn date_and_time(mut self) -> Option<Reset> {
+        let year = self.number::<i16>()?;
+        self.0 = self.0.strip_prefix(['-', '/'])?;
+        let month = self.number()?;
+        self.0 = self.0.strip_prefix(['-', '/'])?;
+        let day = Day::Date { year: Some(year).filter(|year| *year >= 1970), month, day: self.number()? };
+        self.0 = self.0.strip_prefix(['t', ' ', ','])?;
+        self.skip(&[]);
+        self.0 = self.0.strip_prefix("at ").unwrap_or(self.0);
+        let mut words = self;
+        let hour = words.number()?;
+        words.0 = words.0.strip_prefix(':')?;
+        let minute = words.number()?;
+        let second = match words.0.strip_prefix(':') {
+            None => 0,
+            Some(rest) => {
+                words = Words(rest);
+                let second = words.number()?;
+                if let Some(rest) = words.0.strip_prefix('.') {
+                    words = Words(rest);
+                    words.take(|letter| letter.is_ascii_digit());
+                }
+                second
+            }
+        };
+        Some(Reset::Clock {
+            zone: words.zone()?,
+            day: Some(day),
+            time: Time::new(hour, minute, second, 0).ok()?,
+        })
     }
 
     /// A timestamp in machine format.
@@ -249,7 +290,7 @@ impl<'a> Words<'a> {
 
     /// A time on a clock, with its day before it where there is one, and its zone behind it.
     fn clock(mut self) -> Option<Reset> {
-        let day = self.day();
+        let day = self.relative_day().or_else(|| self.day());
         self.skip(&[',']);
         if let Some(rest) = self.0.strip_prefix("at ") {
             self = Words(rest.trim_start());
@@ -299,8 +340,24 @@ impl<'a> Words<'a> {
         Some(Day::Date { year, month, day })
     }
 
+    fn relative_day(&mut self) -> Option<Day> {
+        for (word, day) in [("today", Day::After(0)), ("tomorrow", Day::After(1))] {
+            if let Some(rest) = self.0.strip_prefix(word) {
+                self.0 = rest;
+                return Some(day);
+            }
+        }
+        None
+    }
+
     fn time(&mut self) -> Option<Time> {
         let mut words = *self;
+        for (word, hour) in [("midnight", 0), ("noon", 12)] {
+            if let Some(rest) = words.0.strip_prefix(word) {
+                *self = Words(rest);
+                return Time::new(hour, 0, 0, 0).ok();
+            }
+        }
         let hour: i8 = words.number()?;
         let minute = words.0.strip_prefix(':').map(|rest| {
             words = Words(rest);
@@ -379,11 +436,13 @@ fn abbreviated(name: &str) -> Option<TimeZone> {
     if let Some((_, region)) = REGIONS.iter().find(|(known, _)| *known == name) {
         return TimeZone::get(region).ok();
     }
-    let offset = name.strip_prefix("utc").or(name.strip_prefix("gmt"))?;
+    let offset = name.strip_prefix("utc").or(name.strip_prefix("gmt")).unwrap_or(name);
     let sign = if offset.starts_with('-') { -1 } else { 1 };
-    let (hours, minutes) = match offset.strip_prefix(['+', '-'])?.split_once(':') {
+    let figures = offset.strip_prefix(['+', '-'])?;
+    let (hours, minutes) = match figures.split_once(':') {
         Some((hours, minutes)) => (hours, minutes.parse::<i32>().ok()?),
-        None => (&offset[1..], 0),
+        None if figures.len() == 4 => (figures.get(..2)?, figures.get(2..)?.parse::<i32>().ok()?),
+        None => (figures, 0),
     };
     let seconds = sign * (hours.parse::<i32>().ok()? * 3600 + minutes * 60);
     Offset::from_seconds(seconds).ok().map(TimeZone::fixed)

@@ -16,6 +16,7 @@ use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Image, Launch, Wanted};
 use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
+use crate::model::strict_schema::is_strict_object;
 use ground::error::Error;
 use ground::json::{Json, Line};
 use ground::os::{is_executable, program_files};
@@ -64,7 +65,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     reader: |before| Box::new(Codex::new(before)),
     behind_launcher: Some(behind_launcher),
-    takes_schema,
+    takes_schema: is_strict_object,
     images: Some(Images::ByPath),
     takes_servers: true,
     session: SessionPolicy::Told,
@@ -403,57 +404,6 @@ fn behind_launcher(file: &Path) -> Option<Program> {
     None
 }
 
-/// Its service refuses a schema that leaves anything open, and the turn with it.
-fn takes_schema(schema: &Value) -> bool {
-    schema["type"] == "object" && is_closed(schema)
-}
-
-/// Keywords that its service does not take. A property of such a name is taken for one: then the prompt asks, which is
-/// as good.
-const NOT_TAKEN: [&str; 16] = [
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "patternProperties",
-    "propertyNames",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "prefixItems",
-    "contains",
-    "uniqueItems",
-    "minProperties",
-];
-
-/// Whether every object in the schema lists all its fields as required and allows no others.
-fn is_closed(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            let is_object =
-                fields.get("type").is_some_and(|kind| kind == "object") || fields.contains_key("properties");
-            let properties = fields.get("properties").and_then(Value::as_object);
-            let required: Vec<&str> = fields
-                .get("required")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            let is_exact = properties
-                .is_some_and(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
-                && fields.get("additionalProperties") == Some(&Value::Bool(false));
-            let is_taken = !NOT_TAKEN.iter().any(|keyword| fields.contains_key(*keyword));
-            (!is_object || is_exact) && is_taken && fields.values().all(is_closed)
-        }
-        Value::Array(items) => items.iter().all(is_closed),
-        _ => true,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -474,12 +424,15 @@ mod tests {
     fn is_given_only_a_schema_that_its_service_takes() {
         let open = json!({"type":"object","properties":{"a":{"type":"integer"}}});
         let closed = json!({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false});
-        assert!(!takes_schema(&open));
-        assert!(takes_schema(&closed));
-        assert!(!takes_schema(&json!({"type":"array","items":open})));
-        assert!(!takes_schema(&json!({"type":"array","items":{"type":"string"}})), "the root is no object");
+        assert!(!is_strict_object(&open));
+        assert!(is_strict_object(&closed));
+        assert!(!is_strict_object(&json!({"type":"array","items":open})));
+        assert!(
+            !is_strict_object(&json!({"type":"array","items":{"type":"string"}})),
+            "the root is no object"
+        );
         let mut mixed = closed.clone();
         mixed["properties"]["a"] = json!({"oneOf":[{"type":"integer"},{"type":"null"}]});
-        assert!(!takes_schema(&mixed));
+        assert!(!is_strict_object(&mixed));
     }
 }

@@ -162,6 +162,7 @@ impl Reader for Copilot {
                     input.build()
                 });
             }
+            b"session.mcp_servers_loaded" => digest.tool_servers(data.field("servers")),
             b"tool.execution_complete" => tool_complete(data, digest),
             b"assistant.usage" => {
                 digest.usage(Usage::told(data, CachedInput::Within).unwrap_or_default());

@@ -87,6 +87,7 @@ impl Messages {
                 digest.reopen();
                 report_session(session, digest);
                 digest.model(&model.text().unwrap_or_default());
+                digest.tool_servers(line.fields(["mcp_servers"])[0]);
             }
             b"api_retry" => {
                 let error = error.text().unwrap_or("unknown".into());

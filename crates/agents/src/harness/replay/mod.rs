@@ -176,7 +176,8 @@ pub(super) fn judge(
     transcript.finish();
     events.extend(transcript.take_events());
     let digest = transcript.digest();
-    let verdict = verdict(&Evidence { provider, digest, ending, stop: None, stderr, resume: None });
+    let verdict =
+        verdict(&Evidence { provider, digest, ending, stop: None, stderr, resume: None, may_resume: true });
     let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
     Replay { events: events.into_events(), result, fault: verdict.fault }
 }

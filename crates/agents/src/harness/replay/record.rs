@@ -230,6 +230,7 @@ fn judge(
         stop: last.judged.stop,
         stderr: &last.stderr,
         resume: last.judged.resume.as_deref(),
+        may_resume: last.judged.resume.is_some(),
     });
     let mut structured = None;
     if let Some(schema) = schema

@@ -472,6 +472,7 @@ impl Watch<'_> {
             stop: self.stop,
             stderr: &stderr,
             resume,
+            may_resume: resume.is_some(),
         });
         let error = verdict.fault.as_ref().map_or("none", |fault| fault.code.as_str());
         let (turns, tool_calls) = (transcript.digest().turns(), transcript.digest().tool_calls());

@@ -133,8 +133,10 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
         return Next::Failed(fault.clone());
     }
     let asked = crate::harness::limit::reset::retry_after_in(&fault.message);
-    let delay = past.policy.delay(past.attempts, asked, past.random);
-    Next::Retry { delay, reason: fault.message.clone() }
+    match past.policy.wait(past.attempts, asked, past.random) {
+        Some(delay) => Next::Retry { delay, reason: fault.message.clone() },
+        None => Next::Failed(fault.clone()),
+    }
 }
 
 #[cfg(test)]

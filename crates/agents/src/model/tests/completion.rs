@@ -6,7 +6,7 @@ fn assembled(chunks: &[Value]) -> Completion {
     for chunk in chunks {
         assembly.on_chunk(chunk).unwrap();
     }
-    assembly.finish()
+    assembly.finish().unwrap()
 }
 
 fn delta(delta: Value) -> Value {
@@ -84,7 +84,7 @@ fn takes_a_completion_in_one_piece() {
     assembly
         .on_whole(&json!({ "choices": [{ "message": message, "finish_reason": "tool_calls" }] }))
         .unwrap();
-    assert_eq!(assembly.finish().tool_calls[0].name, "ls");
+    assert_eq!(assembly.finish().unwrap().tool_calls[0].name, "ls");
     assert!(matches!(Assembly::default().on_whole(&json!({ "object": "list" })), Err(Malformed::Wrong(_))));
 }
 
@@ -140,6 +140,32 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+#[test]
+fn an_answer_with_nothing_in_it_is_none_and_a_broken_one_is_an_error() {
+    let read = |chunks: &[Value]| {
+        let mut assembly = Assembly::default();
+        chunks.iter().try_for_each(|chunk| assembly.on_chunk(chunk)).and_then(|()| assembly.finish())
+    };
+    let chunk =
+        |delta: Value, reason: Value| json!({ "choices": [{ "delta": delta, "finish_reason": reason }] });
+    let thought = chunk(json!({ "reasoning_content": "The answer is 42." }), Value::Null);
+    assert!(matches!(
+        read(&[thought, chunk(json!({ "content": "" }), json!("stop"))]),
+        Err(Malformed::Wrong(_))
+    ));
+    assert!(matches!(read(&[chunk(json!({}), json!("stop"))]), Err(Malformed::Wrong(_))));
+    for reason in ["length", "content_filter"] {
+        assert!(read(&[chunk(json!({}), json!(reason))]).is_ok(), "{reason}");
+    }
+    assert!(read(&[chunk(json!({ "refusal": "no" }), json!("stop"))]).is_ok());
+    let half = chunk(json!({ "content": "Half an ans" }), Value::Null);
+    let broken = read(&[half.clone(), chunk(json!({}), json!("error"))]);
+    assert!(matches!(broken, Err(Malformed::Error(ServerError { status: Some(502), .. }))), "{broken:?}");
+    let told = json!({ "choices": [{ "delta": {}, "finish_reason": "error", "error": { "code": 429, "message": "slow" } }] });
+    let broken = read(&[half, told]);
+    assert!(matches!(broken, Err(Malformed::Error(ServerError { status: Some(429), .. }))), "{broken:?}");
+}
+
 proptest! {
     #[test]
     fn any_json_is_taken(chunks in prop::collection::vec(any_json(), 0..6), whole in any_json()) {
@@ -148,6 +174,6 @@ proptest! {
             let _ = assembly.on_chunk(chunk);
         }
         let _ = assembly.on_whole(&whole);
-        assembly.finish();
+        let _ = assembly.finish();
     }
 }

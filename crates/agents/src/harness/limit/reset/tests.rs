@@ -11,6 +11,27 @@ fn heard(words: &str, now: &str) -> Option<String> {
 }
 
 #[test]
+fn a_date_in_figures_is_read_with_and_without_its_zone() {
+    let now = "2026-12-20T08:00:00Z";
+    for (when, expected) in [
+        ("2026-12-20 18:43:13", "2026-12-20T17:43:13Z"),
+        ("2026-12-20 18:43", "2026-12-20T17:43:00Z"),
+        ("2026-12-20 18:43:13 UTC", "2026-12-20T18:43:13Z"),
+        ("2026-12-20 18:43:13Z", "2026-12-20T18:43:13Z"),
+        ("2026-12-20 18:43:13 +08:00", "2026-12-20T10:43:13Z"),
+        ("2026-12-20 18:43:13+0800", "2026-12-20T10:43:13Z"),
+        ("2026-12-20 18:43:13 +0800.", "2026-12-20T10:43:13Z"),
+        ("2026-12-20T18:43:13", "2026-12-20T17:43:13Z"),
+        ("2026-12-20T18:43:13+08:00", "2026-12-20T10:43:13Z"),
+        ("midnight UTC", "2026-12-21T00:00:00Z"),
+        ("tomorrow at 3am", "2026-12-21T02:00:00Z"),
+    ] {
+        let words = format!("Usage limit reached for 5 hour. Your limit will reset at {when}");
+        assert_eq!(heard(&words, now).as_deref(), Some(expected), "{when}");
+    }
+}
+
+#[test]
 fn moments_are_read_in_the_words_of_each_cli() {
     let now = "2026-11-22T14:00:00Z";
     let cases = [
