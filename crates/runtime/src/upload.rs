@@ -63,7 +63,8 @@ pub async fn upload(http: &HttpClient, upload: &Upload) -> Result<Uploaded, Uplo
             _ => None,
         };
         let Some(wait) = RETRY.wait(attempts, asked, random::fraction()) else {
-            return Err(failed(format!("the server asks for too long a wait: {}", problem.words())));
+            let words = format!("the server asks for too long a wait: {}", problem.words());
+            return Err(failed(words, problem.kind()));
         };
         tokio::time::sleep(wait).await;
     }
