@@ -181,7 +181,7 @@ test('the level is a mode of the agent, and the client can choose none above it'
   const same = await client.request('session/set_mode', { sessionId: 'session-1', modeId: 'plan' })
   expect(same.result).toEqual({})
   const unheld = new Client(['--permission', 'plan', ...words()])
-  expect(await once(unheld.child, 'exit')).toEqual([1, null])
+  expect(await once(unheld.child, 'exit')).toEqual([2, null])
   expect(unheld.stderr).toContain('can\'t be held to "plan"')
 })
 

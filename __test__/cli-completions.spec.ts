@@ -86,7 +86,7 @@ describe('sheepdog completions', () => {
     })
     expect({ stderr, status }).toEqual({
       stderr: 'sheepdog completions: expected bash, zsh or fish, got "tcsh"\n',
-      status: 1,
+      status: 2,
     })
   })
 })

@@ -265,7 +265,7 @@ describe('sheepdog run', () => {
     expect(await sheepdog(['run', ...args])).toEqual({ status: 0, stdout: `${folder}\n1=2,\n`, stderr: '' })
     const wrong = await sheepdog(['run', '--env', 'A', ...sh('true')])
     expect(wrong).toMatchObject({
-      status: 1,
+      status: 2,
       stderr: 'sheepdog run: --env: expected NAME=VALUE, got "A"\n',
     })
   })

@@ -217,7 +217,7 @@ describe.skipIf(!python)('on a terminal', () => {
 
   it('replay names a folder that does not exist', async () => {
     const { stderr, exitCode } = await run(process.execPath, [command, 'replay', 'no-such-run'])
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('no-such-run: no such folder')])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('no-such-run: no such folder')])
   })
 
   it('replay shows a recording, and the record of a program', async () => {

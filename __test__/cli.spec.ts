@@ -73,7 +73,7 @@ describe('sheepdog', () => {
     [['run'], 'sheepdog run: which program? For example: sheepdog run -- npm test'],
     [['run', '--'], 'sheepdog run: which program? For example: sheepdog run -- npm test'],
   ])('says in one line what is wrong with %j', async (args, message) => {
-    expect(await sheepdog(args)).toEqual({ status: 1, stdout: '', stderr: `${message}\n` })
+    expect(await sheepdog(args)).toEqual({ status: 2, stdout: '', stderr: `${message}\n` })
   })
 
   it('says in one line that it is not built yet', async () => {

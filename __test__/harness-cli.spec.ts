@@ -184,7 +184,7 @@ describe('sheepdog agent', () => {
     [['replay', 'codex', '/none', '--exit', 'x'], '--exit: '],
   ])('%j is refused in one line', (args, words) => {
     const { status, stderr } = sheepdog(args)
-    expect(status).toBe(1)
+    expect(status).toBe(2)
     expect(stderr).toContain(words)
     expect(stderr.trim().split('\n')).toHaveLength(1)
   })
@@ -228,7 +228,7 @@ describe('sheepdog replay', () => {
 it('replay says how a folder is replayed', () => {
   const { status, stderr } = sheepdog(['replay', 'codex', '.'])
   expect([status, stderr]).toEqual([
-    1,
+    2,
     'sheepdog replay: the folder of a run names its agent: sheepdog replay ., without codex\n',
   ])
 })

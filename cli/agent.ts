@@ -10,18 +10,16 @@ import {
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { elapsedMs } from '../lib/host'
-import { agentOf, commandOptions } from './agent_command'
-import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
+import { agentOf } from './agent_command'
+import { parseArguments, UsageError, usageStatus } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult, showCost, Story } from './event'
-import { readJson } from './file'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
-import { recordOptions } from './record'
-import { resetOptions, toRetry } from './reset'
 import { json as toJson } from './screen'
-import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
+import { withoutWorkspace } from './sandbox'
+import { toTurnOptions, turnOptions } from './turn_options'
 import { inCommandWords } from './words'
 
 export const summary = 'run one turn of a coding agent'
@@ -38,53 +36,14 @@ A COMMAND is any other agent: a program that speaks the Agent Client Protocol.`
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
 export const options = {
-  schema: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
-  },
-  resume: {
-    type: 'string',
-    value: 'ID',
-    help: 'continue the session of an earlier turn, in the same folder',
-  },
-  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
-  ...levelOptions,
-  ...hostOptions,
-  ...commandOptions,
-  plan: { type: 'boolean', help: 'the same as --permission plan' },
-  cwd: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'working directory (default: the current one)',
-  },
-  env: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME=VALUE',
-    help: 'add a variable to its environment; may be repeated',
-  },
-  idle: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'kill it after this long without output (default 300s; 900s while a tool runs)',
-  },
-  timeout: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'stop an attempt after this long in total (default 30m)',
-  },
-  ...resetOptions,
-  ...recordOptions,
+  ...turnOptions,
   quiet: { type: 'boolean', short: 'q', help: 'print only the answer, or the error' },
   json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the result' },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if the turn succeeded, else 1. Ctrl-C aborts the turn; sheepdog ends by SIGINT when the agent's tree is
-gone.`
+Exit status: 0 if the turn succeeded, 2 for a wrong command line, else 1. Ctrl-C aborts the turn; sheepdog ends by
+SIGINT when the agent's tree is gone.`
 
 export const examples = [
   'sheepdog agent codex "Which tests fail, and why?"',
@@ -102,28 +61,9 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('a provider and a prompt are needed: sheepdog agent PROVIDER "PROMPT"')
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
-  const turnOptions: TurnOptions = {
-    resume: values.resume,
-    record: values.record,
-    name: values.name,
-    model: values.model,
-    cwd: values.cwd,
-    env: values.env && parseVariables('--env', values.env),
-    permission: levelOf(values),
-    allow: values.allow,
-    sandbox: toAgentSandbox(values),
-    retry: toRetry(values['wait-for-reset']),
-    schema: values.schema === undefined ? undefined : (readJson('--schema', values.schema) as object),
-    timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
-  }
-  if (values.idle !== undefined) {
-    turnOptions.idleTimeoutMs =
-      turnOptions.toolIdleTimeoutMs =
-      turnOptions.startTimeoutMs =
-        parseDuration('--idle', values.idle)
-  }
-  const harness = new Harness({ provider })
-  return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turnOptions, values)
+  const { binary, ...turn } = toTurnOptions(values)
+  const harness = new Harness({ provider, binary })
+  return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turn, values)
 }
 
 /** The agent, and the words that are left for its prompt. After a provider's name, `--` is before the prompt. */
@@ -136,12 +76,6 @@ function whom(
   const isNamed = providerNames().some((known) => known === first)
   if (command?.length && !isNamed) return { provider: agentOf(command, values), words: positionals }
   return { provider: first as HarnessOptions['provider'] | undefined, words: [...rest, ...(command ?? [])] }
-}
-
-function levelOf(values: { plan?: boolean; permission?: string }): TurnOptions['permission'] {
-  if (values.plan && values.permission !== undefined && values.permission !== 'plan')
-    throw new UsageError(`--plan and --permission ${values.permission} contradict each other`)
-  return (values.plan ? 'plan' : values.permission) as TurnOptions['permission']
 }
 
 async function watchTurn(
@@ -199,6 +133,7 @@ async function watchTurn(
   output.close()
   if (interrupt) return interrupt
   if (output.brokenQuietly) return signalStatus('SIGPIPE')
+  if (error?.code === 'INVALID_OPTION') return usageStatus
   return error || output.broken ? 1 : 0
 }
 

@@ -6,6 +6,9 @@ import { helpOption, type Option, type OptionTable } from './command'
 /** A wrong command line. */
 export class UsageError extends Error {}
 
+/** Exit status for a wrong command line. */
+export const usageStatus = 2
+
 type OptionValue<O extends Option> = O extends { type: 'string'; multiple: true }
   ? string[]
   : O['type'] extends 'string'

@@ -52,6 +52,8 @@ export interface Command {
   examples?: readonly string[]
   /** The first word that is no option begins another program's command line: what follows is not ours to look at. */
   runsProgram?: boolean
+  /** Without any word its help is shown. */
+  helpsAlone?: boolean
   /** Resolves with how it ended. A UsageError is shown in one line, as any other error. */
   run(args: string[]): Promise<Ending>
 }

@@ -12,6 +12,8 @@ import { json as toJson, print, tell } from './screen'
 
 export const summary = 'keep a fleet up, look at it, pause, drain, prune, schedule'
 
+export const helpsAlone = true
+
 export const forms = [
   'up | status [--json] | down',
   'pause QUEUE | resume QUEUE | drain WORKER',

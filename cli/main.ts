@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { suggestion } from '../lib/hint'
 import { environment, timers } from '../lib/host'
-import { UsageError } from './arguments'
+import { UsageError, usageStatus } from './arguments'
 import { available, load, names, variables, version } from './catalogue'
 import { colouredHelp, wantsColour } from './colour'
 import type { Ending, NamedCommand } from './command'
@@ -40,7 +40,8 @@ Examples:
   sheepdog run --idle 5m -- npm test
   sheepdog agent codex "Which tests fail, and why?"
 
-\`sheepdog help COMMAND\` shows the help of a command.
+\`sheepdog help COMMAND\` shows the help of a command. A wrong command line ends with
+exit status 2.
 `
 }
 
@@ -70,7 +71,10 @@ async function dispatch(args: string[]): Promise<Ending> {
   if (name === undefined || name === '--help' || name === '-h') return showHelp(usage())
   if (name === 'help') return showHelp(rest[0] === undefined ? usage() : renderHelp(find(rest[0])))
   const command = find(name)
-  return wantsHelp(rest, command.runsProgram ?? false) ? showHelp(renderHelp(command)) : command.run(rest)
+  const isAlone = command.helpsAlone === true && rest.length === 0
+  return isAlone || wantsHelp(rest, command.runsProgram ?? false)
+    ? showHelp(renderHelp(command))
+    : command.run(rest)
 }
 
 function show(text: string): number {
@@ -110,10 +114,15 @@ function checkWords(args: string[]): void {
     const shown = word
       .toString('latin1')
       .replace(/[^ -~]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
-    throw new Error(
+    throw new UsageError(
       `the argument ${shown} is not UTF-8 and cannot be passed on: run it by a shell, sh -c '...'`,
     )
   }
+}
+
+/** Whether the command line is at fault: its form, or a value that the library refused. */
+function isUsage(error: unknown): boolean {
+  return error instanceof UsageError || (error as NodeJS.ErrnoException).code === 'INVALID_OPTION'
 }
 
 /** How long a reader that does not read may hold up the end. */
@@ -131,7 +140,7 @@ export async function main(args: string[]): Promise<void> {
     ending = await dispatch(args)
   } catch (error) {
     tell(`${name}: ${explain(error as NodeJS.ErrnoException)}`)
-    ending = 1
+    ending = isUsage(error) ? usageStatus : 1
   }
   // A write that fails is told later than it is made.
   const written = new Promise((done) => process.stdout.write('', done))

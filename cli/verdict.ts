@@ -1,6 +1,7 @@
 // How a watched run ended: as an exit status, as a line for people, as a line of JSON. PURE.
 import type { RunResult, SheepdogError } from '../lib/index'
 import { basename } from 'node:path'
+import { usageStatus } from './arguments'
 import { showBytes, showCount, showDuration } from './figure'
 import { signalStatus, type Interrupt } from './interrupt'
 import { inCommandWords } from './words'
@@ -26,6 +27,7 @@ const statusOfCode: Record<string, number> = {
   PROCESS_NOT_EXECUTABLE: 126,
   PROCESS_ARGUMENT_TOO_LONG: 126,
   PROCESS_NOT_FOUND: 127,
+  INVALID_OPTION: usageStatus,
 }
 
 /** The program's own status; 124 timeout, 125 idle, 126 and 127 as a shell does, 128+N for a signal. */

@@ -1,6 +1,7 @@
 // Messages of the library in the words of the command line: `--cwd` for the option `cwd`. PURE.
 
-const flags: Record<string, string> = {
+/** The flag of each option. */
+export const flags: Record<string, string> = {
   cwd: '--cwd',
   env: '--env',
   idleTimeoutMs: '--idle',
@@ -16,6 +17,29 @@ const flags: Record<string, string> = {
   record: '--record',
   name: '--name',
   provider: 'PROVIDER',
+  systemPrompt: '--system-prompt',
+  images: '--image',
+  tools: '--tool',
+  cliTools: '--tool',
+  mcpServers: '--mcp-servers',
+  inheritEnv: '--inherit-env',
+  toolIdleTimeoutMs: '--tool-idle',
+  startTimeoutMs: '--start-timeout',
+  killGraceMs: '--kill-grace',
+  containment: '--containment',
+  maxTurns: '--max-turns',
+  maxTokens: '--max-tokens',
+  maxCostUsd: '--max-cost',
+  prices: '--prices',
+  'retry.attempts': '--retries',
+  'retry.baseDelayMs': '--retry-delay',
+  'retry.maxDelayMs': '--max-retry-delay',
+  'retry.afterTools': '--retry-after-tools',
+  'retry.waitForResetMs': '--wait-for-reset',
+  background: '--background',
+  extraArgs: '--extra-arg',
+  redact: '--redact',
+  maxRecordBytes: '--max-record',
   'provider.modes': '--mode LEVEL=ID',
   'provider.state': '--state',
   servers: '--servers',

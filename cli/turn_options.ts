@@ -1,0 +1,246 @@
+// The options of a turn on a command line: their table, and how they become `TurnOptions`. A test compares them with the library's.
+import { variable } from '../lib/host'
+import type { HarnessOptions, TurnOptions } from '../lib/index'
+import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
+import { commandOptions } from './agent_command'
+import type { OptionTable } from './command'
+import { readJson } from './file'
+import { recordOptions } from './record'
+import { resetOptions, toRetry } from './reset'
+import { hostOptions, levelOptions, toAgentSandbox } from './sandbox'
+
+export const turnOptions = {
+  schema: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
+  },
+  resume: {
+    type: 'string',
+    value: 'ID',
+    help: 'continue the session of an earlier turn, in the same folder',
+  },
+  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
+  'system-prompt': { type: 'string', value: 'TEXT', help: "instructions that are added to the CLI's own" },
+  image: {
+    type: 'string',
+    multiple: true,
+    value: 'FILE',
+    fits: 'file',
+    help: 'an image that belongs to the prompt; may be repeated',
+  },
+  ...levelOptions,
+  ...hostOptions,
+  ...commandOptions,
+  plan: { type: 'boolean', help: 'the same as --permission plan' },
+  tool: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME',
+    help: 'a tool of the CLI that it may use, and no other; may be repeated',
+  },
+  'mcp-servers': {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'JSON: [{ "name", "url" } or { "name", "command", "args" }], servers whose tools it may use',
+  },
+  cwd: {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'working directory (default: the current one)',
+  },
+  env: {
+    type: 'string',
+    multiple: true,
+    value: 'NAME=VALUE',
+    help: 'add a variable to its environment; may be repeated',
+  },
+  'inherit-env': {
+    type: 'string',
+    multiple: true,
+    value: 'NAME',
+    help: 'a variable that it inherits, and no other; may be repeated; "none": it inherits nothing',
+  },
+  idle: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'kill it after this long without output (default 300s; 900s while a tool runs)',
+  },
+  'tool-idle': {
+    type: 'string',
+    value: 'DURATION',
+    help: 'the same while a tool runs (default: that of --idle, else 900s)',
+  },
+  'start-timeout': {
+    type: 'string',
+    value: 'DURATION',
+    help: 'kill it without any output after this long (default: that of --idle, else 60s)',
+  },
+  timeout: {
+    type: 'string',
+    value: 'DURATION',
+    help: 'stop an attempt after this long in total (default 30m)',
+  },
+  'kill-grace': {
+    type: 'string',
+    value: 'DURATION',
+    help: 'time between SIGTERM and SIGKILL when it is stopped',
+  },
+  containment: {
+    type: 'string',
+    value: 'LEVEL',
+    fits: ['auto', 'group', 'strict'],
+    help: 'how its processes are held together: auto, group or strict (default auto)',
+  },
+  'max-turns': { type: 'string', value: 'N', help: 'at most so many model answers' },
+  'max-tokens': { type: 'string', value: 'N', help: 'end it when it used more tokens than this' },
+  'max-cost': { type: 'string', value: 'DOLLARS', help: 'end it when it cost more than this' },
+  prices: {
+    type: 'string',
+    value: 'FILE',
+    fits: 'file',
+    help: 'JSON: { "inputPerMillion", "outputPerMillion", "cachedPerMillion" }, prices for --max-cost',
+  },
+  retries: {
+    type: 'string',
+    value: 'N',
+    help: 'attempts after one that failed for a passing reason (default 2)',
+  },
+  'retry-delay': { type: 'string', value: 'DURATION', help: 'pause after the first failure (default 1s)' },
+  'max-retry-delay': {
+    type: 'string',
+    value: 'DURATION',
+    help: 'longest pause between attempts (default 30s)',
+  },
+  'retry-after-tools': { type: 'boolean', help: 'also try again when a tool has run' },
+  ...resetOptions,
+  background: {
+    type: 'string',
+    value: 'WORD',
+    fits: ['wait', 'leave'],
+    help: 'work that still runs in the background at the end: wait for it, or leave it to be ended (default wait)',
+  },
+  binary: {
+    type: 'string',
+    multiple: true,
+    value: 'PROGRAM',
+    fits: 'program',
+    help: "program in place of the agent's own; repeat it for leading arguments",
+  },
+  'extra-arg': {
+    type: 'string',
+    multiple: true,
+    value: 'ARGUMENT',
+    help: 'an argument for the CLI, as in --extra-arg=--verbose; may be repeated',
+  },
+  redact: {
+    type: 'string',
+    multiple: true,
+    value: 'VARIABLE',
+    help: 'remove the value of this variable from events, results and records; may be repeated',
+  },
+  ...recordOptions,
+  'max-record': {
+    type: 'string',
+    value: 'SIZE',
+    help: 'keep at most so much of each stream in the record (default 256M)',
+  },
+} as const satisfies OptionTable
+
+type Values = ReturnType<typeof parseArguments<typeof turnOptions>>['values']
+
+/** The options of a turn, and those of the harness that runs it. */
+export function toTurnOptions(values: Values): TurnOptions & Pick<HarnessOptions, 'binary'> {
+  return {
+    ...ways(values),
+    ...limits(values),
+    resume: values.resume,
+    record: values.record,
+    name: values.name,
+    model: values.model,
+    systemPrompt: values['system-prompt'],
+    images: values.image,
+    tools: values.tool,
+    permission: levelOf(values),
+    allow: values.allow,
+    sandbox: toAgentSandbox(values),
+    schema: fileOf('--schema', values.schema) as object | undefined,
+    mcpServers: fileOf('--mcp-servers', values['mcp-servers']) as TurnOptions['mcpServers'],
+    background: values.background as TurnOptions['background'],
+  }
+}
+
+/** How the program is started. */
+function ways(values: Values): Partial<HarnessOptions> {
+  const inherited = values['inherit-env']
+  return {
+    cwd: values.cwd,
+    env: values.env && parseVariables('--env', values.env),
+    inheritEnv: inherited && (inherited.join() === 'none' ? false : inherited),
+    containment: values.containment as TurnOptions['containment'],
+    binary: values.binary as HarnessOptions['binary'],
+    extraArgs: values['extra-arg'],
+    redact: values.redact?.map(secretOf),
+    maxRecordBytes:
+      values['max-record'] === undefined ? undefined : parseSize('--max-record', values['max-record']),
+  }
+}
+
+/** Clocks, budget and attempts. */
+function limits(values: Values): Partial<TurnOptions> {
+  const duration = (name: 'idle' | 'tool-idle' | 'start-timeout' | 'timeout' | 'kill-grace') =>
+    values[name] === undefined ? undefined : parseDuration(`--${name}`, values[name])
+  const idleTimeoutMs = duration('idle')
+  return {
+    idleTimeoutMs,
+    toolIdleTimeoutMs: duration('tool-idle') ?? idleTimeoutMs,
+    startTimeoutMs: duration('start-timeout') ?? idleTimeoutMs,
+    timeoutMs: duration('timeout'),
+    killGraceMs: duration('kill-grace'),
+    maxTurns: numberOf('--max-turns', values['max-turns']),
+    maxTokens: numberOf('--max-tokens', values['max-tokens']),
+    maxCostUsd: numberOf('--max-cost', values['max-cost'], /^\d*\.?\d+$/),
+    prices: fileOf('--prices', values.prices) as TurnOptions['prices'],
+    retry: retryOf(values),
+  }
+}
+
+function retryOf(values: Values): TurnOptions['retry'] {
+  const retries = numberOf('--retries', values.retries, /^\d+$/)
+  const delay = (name: 'retry-delay' | 'max-retry-delay') =>
+    values[name] === undefined ? undefined : parseDuration(`--${name}`, values[name])
+  const retry = {
+    attempts: retries === undefined ? undefined : retries + 1,
+    baseDelayMs: delay('retry-delay'),
+    maxDelayMs: delay('max-retry-delay'),
+    afterTools: values['retry-after-tools'],
+    ...toRetry(values['wait-for-reset']),
+  }
+  return Object.values(retry).some((value) => value !== undefined) ? retry : undefined
+}
+
+function levelOf(values: Values): TurnOptions['permission'] {
+  if (values.plan && values.permission !== undefined && values.permission !== 'plan')
+    throw new UsageError(`--plan and --permission ${values.permission} contradict each other`)
+  return (values.plan ? 'plan' : values.permission) as TurnOptions['permission']
+}
+
+function numberOf(option: string, text: string | undefined, form = /^[1-9]\d*$/): number | undefined {
+  if (text === undefined) return undefined
+  if (!form.test(text)) throw new UsageError(`${option}: expected a number, got ${JSON.stringify(text)}`)
+  return Number(text)
+}
+
+function fileOf(option: string, file: string | undefined): unknown {
+  return file === undefined ? undefined : readJson(option, file)
+}
+
+/** A secret is never written on the command line, which other users can read. */
+function secretOf(name: string): string {
+  const value = variable(name)
+  if (!value) throw new UsageError(`--redact: the variable ${name} is not set`)
+  return value
+}
