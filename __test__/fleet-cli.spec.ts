@@ -76,7 +76,7 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       [['fleet', 'prune', '--older-than', '1d', '--state', 'running'], '--state: expected done'],
     ] as const) {
       const { status, stderr } = run(...args)
-      expect([status, stderr]).toEqual([1, expect.stringContaining(message)])
+      expect([status, stderr]).toEqual([2, expect.stringContaining(message)])
     }
   })
 })

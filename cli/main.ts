@@ -40,8 +40,8 @@ Examples:
   sheepdog run --idle 5m -- npm test
   sheepdog agent codex "Which tests fail, and why?"
 
-\`sheepdog help COMMAND\` shows the help of a command. A wrong command line ends with
-exit status 2.
+\`sheepdog help COMMAND\` shows the help of a command.
+A wrong command line ends with exit status 2.
 `
 }
 
