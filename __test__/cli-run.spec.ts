@@ -31,7 +31,7 @@ describe('sheepdog run', () => {
   it('refuses a word that is not UTF-8, which Node has changed', async () => {
     const script = `exec "$0" "$1" run -- echo "$(printf 'f\\377')"`
     const { stderr, exitCode } = await run('sh', ['-c', script, process.execPath, command])
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('the argument f\\xff is not UTF-8')])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('the argument f\\xff is not UTF-8')])
     expect((await sheepdog(['run', '--', 'echo', '\ufffd'])).stdout).toBe('\ufffd\n')
   })
 
