@@ -10,8 +10,8 @@ use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
 use super::promise::{Promised, Settled, settle};
 use agents::acp::{
-    self, Answer, Elicited, HostRequest, OpenRequest, OwnTool, Policy, PromptPart, PromptRequest, Rule, Session,
-    WeakSession,
+    self, Answer, Elicited, HostRequest, OpenRequest, OwnTool, Policy, PromptPart, PromptRequest, Rule,
+    Session, WeakSession,
 };
 use agents::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};

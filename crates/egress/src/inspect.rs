@@ -11,7 +11,7 @@ use crate::caller::{Caller, CallerStream, Ends, Exchange, MOST_HEAD, MOST_LINES}
 use crate::connection_headers::{is_encoded, strip};
 use crate::host::{Host, Way};
 use crate::meter::Passing;
-use crate::origin::OriginStream;
+use crate::origin::{OriginStream, is_open};
 use crate::reach::NoWay;
 use crate::search::{Search, Texts};
 use crate::secret::Leak;
@@ -444,16 +444,6 @@ fn words_of(error: &hyper::Error) -> String {
         );
     }
     error.to_string()
-}
-
-/// Whether a server that was not spoken to is still there: it may have waited too long.
-async fn is_open(stream: &TcpStream) -> bool {
-    let mut byte = [0];
-    tokio::select! {
-        biased;
-        read = stream.peek(&mut byte) => read.is_ok_and(|length| length > 0),
-        () = std::future::ready(()) => true,
-    }
 }
 
 /// An offer of HTTP/2, which a server may pass over.

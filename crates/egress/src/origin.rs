@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// A host that answers before it has read the whole request may close its side. Then the rest of the request is thrown away, as a
 /// network does with it, and the answer is read: a write that failed is no failure of the request.
@@ -82,5 +83,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for OriginStream<S> {
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+/// Whether a server that was not spoken to is still there: it may have waited too long.
+pub(crate) async fn is_open(stream: &TcpStream) -> bool {
+    let mut byte = [0];
+    tokio::select! {
+        biased;
+        read = stream.peek(&mut byte) => read.is_ok_and(|length| length > 0),
+        () = std::future::ready(()) => true,
     }
 }

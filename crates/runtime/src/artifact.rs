@@ -273,10 +273,11 @@ mod tests {
         (0..100).for_each(|number| book.found(artifact(&format!("out/{number}"))));
         let asked: Vec<_> = std::iter::from_fn(|| book.ask()).collect();
         assert_eq!(asked.len(), MAX_UNANSWERED);
-        book.answer(response(None, "out/3")).unwrap();
-        assert_eq!(book.ask().unwrap().1.filepath, "out/8");
+        let upload = book.answer(response(None, "out/3")).unwrap();
         assert_eq!(book.ask(), None);
         assert_eq!((book.unanswered(), book.uploading()), (99, 1));
+        book.uploaded(upload.id, Ok(Uploaded::default())).unwrap();
+        assert_eq!(book.ask().unwrap().1.filepath, "out/8");
     }
 
     #[test]

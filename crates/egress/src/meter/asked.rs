@@ -243,8 +243,7 @@ mod tests {
         let mut asked =
             AskedText::new(path, &headers, Box::new(move |bytes| *seen.lock().unwrap() = Some(bytes)));
         body.chunks(7).for_each(|piece| asked.push(piece));
-        let last = *last.lock().unwrap();
-        last
+        *last.lock().unwrap()
     }
 
     #[test]
