@@ -55,6 +55,11 @@ export function onWaitedFor(ms: number, onOver: () => void): () => void {
   }
 }
 
+/** Not at the load: the command says its version without the addon, too. */
+function addon() {
+  return (require('./native') as typeof import('./native')).native
+}
+
 /** The environment of the program, as it is now. */
 export function environment(): NodeJS.ProcessEnv {
   return process.env
@@ -72,22 +77,36 @@ const examined = new WeakMap<object, boolean>()
  * another engine, and where the program or a test runner replaced `process.env`, only JavaScript knows what was set and removed.
  */
 export function isSystemEnvironment(): boolean {
-  const env: object = process.env
+  const { env } = process
   let known = examined.get(env)
   if (known === undefined) examined.set(env, (known = isMainThread && writesThrough(env)))
   return known
 }
 
 /**
- * Whether Node.js passes on what is written to the object. Only its own environment refuses a property that a variable can't be,
- * with this code; a copy takes it.
+ * Whether a write through the object arrives at the system. Only the environment of Node.js refuses a property that a variable can't
+ * be, with this code; a copy takes it. Other engines refuse it too, and keep what is written to themselves.
  */
-function writesThrough(env: object): boolean {
-  if (types.isProxy(env)) return false
+function writesThrough(env: NodeJS.ProcessEnv): boolean {
+  return !types.isProxy(env) && isEnvironment(env) && arrives(env)
+}
+
+function arrives(env: NodeJS.ProcessEnv): boolean {
+  const name = 'SHEEPDOG_PROBE'
+  const before = env[name]
+  const value = `${process.pid}-${elapsedMs()}`
+  env[name] = value
+  const read = addon().systemVariable(name)
+  if (before === undefined) delete env[name]
+  else env[name] = before
+  return read === value
+}
+
+function isEnvironment(env: NodeJS.ProcessEnv): boolean {
   const probe = Symbol('probe')
   try {
     Object.defineProperty(env, probe, { value: '', configurable: true })
-    delete (env as Record<symbol, unknown>)[probe]
+    delete (env as unknown as Record<symbol, unknown>)[probe]
     return false
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ERR_INVALID_OBJECT_DEFINE_PROPERTY'
@@ -111,9 +130,7 @@ export function variables(): { name: string; value: string }[] {
  * the folder itself, which native code holds. Node.js remembers the name, and so does not see that the folder was renamed.
  */
 export function folderName(): string | undefined {
-  // Not at the load: the command says its version without the addon, too.
-  const { native } = require('./native') as typeof import('./native')
-  return native.hostFolder() ?? undefined
+  return addon().hostFolder() ?? undefined
 }
 
 /** The path that is meant at the time of the call. Without a working folder a relative one leads nowhere. */

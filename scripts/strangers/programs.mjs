@@ -6,6 +6,11 @@ import sheepdog, { run, spawn, Harness, replay, SheepdogError, serveRuntime, Run
 const seen = []
 const { stdout, exitCode } = await run('sh', ['-c', 'echo hi; exit 3'])
 seen.push(stdout.trim(), exitCode)
+// As the program changed its environment, whatever engine or test runner keeps it.
+process.env.SHEEPDOG_SET = 'set'
+process.env.SHEEPDOG_SECRET = 'x'
+delete process.env.SHEEPDOG_SECRET
+seen.push((await run('sh', ['-c', 'echo $SHEEPDOG_SET-\${SHEEPDOG_SECRET-none}'])).stdout.trim())
 let lines = 0
 for await (const _ of spawn('seq', ['1000'])) lines++
 seen.push(lines)
@@ -23,7 +28,8 @@ await client.close()
 await server.close()
 console.log(seen.join(' '))
 `
-export const everythingPrints = 'hi 3 1000 PROCESS_IDLE PROCESS_ABORTED 1 false INVALID_OPTION 4 true'
+export const everythingPrints =
+  'hi 3 set-none 1000 PROCESS_IDLE PROCESS_ABORTED 1 false INVALID_OPTION 4 true'
 
 export const required = `
 const { run } = require('sheepdog')
@@ -60,6 +66,8 @@ export const jest = `
 const { run } = require('sheepdog')
 test('runs', async () => {
   expect((await run('echo', ['jest'])).stdout).toBe('jest\\n')
+  process.env.SHEEPDOG_SET = 'set'
+  expect((await run('printenv', ['SHEEPDOG_SET'])).stdout).toBe('set\\n')
   await expect(run('no-such-program-anywhere')).rejects.toMatchObject({ code: 'PROCESS_NOT_FOUND' })
 })
 `

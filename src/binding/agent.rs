@@ -2,8 +2,9 @@
 //! lib/harness/request.ts.
 
 use super::budget::{PricesSpec, to_caps};
+use super::host::absolute;
 use super::option::{Containment, Level, Millis};
-use super::process::{VariableChange, absolute, environment_base};
+use super::process::{VariableChange, environment_base};
 use super::sandbox::AgentSandboxSpec;
 use agents::harness::{AgentRequest, AgentTraits, Provider};
 use ground::error::Error;

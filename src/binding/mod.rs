@@ -24,6 +24,7 @@ pub mod fleet_job;
 #[cfg(feature = "fleet")]
 pub mod fleet_operations;
 pub mod harness;
+pub mod host;
 pub mod limit;
 mod listed_secret;
 mod mailbox;

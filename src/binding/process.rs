@@ -1,12 +1,12 @@
 //! The types and functions that processes pass to and from JavaScript. Names and order match lib/process.ts.
 
 use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, Skipped, create_text};
+use super::host::{absolute, working_folder};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis, StopReason, Strays};
 use super::promise::{Promised, Settled, reply, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
-use ground::os::HostFolder;
 use ground::record::{Place, RecordSpec};
 use napi::bindgen_prelude::{
     BufferSlice, Either, Object, ToNapiValue, Uint8Array, within_runtime_if_available,
@@ -17,7 +17,6 @@ use process::{
     self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SavePlan, Saved,
     Sink, StdinWriter, Stdio, Stream, TerminalSize,
 };
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A variable to set, or to remove when it has no value.
@@ -406,29 +405,6 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     });
     spec.name = name;
     spec
-}
-
-/// The working folder of a program, and what its relative paths begin in. On the JavaScript thread: what the call means is the
-/// host's folder now, whatever the host changes to before the program starts.
-fn working_folder(cwd: Option<String>) -> (Option<PathBuf>, HostFolder) {
-    let cwd = cwd.map(PathBuf::from);
-    let folder = if cwd.as_ref().is_some_and(|cwd| cwd.is_absolute()) {
-        HostFolder::default()
-    } else {
-        HostFolder::now()
-    };
-    (cwd, folder)
-}
-
-/// A path by its name at the time of the call.
-pub(super) fn absolute(path: String) -> PathBuf {
-    HostFolder::now().named(Path::new(&path))
-}
-
-/// Name of the working folder of this process, as the system knows it. `null` where it has none any more, or is not reached by it.
-#[napi]
-pub fn host_folder() -> Option<String> {
-    HostFolder::now().name().ok().map(|name| name.to_string_lossy().into_owned())
 }
 
 /// Longest text passed to JavaScript: its strings hold a little less than 512 Mi characters. The margin is for the lines that

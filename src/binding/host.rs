@@ -1,0 +1,34 @@
+//! What is asked of this process for JavaScript: its working folder, and its environment as the system has it.
+
+use ground::os::HostFolder;
+use napi_derive::napi;
+use std::path::{Path, PathBuf};
+
+/// The working folder of a program, and what its relative paths begin in. On the JavaScript thread: what the call means is the
+/// host's folder now, whatever the host changes to before the program starts.
+pub(super) fn working_folder(cwd: Option<String>) -> (Option<PathBuf>, HostFolder) {
+    let cwd = cwd.map(PathBuf::from);
+    let folder = if cwd.as_ref().is_some_and(|cwd| cwd.is_absolute()) {
+        HostFolder::default()
+    } else {
+        HostFolder::now()
+    };
+    (cwd, folder)
+}
+
+/// A path by its name at the time of the call.
+pub(super) fn absolute(path: String) -> PathBuf {
+    HostFolder::now().named(Path::new(&path))
+}
+
+/// Name of the working folder of this process, as the system knows it. `null` where it has none any more, or is not reached by it.
+#[napi]
+pub fn host_folder() -> Option<String> {
+    HostFolder::now().name().ok().map(|name| name.to_string_lossy().into_owned())
+}
+
+/// A variable as the system has it. For a proof of what JavaScript's environment is.
+#[napi]
+pub fn system_variable(name: String) -> Option<String> {
+    std::env::var(name).ok()
+}
