@@ -98,8 +98,8 @@ const MAX_QUOTED: usize = 200;
 fn last_line(output: &[u8]) -> Option<String> {
     let end = &output[output.len().saturating_sub(MAX_LAST_BYTES)..];
     let text = String::from_utf8_lossy(end);
-    let lines = text.split(['\n', '\r']).map(without_controls);
-    let line = lines.filter(|line| !line.trim().is_empty()).last()?;
+    let mut lines = text.split(['\n', '\r']).map(without_controls);
+    let line = lines.rfind(|line| !line.trim().is_empty())?;
     let line = line.trim();
     let cut: String = line.chars().take(MAX_QUOTED).collect();
     Some(if cut.len() < line.len() { format!("{cut}...") } else { cut })

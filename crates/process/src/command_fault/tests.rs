@@ -16,11 +16,11 @@ fn command(program: &Path) -> ResolvedCommand {
     }
 }
 
-fn executable(folder: &Path, name: &str, text: &str) -> PathBuf {
+fn executable(folder: &Path, name: &str, text: &str) -> io::Result<PathBuf> {
     let file = folder.join(name);
-    fs::write(&file, text).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    file
+    fs::write(&file, text)?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
+    Ok(file)
 }
 
 /// Every errno that Linux has.
@@ -29,7 +29,7 @@ const ERRNOS: std::ops::RangeInclusive<i32> = 1..=133;
 #[test]
 fn whatever_the_system_answers_the_message_names_the_call_the_file_and_the_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let program = executable(folder.path(), "tool", "#!/bin/sh\n");
+    let program = executable(folder.path(), "tool", "#!/bin/sh\n").unwrap();
     let calls = [
         "execve",
         "posix_spawn",
@@ -72,9 +72,9 @@ fn a_cause_is_named_only_when_it_was_seen() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("data"), "x").unwrap();
-    executable(folder.path(), "lost", "#!/no/such/interpreter -x\n");
-    executable(folder.path(), "denied", &format!("#!{}\n", at("data").display()));
-    executable(folder.path(), "plain", "\u{7f}ELF");
+    executable(folder.path(), "lost", "#!/no/such/interpreter -x\n").unwrap();
+    executable(folder.path(), "denied", &format!("#!{}\n", at("data").display())).unwrap();
+    executable(folder.path(), "plain", "\u{7f}ELF").unwrap();
     let message = |name: &str, errno: i32| {
         let fault = Fault::of_errno("execve", Some(&at(name)), errno);
         let error = spawn_error(&command(&at(name)), &fault);

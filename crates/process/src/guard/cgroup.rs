@@ -91,7 +91,7 @@ fn create_in(place: &Path, limits: &ResourceLimits) -> Result<Cgroup, Fault> {
         set(&cgroup.0.join("memory.max"), bytes)?;
     }
     if let Some(count) = limits.max_processes {
-        set(&cgroup.0.join("pids.max"), count.into())?;
+        set(&cgroup.0.join("pids.max"), count)?;
     }
     Ok(cgroup)
 }

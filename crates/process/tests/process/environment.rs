@@ -30,13 +30,13 @@ fn host_command(host: &str) -> Command {
 
 /// A line of the host, for its test.
 fn tell(value: &Value) {
-    println!("\n@{value}");
-    let _ = std::io::stdout().flush();
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "\n@{value}").and_then(|()| stdout.flush()).expect("told");
 }
 
 fn told(text: &str) -> Vec<Value> {
     let lines = text.lines().filter_map(|line| line.strip_prefix('@'));
-    lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    lines.map(|line| ground::json::read(line.as_bytes()).expect("JSON")).collect()
 }
 
 fn told_by(mut command: Command) -> Vec<Value> {
@@ -452,55 +452,4 @@ fn a_program_has_the_default_signals_at_each_level() {
         let masks = text.split_whitespace().filter(|word| word.len() == 16);
         assert!(masks.eq(["0000000000000000"; 2]), "{text}");
     }
-}
-
-#[tokio::test]
-async fn a_binary_of_another_machine_is_no_script() {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().expect("a folder");
-    let binaries: [(&str, &[u8]); 3] = [
-        ("elf", b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x15\x00\x01\x00\x00\x00"),
-        ("pe", b"MZ\x90\x00\x03\x00\x00\x00\necho executed\n"),
-        ("mach", b"\xcf\xfa\xed\xfe\x07\x00\x00\x01\x03\x00\x00\x00"),
-    ];
-    let made = |name: &str, bytes: &[u8]| {
-        let file = folder.path().join(name);
-        fs::write(&file, bytes).expect("a file");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("permissions");
-        file.display().to_string()
-    };
-    for containment in [Containment::Auto, Containment::Group] {
-        for (name, bytes) in binaries {
-            let spec = ProcessSpec { containment, ..ProcessSpec::new(made(name, bytes), [""; 0]) };
-            let outcome = outcome_of(spec).await;
-            let error = outcome.error.as_ref().expect("an error");
-            assert_eq!(error.code().as_str(), "PROCESS_NOT_EXECUTABLE", "{name} {containment:?}");
-            assert!(
-                error.message().contains("neither a program for this kind of machine nor a script"),
-                "{error}"
-            );
-        }
-        let script = made("script", b"echo ran $1\n\0\0\x7fELF");
-        let spec = ProcessSpec { containment, ..ProcessSpec::new(script, ["here"]) };
-        assert!(super::result_of(spec).await.stdout.starts_with("ran here"), "{containment:?}");
-    }
-}
-
-#[tokio::test]
-async fn saved_output_has_the_permissions_of_the_umask_wherever_it_is() {
-    use std::os::unix::fs::PermissionsExt;
-    let [inside, outside] = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
-    let mut modes = Vec::new();
-    for folder in [inside.path(), outside.path()] {
-        let mut spec = shell("echo x");
-        spec.cwd = Some(inside.path().canonicalize().expect("a path"));
-        let process = spawn(spec);
-        let file = folder.join("output");
-        let plan = process::SavePlan { stdout: Some(file.clone()), ..process::SavePlan::default() };
-        process.save(plan).await.expect("saved");
-        modes.push(fs::metadata(file).expect("a file").permissions().mode() & 0o777);
-    }
-    let plain = outside.path().join("plain");
-    fs::write(&plain, "").expect("a file");
-    assert_eq!(modes, [fs::metadata(plain).expect("a file").permissions().mode() & 0o777; 2]);
 }

@@ -291,3 +291,22 @@ async fn a_reader_that_comes_after_bytes_were_dropped_is_refused_and_the_run_goe
         assert!(result.truncated && result.stdout.contains("[... "), "{has_ended}");
     }
 }
+
+#[tokio::test]
+async fn saved_output_has_the_permissions_of_the_umask_wherever_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let [inside, outside] = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
+    let mut modes = Vec::new();
+    for folder in [inside.path(), outside.path()] {
+        let mut spec = shell("echo x");
+        spec.cwd = Some(inside.path().canonicalize().expect("a path"));
+        let process = spawn(spec);
+        let file = folder.join("output");
+        let plan = SavePlan { stdout: Some(file.clone()), ..SavePlan::default() };
+        process.save(plan).await.expect("saved");
+        modes.push(std::fs::metadata(file).expect("a file").permissions().mode() & 0o777);
+    }
+    let plain = outside.path().join("plain");
+    std::fs::write(&plain, "").expect("a file");
+    assert_eq!(modes, [std::fs::metadata(plain).expect("a file").permissions().mode() & 0o777; 2]);
+}

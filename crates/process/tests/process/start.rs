@@ -1,5 +1,5 @@
-use super::{failure_of, result_of, shell};
-use process::{EnvironmentBase, Input, ProcessSpec, StopReason, spawn};
+use super::{failure_of, outcome_of, result_of, shell};
+use process::{Containment, EnvironmentBase, Input, ProcessSpec, StopReason, spawn};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -80,5 +80,36 @@ async fn a_thousand_runs_at_once_all_end() {
         let outcome = run.outcome().await;
         let result = outcome.result.as_ref().unwrap_or_else(|| panic!("{:?}", outcome.error));
         assert_eq!((result.stdout.as_str(), result.exit_code), (format!("in {number}\n").as_str(), Some(0)));
+    }
+}
+
+#[tokio::test]
+async fn a_binary_of_another_machine_is_no_script() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let binaries: [(&str, &[u8]); 3] = [
+        ("elf", b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x15\x00\x01\x00\x00\x00"),
+        ("pe", b"MZ\x90\x00\x03\x00\x00\x00\necho executed\n"),
+        ("mach", b"\xcf\xfa\xed\xfe\x07\x00\x00\x01\x03\x00\x00\x00"),
+    ];
+    let made = |name: &str, bytes: &[u8]| {
+        let file = folder.path().join(name);
+        fs::write(&file, bytes).expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("permissions");
+        file.display().to_string()
+    };
+    for containment in [Containment::Auto, Containment::Group] {
+        for (name, bytes) in binaries {
+            let spec = ProcessSpec { containment, ..ProcessSpec::new(made(name, bytes), [""; 0]) };
+            let outcome = outcome_of(spec).await;
+            let error = outcome.error.as_ref().expect("an error");
+            assert_eq!(error.code().as_str(), "PROCESS_NOT_EXECUTABLE", "{name} {containment:?}");
+            assert!(
+                error.message().contains("neither a program for this kind of machine nor a script"),
+                "{error}"
+            );
+        }
+        let script = made("script", b"echo ran $1\n\0\0\x7fELF");
+        let spec = ProcessSpec { containment, ..ProcessSpec::new(script, ["here"]) };
+        assert!(result_of(spec).await.stdout.starts_with("ran here"), "{containment:?}");
     }
 }

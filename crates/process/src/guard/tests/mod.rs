@@ -16,6 +16,7 @@ mod delegated;
 mod disabled;
 mod fallback;
 mod program;
+mod protocol;
 mod strict;
 mod survival;
 
