@@ -164,7 +164,10 @@ fn messages_of_services_have_their_kind() {
         ("Prompt exceeds max length", ContextLength),
         ("The decoder prompt (length 5000) is longer than the maximum model length of 4096", ContextLength),
         ("Please reduce the length of the messages or completion.", ContextLength),
-        ("The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).", ContextLength),
+        (
+            "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+            ContextLength,
+        ),
         ("Too many tokens, please wait before trying again.", RateLimit),
         ("Too many tokens per day, please wait before trying again.", RateLimit),
         ("Request too large for model on tokens per minute (TPM): Limit 6000, Requested 7000", RateLimit),
