@@ -8433,6 +8433,86 @@ declare class Fleet implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** What a scripted agent does with one prompt. */
+interface ScriptedStep {
+  /**
+   * Text that the prompt contains, or an expression that it matches.
+   *
+   * @default any prompt
+   */
+  on?: string | RegExp | undefined
+  /** Time without any output before the rest of the step, in milliseconds. */
+  stallMs?: number | undefined
+  /**
+   * Tool call. A tool that the caller gave to `open()` is called indeed; any other one is only told. With
+   * `ask` the agent asks for permission first.
+   */
+  tool?:
+    | {
+        name: string
+        kind?:
+          'read' | 'edit' | 'delete' | 'move' | 'search' | 'execute' | 'think' | 'fetch' | 'other' | undefined
+        input?: Record<string, unknown> | undefined
+        output?: string | undefined
+        isError?: boolean | undefined
+        ask?: boolean | undefined
+      }
+    | undefined
+  /** Question to the user (`onElicitation` of a session): a message, and the JSON Schema of the input. */
+  ask?:
+    | {
+        message: string
+        schema?: object | undefined
+      }
+    | undefined
+  /** Text of the answer. */
+  say?: string | undefined
+  /** Answer as JSON, in place of `say`. */
+  structured?: unknown
+  /** The turn fails because of a usage limit that ends in this time. */
+  limit?:
+    | {
+        resetsInMs: number
+      }
+    | undefined
+  /** The turn fails for this reason. Agents of the Agent Client Protocol do not tell `max_turns`. */
+  fail?: Exclude<AgentErrorKind, 'max_turns'> | undefined
+  /** Tokens of the turn. */
+  usage?:
+    | {
+        inputTokens?: number | undefined
+        outputTokens?: number | undefined
+        cachedInputTokens?: number | undefined
+      }
+    | undefined
+}
+/** A prompt that a scripted agent got. */
+interface ScriptedPrompt {
+  prompt: string
+  sessionId: string
+  /** Index of the step that was played; -1 when no step was left for it. */
+  step: number
+  /** Answers to its questions: "allow" or "reject" for a permission, else the answer to `ask`. */
+  answers: unknown[]
+}
+/** An agent that does what its script says; a provider for `Harness`, `Fleet` and `doctor`. */
+interface ScriptedAgent extends AgentProgram {
+  /** The prompts that the agent got so far, in all its sessions. */
+  prompts(): ScriptedPrompt[]
+}
+/**
+ * Makes an agent for tests. Each prompt plays the first step that fits it and was not played yet, in any
+ * session and in any process of the agent. A prompt without a step fails with AGENT_FAILED. The script and
+ * its log are in a temporary folder that is removed when this process exits.
+ *
+ * @throws INVALID_OPTION for a wrong step.
+ *
+ * @example
+ * const agent = scriptedAgent([{ on: 'tests', say: 'Two tests fail.' }, { fail: 'auth' }])
+ * const { text } = await new Harness({ provider: agent }).run('Which tests fail?')
+ */
+declare function scriptedAgent(steps: readonly ScriptedStep[]): ScriptedAgent
+
 export {
   AgentSession,
   type AttachmentExtensionContext,
@@ -8519,6 +8599,7 @@ export {
   replayRecord,
   run,
   sandboxSupport,
+  scriptedAgent,
   serveRuntime,
   spawn,
   stopTree,
@@ -8741,6 +8822,9 @@ export type {
   SandboxReport,
   SandboxSupport,
   ScheduleOptions,
+  ScriptedAgent,
+  ScriptedPrompt,
+  ScriptedStep,
   SectionOverride,
   SectionOverrideAction,
   SectionTransformFn,

@@ -51,7 +51,7 @@ describe('the package', () => {
   })
 })
 
-describe.each(['copilot', 'fleet', 'runtime'])('the entry point sheepdog/%s', (name) => {
+describe.each(['copilot', 'fleet', 'runtime', 'testing'])('the entry point sheepdog/%s', (name) => {
   it('has a part of the root, the same to import and to require', () => {
     const script = `
       import { createRequire } from 'node:module'
@@ -65,7 +65,12 @@ describe.each(['copilot', 'fleet', 'runtime'])('the entry point sheepdog/%s', (n
       execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' }),
     )
     expect([isOne, isPart]).toEqual([true, true])
-    const main = { copilot: 'CopilotClient', fleet: 'Fleet', runtime: 'serveRuntime' }[name]
+    const main = {
+      copilot: 'CopilotClient',
+      fleet: 'Fleet',
+      runtime: 'serveRuntime',
+      testing: 'scriptedAgent',
+    }[name]
     expect(found).toEqual(expect.arrayContaining([main, 'SheepdogError']))
     const types = readFileSync(join(root, `entries/${name}.d.ts`), 'utf8')
     const values = [...types.matchAll(/^ {2}(\w+),$/gm)].map(([, value]) => value)

@@ -18,8 +18,10 @@ const MAY_USE: Record<string, string[]> = {
   runtime: ['base', 'process', 'harness'],
   fleet: ['base', 'observability', 'process', 'harness'],
   // Parts of the index, by themselves.
-  entries: ['base', 'copilot', 'runtime', 'fleet'],
-  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet', 'observability'],
+  // Agents of scripts, for the tests of users.
+  testing: ['base', 'harness'],
+  entries: ['base', 'copilot', 'runtime', 'fleet', 'testing'],
+  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet', 'observability', 'testing'],
   // Over the public API; a command loads the room that it needs.
   cli: ['index', 'process', 'harness', 'runtime', 'fleet', 'base'],
 }

@@ -57,3 +57,4 @@ export type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from './obs
 export * from './copilot'
 export * from './runtime'
 export * from './fleet'
+export * from './testing'
