@@ -3900,6 +3900,7 @@ interface RunSummary {
   folder: string
   /** Kind of the record: a program, a turn, or a session. */
   kind: 'run' | 'turn' | 'session'
+  /** Whether it goes on, or how it ended. */
   state: RunState
   /** Its `name`, or else the head of its prompt or its command. */
   name: string
@@ -3907,6 +3908,7 @@ interface RunSummary {
   provider?: string
   /** Program of a run. */
   command?: string
+  /** Time of the start. */
   startedAt: Date
   /** Absent for a run without an end. */
   endedAt?: Date
@@ -3942,7 +3944,11 @@ interface ListRunsOptions {
   provider?: string | undefined
   /** Runs that started at this time or later. */
   since?: Date | undefined
-  /** Largest number of runs. */
+  /**
+   * Largest number of runs.
+   *
+   * @default no limit
+   */
   limit?: number | undefined
 }
 /** Options of `pruneRuns`. At least one of `olderThanMs`, `maxBytes` and `states` is needed. */
@@ -3950,9 +3956,15 @@ interface PruneRunsOptions {
   /**
    * Remove runs that ended at least this long ago, in milliseconds. For a run without an end, the time of
    * its last output counts.
+   *
+   * @default no limit
    */
   olderThanMs?: number | undefined
-  /** Remove the oldest runs until all the records in the folder have at most this many bytes. */
+  /**
+   * Remove the oldest runs until all the records in the folder have at most this many bytes.
+   *
+   * @default no limit
+   */
   maxBytes?: number | undefined
   /**
    * Remove runs in these states only. `"elsewhere"` has to be named, because such a run may still go on.
@@ -8433,7 +8445,7 @@ declare class Fleet implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** What a scripted agent does with one prompt. */
+/** Reaction of a scripted agent to one prompt. */
 interface ScriptedStep {
   /**
    * Text that the prompt contains, or an expression that it matches.
@@ -8488,7 +8500,9 @@ interface ScriptedStep {
 }
 /** A prompt that a scripted agent got. */
 interface ScriptedPrompt {
+  /** Text of the prompt. */
   prompt: string
+  /** Session in which it came. */
   sessionId: string
   /** Index of the step that was played; -1 when no step was left for it. */
   step: number

@@ -186,7 +186,7 @@ describe('the code of README and docs', () => {
       skipLibCheck: true,
       types: ['node'],
       typeRoots: [join(root, 'node_modules/@types')],
-      paths: { sheepdog: [join(root, 'index.d.ts')] },
+      paths: { sheepdog: [join(root, 'index.d.ts')], 'sheepdog/*': [join(root, 'entries/*.d.ts')] },
     }
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
     writeFileSync(

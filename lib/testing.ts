@@ -8,7 +8,7 @@ import type { AgentErrorKind } from './harness/result'
 import { toJson } from './json'
 import { check, checkOptions, show, type Checks } from './option'
 
-/** What a scripted agent does with one prompt. */
+/** Reaction of a scripted agent to one prompt. */
 export interface ScriptedStep {
   /**
    * Text that the prompt contains, or an expression that it matches.
@@ -46,7 +46,9 @@ export interface ScriptedStep {
 
 /** A prompt that a scripted agent got. */
 export interface ScriptedPrompt {
+  /** Text of the prompt. */
   prompt: string
+  /** Session in which it came. */
   sessionId: string
   /** Index of the step that was played; -1 when no step was left for it. */
   step: number

@@ -32,6 +32,7 @@ export interface RunSummary {
   folder: string
   /** Kind of the record: a program, a turn, or a session. */
   kind: 'run' | 'turn' | 'session'
+  /** Whether it goes on, or how it ended. */
   state: RunState
   /** Its `name`, or else the head of its prompt or its command. */
   name: string
@@ -39,6 +40,7 @@ export interface RunSummary {
   provider?: string
   /** Program of a run. */
   command?: string
+  /** Time of the start. */
   startedAt: Date
   /** Absent for a run without an end. */
   endedAt?: Date
@@ -66,7 +68,11 @@ export interface ListRunsOptions {
   provider?: string
   /** Runs that started at this time or later. */
   since?: Date
-  /** Largest number of runs. */
+  /**
+   * Largest number of runs.
+   *
+   * @default no limit
+   */
   limit?: number
 }
 
@@ -75,9 +81,15 @@ export interface PruneRunsOptions {
   /**
    * Remove runs that ended at least this long ago, in milliseconds. For a run without an end, the time of
    * its last output counts.
+   *
+   * @default no limit
    */
   olderThanMs?: number
-  /** Remove the oldest runs until all the records in the folder have at most this many bytes. */
+  /**
+   * Remove the oldest runs until all the records in the folder have at most this many bytes.
+   *
+   * @default no limit
+   */
   maxBytes?: number
   /**
    * Remove runs in these states only. `"elsewhere"` has to be named, because such a run may still go on.
@@ -207,7 +219,7 @@ async function recordsOf(folder: string): Promise<Found[]> {
   return found
 }
 
-/** What can be records in the folder, the latest first. */
+/** Folders that can be records, the latest first. */
 async function foldersOf(folder: string): Promise<{ summary: () => Promise<RunSummary | undefined> }[]> {
   const path = absolutePath(folder)
   const isRecord = (await lstat(join(path, 'run.json')).catch(() => undefined))?.isFile() ?? false
