@@ -71,7 +71,7 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       [['jobs', 'kill'], 'unknown verb'],
       [['jobs', 'show'], 'the id of a job is needed'],
       [['work', '--concurrency', '0'], '--concurrency: expected'],
-      [['fleet'], 'expected up, status, down, pause, resume, drain, prune, schedule'],
+      [['fleet', 'start'], 'expected up, status, down, pause, resume, drain, prune, schedule'],
       [['fleet', 'prune'], 'prune needs --older-than'],
       [['fleet', 'prune', '--older-than', '1d', '--state', 'running'], '--state: expected done'],
     ] as const) {
