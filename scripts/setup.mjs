@@ -33,8 +33,7 @@ export function checkRust() {
 
 /** Installs the packages of the package-lock.json in this folder. */
 export function installFrom(folder, title) {
-  // Not `npm ci`: it refuses a lock file that leaves out optional packages of other platforms.
-  const words = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
+  const words = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
   step(title, 'npm', [...words, '--prefix', folder])
 }
 
