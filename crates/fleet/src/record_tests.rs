@@ -315,9 +315,9 @@ fn long_data_and_prompts_are_not_in_the_record() {
     assert_eq!((record.data, record.title.as_deref()), (None, Some("Title")));
     for data in [json!({ "n": 1 }), Value::Null, json!(0)] {
         let short = JobSpec { data: Some(data.clone()), ..spec.clone() };
-        let sent: JobSpec = serde_json::from_str(&serde_json::to_string(&short).unwrap()).unwrap();
+        let sent: JobSpec = ground::json::read_own(serde_json::to_string(&short).unwrap()).unwrap();
         let record = serde_json::to_string(&JobRecord::queued(&sent)).unwrap();
-        assert_eq!(serde_json::from_str::<JobRecord>(&record).unwrap().data, Some(data));
+        assert_eq!(ground::json::read_own::<JobRecord>(&record).unwrap().data, Some(data));
     }
     let without = JobSpec { data: None, ..spec };
     assert!(!serde_json::to_string(&without).unwrap().contains("data"));

@@ -264,7 +264,7 @@ impl AgentRequest {
             ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
         const OWN: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
         let is_set = |name: &&str| self.variable(name).is_some_and(|value| !value.is_empty());
-        if !PROXIES.iter().any(|name| is_set(name)) {
+        if !PROXIES.iter().any(is_set) {
             return Vec::new();
         }
         let names = ["NO_PROXY", "no_proxy"];

@@ -55,7 +55,7 @@ fn mend(rest: &mut &str) -> Option<String> {
 
 /// The length of a comment. With half a pair of quotes it may be a text whose own quote was lost.
 fn comment(text: &str, length: usize) -> Option<usize> {
-    (text[..length].matches('"').count() % 2 == 0).then_some(length)
+    (text[..length].matches('"').count().is_multiple_of(2)).then_some(length)
 }
 
 /// Copies the string at the beginning of the text and escapes its control characters. Returns the number of bytes read.

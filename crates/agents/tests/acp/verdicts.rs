@@ -200,13 +200,13 @@ async fn the_level_is_the_agents_own_mode() {
         let mut open = request(provider, version, "");
         open.agent.level = level;
         let agent = opened(open).await;
-        let state: serde_json::Value = ground::json::read_own(&text(&agent.prompt("state").await)).unwrap();
+        let state: serde_json::Value = ground::json::read_own(text(&agent.prompt("state").await)).unwrap();
         assert_eq!(state["mode"], mode, "{provider:?} {level:?}");
         assert!(agent.session.modes().iter().any(|known| known.id == mode && known.is_current));
         agent.session.set_mode("default".into()).await.unwrap();
         assert!(agent.session.modes().iter().any(|known| known.id == "default" && known.is_current));
         agent.session.set_option("model".into(), json!("large")).await.unwrap();
-        let state: serde_json::Value = ground::json::read_own(&text(&agent.prompt("state").await)).unwrap();
+        let state: serde_json::Value = ground::json::read_own(text(&agent.prompt("state").await)).unwrap();
         assert_eq!((&state["mode"], &state["model"]), (&json!("default"), &json!("large")));
         let refused = agent.session.set_mode("godlike".into()).await.unwrap_err();
         assert_eq!(error_code(&refused), "INVALID_OPTION");
@@ -249,7 +249,7 @@ async fn opencode_is_held_by_an_agent_of_the_sessions_own() {
     let agent = opened(open.clone()).await;
     let mode = agent.session.modes().into_iter().find(|mode| mode.is_current).unwrap().id;
     assert!(!["build", "plan", "default", ""].contains(&mode.as_str()), "{mode}");
-    let state: serde_json::Value = ground::json::read_own(&text(&agent.prompt("state").await)).unwrap();
+    let state: serde_json::Value = ground::json::read_own(text(&agent.prompt("state").await)).unwrap();
     let content: serde_json::Value = ground::json::read_own(state["opencode"].as_str().unwrap()).unwrap();
     assert_eq!((&content["model"], &content["agent"]["build"]), (&users["model"], &users["agent"]["build"]));
     assert_eq!(content["agent"][&mode]["permission"]["bash"], "ask");

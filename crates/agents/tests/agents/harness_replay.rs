@@ -41,7 +41,7 @@ fn recorded() -> Vec<Recorded> {
             paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
         {
             let end: Value =
-                ground::json::read_own(&fs::read(path.with_extension("end.json")).unwrap()).unwrap();
+                ground::json::read_own(fs::read(path.with_extension("end.json")).unwrap()).unwrap();
             let ending = match (end["exitCode"].as_i64(), end["signal"].as_str()) {
                 (Some(code), _) => Ending::Exited(code as i32),
                 (None, Some(signal)) => Ending::Signalled(signal.to_owned()),
@@ -80,7 +80,7 @@ fn every_recording_yields_its_events_and_its_verdict() {
         if std::env::var_os("SHEEPDOG_BLESS").is_some() {
             fs::write(&one.expected, format!("{shown:#}\n")).unwrap();
         }
-        let expected: Value = ground::json::read_own(&fs::read(&one.expected).unwrap()).unwrap();
+        let expected: Value = ground::json::read_own(fs::read(&one.expected).unwrap()).unwrap();
         assert_eq!(shown, expected, "{}", one.name);
     }
 }

@@ -182,7 +182,7 @@ mod tests {
         let frame =
             Body::of(&RuntimeMessage::Acknowledge(super::super::client_message::Acknowledge { ack: 5 }));
         let frame: serde_json::Value =
-            ground::json::read(&frame.into_frame(Some("request \"1\""), 7)).unwrap();
+            ground::json::read(frame.into_frame(Some("request \"1\""), 7)).unwrap();
         assert_eq!(frame["seq"], 7);
         assert_eq!(frame["request_id"], "request \"1\"");
         assert_eq!((&frame["message_type"], &frame["ack"]), (&"ack_message".into(), &5.into()));
