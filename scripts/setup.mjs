@@ -33,7 +33,8 @@ export function checkRust() {
 
 /** Installs the packages of the package-lock.json in this folder. */
 export function installFrom(folder, title) {
-  const words = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
+  // Not `npm ci`: it refuses the lock file where a registry lacks an optional package of another platform.
+  const words = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
   step(title, 'npm', [...words, '--prefix', folder])
 }
 
