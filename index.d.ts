@@ -932,7 +932,7 @@ interface SandboxSupport {
   holds: string[]
   /** Limits that need a newer kernel, or that the system refuses: then `problem` says why. */
   missing: string[]
-  /** What the system refused first: the call, its file and the answer. Absent when nothing was refused. */
+  /** The first call that the system refused, with its file and the answer. Absent when nothing was refused. */
   problem?: string
 }
 /**
@@ -1711,7 +1711,7 @@ type AgentErrorKind =
 interface AgentUsage extends TokenUsage {
   /** Cost in US dollars: by `prices` where they are given, else as the CLI reports it; absent when neither is known. */
   costUsd?: number
-  /** Who computed `costUsd`: `"prices"` by the tokens, or `"agent"`, the CLI itself. */
+  /** Source of `costUsd`: `"agent"` if the CLI reported it, `"prices"` if it was computed from the tokens. */
   costSource?: 'agent' | 'prices'
   /**
    * Tokens as Sheepdog saw them; those from a cache are part of `inputTokens`. Only where the sandbox looks into the
@@ -2190,8 +2190,8 @@ interface RetryOptions {
    */
   baseDelayMs?: number | undefined
   /**
-   * Longest pause between two attempts, in milliseconds, also when the server asks for a longer one by
-   * `Retry-After`.
+   * Longest pause that Sheepdog chooses, in milliseconds. A pause is never shorter than the server asks for by
+   * `Retry-After`. When it asks for more than 5 minutes, and for more than this, there is no further attempt.
    *
    * @default 30_000
    */
@@ -2371,8 +2371,8 @@ declare function complete(options: CompleteOptions): Promise<Completion>
  * Calls a function until it succeeds, fails with an error that is not retryable, or has failed
  * `attempts` times. Then it rejects with the last error, unchanged.
  *
- * @param operation Your function. It receives the number of the attempt, from 1. A `Retry-After` in its
- *   error is respected up to `maxDelayMs`.
+ * @param operation Your function. It receives the number of the attempt, from 1. The pause is never shorter than a
+ *   `Retry-After` in its error. After one of more than 5 minutes there is no further attempt.
  * @throws MODEL_ABORTED when `policy.signal` is aborted.
  *
  * @example
@@ -4136,7 +4136,7 @@ interface SuperviseOptions extends Omit<RunOptions, 'retry'> {
   /** When the program is started again. */
   restart?: RestartOptions | undefined
 }
-/** What happens to a supervised program. */
+/** An event in the life of a supervised program: a start, an end, or a pause before the next start. */
 type SupervisedEvent =
   | {
       type: 'started'

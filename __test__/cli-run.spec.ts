@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { run, spawn } from '../index.js'
 import { command, isAlive, sheepdog, started } from './cli-command'
 
@@ -44,18 +44,34 @@ describe('sheepdog run', () => {
   })
 
   it('is stopped and continued together with the program', async () => {
-    const { child, printed, exit } = started([
-      'run',
-      ...sh('echo $$; i=0; while [ $i -lt 400 ]; do sleep 0.05; i=$((i+1)); done'),
-    ])
-    const pid = Number(await printed(/\n/))
+    // As a shell starts it: in a process group of its own, with its parent in another one. The kernel drops SIGTSTP in a group whose
+    // parents are gone, such as that of a test run in the background.
+    const shell = [
+      'import os, subprocess, sys',
+      'started = subprocess.Popen(sys.argv[1:], preexec_fn=os.setpgrp)',
+      'print("sheepdog", started.pid, flush=True)',
+      'sys.exit(started.wait())',
+    ].join('\n')
+    // It runs until it is ended, however late a busy machine stops and continues it.
+    const words = [command, 'run', ...sh('echo program $$; while :; do sleep 0.05; done')]
+    const parent = spawnChild('python3', ['-c', shell, process.execPath, ...words], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const exit = once(parent, 'exit')
+    let printed = ''
+    parent.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text))
+    const pidOf = (name: string) =>
+      vi.waitFor(() => Number(new RegExp(`^${name} (\\d+)\n`, 'm').exec(printed)![1]), { timeout: 60_000 })
+    const own = await pidOf('sheepdog')
+    onTestFinished(() => void (isAlive(own) && process.kill(own, 'SIGKILL')))
+    const pid = await pidOf('program')
     const state = (of: number) => readFileSync(`/proc/${of}/stat`, 'utf8').replace(/^.*\) /, '')[0]
-    child.kill('SIGTSTP')
-    while (state(pid) !== 'T' || state(child.pid!) !== 'T') await sleep(10)
-    child.kill('SIGCONT')
-    while (state(pid) === 'T' || state(child.pid!) === 'T') await sleep(10)
-    child.kill('SIGTERM')
-    expect((await exit).status).toBe(143)
+    process.kill(own, 'SIGTSTP')
+    while (state(pid) !== 'T' || state(own) !== 'T') await sleep(10)
+    process.kill(own, 'SIGCONT')
+    while (state(pid) === 'T' || state(own) === 'T') await sleep(10)
+    process.kill(own, 'SIGTERM')
+    expect(await exit).toEqual([143, null])
   })
 
   it('gives the program an empty stdin', async () => {

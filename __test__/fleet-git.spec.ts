@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fleet, type HarnessOptions, type JobHandler } from '..'
 import { firstEvent, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
-import { done, failure, player, session, tool } from './played-agent'
+import { done, failure, player, said, session, tool } from './played-agent'
 
 function git(cwd: string, ...args: string[]): string {
   const identity = ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'init.defaultBranch=main']
@@ -138,7 +138,7 @@ describe.runIf(hasServer)('a job with a repository', () => {
   it('that names neither a repository nor a folder works where its worker does', async () => {
     const queue = newQueue()
     const cwd = realpathSync(newFolder())
-    const script = [session, done].map(({ line }) => `echo '${JSON.stringify(line)}'`).join(';')
+    const script = [session, said('Done.'), done].map(({ line }) => `echo '${JSON.stringify(line)}'`).join(';')
     const binary = ['sh', '-c', `pwd > where.txt; ${script}`]
     const harness: Partial<HarnessOptions> = { provider: 'codex', binary, cwd }
     const worker = await fleet.work({ queues: [queue], harness })

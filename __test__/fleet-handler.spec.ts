@@ -91,7 +91,7 @@ describe.runIf(hasServer)('handlers of a fleet', () => {
           get broken() {
             return 1
           },
-          bytes: new Uint8Array(9),
+          bytes: new Uint8Array([1, 2, 250]),
           fine: { deep: [1, 2] },
         },
       ),
@@ -103,7 +103,7 @@ describe.runIf(hasServer)('handlers of a fleet', () => {
       big: '10n',
     })
     expect(error).toMatchObject({
-      bytes: '[9 bytes]',
+      bytes: 'AQL6',
       fine: { deep: [1, 2] },
       circle: { self: '[circular]' },
     })

@@ -252,7 +252,10 @@ describe.runIf(hasServer)('sheepdog fleet and sheepdog jobs', () => {
     expect(run('fleet', 'schedule').stdout).toMatch(/^no schedule/)
     expect(run('fleet', 'drain', 'w')).toMatchObject({ status: 0 })
     await worker.closed
-    expect(run('fleet', 'drain', 'w')).toMatchObject({ status: 1 })
+    expect(run('fleet', 'drain', 'w')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('the fleet has no worker "w"'),
+    })
     for (const [args, message] of [
       [['fleet', 'pause'], 'a name is needed: sheepdog fleet pause QUEUE'],
       [['fleet', 'schedule', 'n'], 'schedule needs --cron'],
@@ -260,7 +263,7 @@ describe.runIf(hasServer)('sheepdog fleet and sheepdog jobs', () => {
       [['jobs', '--limit', 'x'], '--limit: expected'],
       [['jobs', 'retry'], 'the id of a job is needed'],
     ] as const)
-      expect(run(...args)).toMatchObject({ status: 1, stderr: expect.stringContaining(message) })
+      expect(run(...args)).toMatchObject({ status: 2, stderr: expect.stringContaining(message) })
     if (watch.exitCode === null && watch.signalCode === null) await once(watch, 'exit')
     await fleet.close()
   })

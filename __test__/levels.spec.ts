@@ -163,7 +163,7 @@ describe('the sandbox of an agent', () => {
   async function written(options: TurnOptions): Promise<string[]> {
     for (const folder of tried) rmSync(join(folder, 'file'), { force: true })
     const tries = `for at in ${tried.join(' ')} "$TMPDIR"; do echo x > "$at/file" && echo "could $at" >&2; done`
-    const script = `${tries}; exec node ${player} '${JSON.stringify([session, done])}'`
+    const script = `${tries}; exec node ${player} '${JSON.stringify([session, said('Done.'), done])}'`
     const harness = new Harness({
       provider: 'codex',
       binary: ['sh', '-c', script],
@@ -309,6 +309,6 @@ describe('on the command line', () => {
     }
     const { stderr, status } = await sheepdog(words, { PATH: `${bin}:${process.env.PATH}` })
     expect(stderr).toMatch(message)
-    expect(status).toBe(1)
+    expect(status).toBe(2)
   })
 })

@@ -44,13 +44,23 @@ describe('withRetry', () => {
     })
   })
 
-  it('honours Retry-After within the bound', async () => {
+  it('honours Retry-After, whatever the longest delay of its own', async () => {
     const { operation } = failing(1, { status: 429, headers: new Headers({ 'retry-after': '0.4' }) })
     const started = performance.now()
     await withRetry(operation, quick)
     expect(performance.now() - started).toBeGreaterThanOrEqual(390)
-    const { operation: patient } = failing(1, { status: 429, headers: { 'Retry-After': '3600' } })
+    const { operation: patient } = failing(1, { status: 429, headers: { 'Retry-After': '0.4' } })
+    const again = performance.now()
     await withRetry(patient, { maxDelayMs: 20 })
+    expect(performance.now() - again).toBeGreaterThanOrEqual(390)
+  })
+
+  it('does not repeat what asks for more than 5 minutes', async () => {
+    const error = { status: 429, headers: { 'Retry-After': '301' } }
+    const { attempts, operation } = failing(1, error)
+    await expect(withRetry(operation, { maxDelayMs: 20 })).rejects.toBe(error)
+    await expect(withRetry(failing(1, error).operation, { retryable: () => true })).rejects.toBe(error)
+    expect(attempts).toEqual([1])
   })
 
   it('waits between attempts however long the longest wait may be', async () => {

@@ -222,7 +222,7 @@ describe('input', () => {
     await expect(run('cat', { input: { file: '/no/such' } })).rejects.toMatchObject({
       code: 'PROCESS_INPUT_FAILED',
       file: '/no/such',
-      message: expect.stringMatching(/^`input\.file`: \/no\/such: /),
+      message: expect.stringMatching(/^`input\.file`: open \/no\/such: No such file or directory /),
     })
   })
 

@@ -437,15 +437,16 @@ test('an agent that is not installed is named with what installs it', async () =
 
 test('a prompt has text, images and resources, as far as the agent takes them', async () => {
   const session = await open()
+  const png = Buffer.from('\x89PNG\r\n\x1a\n...', 'latin1')
   const { text } = await session.prompt([
     { type: 'text', text: 'blocks ' },
-    { type: 'image', mimeType: 'image/png', data: new Uint8Array([1, 2, 3]) },
+    { type: 'image', mimeType: 'image/png', data: new Uint8Array(png) },
     { type: 'text', text: 'and' },
     { type: 'resource', uri: 'file:///work/src/a.ts' },
   ])
   expect(JSON.parse(text)).toEqual([
     { type: 'text', text: 'blocks ' },
-    { type: 'image', mimeType: 'image/png', data: 'AQID' },
+    { type: 'image', mimeType: 'image/png', data: png.toString('base64') },
     { type: 'text', text: 'and' },
     { type: 'resource_link', uri: 'file:///work/src/a.ts', name: 'a.ts' },
   ])
@@ -458,6 +459,7 @@ test('a prompt has text, images and resources, as far as the agent takes them', 
     [7, 'prompt'],
     [[{ type: 'audio' }], 'prompt[0].type'],
     [[{ type: 'image', data: 'x' }], 'prompt[0].mimeType'],
+    [[{ type: 'image', mimeType: 'image/png', data: new Uint8Array([1, 2, 3]) }], 'prompt[0].data'],
   ] as const) {
     const wrong = await failure(session.prompt(prompt as never))
     expect(wrong.message.startsWith(`${path}: `)).toBe(true)

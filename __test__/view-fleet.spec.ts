@@ -75,6 +75,6 @@ describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
 
   it('are not shown with a folder', async () => {
     const { status, stderr } = await sheepdog(['view', 'records', '--fleet'])
-    expect([status, stderr]).toEqual([1, expect.stringContaining('--fleet takes no FOLDER')])
+    expect([status, stderr]).toEqual([2, expect.stringContaining('--fleet takes no FOLDER')])
   })
 })

@@ -74,7 +74,7 @@ export class TerminalModes {
     else this.#modes.add(mode)
   }
 
-  /** What gives the terminal back as it was; empty when the program has done it. */
+  /** Escape sequences that give the terminal back as it was; empty when the program has sent them itself. */
   restore(): string {
     const modes = [...this.#modes].reverse()
     const text = [

@@ -49,7 +49,7 @@ interface ErrorBody extends Error {
  */
 export type SheepdogError = SheepdogErrorOf<ErrorCode>
 
-/** What a class that extends SheepdogError has. */
+/** Members of a class that extends SheepdogError. */
 type AnySheepdogError = ErrorBody & { readonly code: ErrorCode }
 
 interface SheepdogErrorConstructor {

@@ -1,5 +1,5 @@
-// What this package takes from the program that it runs in: its environment, folder, timers, clock and stack traces. Each of them
-// can be replaced by a test runner, another JavaScript engine or the program itself, so that all of lib/ and cli/ asks here.
+// Everything that this package takes from the program that it runs in: its environment, folder, timers, clock and stack traces.
+// Each of them can be replaced by a test runner, another JavaScript engine or the program itself, so that all of lib/ and cli/ asks here.
 import * as nodeTimers from 'node:timers'
 import { performance } from 'node:perf_hooks'
 import { homedir } from 'node:os'
@@ -44,7 +44,7 @@ export function onWaitedFor(ms: number, onOver: () => void): () => void {
     timer = setTimeout(() => {
       const late = Math.min(elapsedMs() - due, ms)
       if (late > LATE_MS) wait(late)
-      // What came during the wait is delivered in this turn of the event loop.
+      // Anything that came during the wait is delivered in this turn of the event loop.
       else setImmediate(() => timer && onOver())
     }, left)
   }

@@ -55,8 +55,8 @@ export interface RetryOptions {
    */
   baseDelayMs?: number
   /**
-   * Longest pause between two attempts, in milliseconds, also when the server asks for a longer one by
-   * `Retry-After`.
+   * Longest pause that Sheepdog chooses, in milliseconds. A pause is never shorter than the server asks for by
+   * `Retry-After`. When it asks for more than 5 minutes, and for more than this, there is no further attempt.
    *
    * @default 30_000
    */
@@ -312,8 +312,8 @@ async function tell(call: ModelCall, onText: NonNullable<CompleteOptions['onText
  * Calls a function until it succeeds, fails with an error that is not retryable, or has failed
  * `attempts` times. Then it rejects with the last error, unchanged.
  *
- * @param operation Your function. It receives the number of the attempt, from 1. A `Retry-After` in its
- *   error is respected up to `maxDelayMs`.
+ * @param operation Your function. It receives the number of the attempt, from 1. The pause is never shorter than a
+ *   `Retry-After` in its error. After one of more than 5 minutes there is no further attempt.
  * @throws MODEL_ABORTED when `policy.signal` is aborted.
  *
  * @example
@@ -336,11 +336,19 @@ export async function withRetry<T>(
       if (signal?.aborted) throw error
       const { retryAfterMs, ...judged } = classify(error)
       if (attempt >= attempts || !(retryable ? retryable(error) : judged.retryable)) throw error
+      if (isTooLong(retryAfterMs, options)) throw error
       const delay = native.retryDelay(spec, attempt, retryAfterMs)
       await wait(delay, signal)
       if (signal?.aborted) throw aborted(attempt, signal)
     }
   }
+}
+
+/** The longest pause that a server gets by asking for it, as in the core: nobody waits an hour for an answer. */
+const LONGEST_ASKED_MS = 5 * 60_000
+
+function isTooLong(retryAfterMs: number | undefined, { maxDelayMs = 0 }: RetryOptions): boolean {
+  return retryAfterMs !== undefined && retryAfterMs > Math.max(LONGEST_ASKED_MS, maxDelayMs)
 }
 
 /**

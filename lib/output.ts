@@ -1,8 +1,7 @@
 // Async iterators over a channel: ready text is handed out without a promise of its own in the making.
-import { SheepdogError } from './error'
+import { SheepdogError, type SheepdogErrorOf } from './error'
 import { attach, detach, release, type Block, type Missed, type Reader } from './delivery'
 import { sharingLines, ownLines } from './line'
-import type { RunResult } from './process/result'
 
 /** The parts of a run that its iterator needs. */
 export interface Source {
@@ -114,7 +113,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
       throw new SheepdogError(
         'PROCESS_LINE_TOO_LONG',
         `the program printed a line that is longer than \`maxLineBytes\`: raise it`,
-        { stream: missed.stream, result: result as RunResult },
+        { stream: missed.stream, result: result as SheepdogErrorOf<'PROCESS_LINE_TOO_LONG'>['result'] },
       )
     }
     return { value: undefined, done: true }

@@ -167,7 +167,7 @@ export interface SandboxSupport {
   holds: string[]
   /** Limits that need a newer kernel, or that the system refuses: then `problem` says why. */
   missing: string[]
-  /** What the system refused first: the call, its file and the answer. Absent when nothing was refused. */
+  /** The first call that the system refused, with its file and the answer. Absent when nothing was refused. */
   problem?: string
 }
 

@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "text", &["line"]),
     ("ground", "random", &["hex"]),
     ("ground", "keep", &["line"]),
-    ("ground", "redaction", &["error"]),
+    ("ground", "redaction", &["error", "words"]),
     ("ground", "retry", &["error"]),
     ("ground", "os", &["error", "lock", "mpsc", "signal", "task"]),
     ("ground", "record", &["error", "json", "keep", "line", "lock", "random", "redaction", "os", "task"]),
@@ -565,6 +565,7 @@ const HELD_ROOMS: &[HeldRoom] = &[
         "",
         &[
             ("command.rs", "names the type of an open file"),
+            ("resolved_command.rs", "names the type of an open file"),
             ("echo.rs", "names the type of an open file"),
             ("fence/listeners.rs", "reads /proc"),
             ("fence/notice.rs", "reads /proc"),

@@ -53,7 +53,7 @@ export interface CanvasOptions {
    *
    * @default []
    */
-  actions?: readonly CanvasAction[]
+  actions?: CanvasAction[]
   /** Opens an instance of the canvas. */
   open: (
     context: OfSession<CanvasProviderOpenRequest>,

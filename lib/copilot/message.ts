@@ -47,7 +47,7 @@ export interface MessageOptions {
    *
    * @default []
    */
-  attachments?: readonly MessageAttachment[]
+  attachments?: MessageAttachment[]
   /**
    * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
    *

@@ -86,7 +86,7 @@ export interface MCPStdioServerConfig extends MCPServerConfigBase {
    *
    * @default []
    */
-  args?: readonly string[]
+  args?: string[]
   /** Environment variables of the program. */
   env?: Record<string, string>
   /** Working directory of the program. */
@@ -117,7 +117,7 @@ export interface CustomAgentConfig {
    *
    * @default all tools
    */
-  tools?: readonly string[] | null
+  tools?: string[] | null
   /** Instructions of the agent. */
   prompt: string
   /** MCP servers of this agent, by name. */
@@ -133,7 +133,7 @@ export interface CustomAgentConfig {
    *
    * @default none
    */
-  skills?: readonly string[]
+  skills?: string[]
   /** Model of the agent. The session's model is used when it is not available. */
   model?: string
   /** Reasoning effort of that model. */
@@ -146,7 +146,7 @@ export interface DefaultAgentConfig {
    *
    * @default []
    */
-  excludedTools?: readonly string[]
+  excludedTools?: string[]
 }
 /** Settings for sessions that compact their context and keep their state in a folder. */
 export interface InfiniteSessionConfig {
@@ -214,9 +214,9 @@ export interface GitHubMcpToolConfig {
   /** Enable all its tools. */
   enableAllTools?: boolean
   /** Further groups of tools to enable. */
-  additionalToolsets?: readonly string[]
+  additionalToolsets?: string[]
   /** Further tools to enable. */
-  additionalTools?: readonly string[]
+  additionalTools?: string[]
   /** Enable tools that are not released yet. */
   enableInsidersMode?: boolean
   /** Do not defer tools with forms. Only with MCP Apps. */
@@ -649,7 +649,7 @@ export interface ResumeSessionConfig extends SessionConfigBase {
    */
   continuePendingWork?: boolean
   /** Canvases that were open, so that the runtime can open them again. */
-  openCanvases?: readonly OpenCanvasInstance[]
+  openCanvases?: OpenCanvasInstance[]
   /** Same as `takeOver` of `ResumeOptions`. */
   takeOver?: 'stale'
 }

@@ -156,7 +156,7 @@ export function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'nam
   return tool
 }
 
-/** What the services of models take as the name of a tool, and as the name of an argument. */
+/** Names of tools, and names of arguments, that the services of models accept. */
 const toolName = /^[a-zA-Z0-9_-]{1,64}$/
 const argumentName = /^[a-zA-Z0-9_.-]{1,64}$/
 

@@ -1,4 +1,4 @@
-// What a handler threw, as data that travels to the submitter; and the error that is made of it there.
+// The value that a handler threw, as data that travels to the submitter, and the error that is made of it there.
 import { SheepdogError, type ErrorCode } from '../error'
 import { toJson } from '../json'
 import { isError, plainError, plainValue } from '../plain-value'

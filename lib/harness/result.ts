@@ -25,7 +25,7 @@ export type AgentErrorKind =
 export interface AgentUsage extends TokenUsage {
   /** Cost in US dollars: by `prices` where they are given, else as the CLI reports it; absent when neither is known. */
   costUsd?: number
-  /** Who computed `costUsd`: `"prices"` by the tokens, or `"agent"`, the CLI itself. */
+  /** Source of `costUsd`: `"agent"` if the CLI reported it, `"prices"` if it was computed from the tokens. */
   costSource?: 'agent' | 'prices'
   /**
    * Tokens as Sheepdog saw them; those from a cache are part of `inputTokens`. Only where the sandbox looks into the

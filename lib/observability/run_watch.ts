@@ -2,7 +2,7 @@
 import type * as OpenTelemetry from '@opentelemetry/api'
 import type { RunResult } from '../process'
 import { basename } from 'node:path'
-import { elapsedMs } from '../host'
+import { elapsedMs, folderName } from '../host'
 import { channels, nextId, publish } from './channel'
 import {
   environmentOf,
@@ -46,8 +46,9 @@ export class RunWatch {
     this.#facts = facts
     this.#api = api
     this.#span = span
-    const { command, args, cwd } = facts
-    if (channels.run.hasSubscribers) publish('run', { phase: 'start', id: this.#id, command, args, cwd })
+    const { command, args } = facts
+    if (channels.run.hasSubscribers)
+      publish('run', { phase: 'start', id: this.#id, command, args, cwd: facts.cwd ?? folderName() })
   }
 
   /** Variables by which the program's own spans become children of this one. */

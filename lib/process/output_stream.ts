@@ -40,7 +40,7 @@ export function nodeStream(begin: Begin, isToldElsewhere: (error: unknown) => bo
   })
   function fail(error: Error): void {
     failure = error
-    // What was read before the failure is delivered before it: an empty chunk asks for the next read.
+    // Bytes that were read before the failure are delivered before it: an empty chunk asks for the next read.
     if (stream.readableLength > 0) stream.push(nothing)
     else if (isToldElsewhere(error)) endWith(stream, error)
     else stream.destroy(error)

@@ -52,7 +52,7 @@ export interface SuperviseOptions extends Omit<RunOptions, 'retry'> {
   restart?: RestartOptions
 }
 
-/** What happens to a supervised program. */
+/** An event in the life of a supervised program: a start, an end, or a pause before the next start. */
 export type SupervisedEvent =
   | {
       type: 'started'

@@ -54,6 +54,11 @@ pub struct OwnToolSpec {
     pub reads_only: bool,
 }
 
+fn own_tool(spec: OwnToolSpec) -> OwnTool {
+    let OwnToolSpec { name, reads_only } = spec;
+    OwnTool { name, reads_only }
+}
+
 #[napi(object, object_to_js = false)]
 pub struct RuleSpec {
     pub kind: Option<String>,
@@ -381,8 +386,7 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         request.permission_timeout = timeout.limit();
     }
     request.servers = servers.into_iter().map(to_server).collect();
-    let own = |OwnToolSpec { name, reads_only }| OwnTool { name, reads_only };
-    request.tools = tools.into_iter().map(own).collect();
+    request.tools = tools.into_iter().map(own_tool).collect();
     if let Some(settle) = settle_ms {
         request.settle = settle.duration();
     }

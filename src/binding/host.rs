@@ -1,4 +1,4 @@
-//! What is asked of this process for JavaScript: its working folder, and its environment as the system has it.
+//! Facts about this process that JavaScript needs: its working folder, and its environment as the system has it.
 
 use ground::os::HostFolder;
 use napi_derive::napi;

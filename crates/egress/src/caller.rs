@@ -50,7 +50,7 @@ impl Ends {
 
 type OnUnreadable = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What the stream and the requests on it know of each other.
+/// State that the stream shares with the requests on it.
 pub(crate) struct Caller {
     ends: Ends,
     state: Mutex<State>,

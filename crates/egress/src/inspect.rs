@@ -283,7 +283,7 @@ impl Inspected {
         response.map(|body| Answered::new(body, Search::new(Texts::new([])), None, Some(exchange)).boxed())
     }
 
-    /// What the host says before its answer goes to the program, which may wait for it with its body.
+    /// Relays the host's interim answers to the program, which may hold its body back until one arrives.
     fn relay_interim(&self, request: &mut Request<Asked>, hidden: Option<Arc<Texts>>) {
         let expects = request.headers().get(EXPECT);
         let expects = expects.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));

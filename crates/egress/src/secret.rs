@@ -220,7 +220,7 @@ impl Secrets {
         }
     }
 
-    /// What an answer of this host must not repeat. Only the host's own secrets may change its length: where the placeholder of another
+    /// Texts that an answer of this host must not repeat. Only the host's own secrets may change its length: where the placeholder of another
     /// one is longer or shorter, a part of it is shown, or it is filled up.
     fn hidden(&self, host: &Host, port: u16) -> Arc<Texts> {
         let is_equal = |secret: &Secret| secret.value.len() == secret.placeholder.len();

@@ -158,7 +158,7 @@ fn fit(parts: &mut [Counted; 3], missing: u64) -> u64 {
         let tokens = (0..3).filter(|&at| is_beside(at)).map(|at| parts[at].tokens);
         tokens.fold(0, u64::saturating_add)
     };
-    // What the names say comes first, then one change of it.
+    // The meaning of the names is tried first, then changes of one part, then of more.
     let found = [0_u8, 1, 2, 4, 3, 5, 6, 7].into_iter().find(|ways| beside(*ways, parts) == missing);
     if let Some(ways) = found {
         for (at, part) in parts.iter_mut().enumerate() {

@@ -104,7 +104,7 @@ struct Inner<'a> {
     leader: isize,
 }
 
-/// What a look at the lifeline tells.
+/// The result of a look at the lifeline.
 enum Order {
     None,
     End(End),

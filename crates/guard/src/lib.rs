@@ -100,7 +100,7 @@ fn say(frame: &protocol::Frame) {
 /// The reason why nothing was started.
 #[derive(Clone, Copy)]
 pub(crate) struct Failure {
-    /// What the call was for; 0: nothing failed.
+    /// The purpose of the call; 0: nothing failed.
     pub stage: u32,
     /// The call, of `CALL_*`.
     pub call: u32,

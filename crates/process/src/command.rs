@@ -8,6 +8,7 @@ use super::command_fault::{
     cwd_missing, cwd_refused, is_missing, no_such_file, not_executable, not_found, program_refused,
 };
 use super::local_bins::{local_bins, with_local_bins};
+use super::resolved_command::ResolvedCommand;
 use super::shim::Shim;
 use super::spec::{Containment, Environment, EnvironmentBase, Input, ProcessSpec, Stdio, Strays};
 use ground::error::{Error, ErrorCode, Result};
@@ -25,37 +26,6 @@ pub(crate) const MARK: &str = "SHEEPDOG_RUN";
 
 /// The name that the guards give themselves, and are called by.
 pub(crate) const GUARD: &str = "sheepdog-guard";
-
-/// Ready to be started.
-#[derive(Debug)]
-pub(crate) struct ResolvedCommand {
-    /// Absolute, or relative to `cwd`; never searched for again.
-    pub program: PathBuf,
-    /// The command's name first.
-    pub argv: Vec<OsString>,
-    pub environment: Vec<(OsString, OsString)>,
-    /// Relative to `folder`; that folder itself when `None`.
-    pub cwd: Option<PathBuf>,
-    pub folder: HostFolder,
-    /// The value of [`MARK`].
-    pub mark: String,
-    /// The opened file of `Input::File`.
-    pub input: Option<File>,
-}
-
-impl ResolvedCommand {
-    /// The program as this process reaches it.
-    pub(crate) fn reach(&self) -> PathBuf {
-        let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
-        self.folder.reach(&cwd.join(&self.program))
-    }
-
-    /// The program as people know it.
-    pub(crate) fn named(&self) -> PathBuf {
-        let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
-        self.folder.named(&cwd.join(&self.program))
-    }
-}
 
 /// Checks and finds everything. Touches the file system: call it off the JavaScript thread.
 pub(crate) fn resolve(spec: &ProcessSpec, mark: String) -> Result<ResolvedCommand> {

@@ -1,6 +1,6 @@
 //! The errors of a command that can't be started. Each states what was seen, then what may be the cause.
 
-use super::command::ResolvedCommand;
+use super::resolved_command::ResolvedCommand;
 use ground::error::{Error, ErrorCode};
 use ground::os::{Fault, Refusal, SCRIPT_START_BYTES, is_executable, may_execute, refusal_of};
 use std::fs::File;

@@ -41,6 +41,7 @@ mod publisher;
 mod refusals;
 mod replay;
 mod report;
+mod resolved_command;
 mod roster;
 mod roster_queue;
 mod run_clock;

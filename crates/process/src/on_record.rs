@@ -1,6 +1,6 @@
 //! The start and the end of a run as its record holds them. docs/record.md has the fields.
 
-use super::command::ResolvedCommand;
+use super::resolved_command::ResolvedCommand;
 use super::spec::{Containment, Environment, EnvironmentBase, Outcome, ProcessSpec, Strays};
 use ground::error::Result;
 use ground::os::Host;

@@ -436,7 +436,7 @@ mod tests {
             (".git/worktrees/x", "commondir", ".git/worktrees/x", "commondir"),
             (".git/hooks", "pre-push", ".git", "pre-push"),
             (".git/info", "attributes", ".git", "attributes"),
-            // What is committed by a worktree.
+            // A file that a commit in a worktree writes.
             (".git", "objects/aa", ".git", ""),
             ("plain", "config", ".git", ""),
         ] {

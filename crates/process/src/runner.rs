@@ -279,7 +279,7 @@ impl Runner {
         self.on_room();
     }
 
-    /// What happened first wins, not what is looked at first: an exit that is known by now comes before any stop.
+    /// The event that happened first wins, not the one that is looked at first: an exit that is known by now comes before any stop.
     fn look_at_tree(&mut self) {
         if let Some(event) = self.held.tree.look() {
             self.on_tree(event);

@@ -24,7 +24,7 @@ pub struct CommandRunner {
     pub ticket: Ticket,
     pub redactor: Redactor,
     pub cancel: CancelSignal,
-    /// What the client's own variables are added to.
+    /// Environment to which the client's own variables are added.
     pub environment: EnvironmentBase,
 }
 

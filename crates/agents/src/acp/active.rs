@@ -39,7 +39,7 @@ pub(crate) struct Active {
     pub clock: Clock,
     /// The last tool that was refused.
     pub refused: Option<String>,
-    /// What the agent printed besides its messages.
+    /// Last lines that the agent printed besides its messages.
     pub printed: LastLines,
     /// Nothing is sent until then, because of a usage limit.
     pub resting: Option<Rest>,

@@ -12,27 +12,12 @@
 //! that it makes nevertheless.
 
 use super::place::Places;
+use super::policy::{Policy, Rule};
 use super::question::Question;
 use crate::harness::Level;
 use crate::harness::level::command::{Commands, Found};
 use crate::harness::level::glob::name_matches;
 use std::fmt;
-
-/// A rule for requests. An absent field matches anything; a rule without any field matches nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rule {
-    pub kind: Option<String>,
-    pub name: Option<String>,
-    pub command: Option<String>,
-    /// A path below the session's folder, or an absolute one.
-    pub path: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Policy {
-    pub allow: Vec<Rule>,
-    pub deny: Vec<Rule>,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {

@@ -1,6 +1,6 @@
-//! Where the paths of a request lead. It asks the disk, so it is called where that may wait.
+//! Finds the files to which the paths of a request lead. This reads the disk, so it is called where waiting is allowed.
 
-use super::permission::Policy;
+use super::policy::Policy;
 use super::question::Question;
 use crate::harness::level::glob::path_matches;
 use ground::os::{blocking, destination};
@@ -28,7 +28,7 @@ pub(crate) struct Places {
 struct Place {
     /// As the agent names it, without `.` and `..`.
     named: PathBuf,
-    /// Where it leads; `None` if that is unknown. Programs differ in how they read `..` behind a link, so there may be two.
+    /// The paths to which it leads; `None` if they are unknown. Programs differ in how they read `..` behind a link, so there may be two.
     real: Option<Vec<PathBuf>>,
 }
 

@@ -36,7 +36,7 @@ impl Owner {
             return self.on_elicitation(id, params);
         }
         let number = self.next_question();
-        // What was told before counts beside what the request itself says.
+        // Earlier messages about the tool count beside the request itself.
         let question = Question::read(&number, params, |tool| self.work.book.known(tool))
             .among(&self.session.request.tools);
         let call =

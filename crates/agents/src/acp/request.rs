@@ -1,7 +1,7 @@
 //! PURE: the requests of a session and of its prompts.
 
 use super::own_tool::OwnTool;
-use super::permission::{Policy, Rule};
+use super::policy::{Policy, Rule};
 pub use crate::harness::McpServer;
 use crate::harness::level::allow;
 use crate::harness::limit::allowance::Allowance;

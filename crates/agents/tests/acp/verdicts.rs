@@ -29,7 +29,7 @@ async fn every_end_has_its_verdict_and_the_session_lives_on() {
         (Gemini, 1, "errortext all is well", "ok", "all is well"),
         (Gemini, 1, "error 401", "AGENT_FAILED auth", "API Error: 500"),
         (Gemini, 1, "error 500", "AGENT_FAILED server", "API Error: 500"),
-        (ClaudeCode, 2, "error -32000", "AGENT_FAILED auth", "API Error: 500"),
+        (ClaudeCode, 2, "error -32000", "AGENT_FAILED server", "API Error: 500"),
         (ClaudeCode, 2, "error -32603 rate_limit", "AGENT_FAILED rate_limit", "API Error: 500"),
         (ClaudeCode, 2, "error -32603 server_error", "AGENT_FAILED server", "API Error: 500"),
         (ClaudeCode, 2, "error -32603", "AGENT_FAILED server", "API Error: 500"),
@@ -233,7 +233,7 @@ async fn a_mode_that_the_agent_leaves_by_itself_is_set_again() {
     let warnings = left.result().cloned().unwrap().facts.warnings;
     assert!(warnings[0].contains("left the mode \"plan\""), "{warnings:?}");
     assert_eq!(mode().await, "plan");
-    // What the caller chooses is what is held.
+    // The mode that the caller chooses is the one that is held.
     agent.session.set_mode("default".into()).await.unwrap();
     assert_eq!(mode().await, "default");
     agent.prompt("leave yolo").await;

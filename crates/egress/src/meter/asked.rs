@@ -23,7 +23,7 @@ struct Asking {
     kind: Kind,
     text: Text,
     length: u64,
-    /// Of UTF-16 and UTF-32 the bytes that are not zero are read: names of members have no others.
+    /// The text is UTF-16 or UTF-32. Only its bytes other than zero are read: names of members have no others.
     is_wide: bool,
     is_model: bool,
 }

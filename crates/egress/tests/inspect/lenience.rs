@@ -1,4 +1,4 @@
-//! What clients and origins say, and the library that speaks HTTP is strict about, goes through. Each case is tried without TLS, where
+//! Messages of clients and origins go through, also where the HTTP library is strict about them. Each case is tried without TLS, where
 //! every host is looked at, and with TLS, for a host with a secret.
 
 use super::*;
@@ -166,7 +166,7 @@ async fn targets_that_curl_sends_go_through() {
             assert!(answer.ends_with(&format!("GET /{expected} HTTP/1.1")), "{place}{rest}: {answer}");
         }
     }
-    // What can't be passed on has a line of ours, and a row.
+    // A request that can't be passed on is answered with a line of ours, and gets a row.
     for rest in ["a b", "\u{1}", &"x".repeat(70_000)] {
         for (ground, mut stream, place) in ways(mirrors).await {
             stream.write_all(request(&ground, &place, "GET", rest, "").as_bytes()).await.expect("sent");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Links and missing names on the way. The system itself follows 40 links.
 const MOST_STEPS: usize = 512;
 
-/// Where a file is, or would be if it were created here: links are followed in every part, the last one too, also if they lead to
+/// The path at which a file is, or would be if it were created here: links are followed in every part, the last one too, also if they lead to
 /// nothing yet. Blocks.
 ///
 /// # Errors

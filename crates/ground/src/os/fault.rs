@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the system refused.
+/// A system call that the system refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The name of the system call.

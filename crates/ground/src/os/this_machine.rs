@@ -1,7 +1,7 @@
-//! What this machine is: the names and the addresses by which its own servers are reached. The proxy of a sandbox, its filter and the
+//! The identity of this machine: the names and the addresses by which its own servers are reached. The proxy of a sandbox, its filter and the
 //! variables of its programs ask here, so that one server is one server by whatever name it is asked for.
 
-use super::machine_name;
+use super::system::machine::machine_name;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::OnceLock;
 

@@ -1,8 +1,9 @@
 //! Starts one guard by posix_spawn and hands it the request.
 
-use super::cgroup::{self, Cgroup, ResourceLimits};
+use super::cgroup::{self, Cgroup};
 use super::execute::execute;
 use super::failure::{GuardFailure, GuardStage};
+use super::guarded_spawn::GuardedSpawn;
 use super::image::image;
 use super::leash::{Leash, reap_unattended};
 use super::lifeline::{Files, Launch, Line};
@@ -14,32 +15,8 @@ use ground::os::Fault;
 use ground::os::unix::proc_folder;
 use nix::errno::Errno;
 use nix::libc;
-use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
-use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::time::Duration;
-
-/// A program to run under guard.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GuardedSpawn<'a> {
-    /// Path of the program, already resolved: the guard does not search for it.
-    pub program: &'a Path,
-    /// The mark of the run.
-    pub mark: &'a str,
-    /// Arguments, including the name that the program is called by.
-    pub arguments: &'a [&'a OsStr],
-    pub environment: &'a [(&'a OsStr, &'a OsStr)],
-    /// The working directory, relative to `folder`; that folder itself when `None`.
-    pub cwd: Option<&'a Path>,
-    /// The folder that the guard begins in; the host's present one when `None`.
-    pub folder: Option<BorrowedFd<'a>>,
-    pub containment: Containment,
-    pub limits: ResourceLimits,
-    pub sandbox: Option<&'a Plan>,
-    /// Time between SIGTERM and SIGKILL when this process ends in order.
-    pub grace: Duration,
-}
 
 /// Starts a guard; half a millisecond, on the calling thread. The host's memory is not copied: no fork.
 pub(crate) fn launch(spawn: &GuardedSpawn<'_>, wiring: Wiring, line: Line) -> Result<Launch, GuardFailure> {

@@ -2,17 +2,17 @@
 
 use super::cgroup::Cgroup;
 use super::failure::{GuardFailure, GuardStage};
-use super::launch::GuardedSpawn;
+use super::guarded_spawn::GuardedSpawn;
 use super::leash::Leash;
+use super::receive::receive;
 use super::wire::{COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, Exit, Report, Reports, Stage, StrayCount};
 use crate::launch::unix::wiring::Ends;
 use crate::spec::{Containment, ContainmentLevel};
 use ground::os::Fault;
 use nix::sys::signal::Signal;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
-use std::io::{self, ErrorKind, IoSliceMut, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -407,25 +407,4 @@ impl Lifeline {
             }
         }
     }
-}
-
-/// Reads bytes, and a descriptor that came with them.
-pub(super) fn receive(
-    socket: &UnixStream,
-    bytes: &mut [u8],
-    descriptor: &mut Option<OwnedFd>,
-) -> io::Result<usize> {
-    let mut control = nix::cmsg_space!([i32; 1]);
-    let mut parts = [IoSliceMut::new(bytes)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
-    for part in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(received) = part {
-            for number in received {
-                // SAFETY: the kernel has just given this process the descriptor.
-                *descriptor = Some(unsafe { OwnedFd::from_raw_fd(number) });
-            }
-        }
-    }
-    Ok(message.bytes)
 }

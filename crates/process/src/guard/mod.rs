@@ -15,17 +15,20 @@
 mod cgroup;
 mod execute;
 mod failure;
+mod guarded_spawn;
 mod image;
 mod launch;
 mod leash;
 mod lifeline;
 mod plan;
+mod receive;
 mod trial;
 mod wire;
 
 pub(crate) use cgroup::ResourceLimits;
 pub(crate) use failure::{GuardFailure, GuardStage};
-pub(crate) use launch::{GuardedSpawn, landlock_abi, launch, try_sandbox};
+pub(crate) use guarded_spawn::GuardedSpawn;
+pub(crate) use launch::{landlock_abi, launch, try_sandbox};
 pub(crate) use lifeline::{GuardEvent, HostEnd, Launch, Lifeline, Line};
 pub(crate) use plan::{Grant, Links, OWN_TERMINAL, Plan, Shortfall};
 pub use wire::fuzz as fuzz_lifeline;

@@ -4,6 +4,7 @@
 use super::execute::execute;
 use super::failure::{GuardFailure, GuardStage};
 use super::plan::Plan;
+use super::receive::receive;
 use super::wire::{Report, Reports, Request};
 use ground::os::Fault;
 use ground::os::unix::proc_folder;
@@ -104,7 +105,7 @@ fn proof(host: &UnixStream) -> Result<(), Option<GuardFailure>> {
             Err(_) => return Err(None),
         }
         let mut bytes = [0; 256];
-        match super::lifeline::receive(host, &mut bytes, &mut listener) {
+        match receive(host, &mut bytes, &mut listener) {
             Ok(length @ 1..) => reports.push(&bytes[..length]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => return Err(None),

@@ -1,6 +1,6 @@
 //! The part of a start that comes before its program.
 
-use crate::command::ResolvedCommand;
+use crate::resolved_command::ResolvedCommand;
 use ground::error::Result;
 
 /// Gives the command to start. It blocks, and runs on the thread that then asks the system for the program.

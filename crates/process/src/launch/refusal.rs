@@ -27,7 +27,7 @@ pub(super) fn no_sandbox_by(fault: &Fault, cause: &str) -> Error {
     fault.mark(no_sandbox(&format!("{fault}: {cause}")))
 }
 
-/// What may be behind a guard that can't be had.
+/// Possible causes why no guard is available.
 pub(super) const NO_GUARD: &str =
     "no guard can work on this machine, which the container, a limit or the kernel's settings may forbid";
 

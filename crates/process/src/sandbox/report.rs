@@ -34,7 +34,7 @@ pub struct SandboxSupport {
     pub holds: Vec<&'static str>,
     /// Restrictions that a newer kernel, or another container, would enforce as well.
     pub missing: Vec<&'static str>,
-    /// What the system refused first, if anything: the call, its file and the answer.
+    /// The first call that the system refused, if any, with its file and the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

@@ -111,7 +111,7 @@ async fn as_filtered_host() {
         let (_, number, argument) = CALLS.into_iter().find(|(known, ..)| *known == name).expect("a call");
         refuse(number, argument, errno.parse().expect("a number"));
     }
-    // What blocks is done by threads that this one starts, which have its filter.
+    // Blocking calls run on threads that this one starts, which inherit its filter.
     let begun = Instant::now();
     let outcome = outcome_of(shell("setsid sleep 60 & echo $!; echo hi")).await;
     let result = outcome.result.as_ref().expect("a run");

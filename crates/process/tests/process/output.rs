@@ -276,7 +276,7 @@ async fn a_reader_that_comes_after_bytes_were_dropped_is_refused_and_the_run_goe
         assert_eq!(chunks.next().await, None, "{has_ended}");
         let missed = Missed::Dropped { stream: Stream::Stdout, bytes: 99_000 };
         assert_eq!(chunks.missed(), Some(missed), "{has_ended}");
-        // What the other stream has is whole.
+        // The output of the other stream is whole.
         let folder = tempfile::tempdir().expect("a folder");
         let stderr = folder.path().join("stderr");
         let plan = SavePlan { stdout: None, stderr: Some(stderr.clone()), append: false };

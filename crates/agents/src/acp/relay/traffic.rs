@@ -14,8 +14,9 @@
 
 use super::talk::Talk;
 use crate::acp::opening_fault::is_opening;
-use crate::acp::permission::{Policy, Ruling, rule};
+use crate::acp::permission::{Ruling, rule};
 use crate::acp::place::Places;
+use crate::acp::policy::Policy;
 use crate::acp::question::{Answer, Question, outcome};
 use crate::acp::request::OpenRequest;
 use crate::acp::settings::set_option;
@@ -273,7 +274,7 @@ impl Traffic {
     // The agent.
 
     pub(super) fn on_agent(&mut self, line: Bytes, now: Instant) -> Vec<Out> {
-        // What cannot be judged is not passed on.
+        // A line that cannot be judged is not passed on.
         let Some(message) = json::read::<Value>(&line).ok().filter(Value::is_object) else {
             return Vec::new();
         };

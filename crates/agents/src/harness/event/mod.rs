@@ -225,7 +225,7 @@ pub struct Usage {
     pub cost_source: Option<CostSource>,
 }
 
-/// Who computed the cost.
+/// Source of the cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostSource {

@@ -207,7 +207,7 @@ impl Digest {
         }
     }
 
-    /// What the agent says of its servers of tools: one that is neither connected nor still being connected is lacking.
+    /// Reads the agent's report on its servers of tools: a server that is neither connected nor still being connected is lacking.
     pub(crate) fn tool_servers(&mut self, servers: Json) {
         for server in servers.items().take(20) {
             let [name, status, error] = server.fields(["name", "status", "error"]);

@@ -12,7 +12,7 @@ pub(crate) fn reason_line(stderr: &str) -> Option<String> {
     let lines = || plain.lines().map(str::trim).filter(|line| says_something(line));
     let mut errors = lines().skip_while(|line| !names_an_error(line));
     let line = errors.next().or_else(|| lines().next_back())?;
-    // "Error loading config.toml:" goes on in the next line.
+    // A line that ends with a colon, as "Error loading the settings:", goes on in the next one.
     let more = errors.next().filter(|_| line.ends_with(':'));
     let whole = more.map_or_else(|| line.to_owned(), |more| format!("{line} {more}"));
     Some(clip_to(&whole, MAX_BYTES).into_owned())

@@ -77,7 +77,7 @@ impl Tally {
     pub(crate) fn fill(&self, facts: &mut TurnFacts) {
         facts.attempts = self.attempts;
         let metered = told(self.metered.clone());
-        // Where the CLI tells nothing, the meter's tokens are what is known.
+        // The meter's tokens are used if the CLI reports none.
         let by_meter = || metered.as_ref().map(|metered| self.pricing.metered().of(usage_of(metered)));
         facts.usage = self.usage.or_else(by_meter);
         facts.turns = self.turns;

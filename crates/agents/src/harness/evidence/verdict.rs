@@ -281,7 +281,7 @@ fn no_end(evidence: &Evidence) -> Verdict {
             Verdict::fault(ErrorCode::AgentCrashed, kind, message)
         }
         Ending::Exited(code) => {
-            // What an exit code stands for, with the CLI's own words before it.
+            // The meaning of an exit code, with the CLI's own words before it.
             let coded = words.explain(name, *code).map(|mut failure| {
                 if let Some(said) = said.as_ref().filter(|said| !said.message.is_empty()) {
                     failure.message = format!("{} ({})", said.message, failure.message);

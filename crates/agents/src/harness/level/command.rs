@@ -317,8 +317,7 @@ impl Commands {
     fn file(&mut self, word: Option<&Word>) {
         let is_stream = |word: &Word| {
             word.text == "-"
-                || word.text.starts_with("/dev/")
-                || word.text.starts_with("/proc/")
+                || matches!(word.text.split('/').nth(1), Some("dev" | "proc"))
                 || (word.splits && word.text.starts_with(GAP))
         };
         if word.is_none_or(is_stream) {
@@ -445,7 +444,7 @@ impl Commands {
     }
 }
 
-/// What a program reads on stdin.
+/// The input that a program reads on stdin.
 struct Input<'a> {
     bodies: Vec<&'a Word>,
     reads_file: bool,

@@ -60,7 +60,7 @@ impl Script {
     }
 }
 
-/// What a list of commands ends with.
+/// The end of a list of commands.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Text,
@@ -352,7 +352,7 @@ impl Reader<'_> {
                 let (delimiter, is_quoted) = (target.text, target.is_quoted);
                 self.pending.push(Pending { delimiter, is_quoted, strips_tabs: sign == "<<-", body });
             }
-            // What comes from a program is no file.
+            // A target that is known at run time only, such as a process substitution, does not count as a file.
             "<" | "<>" => simple.reads_file |= !target.text.starts_with(GAP),
             _ => {}
         }

@@ -312,7 +312,7 @@ pub fn fuzz_commands(bytes: &[u8]) {
     assert!(commands.contain(pattern).is_some(), "{pattern:?} does not find {command:?}");
     let text = String::from_utf8_lossy(bytes);
     let any = Commands::read(&text);
-    // What is read past by one list is read past by the other.
+    // A pattern that matches the whole text must also be found among its commands.
     for name in ["git push", "rm x"] {
         assert!(!any.are(name) || any.contain(name).is_some(), "{text:?}");
     }
@@ -429,7 +429,7 @@ mod tests {
         }
     }
 
-    /// What the table says is what a shell does: a program of ours takes the place of rm.
+    /// The table agrees with a real shell: a program of ours takes the place of rm.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_table_tells_what_bash_runs() {

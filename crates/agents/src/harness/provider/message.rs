@@ -115,7 +115,7 @@ impl Messages {
                 let [content] = line.fields(["content"]);
                 let content = content.text().filter(|text| !text.trim().is_empty());
                 digest.warning(&content.unwrap_or("the model refused to answer".into()));
-                // What another model says stands in place of it.
+                // The answer of the other model replaces the refused one.
                 if subtype.is("model_refusal_fallback") {
                     digest.message_begins();
                 }

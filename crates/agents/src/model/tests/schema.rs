@@ -170,7 +170,7 @@ fn anything() -> Schema {
     Schema::compile(json!({ "anyOf": [{ "type": "object" }, { "type": "array" }] }), "schema").unwrap()
 }
 
-/// Of an answer that was harmed only itself may be found, with all its fields. One of their names may be harmed.
+/// A damaged answer may be found only as a whole, with all its fields. One of their names may be damaged.
 fn is_whole_or_none(text: &str) -> bool {
     match anything().read(text) {
         Reading::Fits(value) if value.is_object() => {

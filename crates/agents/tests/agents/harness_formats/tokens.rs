@@ -7,7 +7,7 @@ fn used(provider: Provider, lines: &[Value]) -> [u64; 3] {
     [input_tokens, output_tokens, cached_input_tokens]
 }
 
-/// What is paid counts, with every figure above zero: written tokens are input, thought ones output.
+/// Tokens that are paid for count, with every figure above zero: written tokens are input, thought ones output.
 #[test]
 fn written_and_thought_tokens_count_in_every_cli() {
     let claude = json!({"type":"result","subtype":"success","is_error":false,"result":"x","session_id":"s",

@@ -1,5 +1,6 @@
 //! Connects to the server, and checks that it meets the needs of a fleet.
 
+use super::away::away;
 use super::streams::{self, Asked};
 use super::subject::Names;
 use super::trust::{distrust, trusting};
@@ -107,12 +108,12 @@ struct Away {
 impl Away {
     /// The error for a server that does not answer. `why`: as it looks here.
     fn error(&self, why: &str) -> Error {
-        let Some(reason) = lock(&self.reason).clone() else { return super::store::away(why) };
+        let Some(reason) = lock(&self.reason).clone() else { return away(why) };
         // As the client words the server's answer.
         if reason.to_ascii_lowercase().contains("authorization") {
             return no_login(&self.servers);
         }
-        super::store::away(&format!("{why}; the last try to connect: {reason}"))
+        away(&format!("{why}; the last try to connect: {reason}"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! NATS JetStream as the engine: its streams are queue, record store, log, lease store and object store. No other module uses
 //! its names.
 
+mod away;
 mod batch;
 mod blob;
 mod connection;

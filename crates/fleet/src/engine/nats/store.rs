@@ -1,5 +1,6 @@
 //! Stores one message in a stream: repeats it until the server has it, or refuses it.
 
+pub(super) use super::away::away;
 use super::connection::{Nats, REQUEST_TIMEOUT, answer_within};
 use crate::engine::value::{Refused, RetryFor, TOO_LONG};
 use async_nats::jetstream;
@@ -265,11 +266,6 @@ pub(super) fn consumer_refused(stream: &str, error: &ConsumerError) -> Asked {
         }
         _ => Asked::Away(error.to_string()),
     }
-}
-
-pub(super) fn away(why: &str) -> Error {
-    let message = format!("the nats-server does not answer ({why}): is it running?");
-    Error::new(ErrorCode::FleetUnreachable, message)
 }
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {

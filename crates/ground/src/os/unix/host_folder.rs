@@ -86,7 +86,7 @@ impl HostFolder {
         }
     }
 
-    /// What the program is to execute for a path that is relative to its own working folder.
+    /// The path to execute for a path that is relative to its own working folder.
     pub fn executed(path: PathBuf) -> PathBuf {
         path
     }

@@ -11,14 +11,14 @@ const IS_REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
-/// Of a message of netlink.
+/// Length of the header of a netlink message, in bytes.
 const HEADER: usize = 16;
 const REQUEST: usize = HEADER + 56;
 const TCP: u8 = 6;
 const LISTENS: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
 const NOT_FOUND: i32 = -2;
-/// Of a socket's row: its address, and its inode.
+/// Offsets in a socket's row: of its address, and of its inode.
 const ADDRESS: usize = 4;
 const INODE: usize = 68;
 

@@ -1,4 +1,4 @@
-//! Where no interface tells of sockets, nobody asks for listening ones, and the other end of a connection is taken to be there.
+//! For systems without an interface that lists sockets: listening ones are not asked for, and a peer is taken to be there.
 
 use std::net::SocketAddr;
 

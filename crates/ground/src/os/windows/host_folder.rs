@@ -22,7 +22,7 @@ impl HostFolder {
         self.0.as_ref().map_or_else(|| path.to_owned(), |held| held.join(path))
     }
 
-    /// What the system is to execute for a path: it looks for relative ones elsewhere.
+    /// The path to execute for a path: the system looks for relative ones elsewhere.
     pub fn executed(path: PathBuf) -> PathBuf {
         std::path::absolute(&path).unwrap_or(path)
     }

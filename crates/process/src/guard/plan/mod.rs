@@ -122,7 +122,7 @@ pub(crate) enum Shortfall {
 }
 
 impl Shortfall {
-    /// What Landlock needs.
+    /// The requirements of Landlock.
     pub(crate) const LANDLOCK: &str = "Landlock needs Linux 5.13 or newer, must not be switched off by `lsm=`, and a container may forbid it";
 
     pub(crate) fn reason(self) -> String {

@@ -7,15 +7,16 @@ use super::super::tree_event::{ExitStatus, TreeEvent};
 use super::super::turn::Turn;
 use super::super::wires::Wires;
 use super::exit::exit_of;
+use super::path_error::path_error;
 use super::ways::{self, Ways};
 use super::wiring::watch_pipes;
-use crate::command::ResolvedCommand;
 use crate::command_fault::{cwd_refused, spawn_error, start_refused};
 use crate::fence::{Rules, can_decide};
 use crate::guard::{
     GuardEvent, GuardFailure, GuardStage, GuardedSpawn, HostEnd, Launch, Lifeline, Line, Links, OWN_TERMINAL,
     Plan, ResourceLimits, Shortfall, landlock_abi, launch as start,
 };
+use crate::resolved_command::ResolvedCommand;
 use crate::sandbox::Sandbox;
 use crate::spec::{Containment, ProcessSpec, ProcessUsage, Strays};
 use crate::sweep::{SweepRequest, Swept, sweep};
@@ -25,7 +26,7 @@ use ground::error::{Error, ErrorCode, Result};
 use ground::os::unix::native;
 use ground::os::{ContainedFolders, Fault, group_exists, hand_over, place_below, place_of_folder, ticks_now};
 use ground::signal::Signal;
-use nix::libc::{EACCES, ELOOP, ENOENT, ENOTDIR};
+use nix::libc::EACCES;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -280,25 +281,6 @@ fn place(plan: &mut Plan, sandbox: &Sandbox, cwd: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether the path of an option is at fault, and not the machine.
-fn is_of_the_path(errno: i32) -> bool {
-    matches!(errno, ENOENT | ENOTDIR | ELOOP)
-}
-
-/// The error of a sandbox's path that can't be opened.
-pub(super) fn path_error(option: &str, fault: &Fault) -> Error {
-    if !is_of_the_path(fault.errno) {
-        return no_sandbox_by(fault, &format!("the path of {option} can't be opened"));
-    }
-    let cause = match fault.errno {
-        ELOOP => {
-            "it is a symbolic link, or behind one, and a program in an earlier sandbox could have made it: name the target of the link"
-        }
-        _ => "each path of a sandbox must exist",
-    };
-    Error::invalid_option(option, format!("{}: {cause}", fault.by_file()))
 }
 
 /// The error of a failure that only a sandbox can cause; `None` for other failures.

@@ -6,6 +6,7 @@ mod exit;
 #[cfg(target_os = "linux")]
 mod guarded;
 #[cfg(target_os = "linux")]
+mod path_error;
 mod sandbox_trial;
 mod session;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! What a sandbox can hold on this machine, asked by doing it: a guard installs the rules that a run would get. A version of the kernel
-//! does not tell what a container's filter refuses.
+//! Finds the limits that a sandbox can enforce on this machine by trying them: a guard installs the rules that a run would get.
+//! A version of the kernel does not tell what a container's filter refuses.
 
 use super::super::refusal::NO_GUARD;
 use crate::fence::can_decide;

@@ -4,7 +4,7 @@
 //!
 //! The first terminal that a session's leader opens becomes its controlling one.
 
-use crate::command::ResolvedCommand;
+use crate::resolved_command::ResolvedCommand;
 use ground::os::{SCRIPT_START_BYTES, Terminal};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};

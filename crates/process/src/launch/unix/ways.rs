@@ -1,11 +1,11 @@
 //! The ways out of a sandbox: opened before the program starts, because it learns of the gate by its environment.
 
 use super::super::refusal::no_sandbox_by;
-use super::guarded::path_error;
-use crate::command::ResolvedCommand;
+use super::path_error::path_error;
 use crate::fence::{Fence, Rules, Tcp};
 use crate::gate::{Egress, Gate};
 use crate::guard::{Grant, Links, Plan};
+use crate::resolved_command::ResolvedCommand;
 use crate::sandbox::{Network, Sandbox};
 use crate::traffic::Traffic;
 use ground::error::Result;

@@ -62,7 +62,7 @@ impl Reader<'_> {
                 self.at = end + 1;
                 word.gap(letter == '{');
             }
-            // What is inside is read as any other text, for it may run something.
+            // The text inside is read as any other text, because it may run a command.
             Some(_) => word.gap(letter == '{'),
             None => word.text.push(letter),
         }
@@ -127,7 +127,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What begins with `$` or a backquote.
+    /// Reads an expansion, which begins with `$` or a backquote.
     pub(super) fn expansion(&mut self, word: &mut Word, in_quotes: bool) -> Result<(), Unread> {
         if self.peek() == Some('`') {
             return self.backquotes(word, in_quotes);

@@ -1,0 +1,8 @@
+//! PURE: the error for a server that does not answer.
+
+use ground::error::{Error, ErrorCode};
+
+pub(super) fn away(why: &str) -> Error {
+    let message = format!("the nats-server does not answer ({why}): is it running?");
+    Error::new(ErrorCode::FleetUnreachable, message)
+}
