@@ -2814,7 +2814,7 @@ interface ErrorBody extends Error {
    */
   toJSON(): Record<string, unknown>
 }
-/** What a class that extends SheepdogError has. */
+/** Members of a class that extends SheepdogError. */
 type AnySheepdogError = ErrorBody & {
   readonly code: ErrorCode
 }
@@ -4407,7 +4407,7 @@ interface MessageOptions {
    *
    * @default []
    */
-  attachments?: readonly MessageAttachment[] | undefined
+  attachments?: MessageAttachment[] | undefined
   /**
    * `"enqueue"`: after the turns before it. `"immediate"`: into the turn that runs.
    *
@@ -6138,7 +6138,7 @@ interface CanvasOptions {
    *
    * @default []
    */
-  actions?: readonly CanvasAction[] | undefined
+  actions?: CanvasAction[] | undefined
   /** Opens an instance of the canvas. */
   open: (
     context: OfSession<CanvasProviderOpenRequest>,
@@ -6507,7 +6507,7 @@ interface MCPStdioServerConfig extends MCPServerConfigBase {
    *
    * @default []
    */
-  args?: readonly string[] | undefined
+  args?: string[] | undefined
   /** Environment variables of the program. */
   env?: Record<string, string> | undefined
   /** Working directory of the program. */
@@ -6537,7 +6537,7 @@ interface CustomAgentConfig {
    *
    * @default all tools
    */
-  tools?: readonly string[] | null | undefined
+  tools?: string[] | null | undefined
   /** Instructions of the agent. */
   prompt: string
   /** MCP servers of this agent, by name. */
@@ -6553,7 +6553,7 @@ interface CustomAgentConfig {
    *
    * @default none
    */
-  skills?: readonly string[] | undefined
+  skills?: string[] | undefined
   /** Model of the agent. The session's model is used when it is not available. */
   model?: string | undefined
   /** Reasoning effort of that model. */
@@ -6566,7 +6566,7 @@ interface DefaultAgentConfig {
    *
    * @default []
    */
-  excludedTools?: readonly string[] | undefined
+  excludedTools?: string[] | undefined
 }
 /** Settings for sessions that compact their context and keep their state in a folder. */
 interface InfiniteSessionConfig {
@@ -6634,9 +6634,9 @@ interface GitHubMcpToolConfig {
   /** Enable all its tools. */
   enableAllTools?: boolean | undefined
   /** Further groups of tools to enable. */
-  additionalToolsets?: readonly string[] | undefined
+  additionalToolsets?: string[] | undefined
   /** Further tools to enable. */
-  additionalTools?: readonly string[] | undefined
+  additionalTools?: string[] | undefined
   /** Enable tools that are not released yet. */
   enableInsidersMode?: boolean | undefined
   /** Do not defer tools with forms. Only with MCP Apps. */
@@ -7065,7 +7065,7 @@ interface ResumeSessionConfig extends SessionConfigBase {
    */
   continuePendingWork?: boolean | undefined
   /** Canvases that were open, so that the runtime can open them again. */
-  openCanvases?: readonly OpenCanvasInstance[] | undefined
+  openCanvases?: OpenCanvasInstance[] | undefined
   /** Same as `takeOver` of `ResumeOptions`. */
   takeOver?: 'stale' | undefined
 }

@@ -397,7 +397,14 @@ describe.runIf(hasServer)('a fleet', () => {
       code: 'INVALID_OPTION',
       message: expect.stringContaining('cannot be stored as JSON'),
     })
-    expect(await (await fleet.submit({ handler: 'half', queue, attempts: 1 })).result).toMatchObject({ result: '\ufffd' })
+    let nested: unknown[] = []
+    for (let level = 0; level < 127; level++) nested = [nested]
+    expect(await failure(fleet.submit({ handler: 'half', queue, data: nested }))).toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('nested deeper than 100 levels'),
+    })
+    const half = await fleet.submit({ handler: 'half', queue, attempts: 1 })
+    expect(await half.result).toBe('\ufffd')
     expect(await ended('throwsDeep')).toMatchObject({ code: 'JOB_FAILED', message: 'no' })
     for (const handler of ['throwsGetter', 'throwsProxy'])
       expect(await ended(handler)).toMatchObject({ message: 'the handler threw a value that cannot be read' })

@@ -44,6 +44,8 @@ export function faultOf(error: unknown): Fault {
 /** The value as an error has its fields. */
 function plainThrown(value: unknown): Fields {
   if (typeof value !== 'object' || value === null) return { message: String(value) }
+  // Throws when not even the message can be read: an empty one would tell nothing.
+  void (value as Fields).message
   if (isError(value)) return plainError(value)
   const plain = plainValue(value)
   if (typeof (plain as Fields | null)?.message === 'string') return plain as Fields

@@ -4,7 +4,7 @@
 use super::budget::NativeBudget;
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::fleet_agent::FleetAgent;
-use super::fleet_job::{JsHost, NativeJob};
+use super::fleet_job::{JsHost, NativeJob, storable};
 use super::harness::TurnSpec;
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::PairSpec;
@@ -166,6 +166,7 @@ struct GivenJob {
 
 /// A field that is left out has the default of a new job. A field that no job has is an error: it would be dropped in silence.
 pub(super) fn to_spec(given: Value) -> Result<JobSpec, Error> {
+    let given = storable(given).map_err(|problem| Error::invalid_option("job", problem))?;
     let whole = serde_json::to_value(JobSpec::new()).and_then(|mut whole| {
         if let (Some(whole), Value::Object(given)) = (whole.as_object_mut(), given) {
             whole.extend(given);

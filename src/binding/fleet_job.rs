@@ -87,6 +87,24 @@ pub enum StopCause {
     Closing,
 }
 
+/// Levels of a value of the caller's in a job. The store reads 128, its own around the value included.
+const MOST_LEVELS: usize = 100;
+
+/// The value, if the store can read it again.
+pub(super) fn storable(value: Value) -> Result<Value, String> {
+    fn is_within(value: &Value, levels: usize) -> bool {
+        match value {
+            Value::Array(items) => levels > 0 && items.iter().all(|item| is_within(item, levels - 1)),
+            Value::Object(fields) => levels > 0 && fields.values().all(|field| is_within(field, levels - 1)),
+            _ => true,
+        }
+    }
+    if is_within(&value, MOST_LEVELS) {
+        return Ok(value);
+    }
+    Err(format!("it is nested deeper than {MOST_LEVELS} levels"))
+}
+
 impl From<fleet::StopCause> for StopCause {
     fn from(cause: fleet::StopCause) -> StopCause {
         match cause {
@@ -158,7 +176,7 @@ impl NativeJob {
     /// Ends the job with a result. `value` is JSON.
     #[napi]
     pub fn finish(&self, value: String) {
-        self.settle(match ground::json::read(&value) {
+        self.settle(match json::read(&value).map_err(|error| error.to_string()).and_then(storable) {
             Ok(value) => JobAnswer::Done(value),
             // To run it again would come to the same.
             Err(error) => {
