@@ -53,7 +53,7 @@ describe('stdin.write() and stdin.end()', () => {
   })
 })
 
-it('bytes with the encoding \"buffer\", as a stream of Node forwards them, are written', async () => {
+it('bytes with the encoding "buffer", as a stream of Node forwards them, are written', async () => {
   const child = piped()
   const forward = new Writable({
     write(chunk: Buffer, encoding, done) {

@@ -172,7 +172,7 @@ it('a subclass has a name of its own', () => {
   }
   const error = new BuildError('failed')
   expect(error).toBeInstanceOf(SheepdogError)
-  expect(String(error)).toBe('BuildError: failed')
+  expect(`${error.name}: ${error.message}`).toBe('BuildError: failed')
 })
 
 it('no fact changes what the error is', () => {

@@ -138,7 +138,9 @@ describe.runIf(hasServer)('a job with a repository', () => {
   it('that names neither a repository nor a folder works where its worker does', async () => {
     const queue = newQueue()
     const cwd = realpathSync(newFolder())
-    const script = [session, said('Done.'), done].map(({ line }) => `echo '${JSON.stringify(line)}'`).join(';')
+    const script = [session, said('Done.'), done]
+      .map(({ line }) => `echo '${JSON.stringify(line)}'`)
+      .join(';')
     const binary = ['sh', '-c', `pwd > where.txt; ${script}`]
     const harness: Partial<HarnessOptions> = { provider: 'codex', binary, cwd }
     const worker = await fleet.work({ queues: [queue], harness })

@@ -39,10 +39,13 @@ const LATE_MS = 50
  */
 export function onWaitedFor(ms: number, onOver: () => void): () => void {
   let timer: NodeJS.Timeout | undefined
+  // A thread that is always late must not wait for ever.
+  let longest = ms
   const wait = (left: number) => {
     const due = elapsedMs() + left
     timer = setTimeout(() => {
-      const late = Math.min(elapsedMs() - due, ms)
+      const late = Math.min(elapsedMs() - due, longest)
+      longest -= late
       if (late > LATE_MS) wait(late)
       // Anything that came during the wait is delivered in this turn of the event loop.
       else setImmediate(() => timer && onOver())

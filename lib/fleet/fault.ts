@@ -33,7 +33,7 @@ export function faultOf(error: unknown): Fault {
         : { ...fields, errorName: name }
     return {
       code: typeof code === 'string' && code !== '' ? code : 'JOB_FAILED',
-      message: String(message ?? ''),
+      message: typeof message === 'string' ? message : toJson('message', message ?? ''),
       facts: toJson('facts', facts),
     }
   } catch {
