@@ -148,7 +148,11 @@ function once(act: () => void): () => void {
 
 function toListed(tool: Tool) {
   // The protocol wants the type of the arguments to be named.
-  const inputSchema = { type: 'object', properties: {}, ...(toJsonSchema(tool.parameters) as object | undefined) }
+  const inputSchema = {
+    type: 'object',
+    properties: {},
+    ...(toJsonSchema(tool.parameters) as object | undefined),
+  }
   const annotations = tool.readOnly ? { readOnlyHint: true } : undefined
   return { name: tool.name, description: tool.description ?? '', inputSchema, annotations }
 }
