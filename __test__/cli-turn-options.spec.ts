@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { sheepdog } from './cli-command'
 
-// What the package runs, so that both lists are those of one build.
+// The built modules, which the package runs, so that both lists are of one build.
 const built = createRequire(import.meta.url)
 const { harnessChecks, retryChecks } = built('../dist/lib/harness/request.js')
 const { options } = built('../dist/cli/agent.js')
@@ -17,7 +17,7 @@ const { flags } = built('../dist/cli/words.js')
 const folder = mkdtempSync(join(tmpdir(), 'turn-options-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** What no shell can state: objects of this process. The provider is a word of its own. */
+/** Options that no shell can state: objects of this process. The provider is a word of its own. */
 const beyond = ['signal', 'budget', 'limit', 'maxConcurrent', 'provider']
 /** These have several flags. */
 const parted = ['retry', 'sandbox']

@@ -11,7 +11,7 @@ const revoked = Proxy.revocable({}, {})
 revoked.revoke()
 const inner = Object.assign(new Error('inner'), { code: 'EINNER' })
 
-/** What a cause may be, and what JSON says of it. */
+/** Causes of every kind, each with its JSON. */
 const causes: Record<string, [cause: unknown, json: unknown]> = {
   'a text': ['why', 'why'],
   'a circle': [circle, { self: '[circular]' }],

@@ -209,7 +209,7 @@ describe.runIf(hasServer)('handlers of a fleet', () => {
     const job = await fleet.submit({ handler: 'it', queue })
     await job.result
     while (late.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
-    // Who waits is told.
+    // A handler that awaits the late event gets the error.
     await expect(late[0]).rejects.toMatchObject({ code: 'JOB_LEASE_LOST' })
     expect(strays).toEqual([])
   })

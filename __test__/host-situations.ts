@@ -9,7 +9,7 @@ export interface Situation {
   by?: string
   /** Typed into the terminal that the host then has, as soon as the program has printed "ready". */
   keys?: string
-  /** Where the two differ on purpose: what is here, and why. */
+  /** The intended difference, where there is one: the behaviour here, and its reason. */
   differs?: { here: string; because: string }
 }
 
@@ -131,7 +131,7 @@ export const situations: Situation[] = [
     script: `Error.prepareStackTrace = () => { throw new Error('no stack') }; return call('./nowhere')`,
   },
   { name: '`Error.stackTraceLimit` is 0', script: `Error.stackTraceLimit = 0; return call('./nowhere')` },
-  // What a process inherits.
+  // Attributes that a process inherits.
   {
     name: 'the umask',
     script: `process.umask(0o027); return (await call('sh', ['-c', 'umask; : > f; stat -c %a f'])).stdout`,

@@ -70,7 +70,7 @@ async function fateOf(pid: number): Promise<string> {
   return 'it lives on'
 }
 
-/** What the terminal shows after the program was ready. */
+/** The text that the terminal shows after the program was ready. */
 async function onTerminal(
   [file, ...args]: string[],
   options: { cwd: string; env: Record<string, string | undefined> },

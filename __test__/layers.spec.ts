@@ -87,7 +87,7 @@ function codeOf(file: string): string {
   )
 }
 
-/** What a test runner, an engine or the program can replace, or what throws where the system does not know it. */
+/** Globals that a test runner, an engine or the program can replace, and calls that throw where the system lacks an answer. */
 const HOSTS_OWN: Record<string, RegExp> = {
   timers: /(?<![.\w])(?:set|clear)(?:Timeout|Interval|Immediate)\s*\(|from 'node:timers|= globalThis$/m,
   clock: /(?<![.\w])performance\.|from 'node:perf_hooks'|process\.hrtime/,

@@ -21,7 +21,7 @@ const LIMIT_MS = 3000
 const SILENT_MS = 5000
 const STOPPED_MS = 4500
 
-/** What the host does, by the limit that it has. Each calls `begun` when its silence begins. */
+/** Actions of the host, by the limit that they have. Each calls `begun` when its silence begins. */
 const works: Record<string, string> = {
   'run: idleTimeoutMs': `
     const child = spawn('sh', ['-c', 'echo a; sleep ' + silentMs / 1000 + '; echo b'], { idleTimeoutMs: limitMs })
@@ -116,7 +116,7 @@ it('is no silence for any limit', async () => {
   for await (const line of createInterface(host.stdout)) {
     const told = JSON.parse(line) as string | [string, unknown]
     if (told === 'begun') {
-      // What the host has done by now is no matter of this test: it is in the middle of its waits.
+      // No event says that the host is in the middle of its waits: the pause makes it likely.
       await sleep(200)
       host.kill('SIGSTOP')
       setTimeout(() => host.kill('SIGCONT'), STOPPED_MS)

@@ -96,6 +96,13 @@ export const check = {
         `expected ${names.map((name) => `"${name}"`).join(' or ')}, got ${show(value)}${hint}`,
       )
     },
+  /** An array whose items all pass this check. */
+  listOf:
+    (one: Check): Check =>
+    (path, value) => {
+      check.array(path, value)
+      ;(value as unknown[]).forEach((item, index) => one(`${path}[${index}]`, item))
+    },
   anyOf:
     (what: string, ...checks: Check[]): Check =>
     (path, value) => {

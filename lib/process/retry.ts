@@ -31,16 +31,11 @@ export interface RunRetry {
   on?: readonly ('failure' | 'idle' | 'timeout')[]
 }
 
-const ends = check.oneOf('failure', 'idle', 'timeout')
-
 const checks = {
   attempts: check.count,
   minDelayMs: check.duration,
   maxDelayMs: check.duration,
-  on(path: string, value: unknown) {
-    check.array(path, value)
-    ;(value as unknown[]).forEach((one, index) => ends(`${path}[${index}]`, one))
-  },
+  on: check.listOf(check.oneOf('failure', 'idle', 'timeout')),
 }
 
 /** Checks the option `retry`: a number of attempts, or an object. */

@@ -76,13 +76,8 @@ export type SupervisedEvent =
       inRow: number
     }
 
-const reasons = check.oneOf('exit', 'failure', 'idle')
-
 const checks = {
-  on(path: string, value: unknown) {
-    check.array(path, value)
-    ;(value as unknown[]).forEach((one, index) => reasons(`${path}[${index}]`, one))
-  },
+  on: check.listOf(check.oneOf('exit', 'failure', 'idle')),
   minDelayMs: check.duration,
   maxDelayMs: check.duration,
   maxRestarts: check.count,
