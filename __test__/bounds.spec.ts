@@ -1,4 +1,4 @@
-// Every promise of the public API is in docs/bounds.md with the bound within which it settles, and keeps it when the other side
+// Every promise of the public API is in docs/internals/bounds.md with the bound within which it settles, and keeps it when the other side
 // never answers.
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -51,8 +51,8 @@ function publicPromises(): string[] {
   return [...found].sort()
 }
 
-it('every promise of the public API has a row in docs/bounds.md', () => {
-  const page = readFileSync(join(root, 'docs/bounds.md'), 'utf8')
+it('every promise of the public API has a row in docs/internals/bounds.md', () => {
+  const page = readFileSync(join(root, 'docs/internals/bounds.md'), 'utf8')
   const rows = [...page.matchAll(/^\| `([^`]+)` \|([^|]*)\|([^|]*)\|/gm)]
   expect(rows.map(([, name]) => name).sort()).toEqual(publicPromises())
   for (const [, name, , bound] of rows) expect(bound!.trim(), name).not.toBe('')

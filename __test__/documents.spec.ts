@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { lengths } from '../scripts/sentences.mjs'
+import { pictures } from '../scripts/pictures.mjs'
 import { contents, slug } from '../site/contents.mjs'
 import { blocksOf, internal, published, root, taskPages, type Block } from './documents-blocks'
 
@@ -94,6 +95,16 @@ describe('the pages', () => {
   it.each(published)('%s has an example in its first 40 lines', (page) => {
     const head = readFileSync(join(root, page), 'utf8').split('\n').slice(0, 40)
     expect(head.some((line) => line.startsWith('```'))).toBe(true)
+  })
+
+  it('show pictures that are current (`npm run pictures` makes them anew)', () => {
+    const all = Object.entries(pictures())
+    expect(all.length).toBeGreaterThanOrEqual(5)
+    const texts = published.map((page) => readFileSync(join(root, page), 'utf8')).join('\n')
+    for (const [file, text] of all) {
+      expect(readFileSync(file, 'utf8'), file).toBe(text)
+      expect(texts).toContain(`(pictures/${basename(file)})`)
+    }
   })
 
   it('list every error code once', () => {

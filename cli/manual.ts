@@ -12,7 +12,7 @@ export function renderManual(
   version: string,
 ): string {
   return [
-    `.\\" Made by \`npm run manual\` of what the commands say of themselves. Do not edit.`,
+    `.\\" Made of what the commands say of themselves. Do not edit.`,
     `.TH SHEEPDOG 1 "" "sheepdog ${version}"`,
     '.SH NAME',
     'sheepdog \\- runs coding agents and other programs under supervision',

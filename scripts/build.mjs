@@ -1,4 +1,4 @@
-// `npm run build`: the addon (release; `--debug` for a quick one), the glue, index.d.ts, and docs/commands.md.
+// `npm run build`: the addon (release; `--debug` for a quick one), the glue, and index.d.ts.
 import { parseArgs } from 'node:util'
 import { prepare } from './setup.mjs'
 
@@ -6,5 +6,3 @@ const { values } = parseArgs({ options: { debug: { type: 'boolean' } } })
 prepare({ addon: values.debug ? 'debug' : 'release' })
 const { writeTypes } = await import('./types.mjs')
 await writeTypes()
-const { writeCommands } = await import('./manual.mjs')
-writeCommands()

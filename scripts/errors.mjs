@@ -25,10 +25,14 @@ const nameOf = (fact) => fact.replace('?', '')
 const inherited = ({ with: group }, { groups }) =>
   group ? groups[group.replace(/^Partial<(\w+)>$/, '$1')] : undefined
 
-/** Names of all fields that an error with this code may have. */
+/** Names of all fields that an error with this code may have; those that it need not have end in "?". */
 function factsOf(row, table) {
-  const names = [...Object.keys(inherited(row, table)?.facts ?? {}), ...Object.keys(row.facts ?? {})]
-  return names.map(nameOf)
+  const shared = Object.keys(inherited(row, table)?.facts ?? {})
+  const isPartial = /^Partial</.test(row.with ?? '')
+  return [
+    ...shared.map((name) => (isPartial ? `${nameOf(name)}?` : name)),
+    ...Object.keys(row.facts ?? {}),
+  ]
 }
 
 function rust(table) {
@@ -36,7 +40,7 @@ function rust(table) {
   const rows = codesOf(table)
     .filter(({ isOfJavaScript }) => !isOfJavaScript)
     .map((row) => {
-      const facts = factsOf(row, table).map((name) => `"${name}"`)
+      const facts = factsOf(row, table).map((name) => `"${nameOf(name)}"`)
       return `    /// ${row.what}\n    ${variant(row.code)} = "${row.code}" [${facts.join(', ')}],\n`
     })
   const shared = Object.values(table.groups).filter(({ isOfAny }) => isOfAny)
@@ -95,7 +99,7 @@ function page(table, text) {
     const rows = codes.map((row) => {
       const group = inherited(row, table)
       // Fields that the text above the table explains are not repeated in each row.
-      const facts = group?.isExplained ? Object.keys(row.facts ?? {}).map(nameOf) : factsOf(row, table)
+      const facts = group?.isExplained ? Object.keys(row.facts ?? {}) : factsOf(row, table)
       const fields = facts.map((name) => `\`${name}\``).join(', ')
       return `| \`${row.code}\` | ${row.what} | ${fields} | ${row.advice} |`.replaceAll('|  |', '| |')
     })

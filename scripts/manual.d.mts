@@ -1,1 +1,1 @@
-export function manuals(): Record<string, string>
+export function renderManualPage(): Record<string, string>
