@@ -1,7 +1,9 @@
 // AbortSignal, the same everywhere: one signal for many, one that is aborted already, the caller's own reason.
 import { getEventListeners } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { complete, doctor, run, RuntimeClient, serveRuntime, spawn, withRetry } from '../index.js'
+import { complete, withRetry } from '../entries/model.js'
+import { doctor, run, spawn } from '../index.js'
+import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 import { rejection, scripted } from './copilot/peer'
 import { played, session } from './played-agent'
 

@@ -1,7 +1,8 @@
 // Methods with the names of well-known ones: they take the arguments that people know, or refuse them.
 import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { run, serveRuntime, spawn } from '../index.js'
+import { run, spawn } from '../index.js'
+import { serveRuntime } from '../entries/runtime.js'
 import { rejection } from './copilot/peer'
 
 const refused = { code: 'INVALID_OPTION' }

@@ -1,39 +1,35 @@
 // Every promise of the public API is in docs/internals/bounds.md with the bound within which it settles, and keeps it when the other side
 // never answers.
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import ts from '@typescript/typescript6'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  complete,
-  CopilotClient,
-  Fleet,
-  Harness,
-  run,
-  RuntimeClient,
-  RuntimeConnection,
-  serveRuntime,
-  spawn,
-  type OpenOptions,
-} from '../index.js'
+import { complete } from '../entries/model.js'
+import { CopilotClient, RuntimeConnection } from '../entries/copilot.js'
+import { Fleet } from '../entries/fleet.js'
+import { Harness, run, spawn, type OpenOptions } from '../index.js'
+import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 
 const root = join(__dirname, '..')
 
 /** Functions, methods and properties of the package whose type is a promise. */
 function publicPromises(): string[] {
-  const file = join(root, 'index.d.ts')
+  const entries = readdirSync(join(root, 'entries')).filter((name) => name.endsWith('.d.ts'))
+  const files = [join(root, 'index.d.ts'), ...entries.map((name) => join(root, 'entries', name))]
   const lib = ['lib.esnext.d.ts', 'lib.esnext.disposable.d.ts']
-  const program = ts.createProgram([file], { skipLibCheck: true, target: ts.ScriptTarget.ESNext, lib })
+  const program = ts.createProgram(files, { skipLibCheck: true, target: ts.ScriptTarget.ESNext, lib })
   const checker = program.getTypeChecker()
   const isPromise = (type: ts.Type) => checker.typeToString(type).startsWith('Promise<')
   const returns = (declaration: ts.SignatureDeclaration) =>
     isPromise(checker.getSignatureFromDeclaration(declaration)!.getReturnType())
   const found = new Set<string>()
-  const module = checker.getSymbolAtLocation(program.getSourceFile(file)!)!
-  for (const exported of checker.getExportsOfModule(module)) {
+  const exports = files.flatMap((file) =>
+    checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(file)!)!),
+  )
+  for (const exported of exports) {
     const isAlias = exported.flags & ts.SymbolFlags.Alias
     const symbol = isAlias ? checker.getAliasedSymbol(exported) : exported
     for (const declaration of symbol.declarations ?? []) {

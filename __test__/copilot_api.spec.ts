@@ -1,7 +1,7 @@
 // The surface: names and shapes of the SDK, what needs no runtime, and what only the scripted one can show.
 import { describe, expect, it } from 'vitest'
 import * as sdk from '@github/copilot-sdk'
-import * as sheepdog from '../index.js'
+import * as sheepdog from '../entries/copilot.js'
 import {
   CopilotClient,
   RuntimeConnection,
@@ -13,8 +13,8 @@ import {
   createAttributedPermissionResult,
   createSessionFsAdapter,
   defineFactory,
-  defineTool,
-} from '../index.js'
+} from '../entries/copilot.js'
+import { defineTool } from '../index.js'
 import { rejection, scripted } from './copilot/peer'
 
 describe('names', () => {

@@ -1,6 +1,6 @@
 // How a connection begins and ends, against the scripted runtime: exits, silence, noise, floods.
 import { describe, expect, it } from 'vitest'
-import { CopilotClient, RuntimeConnection } from '../index.js'
+import { CopilotClient, RuntimeConnection } from '../entries/copilot.js'
 import { isAlive, rejection, scripted } from './copilot/peer'
 
 async function pidOf(client: CopilotClient): Promise<number> {

@@ -7,7 +7,7 @@ import {
   CopilotRequestHandler,
   RuntimeConnection,
   approveAll,
-} from '../index.js'
+} from '../entries/copilot.js'
 import { rejection, temporaryFolder } from './copilot/peer'
 
 let server: Awaited<ReturnType<typeof startModelServer>>

@@ -1,6 +1,7 @@
 // Handlers of the program that misbehave, and what the runtime is told then.
 import { describe, expect, it } from 'vitest'
-import type { SessionConfig, ToolInvocation } from '../index.js'
+import type { SessionConfig } from '../entries/copilot.js'
+import type { ToolInvocation } from '../index.js'
 import { rejection, scripted } from './copilot/peer'
 
 const circle = () => {

@@ -2,7 +2,7 @@
 import * as release from '@github/copilot-sdk'
 import * as preview from 'copilot-sdk-preview'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import * as sheepdog from '../index.js'
+import * as sheepdog from '../entries/copilot.js'
 import { type Conversation, type Frame, type Sdk, type Spoken, speak } from './copilot/conversation'
 import { clientSamples, messageSamples, sessionSamples } from './copilot/samples'
 import { events, questions } from './copilot/scenarios'

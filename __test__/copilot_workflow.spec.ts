@@ -7,7 +7,7 @@ import {
   defineFactory,
   defineWorkflow,
   isWorkflowRunTerminal,
-} from '../index.js'
+} from '../entries/copilot.js'
 import { rejection, scripted } from './copilot/peer'
 
 const meta = { name: 'review', description: 'Reviews', phases: [{ title: 'Read' }] }
@@ -168,6 +168,7 @@ describe('options', () => {
 it('types: the message of send has fields, and every permission request says whether a person must answer', () => {
   type Session = Awaited<ReturnType<CopilotClient['createSession']>>
   const attachments: Parameters<Session['send']>[0]['attachments'] = []
-  const required = (request: import('../index.js').PermissionRequest) => request.managedApprovalRequired
+  const required = (request: import('../entries/copilot.js').PermissionRequest) =>
+    request.managedApprovalRequired
   expect([attachments, required({ kind: 'shell' } as never)]).toEqual([[], undefined])
 })

@@ -2,7 +2,7 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { Fleet } from '..'
+import { Fleet } from '../entries/fleet.js'
 import { hasServer, newFolder } from './fleet-worker'
 
 const handlers = {

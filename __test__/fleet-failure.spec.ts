@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Fleet } from '..'
+import { Fleet } from '../entries/fleet.js'
 import { firstEvent, hasExited, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
 import { answer, done, failure, player, session, tool } from './played-agent'
 

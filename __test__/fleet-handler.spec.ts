@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Fleet, SheepdogError, type JobHandler } from '..'
+import { Fleet, type JobHandler } from '../entries/fleet.js'
+import { SheepdogError } from '..'
 import { hasServer, newFolder, newQueue } from './fleet-worker'
 
 function resolvers<T>() {

@@ -1,6 +1,6 @@
 // A provider that is at its limit is left alone by all workers.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Fleet } from '..'
+import { Fleet } from '../entries/fleet.js'
 import { hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
 import { answer, counting, failed, player, session } from './played-agent'
 

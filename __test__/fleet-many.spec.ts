@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Fleet, type JobOptions, type JobRecord } from '../index'
+import { Fleet, type JobOptions, type JobRecord } from '../entries/fleet.js'
 import { hasServer, newFolder } from './fleet-worker'
 
 const program = join(__dirname, '../cli/sheepdog.js')

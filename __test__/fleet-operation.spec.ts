@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { Fleet, type FleetOptions, type JobListOptions, type JobRecord } from '..'
+import { Fleet, type FleetOptions, type JobListOptions, type JobRecord } from '../entries/fleet.js'
 import { gate, hasServer, newFolder, newQueue } from './fleet-worker'
 
 const program = join(__dirname, '../cli/sheepdog.js')

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { Fleet } from '..'
+import { Fleet } from '../entries/fleet.js'
 import { gate, hasServer, newFolder } from './fleet-worker'
 import { freePorts, serve } from './nats-server'
 

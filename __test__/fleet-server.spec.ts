@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { Fleet, Job } from '..'
+import { Fleet, Job } from '../entries/fleet.js'
 import { hasServer, newFolder, newQueue } from './fleet-worker'
 import { failure } from './played-agent'
 

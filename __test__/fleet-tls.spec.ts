@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { Fleet } from '..'
+import { Fleet } from '../entries/fleet.js'
 import { hasServer, newFolder } from './fleet-worker'
 import { freePorts, serve } from './nats-server'
 import { failure } from './played-agent'
@@ -84,7 +84,7 @@ describe.runIf(hasServer && hasOpenssl)('over TLS', () => {
   it('trusts whom NODE_EXTRA_CA_CERTS adds', async () => {
     const folder = certificates('IP:127.0.0.1')
     const address = await tlsServer(folder)
-    const program = `require('${join(__dirname, '..')}').Fleet.connect({ servers: 'tls://${address}' }).then((f) => f.close())`
+    const program = `require('${join(__dirname, '../entries/fleet.js')}').Fleet.connect({ servers: 'tls://${address}' }).then((f) => f.close())`
     const env = { ...process.env, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') }
     const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'inherit', 'inherit'], env })
     expect(await once(child, 'exit')).toEqual([0, null])

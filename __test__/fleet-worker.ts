@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import { afterAll } from 'vitest'
-import { Fleet, type FleetOptions, type WorkOptions } from '..'
+import { Fleet, type FleetOptions, type WorkOptions } from '../entries/fleet.js'
 import { findServer } from '../scripts/nats-server.mjs'
 
 const { server, problem } = findServer()

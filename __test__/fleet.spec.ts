@@ -1,7 +1,8 @@
 import { statSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Fleet, type JobEvent, SheepdogError, type JobContext, type JobHandler } from '..'
+import { Fleet, type JobEvent, type JobContext, type JobHandler } from '../entries/fleet.js'
+import { SheepdogError } from '..'
 import { gate, hasServer, newFolder, newQueue, wait } from './fleet-worker'
 import { failure } from './played-agent'
 

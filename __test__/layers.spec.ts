@@ -12,24 +12,25 @@ const MAY_USE: Record<string, string[]> = {
   observability: ['base'],
   process: ['base', 'observability'],
   model: ['base'],
-  copilot: ['base'],
-  // A session's tools are those of the Copilot client.
-  harness: ['base', 'observability', 'process', 'copilot'],
+  // The caller's tools, for sessions with any agent.
+  tool: ['base'],
+  copilot: ['base', 'tool'],
+  harness: ['base', 'observability', 'process', 'tool'],
   runtime: ['base', 'process', 'harness'],
   fleet: ['base', 'observability', 'process', 'harness'],
-  // Parts of the index, by themselves.
   // Agents of scripts, for the tests of users.
   testing: ['base', 'harness'],
-  entries: ['base', 'copilot', 'runtime', 'fleet', 'testing'],
-  index: ['base', 'process', 'model', 'harness', 'copilot', 'runtime', 'fleet', 'observability', 'testing'],
+  index: ['base', 'process', 'harness', 'tool', 'observability'],
+  // What the root leaves to entries of their own.
+  entries: ['base', 'model', 'copilot', 'runtime', 'fleet', 'testing'],
   // Over the public API; a command loads the room that it needs.
-  cli: ['index', 'process', 'harness', 'runtime', 'fleet', 'base'],
+  cli: ['index', 'entries', 'process', 'harness', 'runtime', 'fleet', 'base'],
 }
 
 /** What else a room may name in types alone. */
 const MAY_NAME: Record<string, string[]> = {
   // What each error carries.
-  'lib/error-facts.ts': ['process', 'model', 'harness', 'copilot', 'runtime'],
+  'lib/error-facts.ts': ['process', 'harness'],
   'lib/observability/channel.ts': ['process', 'harness'],
   'lib/observability/run_watch.ts': ['process'],
   'lib/observability/span.ts': ['harness'],

@@ -13,7 +13,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { Harness, serveRuntime, RuntimeClient, type HarnessOptions, type TurnOptions } from '..'
+import { Harness, type HarnessOptions, type TurnOptions } from '..'
+import { serveRuntime, RuntimeClient } from '../entries/runtime.js'
 import { sheepdog } from './cli-command'
 import { done, failure, folder, played, player, said, session } from './played-agent'
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
-import { complete, type CompleteOptions } from '..'
+import { complete, type CompleteOptions } from '../entries/model.js'
 import { failure, messages, modelServer, scripted } from './scripted-model'
 
 describe('abort', () => {
@@ -42,7 +42,7 @@ describe('abort', () => {
 it('a call ends with the worker thread that made it', async () => {
   const baseUrl = `${modelServer().urlFor('every;;stall')}/v1`
   const options = { baseUrl, model: 'm', messages, idleTimeoutMs: 600_000, timeoutMs: 600_000 }
-  const script = `require(${JSON.stringify(join(__dirname, '..'))}).complete(${JSON.stringify(options)}).catch(() => {})`
+  const script = `require(${JSON.stringify(join(__dirname, '../entries/model.js'))}).complete(${JSON.stringify(options)}).catch(() => {})`
   const run = baseUrl.split('/').at(-2)
   const worker = new Worker(script, { eval: true })
   const request = await modelServer().next((request) => request.run === run)

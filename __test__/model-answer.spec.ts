@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { complete, type CompleteOptions } from '..'
+import { complete, type CompleteOptions } from '../entries/model.js'
 import { failure, messages, scripted } from './scripted-model'
 
 describe('an answer', () => {

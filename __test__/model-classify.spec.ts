@@ -1,6 +1,7 @@
 // classify: what an error of any origin is about.
 import { describe, expect, it } from 'vitest'
-import { SheepdogError, classify } from '..'
+import { SheepdogError } from '..'
+import { classify } from '../entries/model.js'
 import { failure, scripted } from './scripted-model'
 
 describe('classify', () => {

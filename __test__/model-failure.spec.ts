@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { complete, type CompleteOptions } from '..'
+import { complete, type CompleteOptions } from '../entries/model.js'
 import { failure, messages, modelServer, quick, scripted } from './scripted-model'
 
 describe('a failure that may pass', () => {

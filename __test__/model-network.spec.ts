@@ -36,7 +36,7 @@ async function callWith(env: Record<string, string>, baseUrl: string): Promise<a
       .catch(({ code, message, attempts }) => ({ code, message, attempts }))
       .then((ended) => console.log(JSON.stringify(ended)))`
   const bare = Object.entries(process.env).filter(([name]) => !/_proxy$|^NODE_EXTRA_CA_CERTS$/i.test(name))
-  const child = spawn(process.execPath, ['-e', code, require.resolve('..'), baseUrl], {
+  const child = spawn(process.execPath, ['-e', code, require.resolve('../entries/model.js'), baseUrl], {
     env: { ...Object.fromEntries(bare), ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -1,6 +1,6 @@
 // withRetry: any operation, repeated by the same rules.
 import { describe, expect, it } from 'vitest'
-import { withRetry } from '..'
+import { withRetry } from '../entries/model.js'
 import { quick } from './scripted-model'
 
 describe('withRetry', () => {

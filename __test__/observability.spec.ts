@@ -12,7 +12,9 @@ import diagnostics from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
 import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { join } from 'node:path'
-import { Fleet, Harness, run, RuntimeClient, serveRuntime, spawn } from '..'
+import { Fleet } from '../entries/fleet.js'
+import { Harness, run, spawn } from '..'
+import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 import type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from '..'
 import {
   answer,

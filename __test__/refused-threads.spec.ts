@@ -1,6 +1,5 @@
 // A machine that gives no thread any more: every promise settles, with a code of its own kind.
 import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { checkoutFor } from '../fixtures/other-user.mjs'
 
@@ -16,7 +15,11 @@ it.skipIf(!isPossible)(
   () => {
     const program = `
     const { execFileSync } = require('node:child_process')
-    const { CopilotClient, RuntimeClient, RuntimeConnection, complete, run } = require(${JSON.stringify(join(root, 'index.js'))})
+    const load = (name) => require(${JSON.stringify(root)} + '/' + name)
+    const { run } = load('index.js')
+    const { complete } = load('entries/model.js')
+    const { RuntimeClient } = load('entries/runtime.js')
+    const { CopilotClient, RuntimeConnection } = load('entries/copilot.js')
     execFileSync('prlimit', ['--nproc=1', '--pid', String(process.pid)])
     const connection = RuntimeConnection.forUri('nowhere.invalid:9')
     const model = { baseUrl: 'http://nowhere.invalid:9', model: 'm', messages: [{ role: 'user', content: 'x' }] }

@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { RuntimeClient, serveRuntime, type AgentHandler } from '../index.js'
+import { RuntimeClient, serveRuntime, type AgentHandler } from '../entries/runtime.js'
 
 const query = { systemPrompt: '', model: '' }
 const cleanup: (() => unknown)[] = []

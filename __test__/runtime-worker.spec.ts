@@ -2,9 +2,9 @@
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { expect, it } from 'vitest'
-import { RuntimeClient, serveRuntime } from '../index.js'
+import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 
-const library = join(import.meta.dirname, '../index.js')
+const library = join(import.meta.dirname, '../entries/runtime.js')
 
 /** A worker that runs this body with the package as `sheepdog`, and the first word it says. */
 async function worker(body: string): Promise<{ said: string; end(): Promise<unknown> }> {

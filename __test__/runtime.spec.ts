@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { RuntimeClient, serveRuntime, type AgentHandler, type ArtifactUpload } from '../index.js'
+import { RuntimeClient, serveRuntime, type AgentHandler, type ArtifactUpload } from '../entries/runtime.js'
 import puppet from '../fixtures/runtime/puppet.mjs'
 import { findPython, runClient } from '../scripts/interop.mjs'
 

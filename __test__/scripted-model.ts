@@ -1,7 +1,8 @@
 // Model calls against the carried model server, counted by the requests that arrived.
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { type ErrorCode, SheepdogError, complete, type CompleteOptions } from '..'
+import { type ErrorCode, SheepdogError } from '..'
+import { complete, type CompleteOptions } from '../entries/model.js'
 
 let server: Awaited<ReturnType<typeof startModelServer>>
 beforeAll(async () => {

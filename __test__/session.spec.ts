@@ -10,10 +10,10 @@ import {
   defineTool,
   type AgentSession,
   type OpenOptions,
-  type AgentElicitationAnswer,
-  type AgentElicitationRequest,
-  type AgentPermissionRequest,
-  type AgentSessionEvent,
+  type ElicitationAnswer,
+  type ElicitationRequest,
+  type PermissionRequest,
+  type SessionEvent,
 } from '..'
 import { sheepdog } from './cli-command'
 import { failure } from './played-agent'
@@ -141,7 +141,7 @@ test('events() tells everything, between prompts too, and which turn it belongs 
   await using session = await open({ settleMs: 100 }, 2, 'claude-code')
   const events = session.events()
   expect((await session.prompt('background 20', { background: 'leave' })).text).toBe('started')
-  const seen: AgentSessionEvent[] = []
+  const seen: SessionEvent[] = []
   for await (const event of events) {
     seen.push(event)
     if (event.type === 'turn_end' && event.turn === 2) break
@@ -189,7 +189,7 @@ test('orders are carried out in the sequence of the calls', async () => {
 })
 
 test('a question goes to the handler with a signal of its own, and its answer counts by kind', async () => {
-  const asked: AgentPermissionRequest[] = []
+  const asked: PermissionRequest[] = []
   await using session = await open({
     onPermission(request) {
       asked.push(request)
@@ -213,18 +213,15 @@ test('a question goes to the handler with a signal of its own, and its answer co
 })
 
 test('input that the agent asks of the user comes from onElicitation', async () => {
-  const asked: AgentElicitationRequest[] = []
-  const answers: AgentElicitationAnswer[] = [
-    { action: 'accept', content: { name: 'Ada' } },
-    { action: 'decline' },
-  ]
+  const asked: ElicitationRequest[] = []
+  const answers: ElicitationAnswer[] = [{ action: 'accept', content: { name: 'Ada' } }, { action: 'decline' }]
   await using session = await open({
     onElicitation(request) {
       asked.push(request)
       return answers[asked.length - 1] ?? ({ action: 'perhaps' } as never)
     },
   })
-  const events: AgentSessionEvent[] = []
+  const events: SessionEvent[] = []
   const seen = (async () => {
     for await (const event of session.events()) events.push(event)
   })()
@@ -471,7 +468,7 @@ test('a session tells its title, its commands, its context and the files that it
   const session = await open()
   expect(session.title).toBe(undefined)
   const turn = session.start('facts')
-  const seen: AgentSessionEvent[] = []
+  const seen: SessionEvent[] = []
   for await (const event of turn) seen.push(event)
   expect(seen).toEqual(
     expect.arrayContaining([

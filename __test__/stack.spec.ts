@@ -1,15 +1,9 @@
 // An error that comes home later tells who asked.
 import { describe, expect, it, onTestFinished } from 'vitest'
-import {
-  complete,
-  CopilotClient,
-  Harness,
-  run,
-  RuntimeClient,
-  RuntimeConnection,
-  serveRuntime,
-  spawn,
-} from '../index.js'
+import { complete } from '../entries/model.js'
+import { CopilotClient, RuntimeConnection } from '../entries/copilot.js'
+import { Harness, run, spawn } from '../index.js'
+import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 import { rejection, scripted } from './copilot/peer'
 
 const missing = '/nowhere/agent'

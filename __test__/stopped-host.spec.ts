@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, it } from 'vitest'
-import { serveRuntime } from '..'
+import { serveRuntime } from '../entries/runtime.js'
 import { startModelServer } from '../fixtures/model-server.mjs'
 import { done, player, said, session } from './played-agent'
 

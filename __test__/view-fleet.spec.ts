@@ -1,6 +1,6 @@
 // What `sheepdog view --fleet` shows, without a browser: the source behind the page.
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Fleet } from '..'
+import { Fleet } from '../entries/fleet.js'
 import { sheepdog, started } from './cli-command'
 import { gate, hasServer, newFolder, newQueue } from './fleet-worker'
 

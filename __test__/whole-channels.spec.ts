@@ -6,19 +6,10 @@ import { join } from 'node:path'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import diagnostics from 'node:diagnostics_channel'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import {
-  Fleet,
-  Harness,
-  RuntimeClient,
-  complete,
-  replayFile,
-  run,
-  serveRuntime,
-  spawn,
-  type AgentEvent,
-  type ProviderName,
-  type RunningProcess,
-} from '..'
+import { Fleet } from '../entries/fleet.js'
+import { Harness, replayFile, run, spawn, type AgentEvent, type ProviderName, type RunningProcess } from '..'
+import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
+import { complete } from '../entries/model.js'
 import { scripted } from './copilot/peer'
 import { hasServer, newFolder, newQueue } from './fleet-worker'
 import { command, done, folder, said, session as threadOfCodex } from './played-agent'

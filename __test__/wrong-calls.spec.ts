@@ -1,20 +1,10 @@
 // Calls as strangers write them, wrong: each is refused before anything is started, and the message names what is wrong first.
 import { describe, expect, it } from 'vitest'
-import {
-  classify,
-  complete,
-  ConcurrencyLimit,
-  CopilotClient,
-  doctor,
-  Fleet,
-  Harness,
-  replay,
-  run,
-  RuntimeClient,
-  serveRuntime,
-  spawn,
-  withRetry,
-} from '..'
+import { classify, complete, withRetry } from '../entries/model.js'
+import { ConcurrencyLimit, doctor, Harness, replay, run, spawn } from '..'
+import { CopilotClient } from '../entries/copilot.js'
+import { Fleet } from '../entries/fleet.js'
+import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 
 /** Anything goes: what is wrong here does not compile. */
 type Wild = any

@@ -6,7 +6,7 @@ import {
   type HarnessOptions,
   type Answer,
   type OpenOptions,
-  type AgentPermissionRequest,
+  type PermissionRequest,
   type Policy,
   type SheepdogError,
 } from '../lib/index'
@@ -276,7 +276,7 @@ class Chat {
   }
 
   /** Asks the person at the terminal. */
-  async #ask({ tool }: AgentPermissionRequest, signal: AbortSignal): Promise<Answer> {
+  async #ask({ tool }: PermissionRequest, signal: AbortSignal): Promise<Answer> {
     this.#output.say('')
     for (const line of describeQuestion(tool, process.stderr.columns)) this.#output.say(line)
     put('stderr', '[y]es, [a]lways, [n]o? ')

@@ -1,6 +1,6 @@
 // The question of an agent that asks for permission, as lines for the person who answers. PURE. What will be done is shown, not
 // only what the agent calls it. Nothing of it is hidden, and no part of it can look like another line of the command.
-import type { AgentPermissionRequest } from '../lib/index'
+import type { PermissionRequest } from '../lib/index'
 import { json, visible } from './screen'
 import { displayWidth, fitWidth, plainText } from './width'
 
@@ -8,7 +8,7 @@ const longest = 4000
 const usualColumns = 80
 
 /** The lines above the prompt for the answer; the terminal wraps none of them. */
-export function describeQuestion(tool: AgentPermissionRequest['tool'], columns = usualColumns): string[] {
+export function describeQuestion(tool: PermissionRequest['tool'], columns = usualColumns): string[] {
   const { kind, title, name, input, locations } = tool
   const width = Math.max(20, columns - 1)
   const block = (label: string, text: string) => blockOf(label, text, width)

@@ -1,3 +1,3 @@
 'use strict'
-// The CommonJS entry point of `sheepdog/copilot`. Its values are those of the root.
+// The CommonJS entry point of `sheepdog/copilot`.
 module.exports = require('../dist/lib/entries/copilot.js')

@@ -1,3 +1,3 @@
 'use strict'
-// The CommonJS entry point of `sheepdog/fleet`. Its values are those of the root.
+// The CommonJS entry point of `sheepdog/fleet`.
 module.exports = require('../dist/lib/entries/fleet.js')

@@ -1,3 +1,3 @@
 'use strict'
-// The CommonJS entry point of `sheepdog/runtime`. Its values are those of the root.
+// The CommonJS entry point of `sheepdog/runtime`.
 module.exports = require('../dist/lib/entries/runtime.js')

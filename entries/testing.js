@@ -1,3 +1,3 @@
 'use strict'
-// The CommonJS entry point of `sheepdog/testing`. Its values are those of the root.
+// The CommonJS entry point of `sheepdog/testing`.
 module.exports = require('../dist/lib/entries/testing.js')

@@ -3,7 +3,7 @@
 //   node examples/model-call.mjs
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { complete } from 'sheepdog'
+import { complete } from 'sheepdog/model'
 
 let calls = 0
 const service = createServer((request, response) => {

@@ -1,7 +1,7 @@
 // An agent behind a WebSocket, and its client: here in one program, usually a container and whoever uses it.
 //
 //   node examples/runtime.mjs
-import { RuntimeClient, serveRuntime } from 'sheepdog'
+import { RuntimeClient, serveRuntime } from 'sheepdog/runtime'
 
 const server = await serveRuntime({
   port: 0,

@@ -17,15 +17,13 @@ export {
   type ResumeEvidence,
   type ResumeFallback,
   type ResumeJudgement,
-  type ResumeOptions,
+  type SessionResumeOptions,
   type SessionInspection,
   type SessionLogState,
   type SessionSalvage,
 } from './copilot/resume'
+export { BuiltInTools, ToolSet, convertMcpCallToolResult, type ToolSearchConfig } from './copilot/tool'
 export {
-  BuiltInTools,
-  ToolSet,
-  convertMcpCallToolResult,
   defineTool,
   type Tool,
   type ToolBinaryResult,
@@ -34,10 +32,9 @@ export {
   type ToolResult,
   type ToolResultObject,
   type ToolResultType,
-  type ToolSearchConfig,
   type ToolTelemetry,
   type ZodSchema,
-} from './copilot/tool'
+} from './tool'
 export {
   DisableBypassPermissionsModes,
   approveAll,
@@ -88,8 +85,8 @@ export {
   type FactoryMeta,
   type FactoryPipelineStage,
   type FactoryResumeErrorCode,
-  type FactoryResumeOptions,
-  type FactoryRunOptions,
+  type ResumeOptions,
+  type RunOptions,
   type FactoryRunsPage,
   type FactoryStepOptions,
   type SessionFactoryApi,

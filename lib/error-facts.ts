@@ -2,7 +2,6 @@
 import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
 import type { AgentErrorKind, TurnResult } from './harness/result'
-import type { ModelErrorKind } from './model'
 import type { RunResult } from './process/result'
 
 /** No field beside the code and the message. */
@@ -43,7 +42,7 @@ interface FailedCall {
   /** Number of requests. */
   attempts: number
   /** Reason of the last failure. */
-  kind: ModelErrorKind
+  kind: AgentErrorKind | 'timeout' | 'aborted'
   status?: number
   retryAfterMs?: number
 }
@@ -411,7 +410,10 @@ export interface ErrorFacts {
   FLEET_CLOSED: None
 }
 
+export type Code = keyof ErrorFacts
+
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
 type Known = ErrorCode | 'ADDON_MISSING' | 'PROCESS_OUTPUT_DROPPED' | 'PROCESS_RESTARTS_EXHAUSTED'
-export type Code = Same<keyof ErrorFacts, Known, keyof ErrorFacts>
+/** @internal */
+export type Checked = Same<Code, Known, Code>

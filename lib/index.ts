@@ -1,26 +1,15 @@
+// The root: programs and agents. The Copilot client, the runtime, the fleet, model calls and agents for tests have entries of
+// their own (lib/entries).
 export { SheepdogError, type ErrorCode, type SheepdogErrorOf } from './error'
 export type { ErrorFacts } from './error-facts'
+export type { JsonValue } from './json'
 export type { StandardSchema, StructuredOf } from './schema'
+export type { TokenUsage } from './usage'
 export * from './harness'
-export * from './model'
-// Some of these names are the Copilot SDK's already.
-export {
-  AgentSession,
-  type SessionEvent as AgentSessionEvent,
-  type SessionMode as AgentSessionMode,
-  type SessionOption as AgentSessionOption,
-} from './harness/session'
-export type {
-  Answer,
-  PermissionRequest as AgentPermissionRequest,
-  Policy,
-  Rule,
-  ToolKind,
-} from './harness/session/permission'
-export type {
-  ElicitationAnswer as AgentElicitationAnswer,
-  ElicitationRequest as AgentElicitationRequest,
-} from './harness/session/elicitation'
+export * from './tool'
+export { AgentSession, type SessionEvent, type SessionMode, type SessionOption } from './harness/session'
+export type { Answer, PermissionRequest, Policy, Rule, ToolKind } from './harness/session/permission'
+export type { ElicitationAnswer, ElicitationRequest } from './harness/session/elicitation'
 export type { McpServer } from './harness/mcp_server'
 export type { OpenOptions, PromptOptions } from './harness/session/request'
 export {
@@ -54,7 +43,3 @@ export {
   type SandboxSupport,
 } from './sandbox'
 export type { RunMessage, SessionMessage, ToolMessage, TurnMessage } from './observability/channel'
-export * from './copilot'
-export * from './runtime'
-export * from './fleet'
-export * from './testing'

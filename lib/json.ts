@@ -1,5 +1,8 @@
 import { invalidOption } from './error'
 
+/** A value that JSON can express. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue }
+
 /**
  * A value as JSON, towards the core or a peer: the one writer. Half of a surrogate pair becomes U+FFFD, as everywhere else that
  * text is encoded: `JSON.stringify` writes it as an escape that most other languages refuse.

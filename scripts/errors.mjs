@@ -74,7 +74,6 @@ function interfaces(table) {
 import type { ErrorCode } from '../native/native'
 import type { AgentEvent } from './harness/event'
 import type { AgentErrorKind, TurnResult } from './harness/result'
-import type { ModelErrorKind } from './model'
 import type { RunResult } from './process/result'
 
 /** No field beside the code and the message. */
@@ -85,10 +84,13 @@ ${groups.join('\n')}
 export interface ErrorFacts {
 ${rows.join('')}}
 
+export type Code = keyof ErrorFacts
+
 /** Both lists have the same names, or this does not compile. */
 type Same<A extends B, B extends C, C = A> = A
 type Known = ErrorCode | ${ofJavaScript.map(({ code }) => `'${code}'`).join(' | ')}
-export type Code = Same<keyof ErrorFacts, Known, keyof ErrorFacts>
+/** @internal */
+export type Checked = Same<Code, Known, Code>
 `
 }
 

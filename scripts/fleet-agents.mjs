@@ -25,7 +25,7 @@ if (!process.argv.includes('--built')) prepare({ addon: 'any' })
 const { server, problem } = findServer()
 if (!server) fail(problem)
 process.env.SHEEPDOG_NATS_SERVER = server
-const { Fleet } = createRequire(import.meta.url)(join(root, 'index.js'))
+const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
 
 const base = mkdtempSync(join(tmpdir(), 'fleet-agents-'))
 const dir = join(base, 'fleet')

@@ -29,7 +29,7 @@ if (!values.built) prepare({ addon: 'any' })
 const { server, problem } = findServer()
 if (!server) fail(problem)
 process.env.SHEEPDOG_NATS_SERVER = server
-const { Fleet } = createRequire(import.meta.url)(join(root, 'index.js'))
+const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
 
 const random = randomFrom(seed)
 const between = (least, most) => least + random() * (most - least)

@@ -20,7 +20,7 @@ if (!values.built) prepare({ addon: 'any' })
 const { server, problem } = findServer()
 if (!server) fail(problem)
 process.env.SHEEPDOG_NATS_SERVER = server
-const { Fleet } = createRequire(import.meta.url)(join(root, 'index.js'))
+const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
 
 const dir = mkdtempSync(join(tmpdir(), 'fleet-frozen-'))
 const fleet = await Fleet.connect({ dir, leaseMs })

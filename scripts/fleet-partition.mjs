@@ -93,7 +93,7 @@ if (!values.inside) {
 async function inside() {
   const { server, problem } = findServer()
   if (!server) fail(problem)
-  const { Fleet } = createRequire(import.meta.url)(join(root, 'index.js'))
+  const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
   const random = randomFrom(seed)
   const between = (least, most) => least + random() * (most - least)
   const oneOf = (list) => list[Math.floor(random() * list.length)]

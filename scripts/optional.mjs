@@ -2,26 +2,27 @@
 // has to compile under `exactOptionalPropertyTypes`.
 import ts from '@typescript/typescript6'
 
-/** The declarations, where each optional property of a parameter's type says `| undefined`. */
-export function takingUndefined(code) {
-  const file = ts.createSourceFile('index.d.ts', code, ts.ScriptTarget.Latest, true)
-  const types = new Map()
-  for (const statement of file.statements) {
-    if (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) {
-      types.set(statement.name.text, [...(types.get(statement.name.text) ?? []), statement])
-    }
-  }
+/** The declarations by their file's name, where each optional property of a parameter's type says `| undefined`. */
+export function takingUndefined(texts) {
+  const files = Object.entries(texts).map(([name, code]) =>
+    ts.createSourceFile(name, code, ts.ScriptTarget.Latest, true),
+  )
+  const types = new Map(files.map((file) => [file, typesOf(file)]))
+  /** A name that a file does not declare comes from the root. */
+  const declared = (file, name) => types.get(file).get(name) ?? types.get(files[0]).get(name)
   const seen = new Set()
-  const edits = []
+  const edits = new Map(files.map((file) => [file, []]))
   const written = (node) => {
     if (seen.has(node)) return
     seen.add(node)
+    const file = node.getSourceFile()
     if (ts.isTypeReferenceNode(node) || ts.isExpressionWithTypeArguments(node)) {
       const name = (node.typeName ?? node.expression).getText()
-      types.get(name)?.forEach(written)
+      declared(file, name)?.forEach(written)
     }
-    if (ts.isPropertySignature(node) && node.questionToken && node.type) edits.push(...ofProperty(node))
-    if (ts.isMethodSignature(node) && node.questionToken) edits.push(...ofMethod(node))
+    if (ts.isPropertySignature(node) && node.questionToken && node.type)
+      edits.get(file).push(...ofProperty(node))
+    if (ts.isMethodSignature(node) && node.questionToken) edits.get(file).push(...ofMethod(node))
     // A function that users write is given its parameters, and gives its result.
     if (ts.isFunctionTypeNode(node) || ts.isMethodSignature(node)) return node.type && written(node.type)
     ts.forEachChild(node, written)
@@ -31,7 +32,21 @@ export function takingUndefined(code) {
     if (ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)) return
     ts.forEachChild(node, find)
   }
-  find(file)
+  files.forEach(find)
+  return Object.fromEntries(files.map((file) => [file.fileName, edited(file.text, edits.get(file))]))
+}
+
+function typesOf(file) {
+  const types = new Map()
+  for (const statement of file.statements) {
+    if (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) {
+      types.set(statement.name.text, [...(types.get(statement.name.text) ?? []), statement])
+    }
+  }
+  return types
+}
+
+function edited(code, edits) {
   return edits
     .sort((one, other) => other.at - one.at)
     .reduce((text, { at, end, insert }) => text.slice(0, at) + insert + text.slice(end), code)

@@ -1,8 +1,9 @@
-// Rolls the declarations of lib/ and of the addon into index.d.ts, what users see. The types of the Copilot CLI's events and RPC are
-// in a file of their own (protocol.mjs). The other entry points name a part of index.d.ts.
+// Rolls the declarations of lib/ and of the addon into index.d.ts and the declarations of the other entries (entries/*.d.ts), what
+// users see. An entry takes what the root declares from index.d.ts. The types of the Copilot CLI's events and RPC are in a file of
+// their own (protocol.mjs).
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { entries, renderEntryTypes } from './entries.mjs'
+import { entries } from './entries.mjs'
 import { takingUndefined } from './optional.mjs'
 import { isProtocol, protocol } from './protocol.mjs'
 import { fingerprint, stamp } from './stamp.mjs'
@@ -31,22 +32,69 @@ export async function renderTypes() {
     import('prettier'),
   ])
   const bundle = await rollup({
-    input: join(root, 'lib/index.ts'),
+    input: Object.fromEntries([
+      ['index', join(root, 'lib/index.ts')],
+      ...entries.map((name) => [`entries/${name}`, join(root, `lib/entries/${name}.ts`)]),
+    ]),
     plugins: [dts({ tsconfig: join(root, 'tsconfig.json'), compilerOptions: { stripInternal: true } })],
     external: [/^node:/],
+    preserveEntrySignatures: 'allow-extension',
   })
+  let ofRoot
   const { output } = await bundle.generate({
     format: 'es',
-    manualChunks: (id) => (isProtocol(id) ? protocol : undefined),
+    manualChunks(id, { getModuleInfo }) {
+      if (isProtocol(id)) return protocol
+      ofRoot ??= reachable(getModuleInfo, join(root, 'lib/index.ts'))
+      return ofRoot.has(id) ? 'index' : undefined
+    },
     chunkFileNames: '[name].js',
     minifyInternalExports: false,
   })
   await bundle.close()
+  const made = output.filter(({ isEntry }) => isEntry).map(({ fileName, code }) => [fileName, finished(code)])
   const config = await prettier.resolveConfig(join(root, 'index.d.ts'))
-  const { code } = output.find(({ isEntry }) => isEntry)
-  const text = takingUndefined(typesOnly(withoutConstructors(underTheirNames(code))))
-  const index = await prettier.format(banner + text, { ...config, parser: 'typescript' })
-  return { 'index.d.ts': index, ...(await renderEntryTypes()) }
+  const texts = Object.entries(takingUndefined(Object.fromEntries(made)))
+  const formatted = texts.map(async ([name, code]) => [
+    name,
+    await prettier.format(banner + code, { ...config, parser: 'typescript' }),
+  ])
+  return Object.fromEntries(await Promise.all(formatted))
+}
+
+/** Modules that this one imports, itself included. */
+function reachable(getModuleInfo, id, found = new Set()) {
+  if (found.has(id)) return found
+  found.add(id)
+  for (const next of getModuleInfo(id)?.importedIds ?? []) reachable(getModuleInfo, next, found)
+  return found
+}
+
+function finished(code) {
+  const named = exportedInPlace(typesOnly(withoutConstructors(underTheirNames(code))))
+  return named.replace(/^import '[^']*';\n/gm, '')
+}
+
+/** `export` before each declaration, instead of lists at the end that say every name again. */
+function exportedInPlace(code) {
+  const lists = /^export (type )?\{([^}]*)\};?$/gm
+  const namesIn = (list) => list.split(',').map((name) => name.trim())
+  const bare = (name) => name.replace(/^type /, '')
+  const exported = new Set([...code.matchAll(lists)].flatMap(([, , list]) => namesIn(list).map(bare)))
+  const declared = new Set()
+  const text = code.replace(
+    /^(?:declare )?(?:abstract )?(?:class|function|const|interface|type) (\w+)/gm,
+    (line, name) => {
+      if (!exported.has(name)) return line
+      declared.add(name)
+      return `export ${line}`
+    },
+  )
+  // A declaration without `export` is internal only where there is a list, be it empty.
+  return text.replace(lists, (_, type = '', list) => {
+    const others = namesIn(list).filter((name) => !declared.has(bare(name)))
+    return type && others.join('') === '' ? '' : `export ${type}{${others.join(', ')}};`
+  })
 }
 
 /** A class whose constructor is internal has none for users: left out, it would be one without arguments. */
@@ -70,10 +118,10 @@ function sourceFiles() {
 
 /** Nothing of the protocol is a value: its file has no program beside it. */
 function typesOnly(code) {
-  const [, imported] = /^import \{([^}]*)\} from '\.\/copilot-protocol\.js'/m.exec(code)
+  const [, imported = ''] = /^import \{([^}]*)\} from '\.\.?\/copilot-protocol\.js'/m.exec(code) ?? []
   const types = new Set(imported.split(',').map((name) => name.trim()))
   return code
-    .replace(/^(import|export) (\{[^}]*\} from '\.\/copilot-protocol\.js')/gm, '$1 type $2')
+    .replace(/^(import|export) (\{[^}]*\} from '\.\.?\/copilot-protocol\.js')/gm, '$1 type $2')
     .replace(/^export \{[^}]*\};?$/m, (block) =>
       block.replace(/\w+/g, (name) => (types.has(name) ? `type ${name}` : name)),
     )

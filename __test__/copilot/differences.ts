@@ -39,10 +39,6 @@ export const differences: Record<string, Difference[]> = {
   '@github/copilot-sdk': [
     ...shared,
     {
-      paths: /^(Run|Resume)Options$/,
-      why: 'names that run() and resumeSession() have here: docs/copilot.md',
-    },
-    {
       paths: /changeboarding_shortcut|auto_tier_recommendation|mcp\.planInstall|catalog\.search/,
       why: 'words that runtimes since 1.0.89 have more',
     },

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { CopilotClient, type CopilotClientOptions, RuntimeConnection } from '../../index.js'
+import { CopilotClient, type CopilotClientOptions, RuntimeConnection } from '../../entries/copilot.js'
 
 const peer = join(__dirname, '..', '..', 'fixtures', 'copilot', 'peer.mjs')
 

@@ -2,7 +2,12 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { startModelServer } from '../../fixtures/model-server.mjs'
-import { CopilotClient, type CopilotClientOptions, RuntimeConnection, approveAll } from '../..'
+import {
+  CopilotClient,
+  type CopilotClientOptions,
+  RuntimeConnection,
+  approveAll,
+} from '../../entries/copilot.js'
 import { temporaryFolder } from './peer'
 
 const platform = `${process.platform}-${process.arch}`

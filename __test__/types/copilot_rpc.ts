@@ -1,5 +1,5 @@
 // Compiled, never run: programs written for the SDK's types of its RPC methods.
-import type { CopilotClient, CopilotSession, FactoryLimits } from '../../index.js'
+import type { CopilotClient, CopilotSession, FactoryLimits } from '../../entries/copilot.js'
 
 export async function results(client: CopilotClient, session: CopilotSession): Promise<unknown[]> {
   const { settings } = await client.rpc.user.settings.get()

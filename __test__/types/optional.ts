@@ -1,5 +1,7 @@
 // Compiled by `npm run check`, under `exactOptionalPropertyTypes`, never run: an optional property may be given as `undefined`.
-import { Harness, RuntimeClient, complete, defineTool, run } from '../../index.js'
+import { Harness, defineTool, run } from '../../index.js'
+import { RuntimeClient } from '../../entries/runtime.js'
+import { complete } from '../../entries/model.js'
 
 export async function given(absent: undefined, harness: Harness, client: RuntimeClient): Promise<void> {
   await run('true', [], { cwd: absent, idleTimeoutMs: absent, sandbox: { write: absent }, signal: absent })

@@ -1,7 +1,8 @@
 // Compiled by `npm run check`, never run: what the types say of structured answers.
 import { type } from 'arktype'
 import { z } from 'zod'
-import { complete, Harness } from '../../index.js'
+import { complete } from '../../entries/model.js'
+import { Harness } from '../../index.js'
 
 const schema = z.object({ name: z.string(), count: z.number().default(1) })
 const call = { baseUrl: '', model: '', messages: [] }

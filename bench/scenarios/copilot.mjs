@@ -11,7 +11,7 @@ const peer = fileURLToPath(new URL('../../fixtures/copilot/peer.mjs', import.met
 const STARTS = 5
 
 const load = async (name) =>
-  name === 'sheepdog' ? (await import('../../index.js')).default : import('@github/copilot-sdk')
+  name === 'sheepdog' ? (await import('../../entries/copilot.js')).default : import('@github/copilot-sdk')
 
 export function plan({ quick }) {
   const few = quick ? 0.2 : 1

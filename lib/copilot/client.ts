@@ -15,7 +15,7 @@ import { Inbox } from './inbox'
 import type { RuntimeExit } from './link'
 import { type ModelInfo, completeModel } from './model'
 import { createRequestAdapter } from './request_handler'
-import type { ResumeOptions, SessionInspection, SessionSalvage } from './resume'
+import type { SessionResumeOptions, SessionInspection, SessionSalvage } from './resume'
 import { serverMethods } from './generated_methods'
 import { rpcTree } from './rpc'
 import type { CopilotSession } from './session'
@@ -212,7 +212,7 @@ export class CopilotClient {
   resumeSession(
     sessionId: string,
     config: ResumeSessionConfig = {},
-    options: ResumeOptions = {},
+    options: SessionResumeOptions = {},
   ): Promise<CopilotSession> {
     return placedAt(this.#opener.resume(sessionId, config, options), callSite())
   }

@@ -141,11 +141,8 @@ export interface FactoryHandle<
   /** Marker for the types of arguments and result; there is no value at run time. */
   readonly [brand]: { readonly args: TArgs; readonly result: TResult }
 }
-/**
- * Options of `session.factory.run`. The Copilot SDK calls them RunOptions, which is the name of the
- * options of `run` here.
- */
-export interface FactoryRunOptions<TArgs extends JsonValue = JsonValue> {
+/** Options of `session.factory.run`. */
+export interface RunOptions<TArgs extends JsonValue = JsonValue> {
   /** Arguments of the run. */
   args?: TArgs
   /** Limits of this run. */
@@ -158,7 +155,7 @@ export interface FactoryRunOptions<TArgs extends JsonValue = JsonValue> {
   resumeFromRunId?: string
 }
 /** Options of `session.factory.resume`. */
-export interface FactoryResumeOptions {
+export interface ResumeOptions {
   /** Limits of this run. */
   limits?: FactoryLimitOverrides
   /** Whether the agent is told when the run is complete. */
@@ -203,14 +200,14 @@ export class FactoryResumeError extends Error {
 /** Runs of registered factories. */
 export interface SessionFactoryApi {
   /** Runs a factory by its name. */
-  run(name: string, options?: FactoryRunOptions): Promise<FactoryRunResult>
+  run(name: string, options?: RunOptions): Promise<FactoryRunResult>
   /** Runs a factory. */
   run<TArgs extends JsonValue>(
     factory: FactoryHandle<TArgs, JsonValue | void>,
-    options?: FactoryRunOptions<TArgs>,
+    options?: RunOptions<TArgs>,
   ): Promise<FactoryRunResult>
   /** Resumes a run. */
-  resume(runId: string, options?: FactoryResumeOptions): Promise<FactoryRunResult>
+  resume(runId: string, options?: ResumeOptions): Promise<FactoryRunResult>
   /** Reads the state of a run. */
   getRun(runId: string): Promise<FactoryRunResult>
   /** Waits until the present attempt of a run has ended. */

@@ -1,5 +1,5 @@
 // Hooks: the program's word at points of a session's life. A hook that throws counts as one that said nothing.
-import type { ToolResultObject } from './tool'
+import type { ToolResultObject } from '../tool/result'
 
 /** Input of every hook. */
 export interface BaseHookInput {

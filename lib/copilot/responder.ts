@@ -9,7 +9,8 @@ import type { CommandHandler, ResumeSessionConfig, SessionConfig } from './sessi
 import type { ElicitationContext, McpAuthRequest } from './question'
 import type { SessionFsHandler } from './session_fs'
 import { type SectionTransforms, splitSystemMessage, transformSections } from './system_message'
-import { type ToolHandler, toToolResult } from './tool'
+import type { ToolHandler } from '../tool/definition'
+import { toToolResult } from '../tool/result'
 import { onAbort } from '../abort'
 import { SheepdogError } from '../error'
 

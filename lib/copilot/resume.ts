@@ -15,7 +15,7 @@ export type ResumeFallback = (typeof fallbacks)[number]
 export type SessionLogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
 
 /** Options of `resumeSession`. */
-export interface ResumeOptions {
+export interface SessionResumeOptions {
   /**
    * Number of turns that you know the session to have. With any, no empty session is opened in its
    * place.

@@ -4,8 +4,8 @@ import { SheepdogError, type SheepdogErrorOf } from '../error'
 import { timers } from '../host'
 import {
   type FactoryListRunsOptions,
-  type FactoryResumeOptions,
-  type FactoryRunOptions,
+  type ResumeOptions,
+  type RunOptions,
   type SessionFactoryApi,
   isFactoryRunTerminal,
 } from './factory'
@@ -68,7 +68,7 @@ export function runApi(
   }
   const settled = (run: FactoryRunResult) => (isFactoryRunTerminal(run.status) ? run : waitForRun(run.runId))
 
-  async function resume(runId: string, options: FactoryResumeOptions = {}): Promise<FactoryRunResult> {
+  async function resume(runId: string, options: ResumeOptions = {}): Promise<FactoryRunResult> {
     const { limits, notifyOnComplete, logPhaseNames } = options
     try {
       const { run } = await ask((methods) =>
@@ -119,7 +119,7 @@ export function runApi(
   }
 
   return {
-    async run(factory: string | { meta: { name: string } }, options: FactoryRunOptions = {}) {
+    async run(factory: string | { meta: { name: string } }, options: RunOptions = {}) {
       const { resumeFromRunId, args, limits, notifyOnComplete, logPhaseNames } = options
       if (typeof factory !== 'string' && !isDefined(factory))
         throw new SheepdogError('INVALID_OPTION', `Invalid ${own} handle`)

@@ -34,7 +34,8 @@ import type {
 import type { CopilotSession } from './session'
 import type { SessionFsProvider } from './session_fs'
 import { type SystemMessageConfig, forEmptyMode, splitSystemMessage } from './system_message'
-import { type Tool, type ToolSearchConfig, type ToolSet, toFilterList, toJsonSchema } from './tool'
+import { toJsonSchema, type Tool } from '../tool/definition'
+import { type ToolSearchConfig, type ToolSet, toFilterList } from './tool'
 
 /** A slash command that was called. */
 export interface CommandContext {
@@ -650,7 +651,7 @@ export interface ResumeSessionConfig extends SessionConfigBase {
   continuePendingWork?: boolean
   /** Canvases that were open, so that the runtime can open them again. */
   openCanvases?: OpenCanvasInstance[]
-  /** Same as `takeOver` of `ResumeOptions`. */
+  /** Same as `takeOver` of `SessionResumeOptions`. */
   takeOver?: 'stale'
 }
 

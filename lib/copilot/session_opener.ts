@@ -7,7 +7,7 @@ import type { ClientConnection } from './client_connection'
 import type { ClientSettings, CopilotClientOptions } from './client_options'
 import type { Link } from './link'
 import { type TraceContextProvider, traceOf } from './message'
-import { type ResumeOptions, fallbacks } from './resume'
+import { type SessionResumeOptions, fallbacks } from './resume'
 import type { CopilotSession, ResumeOutcome, SessionCapabilities, SessionOwner } from './session'
 import {
   type ResumeSessionConfig,
@@ -124,7 +124,7 @@ export class SessionOpener implements SessionOwner {
   async resume(
     sessionId: string,
     config: ResumeSessionConfig,
-    options: ResumeOptions,
+    options: SessionResumeOptions,
   ): Promise<CopilotSession> {
     check.string('sessionId', sessionId)
     checkConfig(config)
@@ -156,7 +156,7 @@ export class SessionOpener implements SessionOwner {
   async #resume(
     sessionId: string,
     config: ResumeSessionConfig,
-    options: ResumeOptions,
+    options: SessionResumeOptions,
     attempt: Attempt,
   ): Promise<CopilotSession> {
     const link = await this.#connection.ensureStarted()
@@ -183,7 +183,7 @@ export class SessionOpener implements SessionOwner {
     link: Link,
     session: CopilotSession,
     config: ResumeSessionConfig,
-    options: ResumeOptions,
+    options: SessionResumeOptions,
     attempt: Attempt,
     registration?: string,
   ): Promise<void> {

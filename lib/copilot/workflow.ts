@@ -9,8 +9,8 @@ import {
   type FactoryMeta,
   type FactoryPipelineStage,
   type FactoryResumeErrorCode,
-  type FactoryResumeOptions,
-  type FactoryRunOptions,
+  type ResumeOptions,
+  type RunOptions,
   type FactoryStepOptions,
   isFactoryRunTerminal,
 } from './factory'
@@ -87,11 +87,11 @@ export interface WorkflowHandle<
 }
 /** Options of `session.workflow.run`. */
 export type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
-  FactoryRunOptions<TArgs>,
+  RunOptions<TArgs>,
   'resumeFromRunId'
 >
 /** Options of `session.workflow.resume`. */
-export type WorkflowResumeOptions = FactoryResumeOptions
+export type WorkflowResumeOptions = ResumeOptions
 /** Reason why a run cannot be resumed. */
 export type WorkflowResumeErrorCode =
   | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>

@@ -1,4 +1,4 @@
-// The entry point `sheepdog/copilot`: a part of the root, which exports everything.
+// The entry `sheepdog/copilot`.
 export { SheepdogError, type ErrorCode, type SheepdogErrorOf } from '../error'
 export type { ErrorFacts } from '../error-facts'
 export * from '../copilot'

@@ -25,7 +25,7 @@ const options = {
  * @returns {{ names: number, missing: string[], given: string[], got: string[] }}
  */
 export function differencesFrom(sdk, edit = (text) => text) {
-  const imports = `import type * as theirs from '${sdk}'\nimport type * as ours from './index.js'\n`
+  const imports = `import type * as theirs from '${sdk}'\nimport type * as ours from './entries/copilot.js'\n`
   let program = compile(`${imports}export type Both = [theirs: typeof theirs, ours: typeof ours]\n`, edit)
   const [theirs, ours] = namespaces(program)
   const missing = [...theirs.keys()].filter((name) => !ours.has(name))
@@ -90,7 +90,10 @@ function compile(text, edit, old) {
     const known = old?.getSourceFile(name)
     if (known) return known
     // A class with private members equals itself alone, however alike another is.
-    const isOurs = name.startsWith(join(root, 'index')) || name.startsWith(join(root, 'copilot'))
+    const isOurs =
+      name.startsWith(join(root, 'index')) ||
+      name.startsWith(join(root, 'entries')) ||
+      name.startsWith(join(root, 'copilot'))
     if (!isOurs && !/node_modules\/.*copilot-sdk/.test(name)) return getSourceFile.call(host, name, target)
     const declared = host.readFile(name)
     const open = (isOurs ? edit(declared) : declared).replace(

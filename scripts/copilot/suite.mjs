@@ -45,7 +45,7 @@ function outcomes(title, isOurs) {
     name: 'in-its-place',
     enforce: 'pre',
     resolveId: (source, importer) =>
-      importer?.includes('/test/') && ${replaced}.test(source) ? ${JSON.stringify(join(root, 'index.mjs'))} : undefined,
+      importer?.includes('/test/') && ${replaced}.test(source) ? ${JSON.stringify(join(root, 'entries/copilot.mjs'))} : undefined,
   }`
   const own = ['ts', 'mts', 'js', 'mjs'].map((kind) => join(nodejs, `vitest.config.${kind}`)).find(existsSync)
   writeFileSync(

@@ -2,7 +2,8 @@
 
 /** A program, an idle kill, an abort, an iteration, events, a daemon that is left behind, a runtime and its client. */
 export const everything = `
-import sheepdog, { run, spawn, Harness, replay, SheepdogError, serveRuntime, RuntimeClient } from 'sheepdog'
+import sheepdog, { run, spawn, Harness, replay, SheepdogError } from 'sheepdog'
+import { serveRuntime, RuntimeClient } from 'sheepdog/runtime'
 const seen = []
 const { stdout, exitCode } = await run('sh', ['-c', 'echo hi; exit 3'])
 seen.push(stdout.trim(), exitCode)

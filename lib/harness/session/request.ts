@@ -1,6 +1,6 @@
 // Options of a session and of its prompts: types and their checks.
 import { toJson } from '../../json'
-import { toJsonSchema, toolProblem, type Tool } from '../../copilot/tool'
+import { toJsonSchema, toolProblem, type Tool } from '../../tool/definition'
 import { native } from '../../native'
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'

@@ -3,7 +3,8 @@
 //
 // It needs five methods of that protocol, and it has no state. The protocol's own npm package brings ninety more along, to a package
 // that has none; a crate would carry every call to the JavaScript thread and back, where its handler lives anyway.
-import { toJsonSchema, toToolResult, type Tool, type ToolResultObject } from '../../copilot/tool'
+import { toJsonSchema, type Tool } from '../../tool/definition'
+import { toToolResult, type ToolResultObject } from '../../tool/result'
 import { finite, toJson } from '../../json'
 import { native } from '../../native'
 import { show } from '../../option'

@@ -3,7 +3,7 @@
 import { toJson } from '../../json'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Tool } from '../../copilot/tool'
+import type { Tool } from '../../tool/definition'
 import { ToolProtocol, type Message } from './tool_protocol'
 
 // Loaded when there is a session with tools: the two take a tenth of the time that it takes to load the package.

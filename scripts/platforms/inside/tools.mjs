@@ -5,21 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const address = pathToFileURL(join(process.env.SHEEPDOG_PACKAGE, 'index.mjs')).href
-export const {
-  Fleet,
-  Harness,
-  RuntimeClient,
-  complete,
-  listTrees,
-  reapTrees,
-  replayRecord,
-  run,
-  sandboxSupport,
-  serveRuntime,
-  spawn,
-  stopTree,
-} = await import(address)
+const entry = (name) => import(pathToFileURL(join(process.env.SHEEPDOG_PACKAGE, name)).href)
+export const { Harness, listTrees, reapTrees, replayRecord, run, sandboxSupport, spawn, stopTree } =
+  await entry('index.mjs')
+export const { Fleet } = await entry('entries/fleet.mjs')
+export const { complete } = await entry('entries/model.mjs')
+export const { RuntimeClient, serveRuntime } = await entry('entries/runtime.mjs')
 
 export const support = sandboxSupport()
 export const work = mkdtempSync(join(tmpdir(), 'cases-'))
