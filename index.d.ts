@@ -2458,7 +2458,8 @@ export interface KeptSession {
 /**
  * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
  * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
- * how the turn went.
+ * how the turn went. A failure is a process warning if nobody has asked for `result` when the turn, and
+ * the loop over it, are over.
  *
  * @example
  * const turn = codex.start('Fix the build.')
@@ -2468,8 +2469,8 @@ export interface KeptSession {
 export declare class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
   private constructor()
   #private
-  /** Resolves and rejects as `Harness.run` does. You need not await it. */
-  readonly result: Promise<TurnResult<Structured>>
+  /** Resolves and rejects as `Harness.run` does. */
+  get result(): Promise<TurnResult<Structured>>
   /**
    * Ends the turn; `result` rejects with AGENT_ABORTED. Resolves when the process tree is gone. Does
    * nothing after the end of the turn.

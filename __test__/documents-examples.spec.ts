@@ -1,40 +1,11 @@
 // Every example of a task page, a recipe and the README does what it says: it is run as it stands, in a small project, beside CLIs
 // that stand in for those of the agents. An example that can't be run here says why, in a comment right before it.
-import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { run } from '..'
-import { blocksOf, published, root, taskPages, type Block } from './documents-blocks'
-
-// TypeScript 7 has no API to transpile with.
-const typescript = createRequire(import.meta.url)('@typescript/typescript6')
-const standIns = join(root, 'fixtures/documents')
-const isCode = ({ language }: Block) => language === 'ts' || language === 'js'
-
-/** The code of a block as JavaScript that the oldest supported Node can run. */
-function javaScriptOf({ code, language }: Block): string {
-  if (language === 'js') return code
-  const compilerOptions = { target: typescript.ScriptTarget.ES2022, module: typescript.ModuleKind.ESNext }
-  return typescript.transpileModule(code, { compilerOptions }).outputText
-}
-
-/** A project of a reader, who has installed this package, a schema library and two agents. */
-function project(blocks: Block[]): string {
-  const folder = join(mkdtempSync(join(tmpdir(), 'sheepdog-examples-')), 'project')
-  cpSync(join(standIns, 'project'), folder, { recursive: true })
-  mkdirSync(join(folder, 'node_modules'))
-  symlinkSync(root, join(folder, 'node_modules/sheepdog'))
-  symlinkSync(join(root, 'node_modules/zod'), join(folder, 'node_modules/zod'))
-  for (const block of blocks) {
-    if (!block.marks.file) continue
-    const path = join(folder, block.marks.file)
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, isCode(block) ? javaScriptOf(block) : block.code)
-  }
-  return folder
-}
+import { run, type RunResult } from '..'
+import { blocksOf, published, taskPages, type Block } from './documents-blocks'
+import { isCode, javaScriptOf, project, standIns } from './documents-project'
 
 /** `text` blocks show what the code before them prints; a line of "..." stands for any lines. */
 function isShown(shown: string, printed: string): boolean {
@@ -53,24 +24,50 @@ const examples = taskPages.flatMap((page) => {
   })
 })
 
+const isAgents = ({ code }: Block) =>
+  /\bnew Harness\([^]*\.(run|start)\(/.test(code) && !/scriptedAgent|\bbinary:|\.open\(/.test(code)
+
+/** Runs a block as a reader's program. */
+function start(block: Block, blocks: Block[], env: Record<string, string> = {}, signal?: AbortSignal) {
+  const folder = project(blocks)
+  writeFileSync(join(folder, 'example.mjs'), javaScriptOf(block))
+  return run(process.execPath, ['example.mjs'], {
+    cwd: folder,
+    env: {
+      PATH: `${join(standIns, 'bin')}:${process.env.PATH}`,
+      HOME: dirname(folder),
+      SHEEPDOG_STATE_DIR: join(dirname(folder), 'state'),
+      ...env,
+    },
+    idleTimeoutMs: 60_000,
+    ...(signal && { signal }),
+  })
+}
+
 describe('the example', () => {
   it.concurrent.each(examples.map((example) => [example.block.place, example] as const))(
     '%s runs as it stands',
     async (place, { block, blocks, shown }) => {
-      const folder = project(blocks)
-      writeFileSync(join(folder, 'example.mjs'), javaScriptOf(block))
-      const env = {
-        PATH: `${join(standIns, 'bin')}:${process.env.PATH}`,
-        HOME: dirname(folder),
-        SHEEPDOG_STATE_DIR: join(dirname(folder), 'state'),
-      }
-      const options = { cwd: folder, env, idleTimeoutMs: 60_000 }
-      const ended = await run(process.execPath, ['example.mjs'], options)
+      const ended = await start(block, blocks)
       if (block.marks.ends) expect(ended.stderr, place).toContain(block.marks.ends)
       else
         expect({ stderr: ended.stderr, exitCode: ended.exitCode }, place).toEqual({ stderr: '', exitCode: 0 })
       if (shown !== undefined)
         expect(isShown(shown, ended.stdout), `${place} printed:\n${ended.stdout}`).toBe(true)
+    },
+  )
+
+  // What fails must be seen: an exit status, a line on stderr, or the code of the error among what is printed.
+  const isTold = ({ exitCode, stderr, stdout }: RunResult) =>
+    exitCode !== 0 || stderr !== '' || /\b[A-Z]+_[A-Z_]+\b|[1-9]\d* failed/.test(stdout)
+  const ofAgents = examples.filter(({ block }) => isAgents(block))
+  it.concurrent.each(ofAgents.map((example) => [example.block.place, example] as const))(
+    '%s does not pass over an agent that fails, or is not there',
+    async (place, { block, blocks }) => {
+      const failed = await start(block, blocks, { STAND_IN_FAILS: '1' })
+      expect(isTold(failed), `${place} printed:\n${failed.stdout}`).toBe(true)
+      const missing = await start(block, blocks, { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` })
+      expect(isTold(missing), `${place} printed:\n${missing.stdout}`).toBe(true)
     },
   )
 

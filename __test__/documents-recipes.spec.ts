@@ -1,13 +1,14 @@
 // The files that recipes show are what their readers take: workflows by the schema of workflows, a Dockerfile by Docker's grammar,
 // units by systemd.
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NoOperationTraceWriter, parseWorkflow } from '@actions/workflow-parser'
 import { validate } from 'dockerfile-utils'
 import { expect, it } from 'vitest'
 import { blocksOf, published, type Block } from './documents-blocks'
+import { isCode, javaScriptOf, project, standIns } from './documents-project'
 
 const written = (language: string) =>
   published.flatMap(blocksOf).filter((block) => block.language === language)
@@ -47,4 +48,39 @@ it.runIf(hasSystemd).each(each(written('ini')))('%s is a unit of systemd', (_, {
   }
   expect(faultsOf(code)).toEqual([])
   expect(faultsOf(code.replace('KillMode=mixed', 'KillMode=gently'))).not.toEqual([])
+})
+
+/** What systemd's ProtectSystem=strict makes of the mounts, with and without a folder for temporary files. */
+const mounts = (hasTemporary: boolean, stage: string) => `
+  mount --make-rprivate / && mount -t tmpfs none /srv && mount -t tmpfs none /var/lib && mkdir /srv/agents /var/lib/agents || exit 99
+  cp -r ${stage}/project/. /srv/agents || exit 99
+  mount --bind / / && mount -o remount,bind,ro / || exit 99
+  mount -t tmpfs ${hasTemporary ? '' : '-o ro'} none /tmp || exit 99
+  cd /srv/agents && exec ${process.execPath} server.mjs`
+const mayMount = spawnSync('unshare', ['-m', 'true']).status === 0
+
+it.runIf(mayMount)('the unit of systemd.md lets an agent work under the mounts that it makes', () => {
+  const page = 'docs/recipes/systemd.md'
+  const [unit, program] = [
+    blocksOf(page).find(({ language }) => language === 'ini')!,
+    blocksOf(page).find(isCode)!,
+  ]
+  const stage = mkdtempSync(join(tmpdir(), 'sheepdog-unit-'))
+  cpSync(project(blocksOf(page)), join(stage, 'project'), { recursive: true, verbatimSymlinks: true })
+  writeFileSync(join(stage, 'project/server.mjs'), javaScriptOf(program))
+  const start = (hasTemporary: boolean) =>
+    spawnSync('unshare', ['-m', 'sh', '-c', mounts(hasTemporary, stage)], {
+      encoding: 'utf8',
+      env: { HOME: '/var/lib/agents', PATH: `${standIns}/bin:${process.env.PATH}` },
+    })
+  for (const setting of [
+    'ProtectSystem=strict',
+    'PrivateTmp=true',
+    'ReadWritePaths=/srv/agents',
+    'StateDirectory=agents',
+  ])
+    expect(unit.code.split('\n')).toContain(setting)
+  expect(start(true)).toMatchObject({ status: 0, stderr: '', stdout: 'One test fails.\nOne test fails.\n' })
+  // Without the folder no turn can start.
+  expect(start(false)).toMatchObject({ status: 1, stderr: expect.stringContaining('PROCESS_SPAWN_FAILED') })
 })

@@ -81,7 +81,7 @@ Exit status: 0 when the client closed stdin, else 1, with the reason on stderr.`
 
 export const examples = [
   'sheepdog acp claude-code',
-  'sheepdog acp codex --sandbox --idle 2m',
+  'sheepdog acp gemini --sandbox --idle 2m',
   'sheepdog acp --sandbox -- cline --acp',
 ]
 

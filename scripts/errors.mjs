@@ -29,10 +29,7 @@ const inherited = ({ with: group }, { groups }) =>
 function factsOf(row, table) {
   const shared = Object.keys(inherited(row, table)?.facts ?? {})
   const isPartial = /^Partial</.test(row.with ?? '')
-  return [
-    ...shared.map((name) => (isPartial ? `${nameOf(name)}?` : name)),
-    ...Object.keys(row.facts ?? {}),
-  ]
+  return [...shared.map((name) => (isPartial ? `${nameOf(name)}?` : name)), ...Object.keys(row.facts ?? {})]
 }
 
 function rust(table) {

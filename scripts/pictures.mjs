@@ -54,7 +54,9 @@ export function render(source) {
       boxes.set(id, { x, y, width, height })
       shapes.push(`<rect class="box" x="${x}" y="${y}" width="${width}" height="${height}" rx="6"/>`)
       const first = y + height / 2 - (lines.length - 1) * 8.5 + 4.5
-      lines.forEach((line, index) => write(x + width / 2, first + index * 17, line, index === 0 ? 'strong' : 'quiet'))
+      lines.forEach((line, index) =>
+        write(x + width / 2, first + index * 17, line, index === 0 ? 'strong' : 'quiet'),
+      )
     } else if (kind === 'area') {
       shapes.unshift(`<rect class="area" x="${x}" y="${y}" width="${width}" height="${height}" rx="8"/>`)
       write(x + 10, y + 18, lines[0], 'quiet', 'start')

@@ -9,7 +9,8 @@ export function onTurn(seen: NativeSeenTurn): { name: string; value: string }[] 
     JSON.parse(seen.facts, (_, value) => value ?? undefined),
     false,
   )
-  if (watch) void new Turn(seen.turn(), undefined, undefined, watch)
+  // The result is the core's own: nobody here has to look at it.
+  if (watch) void new Turn(seen.turn(), undefined, undefined, watch).result
   else seen.leave()
   return Object.entries(watch?.environment ?? {}).map(([name, value]) => ({ name, value }))
 }

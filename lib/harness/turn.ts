@@ -3,9 +3,10 @@ import { abortable } from '../abort'
 import { at, callSite, type CallSite } from '../call-site'
 import { delivery } from '../delivery'
 import { SheepdogError, settle } from '../error'
-import { pause } from '../host'
+import { nextTurn, pause } from '../host'
 import type { TurnWatch } from '../observability/turn_watch'
 import { conforming } from '../schema'
+import { warnOnce } from '../warning'
 import { events, withDates, type AgentEvent } from './event'
 import { toResult, type TurnEnd, type TurnResult } from './result'
 import { WatchedEvents } from './watched_events'
@@ -15,7 +16,8 @@ const lastEventsMs = 2000
 /**
  * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
  * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
- * how the turn went.
+ * how the turn went. A failure is a process warning if nobody has asked for `result` when the turn, and
+ * the loop over it, are over.
  *
  * @example
  * const turn = codex.start('Fix the build.')
@@ -27,22 +29,31 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   #iterated = false
   /** Events of a turn that others watch as well. */
   #watched: WatchedEvents | undefined
-
-  /** Resolves and rejects as `Harness.run` does. You need not await it. */
-  readonly result: Promise<TurnResult<Structured>>
+  readonly #result: Promise<TurnResult<Structured>>
+  /** Somebody has asked for the result. */
+  #isAwaited = false
+  #onLoopEnd!: () => void
+  readonly #loopEnd = new Promise<void>((resolve) => (this.#onLoopEnd = resolve))
 
   /** @internal */
   constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object, watch?: TurnWatch) {
+    let result: Promise<TurnResult<Structured>>
     if (turn instanceof Error) {
-      this.result = Promise.reject(turn)
+      result = Promise.reject(turn)
     } else {
       this.#native = turn
       const ended = outcome(turn, callSite(), schema) as Promise<TurnResult<Structured>>
-      this.result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
+      result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
     }
-    if (watch) this.result = this.#told(this.result, watch)
-    // Nobody has to await it: an unawaited failure is not the host's end.
-    this.result.catch(() => {})
+    this.#result = watch ? this.#told(result, watch) : result
+    // Nobody has to await it: an unawaited failure is a warning, and not the host's end.
+    this.#result.catch((error: unknown) => void this.#warn(error))
+  }
+
+  /** Resolves and rejects as `Harness.run` does. */
+  get result(): Promise<TurnResult<Structured>> {
+    this.#isAwaited = true
+    return this.#result
   }
 
   /**
@@ -51,7 +62,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
    */
   async abort(): Promise<void> {
     this.#native?.abort()
-    await this.result.catch(() => {})
+    await this.#result.catch(() => {})
   }
 
   /**
@@ -67,7 +78,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
       )
     }
     this.#iterated = true
-    return this.#watched?.[Symbol.asyncIterator]() ?? this.#events()
+    return ending(this.#watched?.[Symbol.asyncIterator]() ?? this.#events(), this.#onLoopEnd)
   }
 
   #events(end: Promise<unknown> = this.#end): AsyncIterableIterator<AgentEvent> {
@@ -81,14 +92,14 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
 
   /** The promise that an iteration waits for last. */
   get #end(): Promise<unknown> {
-    return this.#native ? this.result.catch(() => {}) : this.result
+    return this.#native ? this.#result.catch(() => {}) : this.#result
   }
 
   /** The same, once the others have been told: a program that ends with its turn loses nothing of what it observed. */
   async #told(result: Promise<TurnResult<Structured>>, watch: TurnWatch): Promise<TurnResult<Structured>> {
     const over = result.catch(() => {})
     if (watch.wantsEvents && this.#native) {
-      const end = () => this.result.catch(() => {})
+      const end = () => this.#result.catch(() => {})
       this.#watched = new WatchedEvents(this.#events(over), (event) => watch.onEvent(event), over, end)
       if (!watch.hasReader) void this.#watched.return()
     }
@@ -110,9 +121,39 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     await Promise.race([this.#watched.isRead, pause(lastEventsMs)])
   }
 
+  /** The verdict would be lost. A loop over the events is awaited first, because a caller asks for the result after it. */
+  async #warn(error: unknown): Promise<void> {
+    if (this.#iterated) await this.#loopEnd
+    await nextTurn()
+    if (this.#isAwaited || !(error instanceof SheepdogError) || error.code === 'AGENT_ABORTED') return
+    warnOnce(`a turn failed, and its result is not watched: ${error.code}: ${error.message}`)
+  }
+
   /** Aborts the turn if it still runs, and waits until its process tree is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.abort()
+  }
+}
+
+/** The same events; says when the loop over them is over, however it ends. */
+function ending<T>(events: AsyncIterableIterator<T>, onEnd: () => void): AsyncIterableIterator<T> {
+  const see = (result: IteratorResult<T>) => {
+    if (result.done) onEnd()
+    return result
+  }
+  const fail = (error: unknown) => {
+    onEnd()
+    throw error
+  }
+  return {
+    next: () => events.next().then(see, fail),
+    return: async () => {
+      onEnd()
+      return (await events.return?.()) ?? { value: undefined, done: true }
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
   }
 }
 
