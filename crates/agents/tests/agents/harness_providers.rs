@@ -1,4 +1,4 @@
-//! Compares the tables of docs/agents.md with the providers' descriptors.
+//! Compares the tables of docs/agents.md and docs/internals/agents.md with the providers' descriptors.
 //!
 //! `SHEEPDOG_BLESS=1 cargo test --test agents harness_providers -- --test-threads=1` rewrites them: read the diff.
 
@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 
 /// The text between the marks of a table.
-fn check(name: &str, table: &str) {
-    let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("docs/agents.md");
+fn check(page: &str, name: &str, table: &str) {
+    let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).join(page);
     let text = fs::read_to_string(&file).unwrap();
     let (begin, end) = (format!("<!-- table: {name} -->\n"), format!("<!-- end of {name} -->"));
     let (before, rest) = text.split_once(&begin).unwrap();
@@ -20,7 +20,7 @@ fn check(name: &str, table: &str) {
     if std::env::var_os("SHEEPDOG_BLESS").is_some() {
         fs::write(&file, format!("{before}{begin}{table}{end}{after}")).unwrap();
     } else {
-        assert_eq!(written, table, "docs/agents.md, {name}");
+        assert_eq!(written, table, "docs/{page}, {name}");
     }
 }
 
@@ -29,19 +29,19 @@ fn the_table_of_providers_is_that_of_the_descriptors() {
     let closed = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
     let open = json!({"type": "object"});
     let mut table =
-        "| `provider` | CLI | program | installed by | schema by a flag |\n|---|---|---|---|---|\n"
+        "| `provider` | CLI | program | installed by | JSON Schema by a flag |\n|---|---|---|---|---|\n"
             .to_owned();
     for provider in Provider::ALL {
         let known = provider.descriptor();
         let schema = match ((known.takes_schema)(&open), (known.takes_schema)(&closed)) {
-            (true, _) => "an object's",
-            (false, true) => "an object's that leaves nothing open",
+            (true, _) => "if it is of an object",
+            (false, true) => "if it is of a closed object",
             (false, false) => "no",
         };
         let (name, title) = (provider.as_str(), known.title);
         table += &format!("| `{name}` | {title} | `{}` | `{}` | {schema} |\n", known.program, known.install);
     }
-    check("providers", &table);
+    check("agents.md", "providers", &table);
 }
 
 /// The mechanisms that limit a turn of this provider, as a table cell.
@@ -96,7 +96,7 @@ fn the_table_of_levels_is_that_of_the_descriptors() {
         ];
         table += &format!("| `{}` | {} |\n", provider.as_str(), cells.join(" | "));
     }
-    check("levels", &table);
+    check("agents.md", "levels", &table);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn the_sections_of_flags_are_those_of_the_descriptors() {
         }
         text += "\n";
     }
-    check("flags", &text);
+    check("internals/agents.md", "flags", &text);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn the_list_of_what_a_sandbox_grants_is_that_of_the_descriptors() {
             list += &format!("  - {}\n", ways(place));
         }
     }
-    check("sandboxes", &format!("{list}\n"));
+    check("agents.md", "sandboxes", &format!("{list}\n"));
 }
 
 #[test]
@@ -186,7 +186,8 @@ fn the_table_of_sessions_is_that_of_the_descriptors() {
         }
         table += &format!("| `{}` | {} |\n", provider.as_str(), cells.join(" | "));
     }
-    check("sessions", &format!("{table}\nWhat goes with a mode:\n\n{details}"));
+    check("agents.md", "sessions", &format!("{table}\n"));
+    check("internals/agents.md", "modes", &details);
 }
 
 #[test]
