@@ -1,5 +1,5 @@
 // `npm run test:acp [-- NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
-// verdict, time, and what was left alive; it goes to docs/internals/sessions.md when all ran. `-- --others`: agents that the package does
+// verdict, time, and what was left alive; it is printed when all ran. `-- --others`: agents that the package does
 // not know by name, by their command (fixtures/acp/others.mjs). `-- --peers`: other clients of the protocol on the same cases
 // (acp/peers.mjs). `-- --mcp`: clients of `sheepdog mcp` (acp/mcp.mjs). `-- --clients`: clients of `sheepdog acp` (acp/clients.mjs).
 // `-- --survivors` and `-- --latency`: `sheepdog acp` beside the agent alone. All are installed, in exact versions, into a cache folder
@@ -20,7 +20,7 @@ import { runMcp } from './acp/mcp.mjs'
 import { runPeers } from './acp/peers.mjs'
 import { runSurvivors } from './acp/survivors.mjs'
 import { fail, prepare, root } from './setup.mjs'
-import { writeTable } from './table.mjs'
+import { printTable } from './table.mjs'
 
 const CASE_MS = 180_000
 const words = process.argv.slice(2)
@@ -140,6 +140,6 @@ for (const provider of names) {
 await server.close()
 if (names.length === Object.keys(agents).length && titles.length === Object.keys(realCases).length) {
   const name = `npm run test:acp${isOthers ? ' -- --others' : ''}`
-  writeTable(`internals/${isOthers ? 'faces' : 'sessions'}.md`, name, [['case', ...names], ...table])
+  printTable(name, [['case', ...names], ...table])
 }
 if (faults > 0) fail(`${faults} cases came out otherwise, or left a process`)

@@ -1,6 +1,6 @@
 // `npm run agents:check [-- NAME|CASE ...] [--write]`: the newest of every agent CLI, as npm has it today, through the tables of cases of
 // `npm run test:agents`. Prints what is new against fixtures/agents-seen.json, which holds what was seen last: versions, and the word
-// of every case. `--write` makes today that, and the tables of docs/internals/agents.md. The exit status is 1 when a case came out otherwise or failed.
+// of every case. `--write` makes today that, and prints the tables. The exit status is 1 when a case came out otherwise or failed.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agents } from '../fixtures/agents.mjs'
@@ -10,7 +10,7 @@ import { installNewest, nodeOf } from './agents/install.mjs'
 import { rowsOf, runTable } from './agents/run.mjs'
 import { changes } from './agents/change.mjs'
 import { prepare, root } from './setup.mjs'
-import { writeTable } from './table.mjs'
+import { printTable } from './table.mjs'
 
 const file = join(root, 'fixtures', 'agents-seen.json')
 const words = process.argv.slice(2)
@@ -56,6 +56,6 @@ if (words.includes('--write')) {
     ['npm run agents:check', Object.keys(turnCases)],
     ['npm run agents:check, a long day', Object.keys(limitCases)],
   ])
-    writeTable('internals/agents.md', name, rowsOf(columns, results, titles))
+    printTable(name, rowsOf(columns, results, titles))
 }
 process.exit(failures > 0 || news.some((line) => line.startsWith('!')) ? 1 : 0)

@@ -1,6 +1,5 @@
 // `npm run test:agents [-- NAME|CASE|levels|limits ...]`: tables of cases for all the real agent CLIs, in the exact versions of
-// fixtures/agents.mjs, against the carried model server. That of the levels goes to docs/internals/agents.md when all of it ran; the others are
-// written by `npm run agents:check`.
+// fixtures/agents.mjs, against the carried model server. That of the levels is printed when all of it ran.
 import { agents } from '../fixtures/agents.mjs'
 import { cases as turnCases } from '../fixtures/agent-cases.mjs'
 import { limitCases } from '../fixtures/agent-limit-cases.mjs'
@@ -8,7 +7,7 @@ import { levelCases } from '../fixtures/level-cases.mjs'
 import { install, nodeOf } from './agents/install.mjs'
 import { rowsOf, runTable } from './agents/run.mjs'
 import { fail, prepare } from './setup.mjs'
-import { writeTable } from './table.mjs'
+import { printTable } from './table.mjs'
 
 const groups = { levels: levelCases, limits: limitCases }
 
@@ -32,9 +31,5 @@ const isWhole = Object.values(results).every((words) =>
   Object.keys(levelCases).every((test) => test in words),
 )
 if (isWhole && installed.length === Object.keys(agents).length)
-  writeTable(
-    'internals/agents.md',
-    'npm run test:agents -- levels',
-    rowsOf(installed, results, Object.keys(levelCases)),
-  )
+  printTable('npm run test:agents -- levels', rowsOf(installed, results, Object.keys(levelCases)))
 process.exit(failures === 0 ? 0 : 1)

@@ -1,4 +1,4 @@
-// `npm run bench [-- NAME ...] [-- --quick]`: benchmarks side by side with what a user would pick instead. See docs/internals/performance.md.
+// `npm run bench [-- NAME ...] [-- --quick]`: benchmarks side by side with what a user would pick instead. See docs/internals/testing.md.
 import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { prepare, root, step } from './setup.mjs'

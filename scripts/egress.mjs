@@ -1,10 +1,10 @@
 // `npm run test:egress [-- SECTION|NAME ...]`: the proof that a sandbox with `hosts` and `secrets` holds, with real programs. Its sections
 // are the files of scripts/egress; a NAME is an agent, a tool or a row of one of them. All servers are on loopback, except for the package
-// registries of this machine, which the section `tools` finds by what their own clients ask for. Tables go to docs/internals/egress.md
+// registries of this machine, which the section `tools` finds by what their own clients ask for. Tables are printed
 // when a section ran whole; `--built` takes the addon as it is.
 import { enter, isNamed } from './egress/outside.mjs'
 import { fail, prepare } from './setup.mjs'
-import { writeTable } from './table.mjs'
+import { printTable } from './table.mjs'
 
 const sections = {
   agents: () => import('./egress/agents.mjs'),
@@ -33,6 +33,6 @@ for (const section of chosen.length > 0 ? chosen : Object.keys(sections)) {
     `# ${section}: ${outcome.failures === 0 ? 'as it should be' : `${outcome.failures} FAILED`}, ${seconds} s`,
   )
   if (outcome.isWhole && outcome.failures === 0 && isNamed && process.getuid() === 0)
-    writeTable('internals/egress.md', `npm run test:egress -- ${section}`, outcome.rows)
+    printTable(`npm run test:egress -- ${section}`, outcome.rows)
 }
 process.exit(failures === 0 ? 0 : 1)

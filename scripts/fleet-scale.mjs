@@ -1,5 +1,5 @@
 // `node scripts/fleet-scale.mjs [--seconds N]`: what one stream of a server takes, and what eight take beside each other, with every
-// message on disk before it is acknowledged. The layout of docs/internals/fleet-scale.md, on this machine.
+// message on disk before it is acknowledged. The layout of docs/internals/fleet.md, on this machine.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

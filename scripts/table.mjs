@@ -1,14 +1,12 @@
-// A table of a document that a script measured: what stands between its marks is replaced.
+// Tables that scripts measured: printed, or rows of a page.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fail, root } from './step.mjs'
 
-/** `document`: below docs; `name`: of the mark. The first of `rows` is the head. */
-export function writeTable(document, name, rows) {
-  const { file, before, after, begin } = parts(document, name)
+/** Prints a table that a script measured. The first of `rows` is the head. */
+export function printTable(name, rows) {
   const [head, ...body] = rows.map((cells) => `| ${cells.join(' | ')} |`)
-  const table = [head, `|${'---|'.repeat(rows[0].length)}`, ...body].join('\n')
-  writeFileSync(file, `${before}${begin}\n${table}\n${END}${after}`)
+  console.log([`\n${name}`, '', head, `|${'---|'.repeat(rows[0].length)}`, ...body].join('\n'))
 }
 
 /** Replaces one row: the one that has the same first cell. */

@@ -1,6 +1,5 @@
 // `npm run test:acp -- --clients [CLIENT|AGENT ...]`: clients of the Agent Client Protocol, unmodified, with real agents behind
-// `sheepdog acp`. Right is a client that prints the scripted model's answer, and after which nothing is alive. The table goes to
-// docs/internals/faces.md.
+// `sheepdog acp`. Right is a client that prints the scripted model's answer, and after which nothing is alive. The table is printed.
 //
 // Two clients are in no package. They are run from checkouts with installed packages, if these variables name them:
 //   SHEEPDOG_ACP_TYPESCRIPT  the TypeScript SDK, for its example client
@@ -23,7 +22,7 @@ import { openAt, speakers } from '../../fixtures/acp/real.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { fail, root } from '../step.mjs'
-import { writeTable } from '../table.mjs'
+import { printTable } from '../table.mjs'
 import { cache, install, installNode, installPython } from './installation.mjs'
 import { killAll, leftoversIn } from './leftovers.mjs'
 
@@ -215,7 +214,7 @@ export async function runClients(words) {
   }
   await server.close()
   if (table.length === Object.keys(clients).length + 1 && behind.length === agents.length)
-    writeTable('internals/faces.md', 'npm run test:acp -- --clients', table)
+    printTable('npm run test:acp -- --clients', table)
   if (acpx && words.includes('--suite')) {
     const alone = acpxTests(false)
     const between = acpxTests(true)

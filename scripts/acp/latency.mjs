@@ -1,11 +1,11 @@
 // `npm run test:acp -- --latency`: the time that `sheepdog acp` adds to a session's start, to a prompt, and to 100,000 pieces of text.
 // The agent is scripted (fixtures/acp/agent.mjs). The rounds without and with Sheepdog alternate. The release build of the addon is
-// measured; `--built` takes the one that is there. The table goes to docs/internals/faces.md.
+// measured; `--built` takes the one that is there.
 import { spawn } from 'node:child_process'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fail, root } from '../step.mjs'
-import { writeTable } from '../table.mjs'
+import { printTable } from '../table.mjs'
 
 const agent = join(root, 'fixtures/acp/agent.mjs')
 const ways = {
@@ -110,5 +110,5 @@ export async function runLatency() {
     ['load of the machine, before and after', before.toFixed(1), loadavg()[0].toFixed(1)],
   ]
   for (const row of table) console.log(row.join(' | '))
-  writeTable('internals/faces.md', 'npm run test:acp -- --latency', table)
+  printTable('npm run test:acp -- --latency', table)
 }

@@ -1,8 +1,7 @@
 // `npm run test:acp -- --mcp [CLIENT ...] [--minutes N]`: claude-code, codex and the protocol's own client (`sdk`) as clients of
 // `sheepdog mcp`. The model is scripted: it starts an agent, asks for its state until the agent has ended, takes the result, starts
 // another one, cancels it, and lists both. The protocol's own client does the same, with its time limit of 60 s for a call.
-// The agents that are started are played (fixtures/bin/agent.mjs); the first takes three seconds, or so many minutes. The table goes
-// to docs/internals/faces.md.
+// The agents that are started are played (fixtures/bin/agent.mjs); the first takes three seconds, or so many minutes.
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -11,7 +10,7 @@ import { agents, pointAt, workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { install } from '../agents/install.mjs'
 import { fail, root } from '../step.mjs'
-import { writeTable } from '../table.mjs'
+import { printTable } from '../table.mjs'
 import { install as installPackages } from './installation.mjs'
 
 const sdk = '@modelcontextprotocol/sdk@1.32.2'
@@ -200,7 +199,7 @@ export async function runMcp(words) {
   if (names.length === clients.length && minutes === 0) {
     const versions = names.map((name) => (name === 'sdk' ? sdk : `${name} ${agents[name].version}`))
     const rows = Object.keys(found[0].row).map((title) => [title, ...found.map(({ row }) => row[title])])
-    writeTable('internals/faces.md', 'npm run test:acp -- --mcp', [['tool', ...versions], ...rows])
+    printTable('npm run test:acp -- --mcp', [['tool', ...versions], ...rows])
   }
   const faults = found.filter(({ isGood }) => !isGood).length
   if (faults > 0) fail(`${faults} clients of sheepdog mcp came out otherwise`)

@@ -1,6 +1,6 @@
 // `npm run test:acp -- --peers [AGENT ...]`: other clients of the protocol beside ours, on the same agents and the same cases. Each
 // client is a process of its own, called as its documentation says, and killed when it does not end. What counts is whether it
-// tells a failure as a failure, whether it does what it was told, and what it leaves alive. The table goes to docs/internals/sessions.md.
+// tells a failure as a failure, whether it does what it was told, and what it leaves alive. The table is printed.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -10,7 +10,7 @@ import { openAt, speakers } from '../../fixtures/acp/real.mjs'
 import { processesIn } from '../../fixtures/agent-cases.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
-import { writeTable } from '../table.mjs'
+import { printTable } from '../table.mjs'
 import { cache, install, installNode } from './installation.mjs'
 import { killAll, leftoversIn } from './leftovers.mjs'
 
@@ -207,6 +207,5 @@ export async function runPeers(words) {
   }
   await server.close()
   for (const row of table) console.log(row.join(' | '))
-  if (some.length === 0 && only.length === 0)
-    writeTable('internals/sessions.md', 'npm run test:acp -- --peers', table)
+  if (some.length === 0 && only.length === 0) printTable('npm run test:acp -- --peers', table)
 }

@@ -1,5 +1,5 @@
 // `npm run test:acp -- --survivors [AGENT ...]`: what each agent leaves alive when its client is killed by SIGKILL while a tool runs,
-// without Sheepdog and with `sheepdog acp` between the two. The table goes to docs/internals/faces.md.
+// without Sheepdog and with `sheepdog acp` between the two. The table is printed.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { processesIn } from '../../fixtures/agent-cases.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { fail, root } from '../step.mjs'
-import { writeTable } from '../table.mjs'
+import { printTable } from '../table.mjs'
 import { cache, install, installNode } from './installation.mjs'
 import { GRACE_MS, killAll } from './leftovers.mjs'
 
@@ -94,6 +94,6 @@ export async function runSurvivors(words) {
     table.push([agent, before, ...cells])
   }
   await server.close()
-  if (some.length === 0) writeTable('internals/faces.md', 'npm run test:acp -- --survivors', table)
+  if (some.length === 0) printTable('npm run test:acp -- --survivors', table)
   if (faults > 0) fail(`${faults} runs had no tool to be killed in, or left a process behind Sheepdog`)
 }
