@@ -22,7 +22,7 @@ const linesOf = (code: string) =>
         .replace(/^\s*(?:\$ |npx )/, '')
         .trim(),
     )
-    .filter((line) => /^sheepdog /.test(line) && !/\[-|\.\.\.|\bhelp\b/.test(line))
+    .filter((line) => line.startsWith('sheepdog ') && !/\[-|\.\.\.|\bhelp\b/.test(line))
 
 const ofPages = ['README.md', ...published].flatMap((page) =>
   blocksOf(page)
@@ -46,7 +46,7 @@ const ofHelp = commands.flatMap((command) => {
   }))
 })
 // It would end what other hosts of this user have left behind.
-const isHarmless = ({ line }: { line: string }) => !/^sheepdog reap/.test(line)
+const isHarmless = ({ line }: { line: string }) => !line.startsWith('sheepdog reap')
 const seen = new Set<string>()
 const all = [...ofPages, ...ofHelp].filter(isHarmless).filter(({ line }) => !seen.has(line) && seen.add(line))
 

@@ -28,7 +28,7 @@ const inherited = ({ with: group }, { groups }) =>
 /** Names of all fields that an error with this code may have; those that it need not have end in "?". */
 function factsOf(row, table) {
   const shared = Object.keys(inherited(row, table)?.facts ?? {})
-  const isPartial = /^Partial</.test(row.with ?? '')
+  const isPartial = (row.with ?? '').startsWith('Partial<')
   return [...shared.map((name) => (isPartial ? `${nameOf(name)}?` : name)), ...Object.keys(row.facts ?? {})]
 }
 
