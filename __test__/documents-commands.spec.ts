@@ -104,6 +104,19 @@ describe('a command line', () => {
     expect(ofHelp.length).toBeGreaterThan(20)
   })
 
+  it('that stays is the last of its block, goes on behind it, or is one of several to choose from', () => {
+    const stays = /^(npx )?sheepdog (view|work|serve|acp|mcp|chat|fleet up|jobs --watch)\b/
+    const blocks = ['README.md', ...published].flatMap(blocksOf).filter(({ language }) => language === 'sh')
+    const wrong = blocks.flatMap(({ place, code }) => {
+      const lines = code.split('\n')
+      return lines.slice(0, -1).flatMap((line, index) => {
+        const isFine = !stays.test(line) || /&\s*(#|$)/.test(line) || lines[index + 1]!.startsWith('# or')
+        return isFine ? [] : [`${place}: ${line}`]
+      })
+    })
+    expect(wrong).toEqual([])
+  })
+
   it.concurrent.each(all.map((one) => [`${one.place}: ${one.line}`, one] as const))(
     '%s',
     async (_, { line, before }) => {

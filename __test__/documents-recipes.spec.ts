@@ -4,9 +4,11 @@ import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { NoOperationTraceWriter, parseWorkflow } from '@actions/workflow-parser'
 import { validate } from 'dockerfile-utils'
 import { expect, it } from 'vitest'
+import { spawn } from '..'
 import { blocksOf, published, type Block } from './documents-blocks'
 import { isCode, javaScriptOf, project, standIns } from './documents-project'
 
@@ -83,4 +85,27 @@ it.runIf(mayMount)('the unit of systemd.md lets an agent work under the mounts t
   expect(start(true)).toMatchObject({ status: 0, stderr: '', stdout: 'One test fails.\nOne test fails.\n' })
   // Without the folder no turn can start.
   expect(start(false)).toMatchObject({ status: 1, stderr: expect.stringContaining('PROCESS_SPAWN_FAILED') })
+})
+
+it('the program of systemd.md ends well when the minute of draining is over', async () => {
+  const program = blocksOf('docs/recipes/systemd.md').find(isCode)!
+  const folder = project([])
+  // A fifth of a second in place of the minute.
+  writeFileSync(join(folder, 'server.mjs'), javaScriptOf(program).replace('60_000', '200'))
+  const server = spawn(process.execPath, ['server.mjs'], {
+    cwd: folder,
+    env: {
+      PATH: `${standIns}/bin:${process.env.PATH}`,
+      STAND_IN_STALLS: '1',
+      SHEEPDOG_STATE_DIR: join(folder, 'state'),
+    },
+  })
+  await server.started
+  await setTimeout(1500)
+  process.kill((await server.started).pid, 'SIGTERM')
+  expect(await server.result).toMatchObject({
+    exitCode: 0,
+    stderr: '',
+    stdout: 'stopped in the middle, to be done again\n',
+  })
 })

@@ -76,8 +76,8 @@ it('the workflow runs each part of test:platforms, and docs/platforms.md has a r
 })
 
 it('enough of them', () => {
-  const text = ['security.md', 'internals/runtime.md'].map(
-    (page) => readFileSync(join(root, 'docs', page), 'utf8'),
+  const text = ['security.md', 'internals/runtime.md'].map((page) =>
+    readFileSync(join(root, 'docs', page), 'utf8'),
   )
   expect(text.join().match(/(`|::)[a-z0-9]+(_[a-z0-9]+){4,}(`| -->)/g)?.length).toBeGreaterThan(100)
 })
