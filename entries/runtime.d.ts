@@ -112,7 +112,8 @@ export interface ServeRuntimeOptions {
    */
   heartbeatIntervalMs?: number | undefined
   /**
-   * How long the end of a session waits for artifacts, in milliseconds. At most 55_000.
+   * How long the end of a session waits for artifacts, in milliseconds. A longer time, and none,
+   * count as 55_000.
    *
    * @default 50_000
    */
