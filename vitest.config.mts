@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['__test__/**/*.spec.ts'],
     globalSetup: '__test__/temporary.ts',
-    setupFiles: process.env.NODE_V8_COVERAGE ? ['scripts/coverage-worker.mjs'] : [],
+    setupFiles: process.env.NODE_V8_COVERAGE ? ['trials/coverage-worker.mjs'] : [],
     // Crash tests kill their host: each spec file is a process of its own.
     pool: 'forks',
     // They wait for programs more than they compute: vitest's own choice, a core fewer than there are, leaves two idle.

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { agents } from '../fixtures/agents.mjs'
 import seen from '../fixtures/agents-seen.json'
-import { changes } from '../scripts/agents/change.mjs'
+import { changes } from '../trials/agents/change.mjs'
 
 const table = (version: string, cases: Record<string, string>) => ({ codex: { version, cases } })
 

@@ -11,7 +11,7 @@ function run(args: string[]) {
   const env = { ...process.env, COPILOT_SDK_CHECKOUT: undefined }
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [join(root, 'scripts/copilot/suite.mjs'), ...args],
+    [join(root, 'trials/copilot-sdk.mjs'), ...args],
     { encoding: 'utf8', env },
   )
   return { status, told: stdout + stderr }

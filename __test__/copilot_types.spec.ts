@@ -1,6 +1,6 @@
 // Types beside the Copilot SDK's, of its newest release and of its newest preview: every exported name and every member.
 import { expect, it } from 'vitest'
-import { differencesFrom } from '../scripts/copilot/assignable.mjs'
+import { differencesFrom } from './copilot/assignable.mjs'
 import { differences } from './copilot/differences'
 
 it.each(Object.keys(differences))('what compiles with %s compiles here', (sdk) => {

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { parts } from '../scripts/platforms/parts.mjs'
+import { parts } from '../trials/platforms/parts.mjs'
 
 const root = join(import.meta.dirname, '..')
 const pages = ['docs', 'docs/internals'].flatMap((folder) =>

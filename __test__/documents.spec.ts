@@ -33,6 +33,7 @@ describe('the pages', () => {
       'lib',
       'cli',
       'scripts',
+      'trials',
       'tests',
       '__test__',
       'bench',

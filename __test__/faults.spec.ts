@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { runSubject, straits } from '../fixtures/faults/straits.mjs'
 
-/** The short form of `npm run test:faults`: always the same trials, so that what fails here fails again. */
+/** The short form of `npm run trial -- faults`: always the same trials, so that what fails here fails again. */
 const SEED = 1
 const TRIALS = 20
 

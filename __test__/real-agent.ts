@@ -1,4 +1,4 @@
-// A real agent CLI against the carried model server: the table of `npm run test:agents`, for those that are small enough to be
+// A real agent CLI against the carried model server: the table of `npm run trial -- agents`, for those that are small enough to be
 // installed with the package's own tests.
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -10,7 +10,7 @@ import { startModelServer } from '../fixtures/model-server.mjs'
 type Context = ReturnType<typeof bench>
 type Cases = Record<string, (context: Context) => Promise<string>>
 
-/** Of the levels the short form; `npm run test:agents` has them all. */
+/** Of the levels the short form; `npm run trial -- agents` has them all. */
 const levels = ['edit', 'edit, allow', 'edit, sandbox', 'auto, sandbox']
 const cases: Cases = {
   ...(turnCases as unknown as Cases),

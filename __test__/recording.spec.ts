@@ -1,7 +1,7 @@
 // The picture in the README: a terminal, and what it showed when.
 import { describe, expect, it } from 'vitest'
-import { renderPicture } from '../scripts/recording/picture.mjs'
-import { Screen } from '../scripts/recording/screen.mjs'
+import { renderPicture } from '../trials/recording/picture.mjs'
+import { Screen } from '../trials/recording/screen.mjs'
 import { eraseLive } from '../cli/live'
 
 const shown = (screen: Screen) => screen.rows().map((spans) => spans.map(({ text }) => text).join(''))

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { RuntimeClient, serveRuntime, type AgentHandler, type ArtifactUpload } from '../entries/runtime.js'
 import puppet from '../fixtures/runtime/puppet.mjs'
-import { findPython, runClient } from '../scripts/interop.mjs'
+import { findPython, runClient } from '../trials/interop.mjs'
 
 const query = { systemPrompt: 's', model: 'm' }
 const cleanup: (() => unknown)[] = []

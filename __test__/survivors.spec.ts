@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildBehaviours, chooseUser, ends, runCell } from '../fixtures/survivors/matrix.mjs'
 
-// The short form of `npm run test:survivors`: the behaviours that escape everything but a guard, once per end.
+// The short form of `npm run trial -- survivors`: the behaviours that escape everything but a guard, once per end.
 describe.runIf(process.platform === 'linux')('nobody survives', () => {
   let folder: string
   let program: string

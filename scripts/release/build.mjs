@@ -1,12 +1,12 @@
 // `npm run release:build -- [RUST-TARGET] [--debian]`: the addon as it is published, and what it needs of the system that it runs on.
 // Linux is built by cargo-zigbuild (cargo install cargo-zigbuild, pip install ziglang), with glibc against an old one; Windows with
 // MinGW's gcc. `--debian`: with the
-// Rust and the zig of `npm run test:platforms`, for a machine whose rustup has no standard library for the target.
+// Rust and the zig of `npm run trial -- platforms`, for a machine whose rustup has no standard library for the target.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { linkingFor, toolchainFor } from '../platforms/toolchain.mjs'
+import { linkingFor, toolchainFor } from '../../trials/platforms/toolchain.mjs'
 import { fail, root } from '../step.mjs'
 import { GLIBC, buildLibrary, prefixes, targets } from './library.mjs'
 

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { cache } from '../platforms/cache.mjs'
+import { cache } from '../../trials/platforms/cache.mjs'
 import { fail, root } from '../step.mjs'
 
 /** The oldest version of glibc that the addon runs with: what the oldest systems still maintained have. */

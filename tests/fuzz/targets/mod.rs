@@ -1,6 +1,6 @@
 //! The fuzz targets. Each one takes any bytes and asserts what must hold for every input.
 //!
-//! `npm run test:fuzz` feeds them with libFuzzer (`fuzz/`), guided by which code was reached; `cargo test` feeds the inputs that
+//! `npm run trial -- fuzz` feeds them with libFuzzer (`fuzz/`), guided by which code was reached; `cargo test` feeds the inputs that
 //! were kept (`fuzz/corpus`), each as it is and with pieces changed. A target that needs more than the bytes takes it from the
 //! first ones: see [`input::Input`].
 

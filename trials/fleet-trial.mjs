@@ -1,0 +1,119 @@
+// What the trials of a fleet share: blows by a seed, jobs that each may be submitted twice, and the judgement at the end: none lost,
+// none done twice, every log whole.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { root } from '../scripts/setup.mjs'
+
+/** mulberry32: the same seed, the same blows. */
+export function randomFrom(seed) {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** A worker process, once it works; `before`: a command that starts it, such as `ip netns exec NAME`. */
+export function startWorker(options, work, before = []) {
+  const [program, ...args] = [
+    ...before,
+    process.execPath,
+    join(root, 'fixtures/fleet/worker.mjs'),
+    JSON.stringify(options),
+    JSON.stringify(work),
+  ]
+  const worker = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  const ended = once(worker, 'exit')
+  return { worker, ended, ready: Promise.race([once(worker.stdout, 'data'), ended]) }
+}
+
+/** Some at a time, in order. */
+export async function inParallel(count, atOnce, act) {
+  let next = 0
+  const lane = async () => {
+    while (next < count) await act(next++)
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, count) }, lane))
+}
+
+/** Submits jobs that say `events` lines each, every third of them twice. Every second one has one of `keys` keys. */
+export async function submitAll(fleet, { jobs, events, ms = 40, keys = 0 }) {
+  const ids = Array.from({ length: jobs }, (_, n) => `job-${n}`)
+  await inParallel(jobs, 8, async (n) => {
+    // An attempt is lost with its worker now and then: enough of them, so that none is dead by chance.
+    const options = { handler: 'chatter', id: ids[n], attempts: 1000, data: { events, ms } }
+    if (keys > 0 && n % 2 === 0) Object.assign(options, { key: `key-${(n / 2) % keys}`, keyLimit: 2 })
+    await patiently(() =>
+      Promise.all([fleet.submit(options), n % 3 === 0 ? fleet.submit(options) : undefined]),
+    )
+  })
+  return ids
+}
+
+/** A server that is away for longer than the fleet itself waits: asked again, as a user would. */
+async function patiently(act) {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await act()
+    } catch (error) {
+      if (error.code !== 'FLEET_UNREACHABLE' || tries === 10) throw error
+    }
+  }
+}
+
+/** On a slow machine the blows end before the jobs do: what is not done long after that is lost. */
+const CALM_MS = 300_000
+
+/**
+ * Waits for every job; `calm` is called at `deadline` (or when all are over) and ends the blows. Resolves with
+ * how many ended otherwise.
+ */
+export async function settleAll(fleet, ids, deadline, calm) {
+  const faults = { lost: 0, failed: 0 }
+  const timer = setTimeout(() => calm(), Math.max(1, deadline - performance.now()))
+  await inParallel(ids.length, 16, async (n) => {
+    const job = await patiently(() => fleet.job(ids[n])).catch((error) => {
+      if (error.code !== 'JOB_NOT_FOUND') throw error
+      console.error(error.message)
+    })
+    if (!job) return void faults.lost++
+    const ended = await Promise.race([
+      patiently(() => (job.result.catch(() => {}), fleet.job(ids[n]).then((same) => same.result))).then(
+        () => 'done',
+        () => 'failed',
+      ),
+      wait(Math.max(1, deadline + CALM_MS - performance.now())).then(() => 'lost'),
+    ])
+    if (ended !== 'done') faults[ended]++
+  })
+  clearTimeout(timer)
+  calm()
+  return faults
+}
+
+/** What the records and logs of jobs that are over say. */
+export async function judge(fleet, ids, events) {
+  const found = { twice: 0, torn: 0, attempts: 0 }
+  await inParallel(ids.length, 8, async (n) => {
+    // One that is not there was counted as lost.
+    const job = await fleet.job(ids[n]).catch(() => undefined)
+    if (!job) return
+    const record = await job.record()
+    if (record.state !== 'done') return
+    found.attempts += record.attempt
+    // The attempt that counts says its own number; were two of them done, the record would have changed once more.
+    if (record.result !== record.attempt) found.twice++
+    const said = []
+    for await (const event of job.events({ live: false }))
+      if (event.attempt === record.attempt) said.push(event.n)
+    if (said.length !== events || said.some((number, at) => number !== at)) found.torn++
+  })
+  const { queues } = await fleet.status()
+  const leftInQueue = Object.values(queues).reduce((sum, { queued, running }) => sum + queued + running, 0)
+  return { ...found, leftInQueue }
+}
