@@ -2,18 +2,17 @@
 //! `find -exec rm {} +`, `git -C . push`. What a program reads in a language of its own (`python -c`), and what is known at
 //! run time only, may be any command.
 
+mod foreign;
+
 use super::glob::{command_matches, may_match};
 use super::script::{GAP, Script, Simple, Unread, Word, is_assignment, leaves_folders};
-use super::shell;
-use super::starter::{
-    COMMANDS, GIT_VALUES, INTERPRETERS, LOADERS, RUNNERS, SETTINGS, SHELLS, STARTERS, TEXTS, has, has_value,
-};
+use super::starter::{COMMANDS, GIT_VALUES, RUNNERS, SHELLS, STARTERS, TEXTS, has, has_value};
 
 /// Commands within commands.
 const MAX_DEPTH: usize = 12;
 /// Readings of one text.
 const MAX_TEXTS: usize = 4096;
-const MAX_OPTIONS: usize = 64;
+const MAX_OPTIONS: usize = 256;
 
 const LOST: Unread = "it starts too many commands";
 const AT_RUN_TIME: Unread = "a part of it is known at run time only";
@@ -41,9 +40,7 @@ pub(crate) enum Found {
 impl Commands {
     pub(crate) fn read(text: &str) -> Commands {
         let raw = text.trim().to_owned();
-        // Pieces between signs, in quotes too: texts for programs that are in no table.
-        let mut texts = shell::parts(&raw);
-        texts.push(raw.clone());
+        let texts = vec![raw.clone()];
         let knows_folders = leaves_folders(&raw);
         let mut commands = Commands { raw, texts, unread: None, is_whole: true, knows_folders };
         match Script::read(text, knows_folders) {
@@ -56,9 +53,11 @@ impl Commands {
         commands
     }
 
-    /// Whether the pattern means the whole text, and no more than it says.
+    /// Whether the pattern means the whole text, and no more than it says. A text with a part that can't be read, such as
+    /// `python -c ...`, is meant by its own words only, never by a star.
     pub(crate) fn are(&self, pattern: &str) -> bool {
-        self.is_whole && !self.raw.contains(GAP) && command_matches(pattern, &self.raw)
+        let is_known = self.unread.is_none() || !pattern.contains(['*', '?']);
+        self.is_whole && is_known && !self.raw.contains(GAP) && command_matches(pattern, &self.raw)
     }
 
     /// Whether the pattern means one of the commands, or may mean one.
@@ -68,6 +67,9 @@ impl Commands {
     }
 
     fn lose(&mut self, why: Unread) {
+        if why == LOST {
+            self.unread = Some(why);
+        }
         self.unread.get_or_insert(why);
     }
 
@@ -114,6 +116,23 @@ impl Commands {
         }
         self.subcommands(&name, args);
         self.started(&name, args, input, depth);
+        self.quoted_texts(args, depth);
+    }
+
+    /// Words that read as several commands: texts for programs that are in no table. Where one does not read so, it is no loss.
+    fn quoted_texts(&mut self, args: &[Word], depth: usize) {
+        let is_text =
+            |word: &&Word| word.is_quoted && word.text.contains(|sign| ";&|\n\r($`<>".contains(sign));
+        for word in args.iter().filter(is_text) {
+            let (before, known) = (self.unread, self.texts.len());
+            self.text(&word.text, depth + 1);
+            if self.unread != Some(LOST) {
+                self.unread = before;
+            }
+            // A variable of another language is no command.
+            let found = self.texts.split_off(known);
+            self.texts.extend(found.into_iter().filter(|text| !text.starts_with(GAP)));
+        }
     }
 
     fn add(&mut self, program: &str, args: &[Word]) {
@@ -208,6 +227,7 @@ impl Commands {
             "." | "source" => self.file(args.first()),
             "find" | "gfind" | "fd" | "fdfind" => self.found(args, input, depth),
             "awk" | "gawk" | "mawk" | "nawk" => self.awk(args),
+            "sed" | "gsed" => self.sed(args),
             "git" => self.git(args, depth),
             _ => {}
         }
@@ -215,6 +235,9 @@ impl Commands {
             self.shell(args, input, depth);
         }
         self.interpreter(name, args);
+        self.escapes(name, args);
+        // The loader of programs, and machines in place of this one.
+        let name = if name.starts_with("ld-") || name.starts_with("qemu-") { "ld.so" } else { name };
         if let Some((_, operands, valued)) = STARTERS.iter().find(|(names, ..)| has(names, name)) {
             let args = if name.ends_with("xargs") { replaced(args) } else { args.to_vec() };
             for start in self.behind_options(&args, *operands, *valued) {
@@ -272,7 +295,7 @@ impl Commands {
         if name.starts_with("GIT_CONFIG_") {
             self.lose(FOREIGN);
         } else if COMMANDS.iter().any(|part| name.contains(part)) {
-            self.text(value, depth + 1);
+            self.text(value.trim_start_matches(['|', '-', '!']), depth + 1);
         }
     }
 
@@ -361,40 +384,6 @@ impl Commands {
         }
     }
 
-    fn interpreter(&mut self, name: &str, args: &[Word]) {
-        let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-        let known = INTERPRETERS.iter().find(|(names, ..)| has(names, plain) || has(names, name));
-        let Some((_, letters, words, valued)) = known else { return };
-        let mut at = 0;
-        while let Some(word) = args.get(at) {
-            let text = word.text.as_str();
-            if has(words, text) || (word.splits && text.starts_with(GAP)) {
-                return self.lose(FOREIGN);
-            }
-            let Some(option) = text.strip_prefix('-').filter(|option| !option.is_empty()) else { break };
-            if option.starts_with('-') {
-                at += 1 + usize::from(has(LOADERS, text));
-                continue;
-            }
-            // A module is a file as others are.
-            if option.starts_with('m') && plain.starts_with("py") {
-                return;
-            }
-            if option.contains(|letter| letters.contains(letter)) {
-                return self.lose(FOREIGN);
-            }
-            at += 1 + usize::from(option.ends_with(|letter| valued.contains(letter)));
-        }
-        let is_text =
-            plain == "powershell" && !args.iter().any(|word| word.text.eq_ignore_ascii_case("-file"));
-        if is_text
-            || args.is_empty()
-            || args.get(at).is_some_and(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"))
-        {
-            self.lose(FOREIGN);
-        }
-    }
-
     /// `find -exec`, `fd -x`.
     fn found(&mut self, args: &[Word], input: &Input<'_>, depth: usize) {
         const OPTIONS: &str = "-exec -execdir -ok -okdir -x -X --exec --exec-batch";
@@ -402,44 +391,6 @@ impl Commands {
             let words = args[at + 1..].iter().take_while(|word| word.text != ";" && word.text != "+");
             let words: Vec<Word> = words.map(|word| word.with_gaps("{}")).chain([Word::any()]).collect();
             self.words(&words, input, depth + 1);
-        }
-    }
-
-    fn awk(&mut self, args: &[Word]) {
-        let runs = |word: &Word| {
-            ["system", "|\"", "| \"", "|&", "getline"].iter().any(|part| word.text.contains(part))
-        };
-        let programs = self.behind_options(args, 0, Some("-F -v -f -i -e -l -E"));
-        if args.iter().any(runs) || programs.iter().any(|at| args[*at].has_gap()) {
-            self.lose(FOREIGN);
-        }
-    }
-
-    fn git(&mut self, args: &[Word], depth: usize) {
-        for (at, word) in args.iter().enumerate() {
-            if word.text.starts_with("--config-env") {
-                self.lose(AT_RUN_TIME);
-            }
-            let value = if word.text == "-c" || word.text == "--config" {
-                args.get(at + 1).map(|word| word.text.as_str())
-            } else {
-                word.text.strip_prefix("--config=")
-            };
-            let Some((key, value)) = value.and_then(|value| value.split_once('=')) else { continue };
-            let key = key.to_ascii_lowercase();
-            if key.starts_with("alias.") {
-                match value.strip_prefix('!') {
-                    Some(text) => self.text(text, depth + 1),
-                    None => self.texts.push(format!("git {value}")),
-                }
-            } else if SETTINGS.iter().any(|part| key.contains(part)) {
-                self.text(value.trim_start_matches('!'), depth + 1);
-            }
-        }
-        if let Some(at) = args.iter().position(|word| word.text == "foreach") {
-            for start in self.behind_options(&args[at + 1..], 0, None) {
-                self.joined(&args[at + 1 + start..], depth);
-            }
         }
     }
 }

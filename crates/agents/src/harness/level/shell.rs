@@ -1,5 +1,5 @@
-//! PURE: reads a command as a shell does, as far as an allowed glob has to know. Any text that this file does not understand is a
-//! border, so that a star never matches it.
+//! PURE: the borders of a command, which a star of an allowed glob never matches. Any text that this file does not understand is a
+//! border. The programs that a command runs are found by [`command`](super::command).
 //!
 //! | border | because |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `NAME=value` before the program | variables make programs run others (`GIT_EXTERNAL_DIFF`) |
 //! | an option of git that writes a file or runs a program | see [`reaches`] |
 
+use super::script::is_assignment;
 use std::ops::Range;
 
 /// For each byte of the command, whether it belongs to a border.
@@ -18,20 +19,6 @@ pub(crate) fn borders(command: &str) -> Vec<bool> {
     let mut reading = Reading { borders: vec![false; command.len()], ..Reading::default() };
     reading.read(command);
     reading.borders
-}
-
-/// The commands within a text, for what is denied: cut at every letter that may begin or end a command, in quotes too, each
-/// once as it is written and once without quotes, backslashes and leading assignments.
-pub(crate) fn parts(command: &str) -> Vec<String> {
-    let is_cut = |letter: char| ";&|`\n\r(){}$<>".contains(letter);
-    let mut parts = Vec::new();
-    for part in command.split(is_cut) {
-        let part = part.trim().trim_matches(['"', '\'']).trim();
-        let plain = part.replace(['"', '\'', '\\'], "");
-        let plain: Vec<&str> = plain.split_whitespace().skip_while(|word| is_assignment(word)).collect();
-        parts.extend([part.to_owned(), plain.join(" ")]);
-    }
-    parts
 }
 
 #[derive(Default)]
@@ -159,14 +146,6 @@ fn is_duplicate(rest: &str) -> bool {
     letters.next() == Some('&')
         && matches!(letters.next(), Some('1' | '2'))
         && matches!(letters.next(), None | Some(' ' | '\t'))
-}
-
-fn is_assignment(word: &str) -> bool {
-    let Some((name, _)) = word.split_once('=') else { return false };
-    let name = name.strip_suffix('+').unwrap_or(name);
-    let name = name.split_once('[').map_or(name, |(name, _)| name);
-    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 /// Options of git that write a file elsewhere (`--output`, `-o`), run a program (`-O`, `-x`, `--exec`, `--ext-diff`, `--upload-pack`,
@@ -345,19 +324,6 @@ mod tests {
             "", " ", "\"", "'", "\\", ">", ">&", ">&1", "ä > ö", "a 'ä", "“", "git", "git -", "=", "[=", "A[",
         ] {
             assert_eq!(borders(command).len(), command.len(), "{command:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_denied_is_found_behind_quotes_and_assignments() {
-        for command in
-            ["A=1 git push", "g\\it \"push\"", "sh -c 'git  push'", "x <(git push)", "{ git push; }"]
-        {
-            assert!(
-                parts(command).iter().any(|part| part == "git push" || part.contains("git push")),
-                "{command}: {:?}",
-                parts(command)
-            );
         }
     }
 }

@@ -34,21 +34,23 @@ pub(super) const STARTERS: [(&str, usize, Option<&str>); 11] = [
 ];
 
 /// Programs that run what comes behind one of these words and so many operands; without any words, what comes behind any word.
-pub(super) const RUNNERS: [(&str, &str, usize); 6] = [
-    ("docker podman nerdctl kubectl oc lxc crictl ddev lando", "run exec", 1),
+pub(super) const RUNNERS: [(&str, &str, usize); 7] = [
+    ("docker podman nerdctl docker-compose podman-compose kubectl oc lxc crictl ddev lando", "run exec", 1),
     ("npm pnpm yarn bun bundle rbenv pyenv mise asdf direnv", "exec dlx x", 0),
     ("uv poetry pipenv pdm hatch rye conda mamba micromamba op doppler infisical dotenvx mise", "run", 0),
     ("nix", "run shell develop -c --command", 0),
     ("git", "bisect", 1),
+    ("gosu su-exec adb faketime machinectl", "", 1),
     (
-        "gdb valgrind perf start-stop-daemon daemonize watchexec nodemon reflex tmux screen dotenv bwrap start cmd cmd.exe",
+        "gdb valgrind perf start-stop-daemon daemonize watchexec nodemon reflex tmux screen dotenv bwrap start cmd cmd.exe pkexec runuser proxychains proxychains4 torsocks tsocks cgexec systemd-inhibit dbus-launch linux32 linux64 heaptrack rr \
+         wsl ld.so",
         "",
         0,
     ),
 ];
 
 /// Options whose value is a text for a shell, or a command.
-pub(super) const TEXTS: [(&str, &str); 11] = [
+pub(super) const TEXTS: [(&str, &str); 12] = [
     ("su runuser sg script flock", "-c --command --session-command"),
     ("env", "-S --split-string"),
     ("npm npx pnpm yarn bunx", "-c --call"),
@@ -66,34 +68,45 @@ pub(super) const TEXTS: [(&str, &str); 11] = [
     ("sort", "--compress-program"),
     ("vi vim nvim ex view", "-c --cmd"),
     ("ssh scp sftp", "-o"),
+    ("vagrant", "-c --command"),
 ];
 
 /// Long options of interpreters with a value in the next word, which names no program.
 pub(super) const LOADERS: &str =
     "--require --import --loader --experimental-loader --env-file --conditions --input-type --cwd --config";
 
+/// Programs with a language of their own, and what in their words may run a program.
+pub(super) const ESCAPES: [(&str, &str); 5] = [
+    ("psql mysql mariadb sqlite3", "\\! .shell .system"),
+    ("gdb lldb", "shell ! python"),
+    ("make gmake", "--eval SHELL= $(shell"),
+    ("vi vim nvim ex view less more", "+! +:!"),
+    ("socat", "EXEC: SYSTEM: exec: system:"),
+];
+
 /// Shells.
 pub(super) const SHELLS: &str = "sh bash dash zsh ksh mksh oksh ash fish csh tcsh yash rbash";
 
 /// Interpreters: the letters of options whose value is a program, the same in words, and letters of options with another value.
-pub(super) const INTERPRETERS: [(&str, &str, &str, &str); 7] = [
-    ("python pypy", "c", "", "XWQ"),
+pub(super) const INTERPRETERS: [(&str, &str, &str, &str); 8] = [
+    ("python pypy ipython", "c", "", "XWQ"),
+    ("expect nu elvish xonsh", "c", "--commands", ""),
     ("node nodejs bun deno tsx ts-node", "ep", "--eval --print eval -pe", "rC"),
     ("perl", "eE", "", "I"),
     ("ruby", "e", "", "rIEC"),
-    ("php", "rBR", "--run", "dcz"),
+    ("php", "rBRE", "--run --process-begin --process-code --process-end", "dcz"),
     (
-        "lua luajit Rscript R julia elixir groovy osascript scala swift ghc tclsh guile racket raku",
+        "lua luajit Rscript R julia elixir iex erl groovy osascript scala kotlin swift ghc tclsh guile racket raku clojure clj bb sbcl emacs",
         "eE",
-        "-eval --eval",
+        "-eval --eval --execute eval",
         "l",
     ),
     ("pwsh powershell", "", "-c -C -e -ec -enc -command -Command -encodedcommand -EncodedCommand", ""),
 ];
 
 /// Variables whose value is a command, by a part of the name.
-pub(super) const COMMANDS: [&str; 8] =
-    ["PAGER", "EDITOR", "VISUAL", "BROWSER", "COMMAND", "DIFF", "ASKPASS", "GIT_SSH"];
+pub(super) const COMMANDS: [&str; 10] =
+    ["PAGER", "EDITOR", "VISUAL", "BROWSER", "COMMAND", "DIFF", "ASKPASS", "GIT_SSH", "_RSH", "LESSOPEN"];
 
 /// Parts of names in git's configuration whose value is a command.
 pub(super) const SETTINGS: [&str; 13] = [
