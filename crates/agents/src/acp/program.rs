@@ -4,7 +4,7 @@ use super::request::OpenRequest;
 use crate::harness::Provider;
 use crate::harness::level::restraint::mode_of;
 use crate::harness::level::{Level, Mode};
-use crate::harness::mcp_server::{DOLLAR, Replaced};
+use crate::harness::mcp_server::DOLLAR;
 use crate::harness::program::install::{NOR_AROUND, find, locate, packages_around};
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
@@ -89,7 +89,7 @@ impl Held {
         for (name, value) in agent.protocol().set.iter().chain(mode.set) {
             launch.set(name, value);
         }
-        if agent.protocol().replaced == Replaced::Braces {
+        if agent.protocol().replaced.needs_dollar() {
             launch.hold(DOLLAR.0, DOLLAR.1);
         }
         launch.args(mode.args.iter().copied());

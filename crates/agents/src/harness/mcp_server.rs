@@ -38,12 +38,14 @@ impl McpServer {
     /// Written so that the CLI's own replacing gives each value as it was given.
     pub(crate) fn written_for(&self, replaced: Replaced) -> McpServer {
         let braces = |text: &str| text.replace("${", &format!("${{{}}}{{", DOLLAR.0));
+        let signs = |text: &str| text.replace('$', &format!("${{{}}}", DOLLAR.0));
         let escaped = |text: &str| text.replace('$', r"\$");
         let each = |pairs: &mut Vec<(String, String)>, write: &dyn Fn(&str) -> String| {
             pairs.iter_mut().for_each(|(_, value)| *value = write(value));
         };
         let mut written = match replaced {
             Replaced::Braces => self.map_texts(braces),
+            Replaced::Signs => self.map_texts(signs),
             Replaced::Nothing | Replaced::Escapable => self.clone(),
         };
         match (replaced, &mut written) {
@@ -51,7 +53,7 @@ impl McpServer {
             (Replaced::Braces, McpServer::Http { headers, .. }) => each(headers, &braces),
             (Replaced::Escapable, McpServer::Http { headers, .. }) => each(headers, &escaped),
             (Replaced::Escapable, McpServer::Program { env, .. }) => each(env, &escaped),
-            (Replaced::Nothing | Replaced::Braces, _) => {}
+            (Replaced::Nothing | Replaced::Braces | Replaced::Signs, _) => {}
         }
         written
     }
@@ -75,11 +77,20 @@ pub(crate) enum Replaced {
     Nothing,
     /// `${NAME}` in all values.
     Braces,
+    /// `$NAME` and `${NAME}` in all values.
+    Signs,
     /// `$NAME` and `${NAME}` in the values of the environment and of headers, but not behind a backslash.
     Escapable,
 }
 
-/// A variable that stands for the sign in a value of [`Replaced::Braces`]: what is put in its place is not looked at again.
+impl Replaced {
+    /// Whether values are written with the variable [`DOLLAR`].
+    pub(crate) fn needs_dollar(self) -> bool {
+        matches!(self, Replaced::Braces | Replaced::Signs)
+    }
+}
+
+/// A variable that stands for the sign in a value: what is put in its place is not looked at again.
 pub(crate) const DOLLAR: (&str, &str) = ("SHEEPDOG_DOLLAR", "$");
 
 /// The pairs as an object of JSON.
@@ -149,6 +160,13 @@ mod tests {
         let McpServer::Http { url, headers, .. } = web.written_for(Replaced::Braces) else { unreachable!() };
         assert_eq!(once(&url), "http://127.0.0.1/${HOME}");
         assert_eq!(headers[0].1, "Bearer ${SHEEPDOG_DOLLAR}{SHEEPDOG_DOLLAR}{HOME}");
+        // As copilot 1.0.102 does, for names without braces too.
+        let written = program.written_for(Replaced::Signs);
+        assert_eq!(written.map_texts(once), program);
+        written.map_texts(|text| {
+            assert!(!once(&text.replace("${SHEEPDOG_DOLLAR}", "")).contains('$'), "{text}");
+            text.to_owned()
+        });
         // As gemini 0.61.0 does: a sign behind a backslash stays.
         let McpServer::Program { args, env, .. } = program.written_for(Replaced::Escapable) else {
             unreachable!()

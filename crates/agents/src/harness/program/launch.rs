@@ -167,6 +167,23 @@ impl Launch {
         self.args.extend(extra);
     }
 
+    /// A blank before a prompt that the CLI would take for one of its own commands, or for one that a file of the working directory
+    /// defines. Such a command can run programs.
+    pub fn prompt_is_no_command(&mut self) {
+        if self.prompt.starts_with('/') {
+            self.prompt.insert(0, ' ');
+        }
+    }
+
+    /// Warns of files that a prompt names, for a CLI that adds their content and can't be told not to.
+    pub fn prompt_names_files(&mut self) {
+        let mut behind = self.prompt.split('@').skip(1);
+        if behind.any(|rest| rest.starts_with(|next: char| !next.is_whitespace())) {
+            let words = "prompt: this CLI adds the content of files that a prompt names behind \"@\"; write \"\\@\" to keep it from that";
+            self.warnings.push(words.to_owned());
+        }
+    }
+
     pub fn prompt_by_stdin(&mut self) {
         self.stdin = Some(std::mem::take(&mut self.prompt));
     }
@@ -174,7 +191,10 @@ impl Launch {
     /// Sends the prompt and its images by stdin, as one message in the JSON format of Claude Code.
     pub fn prompt_as_message(&mut self, images: &[Image]) {
         let text = std::mem::take(&mut self.prompt);
-        let mut content = vec![json!({ "type": "text", "text": text })];
+        // Claude Code looks for names of files in the last part only, if that is a text.
+        let (start, end) = text.split_at(if images.is_empty() { plain_end(&text) } else { text.len() });
+        let texts = [start, end].into_iter().filter(|part| !part.is_empty());
+        let mut content: Vec<Value> = texts.map(|part| json!({ "type": "text", "text": part })).collect();
         content.extend(images.iter().filter_map(|image| image.content.as_ref()).map(|image| {
             let source = json!({ "type": "base64", "media_type": image.media_type, "data": image.base64 });
             json!({ "type": "image", "source": source })
@@ -193,6 +213,10 @@ impl Launch {
     /// See [`Launch::held`].
     pub fn hold(&mut self, name: &str, value: &str) {
         self.held.push((name.to_owned(), value.to_owned()));
+    }
+
+    pub fn prompt_as_argument(&mut self) {
+        self.args.push(std::mem::take(&mut self.prompt));
     }
 
     /// The caller's arguments, then the prompt by `--prompt=`, or by stdin if it is long.
@@ -238,6 +262,20 @@ impl Launch {
     }
 }
 
+/// Start of the end of a prompt that names no file: behind the word of the last "@", or within that word where nothing follows.
+fn plain_end(prompt: &str) -> usize {
+    let Some(at) = prompt.rfind('@') else { return prompt.len() };
+    let word = prompt[at..].find(char::is_whitespace).map(|length| at + length);
+    match word.filter(|end| !prompt[*end..].trim().is_empty()) {
+        Some(end) => end,
+        // A part of blanks alone would be refused.
+        None => {
+            let last = prompt.trim_end().char_indices().next_back().map_or(0, |(last, _)| last);
+            if last > at { last } else { prompt.len() }
+        }
+    }
+}
+
 pub fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -265,6 +303,64 @@ mod tests {
             };
             assert!(is_safe, "{}: {:?}", provider.as_str(), launch.args);
         }
+    }
+
+    #[test]
+    fn a_prompt_is_words_and_no_command_of_a_cli() {
+        // The others were tried, and take a prompt as it is.
+        for (provider, has_files) in [
+            (Provider::ClaudeCode, false),
+            (Provider::Gemini, true),
+            (Provider::Qwen, true),
+            (Provider::Pi, false),
+        ] {
+            let launched = |prompt: &str| {
+                let launch = (provider.descriptor().launch)(&wanted(prompt)).unwrap();
+                let is_message = launch.args.iter().any(|arg| arg == "--input-format");
+                let message = || ground::json::read::<Value>(launch.stdin.as_deref()?).ok();
+                let parts = message().and_then(|message| message["message"]["content"].as_array().cloned());
+                let texts = parts.iter().flatten().filter_map(|part| part["text"].as_str());
+                let texts: Vec<String> = texts.map(str::to_owned).collect();
+                if is_message {
+                    assert!(texts.last().is_some_and(|last| !last.contains('@')), "{texts:?}");
+                    return (true, texts.concat(), launch.warnings);
+                }
+                let sent =
+                    launch.stdin.clone().unwrap_or_else(|| launch.args.last().cloned().unwrap_or_default());
+                (is_message, sent.trim_start_matches("--prompt=").to_owned(), launch.warnings)
+            };
+            assert_eq!(launched("/help me").1, " /help me", "{provider:?}");
+            for prompt in ["see @notes.txt", "@a", "see @a.txt and @b.txt please ", "@é"] {
+                let (is_message, sent, _) = launched(prompt);
+                assert_eq!(sent, prompt, "{provider:?}");
+                assert_eq!(is_message, provider == Provider::ClaudeCode, "{provider:?}");
+            }
+            let (_, _, warnings) = launched("see @notes.txt");
+            assert_eq!(
+                warnings.iter().any(|warning| warning.starts_with("prompt: ")),
+                has_files,
+                "{provider:?}"
+            );
+            assert_eq!(launched("a @ b /c").2, Vec::<String>::new(), "{provider:?}");
+            assert!(launched(" plain").1.contains(" plain"), "{provider:?}");
+        }
+    }
+
+    #[test]
+    fn a_system_prompt_is_words_too() {
+        let with = |provider: Provider, text: &str| {
+            let wanted = Wanted { system_prompt: Some(text.into()), ..wanted("hi") };
+            (provider.descriptor().launch)(&wanted)
+        };
+        // pi would read the file of this name.
+        let launch = with(Provider::Pi, "/etc/hostname").unwrap();
+        assert!(!launch.args.contains(&"/etc/hostname".to_owned()), "{:?}", launch.args);
+        assert_eq!(launch.files[0].1, "/etc/hostname");
+        for name in ["${AvailableTools}", "x ${SubAgents}", "${read_file_ToolName}", "$${AgentSkills}"] {
+            let error = with(Provider::Gemini, name).unwrap_err();
+            assert!(error.message().starts_with("systemPrompt: gemini puts"), "{}", error.message());
+        }
+        assert!(with(Provider::Gemini, "${HOME} $AvailableTools ${ToolName} {{x}} ${").is_ok());
     }
 
     #[test]

@@ -179,7 +179,7 @@ fn give_servers(wanted: &Wanted, launch: &mut Launch) {
     }
 }
 
-/// `claude -p ... -- PROMPT`; a prompt that is long or has images comes by stdin.
+/// `claude -p ... -- PROMPT`; a prompt that is long, has images or could be read as more than words comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["-p", "--output-format", "stream-json", "--verbose"]);
@@ -204,7 +204,9 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     give_servers(wanted, &mut launch);
     launch.extra_args();
-    if wanted.images.is_empty() {
+    launch.prompt_is_no_command();
+    // In a message it can be kept from looking for names of files.
+    if wanted.images.is_empty() && !wanted.prompt.contains('@') {
         launch.prompt_last(&[]);
     } else {
         launch.prompt_as_message(&wanted.images);

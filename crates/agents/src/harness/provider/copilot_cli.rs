@@ -13,7 +13,7 @@ use crate::harness::folder::state_layout::OwnState;
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
-use crate::harness::mcp_server::configuration;
+use crate::harness::mcp_server::{DOLLAR, Replaced, configuration};
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
@@ -67,6 +67,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     words: &WORDS,
     protocol: Protocol {
         args: &["--acp"],
+        replaced: Replaced::Signs,
         model_flag: Some("--model"),
         tells_usage: true,
         error_prefix: Some("Error: "),
@@ -325,7 +326,10 @@ fn give_servers(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
             return Err(Error::invalid_option(&format!("mcpServers[{index}].name"), problem));
         }
     }
-    let file = launch.file("mcp-servers.json", &configuration(&wanted.mcp_servers));
+    let servers: Vec<_> =
+        wanted.mcp_servers.iter().map(|server| server.written_for(Replaced::Signs)).collect();
+    let file = launch.file("mcp-servers.json", &configuration(&servers));
+    launch.hold(DOLLAR.0, DOLLAR.1);
     launch.args([format!("--additional-mcp-config=@{file}")]);
     if matches!(wanted.permission, Level::Edit | Level::Ask) {
         for server in &wanted.mcp_servers {

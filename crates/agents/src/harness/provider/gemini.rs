@@ -271,6 +271,22 @@ fn allowed(glob: &str) -> String {
     )
 }
 
+/// The CLI puts texts of its own in place of these names in a system prompt, and has no way to write them as words.
+fn check_names(system_prompt: &str) -> Result<(), Error> {
+    let names = system_prompt.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+    let is_replaced = |name: &&str| {
+        matches!(*name, "AgentSkills" | "SubAgents" | "AvailableTools")
+            || name.strip_suffix("_ToolName").is_some_and(|tool| !tool.is_empty())
+    };
+    match names.into_iter().find(is_replaced) {
+        None => Ok(()),
+        Some(name) => {
+            let problem = format!("gemini puts a text of its own in place of \"${{{name}}}\": leave it out");
+            Err(Error::invalid_option("systemPrompt", problem))
+        }
+    }
+}
+
 /// `gemini --output-format stream-json ... --prompt=PROMPT`; a long prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
@@ -287,11 +303,14 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["--resume", session]);
     }
     if let Some(system_prompt) = &wanted.system_prompt {
+        check_names(system_prompt)?;
         // There is no flag: the file that this variable names replaces the built-in prompt.
         let file = launch.file("system.md", system_prompt);
         launch.set("GEMINI_SYSTEM_MD", &file);
     }
     launch.cannot_limit(wanted, &["tools", "maxTurns"]);
+    launch.prompt_is_no_command();
+    launch.prompt_names_files();
     launch.prompt_by_flag();
     // It starts itself once more, as a child that ignores SIGTERM, unless told not to.
     launch.set("GEMINI_CLI_NO_RELAUNCH", "true");

@@ -190,7 +190,7 @@ impl Messages {
     }
 
     fn result(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
-        const NAMES: [&str; 13] = [
+        const NAMES: [&str; 14] = [
             "is_error",
             "result",
             "errors",
@@ -204,6 +204,7 @@ impl Messages {
             "permission_denials",
             "terminal_reason",
             "model_usage_since_last_result",
+            "duration_api_ms",
         ];
         let [
             is_error,
@@ -219,6 +220,7 @@ impl Messages {
             denials,
             reason,
             new_usage,
+            asked_ms,
         ] = line.fields(NAMES);
         report_session(session, digest);
         let last_call = self.usage.last_call();
@@ -249,6 +251,10 @@ impl Messages {
             if is_free(self.usage.style.usage(usage)) && text.contains("operation blocked by hook") {
                 let failure = Failure::new(AgentErrorKind::Permission, text.trim().to_owned());
                 return digest.end(false, Some(failure));
+            }
+            let is_own = turns.count() == Some(0) && asked_ms.count() == Some(0);
+            if is_own && is_free(self.usage.style.usage(usage)) && !text.trim().is_empty() {
+                digest.warning(NO_MODEL);
             }
             let (answer, api_error) = self.without_api_error(&text, last_call);
             digest.answer(answer);
@@ -292,6 +298,9 @@ impl Messages {
         }
     }
 }
+
+/// By the figures of the CLI.
+const NO_MODEL: &str = "no model took part in this turn: the answer is the CLI's own";
 
 /// A command or an agent that runs beside the turn. One that runs in the background outlives it.
 fn task_started(line: Line, digest: &mut Digest) {

@@ -356,17 +356,20 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["--session", session]);
     }
     if let Some(system_prompt) = &wanted.system_prompt {
-        launch.args(["--append-system-prompt", system_prompt]);
+        // It takes a text that is the path of a file for that file, so it gets the path of one.
+        let file = launch.file("system.md", system_prompt);
+        launch.args(["--append-system-prompt", &file]);
     }
     hold(wanted, &mut launch)?;
     launch.cannot_limit(wanted, &["maxTurns"]);
     launch.args(wanted.images.iter().map(|image| format!("@{}", image.path)));
     launch.extra_args();
+    launch.prompt_is_no_command();
     if wanted.is_long() || wanted.prompt.starts_with(['-', '@']) {
         launch.args(["-p"]);
         launch.prompt_by_stdin();
     } else {
-        launch.args([&wanted.prompt]);
+        launch.prompt_as_argument();
     }
     Ok(launch)
 }

@@ -187,6 +187,8 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     give_servers(wanted, &mut launch);
     launch.extra_args();
+    launch.prompt_is_no_command();
+    launch.prompt_names_files();
     if wanted.images.is_empty() {
         // The CLI's flag for a prompt is deprecated, and it takes none behind `--`.
         launch.prompt_by_stdin();
