@@ -20,7 +20,7 @@ mod failure;
 mod repair;
 mod request;
 mod schema;
-pub(crate) mod strict_schema;
+pub(crate) mod taken_schema;
 
 pub use abort::AbortSwitch;
 pub use client::{complete, shared_client};

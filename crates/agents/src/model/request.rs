@@ -1,7 +1,7 @@
 //! A model call as a value, and the HTTP request for it. PURE.
 
 use super::schema::Schema;
-use super::strict_schema::is_strict_object;
+use super::taken_schema::Taker;
 use ground::error::Error;
 use ground::redaction::Secret;
 use ground::retry::RetryPolicy;
@@ -144,7 +144,7 @@ impl CompletionRequest {
         if let Some(schema) = &self.schema {
             let format = json!({
                 "name": schema_name(schema.source()),
-                "strict": is_strict_object(schema.source()),
+                "strict": Taker::Strict.takes(schema.source()),
                 "schema": schema.source(),
             });
             body.insert(
@@ -318,7 +318,7 @@ mod tests {
             closed(json!({ "a": { "type": "array", "items": closed(json!({}), json!([])) } }), json!(["a"])),
             closed(json!({ "a": { "anyOf": [leaf, { "enum": [1] }] } }), json!(["a"])),
         ] {
-            assert!(is_strict_object(&schema), "{schema}");
+            assert!(Taker::Strict.takes(&schema), "{schema}");
         }
         for schema in [
             json!({}),
@@ -332,7 +332,7 @@ mod tests {
             closed(json!({ "a": { "oneOf": [leaf] } }), json!(["a"])),
             closed(json!({ "a": { "type": "array", "items": { "type": "object" } } }), json!(["a"])),
         ] {
-            assert!(!is_strict_object(&schema), "{schema}");
+            assert!(!Taker::Strict.takes(&schema), "{schema}");
         }
     }
 

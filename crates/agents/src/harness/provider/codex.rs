@@ -16,7 +16,7 @@ use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Image, Launch, Wanted};
 use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
-use crate::model::strict_schema::is_strict_object;
+use crate::model::taken_schema::Taker;
 use ground::error::Error;
 use ground::json::{Json, Line};
 use ground::os::{is_executable, program_files};
@@ -65,7 +65,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     }),
     reader: |before| Box::new(Codex::new(before)),
     behind_launcher: Some(behind_launcher),
-    takes_schema: is_strict_object,
+    takes_schema: |schema| Taker::Strict.takes(schema),
     images: Some(Images::ByPath),
     takes_servers: true,
     session: SessionPolicy::Told,
@@ -424,15 +424,15 @@ mod tests {
     fn is_given_only_a_schema_that_its_service_takes() {
         let open = json!({"type":"object","properties":{"a":{"type":"integer"}}});
         let closed = json!({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false});
-        assert!(!is_strict_object(&open));
-        assert!(is_strict_object(&closed));
-        assert!(!is_strict_object(&json!({"type":"array","items":open})));
+        assert!(!Taker::Strict.takes(&open));
+        assert!(Taker::Strict.takes(&closed));
+        assert!(!Taker::Strict.takes(&json!({"type":"array","items":open})));
         assert!(
-            !is_strict_object(&json!({"type":"array","items":{"type":"string"}})),
+            !Taker::Strict.takes(&json!({"type":"array","items":{"type":"string"}})),
             "the root is no object"
         );
         let mut mixed = closed.clone();
         mixed["properties"]["a"] = json!({"oneOf":[{"type":"integer"},{"type":"null"}]});
-        assert!(!is_strict_object(&mixed));
+        assert!(!Taker::Strict.takes(&mixed));
     }
 }
