@@ -104,10 +104,14 @@ const NAMES: &[(&str, Figure)] = &[
     ("output_tokens_details.thinking_tokens", Figure::Within(Part::Thought)),
 ];
 
-/// The figure that a name tells, whatever object it is in.
-pub fn figure(name: &str) -> Option<Figure> {
-    let is_meant = |path: &str| path == name || path.rsplit('.').next() == Some(name);
-    NAMES.iter().find(|(path, _)| is_meant(path)).map(|(_, figure)| *figure)
+/// The name as the table has it, and its figure. A point leads into an object.
+pub fn named(path: &str) -> Option<(&'static str, Figure)> {
+    NAMES.iter().find(|(known, _)| *known == path).copied()
+}
+
+/// The name of an object with figures in it, as the table has it.
+pub fn object(name: &str) -> Option<&'static str> {
+    NAMES.iter().filter_map(|(path, _)| Some(path.split_once('.')?.0)).find(|object| *object == name)
 }
 
 /// A part, and how many tokens it is.

@@ -10,6 +10,7 @@
 //! Any other answer with a `usage` that tells tokens counts too: those for images and transcripts, and the lines of a batch.
 
 use super::scan::Reader;
+use ground::tokens::{self, CachedInput, Figure, Part};
 
 /// Tokens of one answer. `input` includes `cached`. `None`: not told, or no number of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,28 +62,14 @@ pub(super) struct Facts {
     model: Option<String>,
     has_usage: bool,
     has_metadata: bool,
-    numbers: [Option<u64>; 8],
+    /// By the names of the table of all figures.
+    numbers: Vec<(&'static str, Figure, u64)>,
     has_choices: bool,
     choices: u64,
     has_candidates: bool,
     has_finished: bool,
     is_line_of_batch: bool,
     text: u64,
-}
-
-/// A number of tokens.
-#[derive(Clone, Copy)]
-pub(super) enum Figure {
-    /// Without those of a cache.
-    Fresh,
-    CacheMade,
-    CacheRead,
-    /// With those of a cache.
-    Prompt,
-    Cached,
-    ToolUse,
-    Output,
-    Thoughts,
 }
 
 /// An object that is an answer, or has one in it.
@@ -106,8 +93,9 @@ pub(super) enum Place {
     Error,
     Usage,
     Metadata,
-    Details,
-    Figure(Figure),
+    /// An object with figures in it.
+    Details(&'static str),
+    Figure(&'static str, Figure),
     Choices,
     Candidates,
     Choice,
@@ -148,7 +136,7 @@ impl Reader for Facts {
             Place::Root => of_message(Level::Outer, key),
             Place::Message(level) => of_message(level, key),
             Place::Usage | Place::Metadata => figure(key),
-            Place::Details if key == "cached_tokens" => Place::Figure(Figure::Cached),
+            Place::Details(object) => figure(&format!("{object}.{key}")),
             Place::Choice if matches!(key, "finish_reason" | "finishReason") => Place::Finish,
             Place::Choice | Place::Words | Place::Within => match key {
                 "arguments" | "args" | "input" => Place::All,
@@ -189,7 +177,7 @@ impl Reader for Facts {
             Place::Id(Level::Outer) if self.id.is_some() => {}
             Place::Id(_) if (1..=200).contains(&length) => self.id = Some(start.to_owned()),
             Place::Model if (1..=200).contains(&length) => self.model = Some(start.to_owned()),
-            Place::Figure(_) => self.plain(place, start),
+            Place::Figure(..) => self.plain(place, start),
             Place::Error => self.is_error = true,
             Place::Finish => self.has_finished = true,
             Place::Words | Place::All => self.text = self.text.saturating_add(length),
@@ -198,11 +186,11 @@ impl Reader for Facts {
     }
 
     fn plain(&mut self, place: Place, word: &str) {
-        if let Place::Figure(figure) = place
-            && let Some(number) = number(word)
-            && let Some(known) = self.numbers.get_mut(figure as usize)
-        {
-            *known = (*known).max(Some(number));
+        let Place::Figure(name, figure) = place else { return };
+        let Some(number) = number(word) else { return };
+        match self.numbers.iter_mut().find(|(known, ..)| *known == name) {
+            Some((.., known)) => *known = (*known).max(number),
+            None => self.numbers.push((name, figure, number)),
         }
     }
 }
@@ -226,19 +214,12 @@ fn of_message(level: Level, key: &str) -> Place {
     }
 }
 
-fn figure(key: &str) -> Place {
-    Place::Figure(match key {
-        "input_tokens" | "inputTokens" => Figure::Fresh,
-        "cache_creation_input_tokens" | "cacheWriteInputTokens" => Figure::CacheMade,
-        "cache_read_input_tokens" | "cacheReadInputTokens" => Figure::CacheRead,
-        "prompt_tokens" | "promptTokenCount" => Figure::Prompt,
-        "cachedContentTokenCount" => Figure::Cached,
-        "toolUsePromptTokenCount" => Figure::ToolUse,
-        "output_tokens" | "outputTokens" | "completion_tokens" | "candidatesTokenCount" => Figure::Output,
-        "thoughtsTokenCount" => Figure::Thoughts,
-        "prompt_tokens_details" | "input_tokens_details" => return Place::Details,
-        _ => return Place::Nothing,
-    })
+fn figure(path: &str) -> Place {
+    match (tokens::named(path), tokens::object(path)) {
+        (Some((name, figure)), _) => Place::Figure(name, figure),
+        (None, Some(object)) => Place::Details(object),
+        (None, None) => Place::Nothing,
+    }
 }
 
 /// A number of tokens, also as a text, or with a fraction. What is below zero is none.
@@ -250,26 +231,32 @@ fn number(word: &str) -> Option<u64> {
 }
 
 impl Facts {
-    fn number(&self, figure: Figure) -> Option<u64> {
-        self.numbers.get(figure as usize).copied().flatten()
+    fn has_number(&self, names: &[&str]) -> bool {
+        self.numbers.iter().any(|(known, ..)| names.contains(known))
     }
 
     fn tokens(&self) -> Option<Tokens> {
-        if self.numbers.iter().all(Option::is_none) {
+        let is_input = |figure: &Figure| {
+            use Part::{Read, Written};
+            matches!(figure, Figure::Input | Figure::More)
+                || matches!(figure, Figure::Beside(Read | Written) | Figure::Within(Read | Written))
+        };
+        let is_output = |figure: &Figure| matches!(figure, Figure::Output | Figure::Beside(Part::Thought));
+        let tells = |is: &dyn Fn(&Figure) -> bool| self.numbers.iter().any(|(_, figure, _)| is(figure));
+        let (has_input, has_output) = (tells(&is_input), tells(&is_output));
+        if !has_input && !has_output {
             return None;
         }
-        let sum = |figures: &[Figure]| {
-            let told = figures.iter().filter_map(|figure| self.number(*figure));
-            told.fold(None, |sum: Option<u64>, number| Some(sum.unwrap_or(0).saturating_add(number)))
-        };
-        let fresh = sum(&[Figure::Fresh, Figure::CacheMade, Figure::CacheRead]);
-        let prompt = sum(&[Figure::Prompt, Figure::ToolUse]);
-        let input = prompt.or(fresh);
-        let cached = self.number(Figure::Cached).max(self.number(Figure::CacheRead)).unwrap_or(0);
+        let get =
+            |name: &str| self.numbers.iter().find(|(known, ..)| *known == name).map(|(.., number)| *number);
+        // What is told of a part alone is still told.
+        let told =
+            tokens::told(|name| get(name).or((name == "input").then_some(0)), Some(CachedInput::Within));
+        let told = told.unwrap_or_default();
         Some(Tokens {
-            input,
-            cached: cached.min(input.unwrap_or(cached)),
-            output: sum(&[Figure::Output, Figure::Thoughts]),
+            input: has_input.then_some(told.input),
+            cached: told.cached.min(told.input),
+            output: has_output.then_some(told.output),
         })
     }
 
@@ -286,7 +273,9 @@ impl Facts {
             "response.completed" | "response.incomplete" | "response.failed" => (true, true, true),
             kind if kind.starts_with("response.") => (true, false, false),
             _ if self.is_response => (true, true, true),
-            _ if self.has_choices || self.number(Figure::Prompt).is_some() && self.has_usage => {
+            _ if self.has_choices
+                || self.has_number(&["prompt_tokens", "promptTokenCount"]) && self.has_usage =>
+            {
                 (true, self.has_finished || self.choices == 0, true)
             }
             _ if self.has_candidates || self.has_metadata => (true, self.has_finished, false),
