@@ -74,6 +74,8 @@ pub(crate) struct RequestedEnd {
     pub kill_at: Option<Instant>,
     /// When an end of turn that may be a crash counts, if the process has not ended by then.
     pub believed_at: Option<Instant>,
+    /// The tools that the turn waits for behind its end were told.
+    pub is_wait_told: bool,
 }
 
 pub(crate) struct Times {

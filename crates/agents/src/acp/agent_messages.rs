@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 impl Owner {
     pub(super) async fn on_said(&mut self, said: Said) {
+        let now = self.now();
+        self.turns.afterwords.on_heard(now);
         match said {
             Said::Update { session, update, raw } if session == self.session.id => {
                 self.on_update(update, raw)

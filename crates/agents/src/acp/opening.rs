@@ -4,7 +4,7 @@
 
 use super::account::Account;
 use super::connection::{Connection, Inbox, Said};
-use super::opening_fault::{Fault, is_resume, ways_in};
+use super::opening_fault::{Fault, is_resume, ways_in, with_reset};
 use super::program::not_started;
 use super::ready::{Ready, ready};
 use super::request::{McpServer, OpenRequest, PromptTakes};
@@ -130,7 +130,8 @@ pub(crate) async fn open(request: &OpenRequest, given_up: impl Future<Output = (
             }
             let exit = handshake.connection.ended().await;
             folder.remove().await;
-            let error = explained(fault.into_error(agent, &exit, &handshake.ways_in), request, &path).await;
+            let error = with_reset(fault.into_error(agent, &exit, &handshake.ways_in), &request.agent);
+            let error = explained(error, request, &path).await;
             if let Some(record) = record {
                 record.close(None, Some(&error), false).await;
             }
@@ -413,7 +414,8 @@ impl Handshake<'_> {
                 ),
             ))
         };
-        if !offered.iter().any(|known| known.id == mode) {
+        let may_offer = settings.is_unknown() && version == Version::One;
+        if !may_offer && !offered.iter().any(|known| known.id == mode) {
             let names = offered.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
             return Err(cannot(format!("it offers the modes {names:?}, not {mode}")));
         }

@@ -3,7 +3,10 @@
 use super::connection::Exit;
 use super::update::{AgentFault, owned};
 use super::verdict;
+use crate::harness::AgentRequest;
 use crate::harness::clip::clip_to;
+use crate::harness::limit::reset::Reset;
+use crate::harness::limit::usage_limit::UsageLimit;
 use crate::harness::{AgentErrorKind, Provider};
 use ground::error::{Error, ErrorCode};
 use serde_json::Value;
@@ -77,6 +80,17 @@ impl Fault {
             }
             Fault::Other(error) => error,
         }
+    }
+}
+
+/// The error with the end of the usage limit that it tells of, if it does.
+pub(super) fn with_reset(error: Error, request: &AgentRequest) -> Error {
+    let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
+    let may_reset = AgentErrorKind::ALL.into_iter().any(|known| known.as_str() == kind && known.may_reset());
+    let reset = may_reset.then(|| Reset::parse(error.message())).flatten();
+    match reset.and_then(|reset| UsageLimit::said(&reset, request)) {
+        Some(limit) => limit.tell(error),
+        None => error,
     }
 }
 

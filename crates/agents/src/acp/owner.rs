@@ -11,7 +11,7 @@ use super::order::{Order, Reply};
 use super::question::HostRequest;
 use super::request::OpenRequest;
 use super::search::{Left, Leftovers, Search};
-use super::session_state::{Questions, SessionFacts, Spending, Turns, Waiters, Work};
+use super::session_state::{Afterwords, Questions, SessionFacts, Spending, Turns, Waiters, Work};
 use super::settings::{Mode, SessionOption, Settings};
 use super::tool_book::ToolBook;
 use super::verdict::Stop;
@@ -148,6 +148,7 @@ impl Owner {
                 queue: VecDeque::new(),
                 preamble: opened.preamble,
                 warnings: opened.warnings,
+                afterwords: Afterwords::after(awake.now(), opened.version),
             },
             questions: Questions::default(),
             listeners: Listeners::new(recorder),

@@ -14,7 +14,7 @@ use ground::mpsc::UnboundedSender;
 use process::Metered;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Facts that do not change while the session is open.
 pub(super) struct SessionFacts {
@@ -69,6 +69,38 @@ pub(super) struct Turns {
     pub(super) preamble: Option<String>,
     /// Warnings of the opening, which the first turn reports.
     pub(super) warnings: Vec<String>,
+    pub(super) afterwords: Afterwords,
+}
+
+/// The time behind an opening or a cancelled turn in which an agent may still say something about it. Version 1 does not tell what
+/// its words belong to, so the next prompt waits for a moment of silence.
+pub(super) struct Afterwords {
+    silent_at: Instant,
+    latest: Instant,
+}
+
+impl Afterwords {
+    const SILENCE: Duration = Duration::from_millis(50);
+    const LONGEST: Duration = Duration::from_millis(500);
+
+    /// What may have afterwords has ended.
+    pub(super) fn after(now: Instant, version: Version) -> Afterwords {
+        match version {
+            Version::One => Afterwords { silent_at: now + Self::SILENCE, latest: now + Self::LONGEST },
+            Version::Two => Afterwords { silent_at: now, latest: now },
+        }
+    }
+
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        if now < self.silent_at {
+            self.silent_at = (now + Self::SILENCE).min(self.latest);
+        }
+    }
+
+    /// When the next prompt may be sent, if that is later than now.
+    pub(super) fn end(&self, now: Instant) -> Option<Instant> {
+        Some(self.silent_at).filter(|at| *at > now)
+    }
 }
 
 /// The questions that wait for an answer.

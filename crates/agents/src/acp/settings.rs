@@ -151,6 +151,11 @@ impl Settings {
         self.modes().into_iter().find(|mode| mode.is_current).map(|mode| mode.id)
     }
 
+    /// Whether the agent has told neither modes nor options, so that it may have some all the same.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.modes.is_empty() && self.options.is_empty()
+    }
+
     /// Method and params of the request that sets a mode; `None`: the agent has no modes.
     pub(crate) fn set_mode(
         &self,
@@ -158,7 +163,7 @@ impl Settings {
         session: &str,
         mode: &str,
     ) -> Option<(&'static str, Value)> {
-        if self.has_mode_method && version == Version::One {
+        if (self.has_mode_method || self.is_unknown()) && version == Version::One {
             return Some(("session/set_mode", json!({ "sessionId": session, "modeId": mode })));
         }
         let option = self.mode_option()?;
@@ -248,7 +253,14 @@ mod tests {
             settings.on_mode("plan");
             assert_eq!(settings.mode().as_deref(), Some("plan"));
         }
-        assert_eq!(Settings::read(&json!({})).set_mode(Version::One, "s", "plan"), None);
+        // An answer to session/load may tell nothing: the agent's refusal decides.
+        for silent in [json!({}), json!(null)] {
+            let settings = Settings::read(&silent);
+            assert!(settings.set_mode(Version::One, "s", "plan").is_some(), "{silent}");
+            assert_eq!(settings.set_mode(Version::Two, "s", "plan"), None);
+        }
+        let others = json!({ "configOptions": [{ "id": "x", "currentValue": "y" }] });
+        assert_eq!(Settings::read(&others).set_mode(Version::One, "s", "plan"), None);
     }
 
     #[test]

@@ -144,7 +144,8 @@ impl Owner {
             .tool_idle
             .filter(|_| !self.waiters.idle.is_empty() && self.turns.active.is_none());
         let given_up = idle.and_then(|limit| self.work.acted.checked_add(limit));
-        [turn, question, settled.map(|at| at.max(now)), own, deaf.map(|at| at.max(now)), given_up]
+        let prompt = self.turns.afterwords.end(now).filter(|_| !self.turns.queue.is_empty());
+        [turn, question, settled.map(|at| at.max(now)), own, deaf.map(|at| at.max(now)), given_up, prompt]
             .into_iter()
             .flatten()
             .min()

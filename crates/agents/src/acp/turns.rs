@@ -3,6 +3,7 @@
 use super::active::{Active, Next, Session};
 use super::order::{Driver, Prompt};
 use super::owner::{Over, Owner};
+use super::session_state::Afterwords;
 use super::turn_state::{Ending, Version};
 use super::verdict::Stop;
 use crate::harness::clip::clip_to;
@@ -25,7 +26,10 @@ impl Owner {
             let Some(active) = self.turns.active.as_mut().filter(|active| active.resting.is_none()) else {
                 break;
             };
-            let Some(ending) = active.state.due(now, behind).cloned() else { break };
+            let Some(ending) = active.state.due(now, behind).cloned() else {
+                self.tell_wait();
+                break;
+            };
             if active.doubts(&ending, now) {
                 break;
             }
@@ -40,6 +44,7 @@ impl Owner {
         let is_ending = self.turns.is_own_stopping();
         if self.turns.active.is_none()
             && !is_ending
+            && self.turns.afterwords.end(now).is_none()
             && self.is_at_level()
             && let Some(prompt) = self.turns.queue.pop_front()
         {
@@ -52,6 +57,19 @@ impl Owner {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// The turn has a good end, and tools of its own go on: it says at once what it waits for.
+    fn tell_wait(&mut self) {
+        let Some(active) = &mut self.turns.active else { return };
+        let is_new = active.state.has_ended() && self.work.background.is_empty();
+        if !is_new || self.work.book.in_progress().next().is_none() || active.end.is_wait_told {
+            return;
+        }
+        active.end.is_wait_told = true;
+        let items = self.work.book.in_progress().map(|name| json!({ "type": "tool_call", "name": name }));
+        let items = items.collect();
+        self.tell(AgentEvent::Background { items });
     }
 
     /// Whether the next prompt may begin: the agent is in the mode that the caller chose.
@@ -203,6 +221,7 @@ impl Owner {
         self.listeners.flush(&self.turns);
         let Some(mut active) = self.turns.active.take() else { return };
         if active.end.stop.is_some() {
+            self.turns.afterwords = Afterwords::after(now, self.session.version);
             self.on_cancelled(active.number, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.account.usage());

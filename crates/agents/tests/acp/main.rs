@@ -5,6 +5,7 @@
 mod bad_peers;
 mod hostile;
 mod limits;
+mod opening;
 mod questions;
 mod stopping;
 mod support;
