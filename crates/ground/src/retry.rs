@@ -127,4 +127,6 @@ impl RetryPolicy {
 }
 
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod tests;

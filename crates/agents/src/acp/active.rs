@@ -7,6 +7,7 @@ use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
 use crate::harness::Provider;
 use crate::harness::TurnRequest;
+use crate::harness::evidence::NO_MODEL;
 use crate::harness::evidence::last_lines::LastLines;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
@@ -17,7 +18,7 @@ use crate::harness::turn::clock::{Clock, ClockLimits, Heard};
 use crate::harness::turn::structured::{
     Candidates, misfit, prompt_with_problems, prompt_with_schema, read_answer,
 };
-use crate::harness::{AgentErrorKind, Level};
+use crate::harness::{AgentErrorKind, Level, Usage};
 use crate::model::Reading;
 use ground::random;
 use process::Moment;
@@ -181,6 +182,10 @@ impl Active {
         });
         if fault.is_none() && self.tries.logged == Some(Logged::Cut) {
             self.account.warn("the answer was cut at the longest that the model may give");
+        }
+        let is_free = |usage: Usage| usage.input_tokens == 0 && usage.output_tokens == 0;
+        if fault.is_none() && self.account.usage().is_some_and(is_free) && self.account.tool_calls() == 0 {
+            self.account.warn(NO_MODEL);
         }
         match (fault, &self.request.schema) {
             (Some(fault), _) => Next::Failed(fault),

@@ -95,3 +95,17 @@ async fn a_silence_is_told_with_the_last_printed_words() {
     assert_eq!(error_code(error), "AGENT_IDLE");
     assert!(error.message().contains("Do you trust the files in this folder?"), "{}", error.message());
 }
+
+#[tokio::test]
+async fn an_answer_without_a_model_is_told() {
+    for version in [1, 2] {
+        let agent = opened(request(ClaudeCode, version, "")).await;
+        for (play, expected) in [("own", true), ("hello", false)] {
+            let outcome = agent.prompt(play).await;
+            assert_eq!(code(&outcome), "ok");
+            let warnings = &outcome.result().unwrap().facts.warnings;
+            let is_told = warnings.iter().any(|warning| warning.starts_with("no model took part"));
+            assert_eq!(is_told, expected, "{version} {play}: {warnings:?}");
+        }
+    }
+}

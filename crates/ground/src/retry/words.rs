@@ -3,7 +3,7 @@
 use super::kind::ErrorKind::{self, *};
 
 /// The order matters: "exceeded your quota, see rate limits" is about the quota.
-const PHRASES: &[(ErrorKind, &[&str])] = &[
+pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
     // Bedrock says "too many tokens" of both.
     (
         RateLimit,
@@ -57,6 +57,8 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "out of credits",
             "insufficient credits",
             "usage limit",
+            "usage limits",
+            "insufficient balance",
             "spending limit",
         ],
     ),
@@ -73,6 +75,9 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "too many requests",
             "resource_exhausted",
             "resource exhausted",
+            "resource has been exhausted",
+            "api calls / minute",
+            "reached max request",
             "throttled",
             "throttling",
         ],
@@ -87,9 +92,23 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "service unavailable",
             "temporarily unavailable",
             "server is busy",
+            "server busy",
+            "capacity exceeded",
         ],
     ),
-    (Permission, &["permission denied", "permission_denied", "forbidden", "access denied", "not permitted"]),
+    // Azure says "access denied" of it.
+    (Auth, &["invalid subscription key"]),
+    (
+        Permission,
+        &[
+            "permission denied",
+            "permission_denied",
+            "forbidden",
+            "access denied",
+            "not permitted",
+            "have access to the model",
+        ],
+    ),
     (
         Auth,
         &[
@@ -108,6 +127,7 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "login",
             "credentials",
             "access token",
+            "security token",
         ],
     ),
     (
@@ -118,6 +138,7 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "time-out",
             "time out",
             "deadline exceeded",
+            "deadline expired",
             "deadline_exceeded",
             "etimedout",
         ],
@@ -180,6 +201,9 @@ const PHRASES: &[(ErrorKind, &[&str])] = &[
             "invalid request",
             "invalid_request_error",
             "invalid_argument",
+            "invalid argument",
+            "no endpoints found",
+            "not found, try pulling",
             "bad request",
             "not supported",
             "unsupported",
@@ -226,7 +250,7 @@ pub fn of_words(message: &str) -> Option<ErrorKind> {
 }
 
 /// Whether the phrase is in the text with no letter or digit right before or after it.
-fn holds(text: &str, phrase: &str) -> bool {
+pub(super) fn holds(text: &str, phrase: &str) -> bool {
     text.match_indices(phrase).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let behind = text[at + phrase.len()..].chars().next();

@@ -18,3 +18,6 @@ pub(crate) mod tally;
 pub mod transcript;
 pub(crate) mod turn_usage;
 pub mod verdict;
+
+/// The warning of a turn in which, by the figures of the CLI, no model took part.
+pub(crate) const NO_MODEL: &str = "no model took part in this turn: the answer is the CLI's own";

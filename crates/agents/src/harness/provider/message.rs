@@ -5,6 +5,7 @@ use super::Reader;
 use super::message_usage::{MessageUsage, Style};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::event::Usage;
+use crate::harness::evidence::NO_MODEL;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::limit::reset::Reset;
@@ -298,9 +299,6 @@ impl Messages {
         }
     }
 }
-
-/// By the figures of the CLI.
-const NO_MODEL: &str = "no model took part in this turn: the answer is the CLI's own";
 
 /// A command or an agent that runs beside the turn. One that runs in the background outlives it.
 fn task_started(line: Line, digest: &mut Digest) {

@@ -141,6 +141,22 @@ fn a_hook_that_blocks_the_prompt_is_no_answer() {
 }
 
 #[test]
+fn an_answer_without_a_model_is_told() {
+    let own = |asked_ms: u64, tokens: u64| {
+        json!({"type": "result", "subtype": "success", "is_error": false, "num_turns": 0, "session_id": "s",
+            "duration_api_ms": asked_ms, "result": "/help isn't available", "total_cost_usd": 0.0,
+            "usage": {"input_tokens": tokens, "output_tokens": 0}})
+    };
+    for provider in [Provider::ClaudeCode, Provider::Qwen] {
+        let replay = read(provider, &[own(0, 0)]);
+        assert_eq!(replay.result.warnings, ["no model took part in this turn: the answer is the CLI's own"]);
+        for asked in [own(12, 0), own(0, 5), result("hi", 5, 0.1)] {
+            assert!(read(provider, &[asked]).result.warnings.is_empty(), "{provider:?}");
+        }
+    }
+}
+
+#[test]
 fn a_refusal_of_the_model_is_told_and_what_another_model_says_stands_in_its_place() {
     let refused =
         json!({"type": "system", "subtype": "model_refusal_fallback", "session_id": "s", "content": ""});
