@@ -103,8 +103,8 @@ describe('a turn', () => {
   })
 
   it('says what its CLI can not do', async () => {
-    const { warnings } = await played(answer).run('hi', { maxTurns: 3, tools: ['read'] })
-    expect(warnings.map((warning) => warning.split(':')[0]).sort()).toEqual(['maxTurns', 'tools'])
+    const { warnings } = await played(answer).run('hi', { maxTurns: 3, cliTools: ['read'] })
+    expect(warnings.map((warning) => warning.split(':')[0]).sort()).toEqual(['cliTools', 'maxTurns'])
   })
 
   it('takes secrets out of events, result and error, also where they come in two deltas', async () => {

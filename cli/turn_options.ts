@@ -163,7 +163,7 @@ export function toTurnOptions(values: Values): TurnOptions & Pick<HarnessOptions
     model: values.model,
     systemPrompt: values['system-prompt'],
     images: values.image,
-    tools: values.tool,
+    cliTools: values.tool,
     permission: levelOf(values),
     allow: values.allow,
     sandbox: toAgentSandbox(values),

@@ -19,7 +19,6 @@ export const flags: Record<string, string> = {
   provider: 'PROVIDER',
   systemPrompt: '--system-prompt',
   images: '--image',
-  tools: '--tool',
   cliTools: '--tool',
   mcpServers: '--mcp-servers',
   inheritEnv: '--inherit-env',

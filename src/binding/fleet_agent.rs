@@ -241,7 +241,7 @@ mod tests {
             &agent(TurnSpec::default()),
             json!({
                 "env": { "X": "1", "B": null }, "inheritEnv": ["A"], "killGraceMs": 5, "containment": "group",
-                "maxRecordBytes": 7, "record": "/records", "name": "n", "model": "m", "systemPrompt": "s", "tools": ["t"],
+                "maxRecordBytes": 7, "record": "/records", "name": "n", "model": "m", "systemPrompt": "s", "cliTools": ["t"],
                 "maxTurns": 3, "permission": "plan", "allow": ["npm *"], "sandbox": "workspace",
                 "maxTokens": 9, "maxCostUsd": 2, "prices": { "inputPerMillion": 1, "outputPerMillion": 2 },
                 "background": "leave", "schema": { "type": "object" }, "resume": "r", "startTimeoutMs": 1, "idleTimeoutMs": 2,
@@ -273,7 +273,7 @@ mod tests {
         );
         assert_eq!((limits.tool_idle, limits.total), (None, Some(Duration::ZERO)));
         assert_eq!(request.max_turns, Some(3));
-        assert_eq!((request.tools, request.allow), (Some(vec!["t".into()]), vec!["npm *".to_owned()]));
+        assert_eq!((request.cli_tools, request.allow), (Some(vec!["t".into()]), vec!["npm *".to_owned()]));
         assert_eq!(request.background, Background::Leave);
         assert_eq!(request.schema.unwrap().source(), &json!({ "type": "object" }));
         assert_eq!((request.retry.attempts, request.wait_for_reset), (2, Duration::from_millis(3)));

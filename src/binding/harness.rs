@@ -35,7 +35,7 @@ pub struct TurnSpec {
     pub agent: AgentSpec,
     #[serde(skip)]
     pub prompt: String,
-    pub tools: Option<Vec<String>>,
+    pub cli_tools: Option<Vec<String>>,
     pub max_turns: Option<f64>,
     pub allow: Option<Vec<String>>,
     pub background: Option<Background>,
@@ -407,7 +407,7 @@ impl TurnSpec {
         let TurnSpec {
             agent: _,
             prompt: _,
-            tools,
+            cli_tools,
             max_turns,
             allow,
             background,
@@ -418,7 +418,7 @@ impl TurnSpec {
             extra_args,
             has_listener: _,
         } = self;
-        give(&mut request.tools, tools.map(Some));
+        give(&mut request.cli_tools, cli_tools.map(Some));
         give(&mut request.max_turns, max_turns.map(|turns| Some(turns as u64)));
         give(&mut request.allow, allow);
         give(&mut request.background, background.map(Into::into));

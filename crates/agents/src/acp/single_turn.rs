@@ -233,7 +233,7 @@ impl Owner {
         facts.queued_ms = millis(self.queued);
         facts.duration_ms = millis(self.started.elapsed().saturating_sub(self.queued));
         let ignored =
-            [("tools", self.request.tools.is_some()), ("maxTurns", self.request.max_turns.is_some())];
+            [("cliTools", self.request.cli_tools.is_some()), ("maxTurns", self.request.max_turns.is_some())];
         let warnings = ignored
             .into_iter()
             .filter(|(_, is_given)| *is_given)

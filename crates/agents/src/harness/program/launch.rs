@@ -51,7 +51,7 @@ pub struct Wanted {
     pub prompt: String,
     pub model: Option<String>,
     pub system_prompt: Option<String>,
-    pub tools: Option<Vec<String>>,
+    pub cli_tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     pub permission: Level,
     /// Globs of commands that "edit" may run, checked.
@@ -248,7 +248,7 @@ impl Launch {
 
     /// [`Launch::cannot`] for those of `tools` and `maxTurns` that are named.
     pub fn cannot_limit(&mut self, wanted: &Wanted, names: &[&str]) {
-        let given = [("tools", wanted.tools.is_some()), ("maxTurns", wanted.max_turns.is_some())];
+        let given = [("cliTools", wanted.cli_tools.is_some()), ("maxTurns", wanted.max_turns.is_some())];
         for (option, is_given) in given.into_iter().filter(|(option, _)| names.contains(option)) {
             self.cannot(option, is_given);
         }
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn what_a_cli_cannot_do_is_said() {
         let wanted = Wanted {
-            tools: Some(vec!["read".into()]),
+            cli_tools: Some(vec!["read".into()]),
             max_turns: Some(3),
             system_prompt: Some("Be brief.".into()),
             model: Some("m".into()),
@@ -391,7 +391,7 @@ mod tests {
             let launch = (provider.descriptor().launch)(&wanted).unwrap();
             let all = format!("{:?} {:?} {:?}", launch.args, launch.set, launch.files);
             for (option, sign) in
-                [("tools", "read"), ("maxTurns", "3\""), ("systemPrompt", "Be brief."), ("model", "\"m\"")]
+                [("cliTools", "read"), ("maxTurns", "3\""), ("systemPrompt", "Be brief."), ("model", "\"m\"")]
             {
                 let is_warned = launch.warnings.iter().any(|warning| warning.starts_with(option));
                 assert!(all.contains(sign) || is_warned, "{} {option}: {all}", provider.as_str());
@@ -403,7 +403,7 @@ mod tests {
     fn tools_that_only_read_leave_none_of_those_that_write() {
         let tools = |permission, tools: &[&str]| {
             let tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect());
-            let wanted = Wanted { permission, tools, is_sandboxed: true, ..wanted("hi") };
+            let wanted = Wanted { permission, cli_tools: tools, is_sandboxed: true, ..wanted("hi") };
             (Provider::Pi.descriptor().launch)(&wanted).unwrap().args.join(" ")
         };
         assert!(tools(Level::Plan, &["bash", "grep"]).contains("--tools grep"));

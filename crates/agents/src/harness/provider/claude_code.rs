@@ -190,7 +190,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(system_prompt) = &wanted.system_prompt {
         launch.args([&format!("--append-system-prompt={system_prompt}")]);
     }
-    if let Some(tools) = &wanted.tools {
+    if let Some(tools) = &wanted.cli_tools {
         launch.args([&format!("--tools={}", tools.join(","))]);
     }
     if let Some(turns) = wanted.max_turns {

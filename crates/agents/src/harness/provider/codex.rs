@@ -348,7 +348,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args([&format!("--image={image}")]);
     }
     codex_servers::add(&wanted.mcp_servers, &mut launch)?;
-    launch.cannot_limit(wanted, &["tools", "maxTurns"]);
+    launch.cannot_limit(wanted, &["cliTools", "maxTurns"]);
     launch.extra_args();
     if let Some(session) = &wanted.resume {
         launch.args([session]);

@@ -359,8 +359,8 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(model) = &wanted.model {
         launch.args(["--model", model]);
     }
-    launch.cannot("tools", wanted.tools.as_ref().is_some_and(Vec::is_empty));
-    if let Some(tools) = wanted.tools.as_ref().filter(|tools| !tools.is_empty()) {
+    launch.cannot("cliTools", wanted.cli_tools.as_ref().is_some_and(Vec::is_empty));
+    if let Some(tools) = wanted.cli_tools.as_ref().filter(|tools| !tools.is_empty()) {
         launch.args([&format!("--available-tools={}", tools.join(","))]);
     }
     match (&wanted.resume, &wanted.session_id) {

@@ -308,7 +308,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         let file = launch.file("system.md", system_prompt);
         launch.set("GEMINI_SYSTEM_MD", &file);
     }
-    launch.cannot_limit(wanted, &["tools", "maxTurns"]);
+    launch.cannot_limit(wanted, &["cliTools", "maxTurns"]);
     launch.prompt_is_no_command();
     launch.prompt_names_files();
     launch.prompt_by_flag();

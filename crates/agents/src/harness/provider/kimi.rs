@@ -176,7 +176,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         launch.args(["--session", session]);
     }
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot_limit(wanted, &["tools", "maxTurns"]);
+    launch.cannot_limit(wanted, &["cliTools", "maxTurns"]);
     launch.prompt_by_flag();
     launch.set("KIMI_CODE_NO_AUTO_UPDATE", "1");
     Ok(launch)

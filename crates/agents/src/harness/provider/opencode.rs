@@ -393,7 +393,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     hold(wanted, &mut launch)?;
     give_servers(wanted, &mut launch)?;
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
-    launch.cannot_limit(wanted, &["tools", "maxTurns"]);
+    launch.cannot_limit(wanted, &["cliTools", "maxTurns"]);
     launch.args(wanted.images.iter().map(|image| format!("--file={}", image.path)));
     launch.extra_args();
     launch.prompt_by_stdin();

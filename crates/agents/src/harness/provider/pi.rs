@@ -325,7 +325,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
             return Err(unholdable(wanted.permission, why));
         }
         Level::Auto => {
-            match &wanted.tools {
+            match &wanted.cli_tools {
                 Some(tools) if tools.is_empty() => launch.args(["--no-tools"]),
                 Some(tools) => launch.args(["--tools", &tools.join(",")]),
                 None => {}
@@ -334,7 +334,7 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
         }
     };
     let is_wanted =
-        |tool: &&str| wanted.tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
+        |tool: &&str| wanted.cli_tools.as_ref().is_none_or(|tools| tools.iter().any(|name| name == tool));
     let tools: Vec<_> = offered.iter().copied().filter(is_wanted).collect();
     if tools.is_empty() {
         launch.args(["--no-tools"]);

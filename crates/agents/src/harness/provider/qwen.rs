@@ -173,8 +173,8 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     if let Some(system_prompt) = &wanted.system_prompt {
         launch.args([&format!("--append-system-prompt={system_prompt}")]);
     }
-    launch.cannot("tools", wanted.tools.as_ref().is_some_and(Vec::is_empty));
-    if let Some(tools) = &wanted.tools {
+    launch.cannot("cliTools", wanted.cli_tools.as_ref().is_some_and(Vec::is_empty));
+    if let Some(tools) = &wanted.cli_tools {
         for tool in tools {
             launch.args([&format!("--core-tools={tool}")]);
         }

@@ -230,7 +230,7 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
         prompt: request.prompt.clone(),
         model: request.agent.model.clone(),
         system_prompt: request.agent.system_prompt.clone(),
-        tools: request.tools.clone(),
+        cli_tools: request.cli_tools.clone(),
         max_turns: request.max_turns,
         permission: request.agent.level,
         allow: request.allow.clone(),

@@ -188,7 +188,7 @@ fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
         agent,
         prompt,
         schema,
-        tools: _,
+        cli_tools: _,
         max_turns: _,
         allow: _,
         background: _,

@@ -28,7 +28,7 @@ pub enum Background {
 pub struct TurnRequest {
     pub agent: AgentRequest,
     pub prompt: String,
-    pub tools: Option<Vec<String>>,
+    pub cli_tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     /// Globs of commands that "edit" may run.
     pub allow: Vec<String>,
@@ -59,7 +59,7 @@ impl TurnRequest {
         TurnRequest {
             agent,
             prompt: prompt.into(),
-            tools: None,
+            cli_tools: None,
             max_turns: None,
             allow: Vec::new(),
             background: Background::Wait,
