@@ -38,7 +38,7 @@ it.skipIf(!isPossible)(
     })
     expect(JSON.parse(stdout || `"${stderr.length} bytes of stderr, no answer"`)).toEqual([
       'MODEL_UNREACHABLE',
-      'RUNTIME_CLOSED',
+      'RUNTIME_UNREACHABLE',
       'CONNECTION_LOST',
       'PROCESS_SPAWN_FAILED',
     ])

@@ -357,7 +357,7 @@ it('no more sessions than maxSessions are let in, and one that ends makes room',
   cleanup.push(() => server.close())
   const first = await RuntimeClient.connect(server.url)
   await expect(RuntimeClient.connect(server.url)).rejects.toMatchObject({
-    code: 'RUNTIME_CLOSED',
+    code: 'RUNTIME_UNREACHABLE',
     status: 503,
   })
   await first.close()

@@ -36,7 +36,7 @@ it('a server ends with its worker, and its clients are told', async () => {
         (error) => error.code,
       ),
     )
-    .toBe('RUNTIME_CLOSED')
+    .toBe('RUNTIME_UNREACHABLE')
 })
 
 it('a session ends with the worker of its client, and what it runs', async () => {

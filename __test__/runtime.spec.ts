@@ -280,7 +280,11 @@ describe('serveRuntime and RuntimeClient', () => {
     await expect(client.query('x', { ...query, timeoutMs: NaN })).rejects.toThrow(/^timeoutMs: /)
     await expect(client.executeCommands([''])).rejects.toThrow(/^commands\[0\]\.command: /)
     await expect(RuntimeClient.connect('http//x')).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    await expect(RuntimeClient.connect('ws://127.0.0.1:1')).rejects.toMatchObject({ code: 'RUNTIME_CLOSED' })
+    await expect(RuntimeClient.connect('ws://127.0.0.1:1')).rejects.toMatchObject({
+      code: 'RUNTIME_UNREACHABLE',
+      url: 'ws://127.0.0.1:1',
+      refused: true,
+    })
   })
 
   it('has a coding agent answer, through the harness', async () => {

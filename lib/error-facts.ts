@@ -322,13 +322,20 @@ export interface ErrorFacts {
   }
   /** The signal was aborted. */
   RUNTIME_ABORTED: None
-  /** The connection to the runtime is closed. */
-  RUNTIME_CLOSED: {
+  /** `connect` got no answer from a runtime at this address. */
+  RUNTIME_UNREACHABLE: {
+    /** The address, without user, password and query. */
+    url: string
     status?: number
     closeCode?: number
     closeReason?: string
     /** True when nothing listens at the address. */
     refused?: boolean
+  }
+  /** The connection to the runtime is closed. */
+  RUNTIME_CLOSED: {
+    closeCode?: number
+    closeReason?: string
   }
   /** A token is missing or wrong; the message says which. */
   RUNTIME_UNAUTHORIZED: {

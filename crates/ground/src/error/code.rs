@@ -111,8 +111,10 @@ codes! {
     RuntimeIdle = "RUNTIME_IDLE" ["idleTimeoutMs"],
     /// The signal was aborted.
     RuntimeAborted = "RUNTIME_ABORTED" [],
+    /// `connect` got no answer from a runtime at this address.
+    RuntimeUnreachable = "RUNTIME_UNREACHABLE" ["url", "status", "closeCode", "closeReason", "refused"],
     /// The connection to the runtime is closed.
-    RuntimeClosed = "RUNTIME_CLOSED" ["status", "closeCode", "closeReason", "refused"],
+    RuntimeClosed = "RUNTIME_CLOSED" ["closeCode", "closeReason"],
     /// A token is missing or wrong; the message says which.
     RuntimeUnauthorized = "RUNTIME_UNAUTHORIZED" ["status"],
     /// A request is running already. A client sends one at a time.

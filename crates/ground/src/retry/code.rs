@@ -99,7 +99,7 @@ pub fn of_code(code: &str) -> Option<(ErrorKind, bool)> {
         // without the caller's decision.
         "MODEL_TIMED_OUT" | "CONNECTION_TIMED_OUT" => (Timeout, true),
         "MODEL_BAD_RESPONSE" => (Server, true),
-        "MODEL_UNREACHABLE" | "RESUME_TRANSIENT" => (Network, true),
+        "MODEL_UNREACHABLE" | "RUNTIME_UNREACHABLE" | "RESUME_TRANSIENT" => (Network, true),
         "CONNECTION_LOST" | "RUNTIME_CLOSED" => (Network, false),
         "RUNTIME_UNAUTHORIZED" => (Auth, false),
         "INVALID_OPTION" => (InvalidRequest, false),

@@ -64,7 +64,7 @@ impl Connecting {
     /// Connects and says hello.
     ///
     /// # Errors
-    /// `INVALID_OPTION`, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when there is no runtime, `RUNTIME_TIMED_OUT`,
+    /// `INVALID_OPTION`, `RUNTIME_UNAUTHORIZED`, `RUNTIME_UNREACHABLE` when there is no runtime, `RUNTIME_TIMED_OUT`,
     /// `RUNTIME_ABORTED`.
     pub fn open(&self) -> impl Future<Output = Result<RuntimeClient>> + Send + use<> {
         // Subscribe now rather than when the future is first polled, so that no abort in between is missed.
@@ -87,7 +87,7 @@ impl Connecting {
     async fn connect(&self) -> Result<RuntimeClient> {
         let address = Address { url: self.url.clone(), token: self.options.token.clone() };
         let session_id = ground::random::key::<16>()
-            .ok_or_else(|| Error::new(ErrorCode::RuntimeClosed, "the system provides no random bytes"))?;
+            .ok_or_else(|| address.unreachable("the system provides no random bytes"))?;
         if self.options.connect_timeout == Some(Duration::ZERO) {
             return Err(not_answered(Duration::ZERO));
         }
@@ -103,8 +103,7 @@ impl Connecting {
                 tokio::time::timeout(limit, connecting).await.map_err(|_| not_answered(limit))??
             }
         };
-        let greeting = greeting
-            .map_err(|end| end.into_error("the connection ended before the runtime sent anything"))?;
+        let greeting = greeting.map_err(|end| address.unreachable_after(end))?;
         let (orders, order_queue) = mpsc::channel(16);
         let (event_sender, events) = mpsc::channel(16);
         let (ended_sender, ended) = watch::channel(None);

@@ -119,7 +119,7 @@ impl Line {
             Next::OpenAfter(pause) => pause,
             Next::GiveUp { sockets } => {
                 let problem = format!("{sockets} connections in a row broke before any message arrived");
-                return Err(end.into_error(&problem));
+                return Err(end.into_error(ground::error::ErrorCode::RuntimeClosed, &problem));
             }
         };
         self.state = Link::Broken(since);

@@ -254,9 +254,11 @@ impl ClientSession {
                 if may_resume {
                     self.reopen(end);
                 } else if end.deliberate {
-                    self.lose(end.into_error("the runtime closed the connection"));
+                    self.lose(end.into_error(ErrorCode::RuntimeClosed, "the runtime closed the connection"));
                 } else {
-                    self.lose(end.into_error("the connection to the runtime broke"));
+                    self.lose(
+                        end.into_error(ErrorCode::RuntimeClosed, "the connection to the runtime broke"),
+                    );
                 }
             }
             SocketEvent::Frame { .. } | SocketEvent::Closed { .. } => {}

@@ -77,17 +77,17 @@ impl SocketEnd {
         SocketEnd { fault: Some(fault.to_string()), ..SocketEnd::default() }
     }
 
-    /// A RUNTIME_CLOSED error that describes the end, with `closeCode` and `closeReason` where the runtime gave them.
-    pub(super) fn into_error(self, what: &str) -> Error {
+    /// An error with this code that describes the end, with `closeCode` and `closeReason` where the runtime gave them.
+    pub(super) fn into_error(self, code: ErrorCode, what: &str) -> Error {
         match (self.close, self.fault) {
-            (Some((code, reason)), _) => {
-                let said = if reason.is_empty() { code.to_string() } else { format!("{code}: {reason}") };
-                Error::new(ErrorCode::RuntimeClosed, format!("{what} ({said})"))
-                    .with("closeCode", code)
+            (Some((number, reason)), _) => {
+                let said = if reason.is_empty() { number.to_string() } else { format!("{number}: {reason}") };
+                Error::new(code, format!("{what} ({said})"))
+                    .with("closeCode", number)
                     .with("closeReason", reason)
             }
-            (None, Some(fault)) => Error::new(ErrorCode::RuntimeClosed, format!("{what} ({fault})")),
-            (None, None) => Error::new(ErrorCode::RuntimeClosed, what),
+            (None, Some(fault)) => Error::new(code, format!("{what} ({fault})")),
+            (None, None) => Error::new(code, what),
         }
     }
 }
@@ -99,10 +99,38 @@ pub(super) struct Address {
     pub token: Option<String>,
 }
 
+impl Address {
+    /// The URL for messages, without user, password and query, which can hold secrets.
+    fn shown(&self) -> String {
+        let url = self.url.split(['?', '#']).next().unwrap_or_default();
+        match url.split_once("://") {
+            Some((scheme, rest)) => {
+                let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                let host = authority.rsplit('@').next().unwrap_or_default();
+                format!("{scheme}://{host}{path}")
+            }
+            None => url.to_owned(),
+        }
+    }
+
+    /// RUNTIME_UNREACHABLE for this address.
+    pub(super) fn unreachable(&self, problem: &str) -> Error {
+        let url = self.shown();
+        Error::new(ErrorCode::RuntimeUnreachable, format!("{url}: {problem}")).with("url", url)
+    }
+
+    /// The same for a socket that ended before the runtime answered.
+    pub(super) fn unreachable_after(&self, end: SocketEnd) -> Error {
+        let url = self.shown();
+        let problem = format!("{url}: the connection ended before the runtime sent anything");
+        end.into_error(ErrorCode::RuntimeUnreachable, &problem).with("url", url)
+    }
+}
+
 /// Opens a socket. The flag is true when the runtime announced that it knows hello.
 ///
 /// # Errors
-/// `INVALID_OPTION` for an invalid URL, `RUNTIME_UNAUTHORIZED`, `RUNTIME_CLOSED` when the connection is refused.
+/// `INVALID_OPTION` for an invalid URL, `RUNTIME_UNAUTHORIZED`, `RUNTIME_UNREACHABLE` when nothing answers there.
 pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
     let mut request =
         address.url.as_str().into_client_request().map_err(|error| {
@@ -122,8 +150,7 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
         request.headers_mut().insert("authorization", value);
     }
     let connector = if address.url.starts_with("wss:") {
-        let config = wires::http::tls_config()
-            .map_err(|error| Error::new(ErrorCode::RuntimeClosed, error.to_string()))?;
+        let config = wires::http::tls_config().map_err(|error| address.unreachable(&error.to_string()))?;
         Connector::Rustls(Arc::new(config))
     } else {
         Connector::Plain
@@ -136,10 +163,6 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
         Ok((stream, response)) => Ok((stream, response.headers().contains_key(KNOWN_HEADER))),
         Err(WsError::Http(response)) => {
             let status = response.status().as_u16();
-            let code = match status {
-                401 | 403 => ErrorCode::RuntimeUnauthorized,
-                _ => ErrorCode::RuntimeClosed,
-            };
             // The answer knows each way of giving a token.
             let answer = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
             let is_given = match (answer.contains(WRONG_TOKEN), answer.contains(NO_TOKEN)) {
@@ -157,7 +180,11 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
                 403 => "the runtime refuses the origin".to_owned(),
                 _ => format!("the runtime answered with status {status}"),
             };
-            Err(Error::new(code, problem).with("status", status))
+            let error = match status {
+                401 | 403 => Error::new(ErrorCode::RuntimeUnauthorized, problem),
+                _ => address.unreachable(&problem),
+            };
+            Err(error.with("status", status))
         }
         Err(WsError::Url(error)) => {
             Err(Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}")))
@@ -171,10 +198,10 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
                 }
                 _ => "",
             };
-            let problem = format!("no connection to the runtime: {error}{hint}");
+            let problem = format!("no runtime can be reached there: {error}{hint}");
             let is_refused =
                 matches!(&error, WsError::Io(fault) if fault.kind() == ErrorKind::ConnectionRefused);
-            let error = Error::new(ErrorCode::RuntimeClosed, problem);
+            let error = address.unreachable(&problem);
             Err(if is_refused { error.with(REFUSED, true) } else { error })
         }
     }

@@ -341,7 +341,7 @@ async fn a_runtime_that_talks_before_it_answers_hello_is_not_listened_to_without
     })
     .await;
     let refused = RuntimeClient::connect(&url, ClientOptions::default()).await.err().unwrap();
-    assert_eq!(refused.code(), ErrorCode::RuntimeClosed);
+    assert_eq!(refused.code(), ErrorCode::RuntimeUnreachable);
     assert!(refused.message().contains("too much"), "{}", refused.message());
 }
 

@@ -227,7 +227,11 @@ async fn a_client_without_token_is_told_so() {
     let options = ClientOptions { token: Some("t".into()), ..ClientOptions::default() };
     RuntimeClient::connect(server.url(), options).await.unwrap().close().await;
     let nobody = RuntimeClient::connect("ws://127.0.0.1:1", ClientOptions::default()).await.err().unwrap();
-    assert_eq!(nobody.code(), ErrorCode::RuntimeClosed);
+    assert_eq!(nobody.code(), ErrorCode::RuntimeUnreachable);
+    let secret = "ws://user:secret@127.0.0.1:1/agent?token=secret";
+    let hidden = RuntimeClient::connect(secret, ClientOptions::default()).await.err().unwrap();
+    assert_eq!(hidden.facts()["url"], "ws://127.0.0.1:1/agent");
+    assert!(hidden.message().starts_with("ws://127.0.0.1:1/agent: ") && !hidden.message().contains("secret"));
     let wrong = RuntimeClient::connect("no url", ClientOptions::default()).await.err().unwrap();
     assert_eq!(wrong.code(), ErrorCode::InvalidOption);
 }
