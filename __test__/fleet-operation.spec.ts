@@ -99,6 +99,13 @@ describe.each(engines)('a fleet %s', (_, options) => {
     await worker.close()
   })
 
+  it('refuses to pause a queue that nobody knows', async () => {
+    await expect(fleet.pause('typo')).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('queue: no worker serves the queue "typo"'),
+    })
+  })
+
   it('starts no job of a paused queue', async () => {
     const queue = newQueue()
     const seen: unknown[] = []

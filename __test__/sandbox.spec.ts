@@ -120,7 +120,8 @@ describe('sandbox', () => {
   )
 
   it.each([
-    [true, 'sandbox: expected an object, got true'],
+    ['workspce', 'sandbox: expected "workspace" or an object, got "workspce"'],
+    [true, 'sandbox: expected "workspace" or an object, got true'],
     [{ writes: [] }, 'sandbox.writes: no such option; did you mean write?'],
     [{ write: '/tmp' }, 'sandbox.write: expected an array of strings, got "/tmp"'],
     [{ write: [''] }, 'sandbox.write[0]: expected a string that is not empty'],

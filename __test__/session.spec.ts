@@ -212,6 +212,19 @@ test('a question goes to the handler with a signal of its own, and its answer co
   })
 })
 
+test('an answer of a handler that is none rejects the turn, and the session goes on', async () => {
+  let answer: unknown = true
+  await using session = await open({ onPermission: () => answer as 'allow' })
+  expect(await failure(session.prompt('ask ls'))).toMatchObject({
+    code: 'INVALID_OPTION',
+    message: expect.stringMatching(/^onPermission: expected "allow", .* got true$/),
+  })
+  answer = 'approve'
+  expect((await failure(session.prompt('ask ls'))).message).toMatch(/did you mean "allow"\?$/)
+  answer = 'allow'
+  expect((await session.prompt('ask ls')).text).toBe('chosen: once')
+})
+
 test('input that the agent asks of the user comes from onElicitation', async () => {
   const asked: ElicitationRequest[] = []
   const answers: ElicitationAnswer[] = [{ action: 'accept', content: { name: 'Ada' } }, { action: 'decline' }]
@@ -227,9 +240,10 @@ test('input that the agent asks of the user comes from onElicitation', async () 
   })()
   expect((await session.prompt('elicit form')).text).toBe('{"action":"accept","content":{"name":"Ada"}}')
   expect((await session.prompt('elicit url')).text).toBe('{"action":"decline"}')
-  const { text, warnings } = await session.prompt('elicit form')
-  expect(text).toBe('{"action":"cancel"}')
-  expect(warnings[0]).toContain('onElicitation failed')
+  expect(await failure(session.prompt('elicit form'))).toMatchObject({
+    code: 'INVALID_OPTION',
+    message: expect.stringContaining('onElicitation: expected { action'),
+  })
   expect(asked.slice(0, 2)).toEqual([
     {
       id: expect.any(String),

@@ -1,7 +1,7 @@
 // Calls as strangers write them, wrong: each is refused before anything is started, and the message names what is wrong first.
 import { describe, expect, it } from 'vitest'
 import { classify, complete, withRetry } from '../entries/model.js'
-import { ConcurrencyLimit, doctor, Harness, replay, run, spawn } from '..'
+import { Budget, ConcurrencyLimit, doctor, Harness, replay, run, spawn } from '..'
 import { CopilotClient } from '../entries/copilot.js'
 import { Fleet } from '../entries/fleet.js'
 import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
@@ -62,7 +62,7 @@ const calls: [what: string, call: () => unknown, begins: string][] = [
   ['maxProcesses: 0', () => wild.run('ls', [], { maxProcesses: 0 }), 'maxProcesses:'],
   ['signal: new AbortController()', () => wild.run('ls', [], { signal: new AbortController() }), 'signal:'],
   ["signal: 'SIGTERM'", () => wild.run('ls', [], { signal: 'SIGTERM' }), 'signal:'],
-  ["sandbox: 'workspace'", () => wild.run('ls', [], { sandbox: 'workspace' }), 'sandbox:'],
+  ["sandbox: 'workspce'", () => wild.run('ls', [], { sandbox: 'workspce' }), 'sandbox:'],
   ["sandbox: { write: '/tmp' }", () => wild.run('ls', [], { sandbox: { write: '/tmp' } }), 'sandbox.write:'],
   [
     'sandbox: { network: false }',
@@ -86,7 +86,7 @@ const calls: [what: string, call: () => unknown, begins: string][] = [
   ['prompt: NUL', () => turn({}, 'a\0b'), 'prompt:'],
   ['model: 5', () => turn({ model: 5 }), 'model:'],
   ["permission: 'yolo'", () => turn({ permission: 'yolo' }), 'permission:'],
-  ["tools: 'bash'", () => turn({ tools: 'bash' }), 'tools:'],
+  ["cliTools: 'bash'", () => turn({ cliTools: 'bash' }), 'cliTools:'],
   ['maxTurns: 0', () => turn({ maxTurns: 0 }), 'maxTurns:'],
   ['maxBudgetUsd, which was removed', () => turn({ maxBudgetUsd: 1 } as never), 'maxBudgetUsd:'],
   ["schema: 'x'", () => turn({ schema: 'x' }), 'schema:'],
@@ -97,6 +97,7 @@ const calls: [what: string, call: () => unknown, begins: string][] = [
   ['retry: { maxAttempts: 3 }', () => turn({ retry: { maxAttempts: 3 } }), 'retry.maxAttempts:'],
   ["extraArgs: '--x'", () => turn({ extraArgs: '--x' }), 'extraArgs:'],
   ["redact: 'secret'", () => turn({ redact: 'secret' }), 'redact:'],
+  ['new Budget({})', () => new Budget({}), 'options:'],
   ['new ConcurrencyLimit(0)', () => new ConcurrencyLimit(0), 'max:'],
   ["replay('codx')", () => wild.replay('codx', { stdout: '' }), 'provider:'],
   ["replay('codex')", () => wild.replay('codex'), 'recorded'],
@@ -138,7 +139,49 @@ const calls: [what: string, call: () => unknown, begins: string][] = [
   ['Fleet.connect({ server })', () => (Fleet as Wild).connect({ server: 'x' }), 'server:'],
 ]
 
+/** A word of another call or another tool, and what the message names in its place. */
+const meant: [what: string, call: () => unknown, named: string][] = [
+  ['onPermission of a turn', () => turn({ onPermission: () => 'allow' }), 'open()'],
+  ['policy of a turn', () => turn({ policy: {} }), 'open()'],
+  ['tools of a turn', () => turn({ tools: [] }), 'open({ tools })'],
+  ['schema of a program', () => wild.run('ls', [], { schema: {} }), 'harness.run()'],
+  ['images of a session', () => agent({}).open({ images: ['x'] } as Wild), 'harness.run()'],
+  ['canUseTool', () => turn({ canUseTool: () => true }), '`onPermission`'],
+  ['permissionMode', () => turn({ permissionMode: 'plan' }), '`permission`'],
+  ['outputSchema', () => turn({ outputSchema: {} }), '`schema`'],
+  ['prompt of complete()', () => model({ prompt: 'x' }), '`messages'],
+  ['mcpServers as an object', () => turn({ mcpServers: { a: { command: 'x' } } }), 'name: "x"'],
+  ['type of a server', () => turn({ mcpServers: [{ name: 'a', type: 'stdio', command: 'x' }] }), '`command`'],
+  ['retry: 3', () => turn({ retry: 3 }), '{ attempts: 3 }'],
+  ['limit: 4', () => agent({ limit: 4 }), '`maxConcurrent: 4`'],
+  ['a rule with tool', () => agent({}).open({ policy: { deny: [{ tool: 'Bash' }] } } as Wild), 'mean name?'],
+  [
+    'a rule of kind "bash"',
+    () => agent({}).open({ policy: { deny: [{ kind: 'bash' }] } } as Wild),
+    'mean "execute"?',
+  ],
+  ['permission: "acceptEdits"', () => turn({ permission: 'acceptEdits' }), 'mean "edit"?'],
+  ['permission: "read-only"', () => turn({ permission: 'read-only' }), 'mean "plan"?'],
+  ['permission: "bypassPermissions"', () => turn({ permission: 'bypassPermissions' }), 'mean "auto"?'],
+  [
+    'permission: "default" of a session',
+    () => agent({}).open({ permission: 'default' } as Wild),
+    'mean "ask"?',
+  ],
+  ["kill('TERM')", () => wild.spawn('true').kill('TERM'), 'mean "SIGTERM"?'],
+  ['kill(9)', () => wild.spawn('true').kill(9), 'mean "SIGKILL"?'],
+]
+
 describe('a wrong call', () => {
+  it.each(meant)('%s names what is right', async (_, call, named) => {
+    const error = await (async () => call())().then(
+      (value) => expect.fail(`it was taken: ${JSON.stringify(value)}`),
+      (error) => error,
+    )
+    expect(error.code).toBe('INVALID_OPTION')
+    expect(error.message).toContain(named)
+  })
+
   it.each(calls)('%s', async (_, call, begins) => {
     const error = await (async () => call())().then(
       (value) => expect.fail(`it was taken: ${JSON.stringify(value)}`),

@@ -2,7 +2,7 @@ import { SheepdogError, invalidOption } from './error'
 import { agentName, type AgentName } from './harness/agent_program'
 import { nativeBudget } from './harness/budget'
 import { host } from './harness/host'
-import { ConcurrencyLimit, nativeLimit } from './limit'
+import { nativeLimit } from './limit'
 import {
   checkHarnessOptions,
   checkTurnOptions,
@@ -19,7 +19,7 @@ import type { OpenOptions } from './harness/session/request'
 import { Turn } from './harness/turn'
 import { native } from './native'
 import { TurnWatch } from './observability/turn_watch'
-import { check, show } from './option'
+import { check } from './option'
 import type { StructuredOf } from './schema'
 
 export type { AgentName, AgentProgram } from './harness/agent_program'
@@ -58,9 +58,6 @@ export class Harness {
   /** @throws INVALID_OPTION for a wrong option or an unknown provider. */
   constructor(options: HarnessOptions) {
     checkHarnessOptions(options)
-    if (options.limit !== undefined && !(options.limit instanceof ConcurrencyLimit)) {
-      throw invalidOption('limit', `expected a ConcurrencyLimit, got ${show(options.limit)}`)
-    }
     this.#options = { ...options }
     this.#limits = [new native.NativeConcurrencyLimit(options.maxConcurrent)]
     if (options.limit) this.#limits.push(nativeLimit(options.limit))
@@ -156,7 +153,7 @@ export class Harness {
   #start(prompt: string, options: TurnOptions | undefined, hasListener: boolean): Turn {
     let watch: TurnWatch | undefined
     try {
-      check.string('prompt', prompt)
+      checkTurnPrompt(prompt)
       checkTurnOptions(options)
       const merged = merge(this.#options, options)
       const { signal, model, cwd, resume } = merged
@@ -170,6 +167,15 @@ export class Harness {
       return new Turn(error as Error, undefined, undefined, watch)
     }
   }
+}
+
+function checkTurnPrompt(prompt: unknown): void {
+  if (Array.isArray(prompt))
+    throw invalidOption(
+      'prompt',
+      'expected a string, got an array: a turn takes files by `images`, and the prompts of a session have parts',
+    )
+  check.string('prompt', prompt)
 }
 
 function notStarted(provider: AgentName, signal: AbortSignal): SheepdogError {

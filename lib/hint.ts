@@ -1,5 +1,41 @@
 // Hints for a name that is not known: "did you mean ...?". PURE.
 
+/** Words that other tools have for the same thing. One that a list does not know is never suggested for it. */
+const wordsOfOthers: Record<string, readonly string[]> = {
+  plan: ['read-only', 'readonly', 'ReadOnly'],
+  edit: ['acceptEdits', 'accept-edits', 'auto_edit', 'autoEdit', 'auto-edit', 'workspace-write', 'write'],
+  auto: [
+    'bypassPermissions',
+    'dangerously-skip-permissions',
+    'danger-full-access',
+    'full-auto',
+    'yolo',
+    'all',
+    'never',
+  ],
+  ask: ['default', 'manual', 'prompt', 'on-request', 'untrusted', 'confirm'],
+  allow: ['allow_once', 'allow-once', 'approve', 'approved', 'accept', 'yes', 'y', 'ok', 'once'],
+  'allow-always': ['allow_always', 'always', 'approve_always', 'approved_for_session', 'session'],
+  reject: ['reject_once', 'deny', 'denied', 'disallow', 'no', 'n', 'cancel', 'abort', 'decline'],
+  keep: ['leave', 'ignore', 'detach'],
+  leave: ['keep', 'ignore'],
+  name: ['tool', 'toolName', 'tool_name'],
+  command: ['cmd', 'bash', 'shell', 'commands', 'pattern'],
+  path: ['file', 'paths', 'files', 'glob'],
+  execute: ['bash', 'shell', 'command', 'exec', 'run', 'Bash', 'terminal'],
+  fetch: ['web', 'WebFetch', 'http'],
+  'claude-code': ['claude', 'anthropic'],
+  copilot: ['github-copilot', 'copilot-cli'],
+  codex: ['openai', 'openai-codex'],
+  gemini: ['gemini-cli', 'google'],
+  image: ['image_url', 'input_image'],
+  text: ['input_text', 'content'],
+  mimeType: ['media_type', 'mediaType', 'mime', 'mime_type'],
+  headers: ['http_headers', 'httpHeaders'],
+  url: ['httpUrl', 'serverUrl', 'endpoint', 'baseUrl'],
+  attempts: ['maxAttempts', 'retries', 'limit', 'times'],
+}
+
 /**
  * "; did you mean NAME?" for the one known name that this one was meant to be: a slip of a letter or two, a part of it, or it
  * with more words. Nothing where two would do as well. `written` shows the name as the reader writes it.
@@ -9,7 +45,10 @@ export function suggestion(
   known: readonly string[],
   written: (name: string) => string = (known) => known,
 ): string {
-  const best = closest(name, known) ?? related(name, known)
+  const meant = known.find(
+    (word) => Object.hasOwn(wordsOfOthers, word) && wordsOfOthers[word]!.includes(name),
+  )
+  const best = meant ?? closest(name, known) ?? related(name, known)
   return best === undefined ? '' : `; did you mean ${written(best)}?`
 }
 

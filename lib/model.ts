@@ -7,7 +7,7 @@ import { layersOf } from './error-layer'
 import { LONGEST_TIMER_MS, timers, variable } from './host'
 import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
-import { check, checkOptions, show } from './option'
+import { check, checkOptions, optionsOf, show } from './option'
 import { conforming, isSchemaLike, schemaOf, type StructuredOf } from './schema'
 import type { TokenUsage } from './usage'
 
@@ -219,7 +219,7 @@ const finite = (path: string, value: unknown): void => {
   if (!Number.isFinite(value)) throw invalidOption(path, `expected a number, got ${show(value)}`)
 }
 
-const completeChecks = {
+const completeChecks = optionsOf('complete()', {
   baseUrl: check.name,
   apiKey: check.string,
   model: check.name,
@@ -245,7 +245,7 @@ const completeChecks = {
   retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
   headers: check.record,
   signal: check.signal,
-}
+})
 
 /** Sends a chat completion whose answer matches a schema; see below. The answer is in `structured`. */
 export async function complete<Schema extends object>(
@@ -366,7 +366,7 @@ export function classify(error: unknown): ErrorClassification {
 
 function toSpec(options: CompleteOptions): CompletionSpec {
   if (options === undefined) throw invalidOption('options', 'expected an object, got undefined')
-  checkOptions(options, completeChecks)
+  checkOptions(options, completeChecks, '', { prompt: "use `messages: [{ role: 'user', content: prompt }]`" })
   const { baseUrl, apiKey, model, messages, tools, toolChoice, extraBody, schema, headers = {} } = options
   const { temperature, maxTokens, seed, timeoutMs, idleTimeoutMs } = options
   check.name('baseUrl', baseUrl)

@@ -133,6 +133,21 @@ export function checkNoCallback(method: string, given: ArrayLike<unknown>): void
     throw invalidOption(`${method}()`, 'takes no callback: it returns a promise')
 }
 
+/** Names of the options of each call. */
+const calls = new Map<string, ReadonlySet<string>>()
+
+/** Makes a table of checks known as the options of a call, so that an option at another call can say where it belongs. */
+export function optionsOf<Table extends Record<string, Check>>(call: string, table: Table): Table {
+  calls.set(call, new Set(Object.keys(table)))
+  return table
+}
+
+/** Text that names the calls with an option of this name. */
+function elsewhere(name: string): string {
+  const found = [...calls].filter(([, names]) => names.has(name)).map(([call]) => call)
+  return found.length === 0 ? '' : ` here: it is an option of ${found.slice(0, 3).join(' and of ')}`
+}
+
 /**
  * Checks an options object against its table; `undefined` counts as absent, a name that is not in the table as a typo.
  * @param instead what to use in the place of options that others have
@@ -150,7 +165,9 @@ export function checkOptions(
     const path = at ? `${at}.${name}` : name
     const one = Object.hasOwn(table, name) ? table[name] : undefined
     if (!one) {
-      const hint = Object.hasOwn(instead, name) ? `: ${instead[name]}` : suggestion(name, Object.keys(table))
+      const hint = Object.hasOwn(instead, name)
+        ? `: ${instead[name]}`
+        : (at === '' && elsewhere(name)) || suggestion(name, Object.keys(table))
       throw invalidOption(path, `no such option${hint}`)
     }
     one(path, value)

@@ -263,9 +263,10 @@ const checks = {
 /** Checks the option `sandbox` of an agent. */
 export function checkAgentSandbox(path: string, value: unknown): void {
   if (value === 'workspace') return
-  if (typeof value === 'string')
+  if (typeof value !== 'object')
     throw invalidOption(path, `expected "workspace" or an object, got ${show(value)}`)
-  checkAnySandbox(path, value)
+  check.object(path, value)
+  checkOptions(value, checks, path)
 }
 
 /** As it crosses: the workspace has nothing of its user's own. */
@@ -283,7 +284,8 @@ export function sandboxSpec(sandbox: SandboxOptions) {
 
 /** Checks the option `sandbox` of a program. */
 export function checkSandbox(path: string, value: unknown): void {
-  checkAnySandbox(path, value)
+  checkAgentSandbox(path, value)
+  if (value === 'workspace') return
   const { network } = value as SandboxOptions
   const named = typeof network === 'object' && 'hosts' in network ? network.hosts : undefined
   if (named === 'provider' || named?.includes('provider'))
@@ -291,9 +293,4 @@ export function checkSandbox(path: string, value: unknown): void {
       `${path}.network.hosts`,
       '"provider" stands for the hosts of an agent: name the hosts',
     )
-}
-
-function checkAnySandbox(path: string, value: unknown): void {
-  check.object(path, value)
-  checkOptions(value, checks, path)
 }

@@ -5,7 +5,7 @@ import type { HarnessOptions, TurnOptions } from '../harness'
 import { agentName } from '../harness/agent_program'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
 import { absolutePath } from '../host'
-import { check, checkOptions, show, type Check, type Checks, type Crossing } from '../option'
+import { check, checkOptions, optionsOf, show, type Check, type Checks, type Crossing } from '../option'
 import { folderPath } from '../process'
 import { sandboxSpec } from '../sandbox'
 
@@ -113,7 +113,7 @@ export type JobOptions = TurnOptions &
     | { handler: string; provider?: undefined }
   )
 
-const checks = {
+const checks = optionsOf('fleet.submit()', {
   prompt: check.string,
   title: check.name,
   tags: check.strings,
@@ -137,7 +137,7 @@ const checks = {
     checkOptions(value as object, { url: check.name, ref: check.name, keepOnFailure: check.boolean }, path)
     if ((value as JobSource).url === undefined) throw invalidOption(`${path}.url`, 'expected an address')
   },
-} satisfies Omit<Checks<JobPlace>, 'data'> & Record<'handler', Check>
+} satisfies Omit<Checks<JobPlace>, 'data'> & Record<'handler', Check>)
 
 /** @internal The job as the core takes it, checked. */
 export function jobSpec(job: JobOptions): Record<string, unknown> {

@@ -6,7 +6,15 @@ import { absolutePath } from '../host'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
 import { JobWatch } from '../observability/job_watch'
-import { check, checkNoCallback, checkOptions, show, type Checks, type NothingLeft } from '../option'
+import {
+  check,
+  checkNoCallback,
+  checkOptions,
+  optionsOf,
+  show,
+  type Checks,
+  type NothingLeft,
+} from '../option'
 import { inheritance } from '../process'
 import { faultOf } from './fault'
 
@@ -98,7 +106,7 @@ export interface WorkOptions {
   signal?: AbortSignal
 }
 
-const checks = {
+const checks = optionsOf('fleet.work()', {
   queues: check.strings,
   concurrency: check.count,
   name: check.name,
@@ -114,7 +122,7 @@ const checks = {
     checkOptions(value as object, { dir: check.name, idleTimeoutMs: check.duration }, path)
   },
   signal: check.signal,
-} satisfies Checks<WorkOptions>
+} satisfies Checks<WorkOptions>)
 
 /** @internal */
 export function checkWorkOptions(options: WorkOptions): void {

@@ -77,6 +77,11 @@ export class Budget {
   constructor(options: BudgetOptions) {
     check.object('options', options)
     checkOptions(options, budgetChecks)
+    if (options.maxTokens === undefined && options.maxCostUsd === undefined)
+      throw invalidOption(
+        'options',
+        'a budget needs `maxTokens` or `maxCostUsd`: without one it limits nothing',
+      )
     natives.set(this, new native.NativeBudget(options))
   }
 

@@ -41,13 +41,21 @@ const serverChecks = {
   env: texts,
 }
 
+/** Fields of other files of servers. */
+const kind = 'leave it out: a server with `url` is asked over HTTP, one with `command` is started'
+const ofOtherFiles = { type: kind, transport: kind, environment: 'use `env`' }
+
 /** Checks `mcpServers`. */
 export function checkServers(path: string, value: unknown): void {
-  if (!Array.isArray(value)) throw invalidOption(path, `expected an array, got ${show(value)}`)
+  if (!Array.isArray(value)) {
+    const hint =
+      typeof value === 'object' && value !== null ? ': write { name: "x", ... } for each "x": {...}' : ''
+    throw invalidOption(path, `expected an array, got ${show(value)}${hint}`)
+  }
   value.forEach((server: unknown, index) => {
     const at = `${path}[${index}]`
     check.object(at, server)
-    checkOptions(server, serverChecks, at)
+    checkOptions(server, serverChecks, at, ofOtherFiles)
     const { name, url, command } = server as { name?: string; url?: string; command?: string }
     if (name === undefined) throw invalidOption(`${at}.name`, 'is missing')
     if ((url === undefined) === (command === undefined)) {

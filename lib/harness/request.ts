@@ -3,14 +3,15 @@ import { quoted, toJson } from '../json'
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
-import { check, checkOptions, show, type Checks, type Crossing } from '../option'
+import { check, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
+import { ofATurn } from './foreign_option'
 import { folderPath, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { checkServers, serverSpecs, type McpServer } from './mcp_server'
 import { isSchemaLike, schemaOf } from '../schema'
 import { checkProvider, providerSpec, type AgentProgram } from './agent_program'
 import { budgetChecks, checkBudget, type Budget, type Prices } from './budget'
-import type { ConcurrencyLimit } from '../limit'
+import { ConcurrencyLimit } from '../limit'
 
 export type { ProviderName } from '../../native/native'
 
@@ -57,7 +58,7 @@ export interface TurnOptions extends Pick<
    *
    * @default all tools of the CLI
    */
-  tools?: readonly string[]
+  cliTools?: readonly string[]
   /**
    * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
    * others add a warning.
@@ -306,9 +307,9 @@ export const agentChecks = {
   timeoutMs: check.timeout,
 } satisfies Partial<Checks<TurnOptions>>
 
-const turnChecks = {
+const turnChecks = optionsOf('harness.run()', {
   ...agentChecks,
-  tools: check.strings,
+  cliTools: check.strings,
   maxTurns: check.count,
   permission: check.oneOf('plan', 'edit', 'auto'),
   ...budgetChecks,
@@ -318,38 +319,48 @@ const turnChecks = {
     if (!isSchemaLike(value)) check.object(path, value)
     schemaText(value as object)
   },
-  retry: (path: string, value: unknown) => checkOptions(value, retryChecks, path),
+  retry(path: string, value: unknown) {
+    if (typeof value === 'number')
+      throw invalidOption(path, `expected an object, got ${value}: use { attempts: ${value} }`)
+    checkOptions(value, retryChecks, path)
+  },
   images: check.names,
   mcpServers: checkServers,
   extraArgs: check.strings,
   record,
   maxRecordBytes,
   name,
-} satisfies Checks<TurnOptions>
+} satisfies Checks<TurnOptions>)
 
 /** @internal The checks of a harness's options. */
 export const harnessChecks = {
   ...turnChecks,
-  provider: checkProvider,
-  binary(path: string, value: unknown) {
-    if (typeof value === 'string') return check.name(path, value)
-    if (!Array.isArray(value))
-      throw invalidOption(path, `expected a string or an array of strings, got ${show(value)}`)
-    check.strings(path, value)
-    if (!value[0])
-      throw invalidOption(path, 'expected a program and its leading arguments, got an empty array')
-  },
-  maxConcurrent: check.count,
-  limit: check.object,
+  ...optionsOf('new Harness()', {
+    provider: checkProvider,
+    binary(path: string, value: unknown) {
+      if (typeof value === 'string') return check.name(path, value)
+      if (!Array.isArray(value))
+        throw invalidOption(path, `expected a string or an array of strings, got ${show(value)}`)
+      check.strings(path, value)
+      if (!value[0])
+        throw invalidOption(path, 'expected a program and its leading arguments, got an empty array')
+    },
+    maxConcurrent: check.count,
+    limit(path: string, value: unknown) {
+      const hint = typeof value === 'number' ? `: use \`maxConcurrent: ${value}\`` : ''
+      if (!(value instanceof ConcurrencyLimit))
+        throw invalidOption(path, `expected a ConcurrencyLimit, got ${show(value)}${hint}`)
+    },
+  }),
 } satisfies Checks<HarnessOptions>
 
 export function checkTurnOptions(options: unknown): void {
-  checkOptions(options, turnChecks)
+  checkOptions(options, turnChecks, '', ofATurn)
 }
 
 export function checkHarnessOptions(options: unknown): void {
   check.object('options', options)
-  checkOptions(options, harnessChecks)
+  checkOptions(options, harnessChecks, '', ofATurn)
   if ((options as HarnessOptions).provider === undefined) {
     throw invalidOption('provider', `is missing; there are ${native.providerNames().join(', ')}`)
   }

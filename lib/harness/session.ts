@@ -11,7 +11,9 @@ import { nativeBudget } from './budget'
 import { agentName, type AgentName } from './agent_program'
 import { schemaText, type HarnessOptions } from './request'
 import type { TurnResult } from './result'
+import { suggestion } from '../hint'
 import { native } from '../native'
+import { warnOnce } from '../warning'
 import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
@@ -86,6 +88,10 @@ export class AgentSession implements AsyncDisposable {
   readonly #letGo: () => void
   readonly #watch: SessionWatch | undefined
   #closing: Promise<void> | undefined
+  /** Turns of prompts that are not over, in the order of their calls. */
+  readonly #turns = new Set<Turn>()
+  /** Mistakes of the caller's handlers, by the turn that they ended. */
+  readonly #misuse = new WeakMap<Turn, Error>()
   /** Id of the session, for the option `resume`. */
   readonly sessionId: string
   /** Name of the agent of the session. */
@@ -116,6 +122,7 @@ export class AgentSession implements AsyncDisposable {
     this.#tools = tools
     this.#asked = new Questions(session, facts.channel, options, {
       onStop: () => tools?.cancelCalls(),
+      onMisuse: (error) => this.#fail(error),
       onOver() {
         watch?.end()
         void tools?.close()
@@ -173,10 +180,21 @@ export class AgentSession implements AsyncDisposable {
         waits: background !== 'leave',
         hasListener: hasListener || watch?.wantsEvents === true,
       }
-      return new Turn(this.#native.start(spec), signal, schema, watch)
+      const owner = { misuse: () => this.#misuse.get(turn), onOver: () => void this.#turns.delete(turn) }
+      const turn: Turn = new Turn(this.#native.start(spec), signal, schema, watch, owner)
+      this.#turns.add(turn)
+      return turn
     } catch (error) {
       return new Turn(error as Error, undefined, undefined, watch)
     }
+  }
+
+  /** Cancels the turn that runs, which rejects with this error: prompts run in the order of their calls. */
+  #fail(error: Error): void {
+    const [running] = this.#turns
+    if (running) this.#misuse.set(running, error)
+    else warnOnce(error.message)
+    settle(this.#native.cancel(false)).catch(() => {})
   }
 
   /**
@@ -383,13 +401,13 @@ class Questions implements Reader {
   readonly #channel: number
   readonly #handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>
   readonly #open = new Map<string, AbortController>()
-  readonly #told: { onStop(): void; onOver(): void }
+  readonly #told: { onStop(): void; onOver(): void; onMisuse(error: Error): void }
 
   constructor(
     session: NativeSession,
     channel: number,
     handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>,
-    told: { onStop(): void; onOver(): void },
+    told: { onStop(): void; onOver(): void; onMisuse(error: Error): void },
   ) {
     this.#session = session
     this.#channel = channel
@@ -421,36 +439,46 @@ class Questions implements Reader {
 
   async #ask(question: PermissionRequest): Promise<void> {
     const { id } = question
-    const ask = async (signal: AbortSignal) => this.#handlers.onPermission?.(question, { signal })
     await this.#handle(
       id,
-      async (signal) => this.#session.answer(id, ...toWord(await ask(signal))),
+      async (signal) => this.#handlers.onPermission?.(question, { signal }),
+      (answer) => this.#session.answer(id, ...toWord(answer)),
       (problem) => this.#session.answer(id, 'reject', false, problem),
     )
   }
 
   async #elicit(request: ElicitationRequest): Promise<void> {
     const { id } = request
-    const ask = async (signal: AbortSignal) => this.#handlers.onElicitation?.(request, { signal })
     await this.#handle(
       id,
-      async (signal) => this.#session.elicited(id, ...readElicitationAnswer(await ask(signal))),
+      async (signal) => this.#handlers.onElicitation?.(request, { signal }),
+      (answer) => this.#session.elicited(id, ...readElicitationAnswer(answer)),
       (problem) => this.#session.elicited(id, 'cancel', undefined, problem),
     )
   }
 
-  /** Runs a handler under a signal of its own. */
-  async #handle(
+  /**
+   * Runs a handler under a signal of its own. One that throws refuses what was asked. An answer that is none is a mistake in
+   * the caller's program, which the agent's refusal would hide: it ends the turn.
+   */
+  async #handle<T>(
     id: string,
-    run: (signal: AbortSignal) => Promise<void>,
-    onFailed: (problem: string) => void,
+    ask: (signal: AbortSignal) => Promise<T>,
+    give: (answer: T) => void,
+    refuse: (problem: string) => void,
   ): Promise<void> {
     const controller = new AbortController()
     this.#open.set(id, controller)
     try {
-      await run(controller.signal)
+      const answer = await ask(controller.signal)
+      try {
+        give(answer)
+      } catch (error) {
+        refuse((error as Error).message)
+        this.#told.onMisuse(error as Error)
+      }
     } catch (error) {
-      onFailed(error instanceof Error ? error.message : String(error))
+      refuse(error instanceof Error ? error.message : String(error))
     } finally {
       this.#open.delete(id)
     }
@@ -465,5 +493,10 @@ class Questions implements Reader {
 function toWord(answer: Answer | undefined): [word: string, isOption: boolean] {
   if (answer === 'allow' || answer === 'allow-always' || answer === 'reject') return [answer, false]
   if (typeof answer === 'object' && typeof answer?.optionId === 'string') return [answer.optionId, true]
-  throw new Error(`expected "allow", "allow-always", "reject" or { optionId }, got ${show(answer)}`)
+  const words = ['allow', 'allow-always', 'reject']
+  const hint = typeof answer === 'string' ? suggestion(answer, words, (word) => `"${word}"`) : ''
+  throw invalidOption(
+    'onPermission',
+    `expected "allow", "allow-always", "reject" or { optionId } as its answer, got ${show(answer)}${hint}`,
+  )
 }

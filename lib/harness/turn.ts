@@ -13,6 +13,13 @@ import { WatchedEvents } from './watched_events'
 
 const lastEventsMs = 2000
 
+/** @internal The session of a turn. */
+interface TurnOwner {
+  /** The mistake of a handler that ended the turn. */
+  misuse(): Error | undefined
+  onOver(): void
+}
+
 /**
  * A turn that is under way. Iterating over it yields its events. A slow reader slows the agent down;
  * events that nobody reads are dropped. The loop ends with the turn and does not throw: `result` says
@@ -36,13 +43,23 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   readonly #loopEnd = new Promise<void>((resolve) => (this.#onLoopEnd = resolve))
 
   /** @internal */
-  constructor(turn: NativeTurn | Error, signal?: AbortSignal, schema?: object, watch?: TurnWatch) {
+  constructor(
+    turn: NativeTurn | Error,
+    signal?: AbortSignal,
+    schema?: object,
+    watch?: TurnWatch,
+    owner?: TurnOwner,
+  ) {
     let result: Promise<TurnResult<Structured>>
     if (turn instanceof Error) {
       result = Promise.reject(turn)
     } else {
       this.#native = turn
-      const ended = outcome(turn, callSite(), schema) as Promise<TurnResult<Structured>>
+      const ended = outcome(turn, callSite(), schema)
+        .catch((error: unknown) => {
+          throw owner?.misuse() ?? error
+        })
+        .finally(() => owner?.onOver()) as Promise<TurnResult<Structured>>
       result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
     }
     this.#result = watch ? this.#told(result, watch) : result

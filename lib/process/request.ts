@@ -9,7 +9,7 @@ import { types } from 'node:util'
 import { invalidOption } from '../error'
 import { absolutePath } from '../host'
 import { checkLimit, type ConcurrencyLimit } from '../limit'
-import { check, checkOptions, show, type Checks, type Crossing } from '../option'
+import { check, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
 import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { inTheirPlace } from './foreign_option'
@@ -224,11 +224,12 @@ export interface RunOptions {
   maxProcesses?: number
   /**
    * Files and network that the program and everything it starts may use. The kernel enforces it.
+   * `"workspace"`: it may write only below `cwd`.
    *
    * @default no sandbox
    * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
    */
-  sandbox?: SandboxOptions
+  sandbox?: 'workspace' | SandboxOptions
   /**
    * Keep a record of the run in a new folder below this one: the command, everything it printed with
    * times, and how it ended. Native code writes it, off the JavaScript thread. When this process is
@@ -281,7 +282,7 @@ const MAX_TEXT_BYTES = 511 * 2 ** 20
 export const sizeChecks = { columns: check.countUpTo(65_535), rows: check.countUpTo(65_535) }
 
 /** The checks of the options that runs, turns and sessions share. */
-export const processOptionChecks = {
+export const processOptionChecks = optionsOf('run()', {
   cwd(path: string, value: unknown) {
     if (isUrl(value)) toPath(path, value)
     else check.name(path, value)
@@ -331,7 +332,7 @@ export const processOptionChecks = {
   limit: checkLimit,
   retry: checkRetry,
   signal: check.signal,
-} satisfies Checks<RunOptions>
+} satisfies Checks<RunOptions>)
 
 /** The parts of a call: the options may stand in the place of the arguments. */
 export interface Call {
@@ -439,7 +440,7 @@ export function toSpec(
     echo: echo === true ? 'both' : echo || undefined,
     // The empty path is `cwd` itself.
     preferLocal: preferLocal === true ? '' : preferLocal || undefined,
-    sandbox: sandbox && sandboxSpec(sandbox),
+    sandbox: sandbox && sandboxSpec(sandbox === 'workspace' ? { write: ['.'] } : sandbox),
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   }

@@ -6,6 +6,7 @@ import type { CallSite } from '../call-site'
 import { delivery } from '../delivery'
 import { SheepdogError, invalidOption, settle } from '../error'
 import { timers } from '../host'
+import { suggestion } from '../hint'
 import { check, checkNoMore, checkOptions, show } from '../option'
 import { BatchIterator, ByteIterator, JsonIterator, LineIterator, type Source } from '../output'
 import { warnOnce } from '../warning'
@@ -305,7 +306,10 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
           : undefined
       if (number === undefined)
         return Promise.reject(
-          invalidOption('signal', `expected the name of a signal, "SIGTERM", got ${show(signal)}`),
+          invalidOption(
+            'signal',
+            `expected the name of a signal, "SIGTERM", got ${show(signal)}${signalHint(signal)}`,
+          ),
         )
       this.#process?.kill(number)
     }
@@ -370,4 +374,14 @@ function iterated(): SheepdogError {
     'PROCESS_ITERATED',
     'the output of this process is already being read: it can be read once',
   )
+}
+
+/** The name of a signal that was meant by another word or by its number. */
+function signalHint(signal: unknown): string {
+  const names = Object.keys(constants.signals)
+  const meant = names.find(
+    (name) => constants.signals[name as NodeJS.Signals] === signal || name === `SIG${signal}`.toUpperCase(),
+  )
+  if (meant) return `; did you mean "${meant}"?`
+  return typeof signal === 'string' ? suggestion(signal, names, (name) => `"${name}"`) : ''
 }

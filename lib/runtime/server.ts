@@ -4,7 +4,7 @@ import { onAbort, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { native } from '../native'
-import { check, checkNoCallback, checkOptions } from '../option'
+import { check, checkNoCallback, checkOptions, optionsOf } from '../option'
 import { Harness, type HarnessOptions } from '../harness'
 import { checkProvider } from '../harness/agent_program'
 import { nativeBudget } from '../harness/budget'
@@ -88,7 +88,7 @@ export interface ServeRuntimeOptions {
   signal?: AbortSignal
 }
 
-const checks = {
+const checks = optionsOf('serveRuntime()', {
   handler: check.object,
   provider: checkProvider,
   harness: check.object,
@@ -104,7 +104,7 @@ const checks = {
   drainTimeoutMs: check.timeout,
   maxSessions: check.count,
   signal: check.signal,
-}
+})
 
 /**
  * Serves agents and commands over a WebSocket. Resolves when the server accepts connections.

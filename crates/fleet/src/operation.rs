@@ -2,12 +2,14 @@
 
 use super::engine::{Engine, Refused, SettingKind, Shared};
 use super::listing::{Filter, JobList};
-use super::name::check_name;
+use super::name::{DEFAULT_QUEUE, check_name};
 use super::record::JobState;
 use bytes::Bytes;
+use futures_util::future::try_join3;
 use futures_util::{StreamExt, stream};
 use ground::error::{Error, ErrorCode};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -15,16 +17,44 @@ use tokio::time::Instant;
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LAST_LOOK: Duration = Duration::from_millis(250);
+/// Queues that a message names.
+const MAX_NAMED: usize = 10;
 /// Jobs that are tried again at once.
 const AT_ONCE: usize = 16;
 
 impl dyn Engine {
     /// Resolves when no worker starts a job of the queue any more.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` for a queue that nobody knows: a slip of the pen would pause nothing.
     pub(crate) async fn pause(&self, queue: &str) -> Result<(), Error> {
         check_name("queue", queue)?;
+        let known = self.known_queues().await?;
+        if !known.contains(queue) {
+            let names: Vec<_> = known.iter().take(MAX_NAMED).map(|name| format!("{name:?}")).collect();
+            let more = if known.len() > MAX_NAMED { ", ..." } else { "" };
+            let problem = format!(
+                "no worker serves the queue {queue:?}, and no job or schedule is in it; there are {}{more}",
+                names.join(", ")
+            );
+            return Err(Error::invalid_option("queue", problem));
+        }
         self.set_setting(SettingKind::Pause, queue, Bytes::from_static(b"{}"), None).await?;
         let has_heard = |worker: &Value| !has(&worker["queues"], queue) || has(&worker["paused"], queue);
         self.until_workers(HEARD_WITHIN, |workers| workers.iter().all(has_heard)).await.map(drop)
+    }
+
+    /// Names of the queues that are paused, that a worker serves, or that hold a job or a schedule.
+    async fn known_queues(&self) -> Result<BTreeSet<String>, Error> {
+        let (workers, pauses, schedules) =
+            try_join3(self.workers(), self.settings(SettingKind::Pause), self.schedules()).await?;
+        let served = workers.iter().filter_map(|worker| worker["queues"].as_array()).flatten();
+        let mut known: BTreeSet<String> = pauses.into_keys().collect();
+        known.extend(served.filter_map(Value::as_str).map(str::to_owned));
+        known.extend(schedules.into_iter().map(|(schedule, _)| schedule.job.queue));
+        known.extend(self.queues(&known, 1).await?.into_keys());
+        known.insert(DEFAULT_QUEUE.to_owned());
+        Ok(known)
     }
 
     /// True when it was paused.

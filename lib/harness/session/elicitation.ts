@@ -1,4 +1,5 @@
 import { toJson } from '../../json'
+import { invalidOption } from '../../error'
 import { show } from '../../option'
 
 /** Input that the agent asks of the user: fields of a form, or a page to visit. */
@@ -34,9 +35,15 @@ export type ElicitationAnswer =
 export function readElicitationAnswer(answer: ElicitationAnswer | undefined): [string, string | undefined] {
   const { action } = answer ?? {}
   if (action !== 'accept' && action !== 'decline' && action !== 'cancel')
-    throw new Error(`expected { action: "accept" | "decline" | "cancel" }, got ${show(answer)}`)
+    throw invalidOption(
+      'onElicitation',
+      `expected { action: "accept" | "decline" | "cancel" } as its answer, got ${show(answer)}`,
+    )
   const content = action === 'accept' ? (answer as { content?: object }).content : undefined
   if (content !== undefined && (content === null || typeof content !== 'object' || Array.isArray(content)))
-    throw new Error(`content: expected an object with the fields of the form, got ${show(content)}`)
+    throw invalidOption(
+      'onElicitation',
+      `content: expected an object with the fields of the form, got ${show(content)}`,
+    )
   return [action, content && toJson('content', content)]
 }

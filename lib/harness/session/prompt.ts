@@ -43,6 +43,12 @@ const checks = {
   resource: { type: check.string, uri: check.name, text: check.string, mimeType: check.name },
 }
 
+const checkKind: (path: string, value: unknown) => asserts value is keyof typeof checks = check.oneOf(
+  'text',
+  'image',
+  'resource',
+)
+
 /** @internal */
 export function checkPrompt(prompt: unknown): void {
   if (typeof prompt === 'string') return
@@ -52,8 +58,7 @@ export function checkPrompt(prompt: unknown): void {
     const path = `prompt[${index}]`
     check.object(path, part)
     const { type } = part as { type?: unknown }
-    if (type !== 'text' && type !== 'image' && type !== 'resource')
-      throw invalidOption(`${path}.type`, `expected "text", "image" or "resource", got ${show(type)}`)
+    checkKind(`${path}.type`, type)
     checkOptions(part as object, checks[type], path)
     const needed = { text: ['text'], image: ['mimeType', 'data'], resource: ['uri'] }[type]
     for (const name of needed)

@@ -7,10 +7,11 @@ import { budgetChecks, checkBudget } from '../budget'
 import { checkServers, type McpServer } from '../mcp_server'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, retryChecks, schemaText } from '../request'
-import { check, checkOptions, show, type Checks } from '../../option'
+import { check, checkOptions, optionsOf, show, type Checks } from '../../option'
+import { ofOtherAgents } from '../foreign_option'
 import { processOptionChecks } from '../../process'
 import type { ElicitationAnswer, ElicitationRequest } from './elicitation'
-import type { Answer, PermissionRequest, Policy } from './permission'
+import type { Answer, PermissionRequest, Policy, ToolKind } from './permission'
 
 /** Options of a session. The options of the harness are the defaults. */
 export interface OpenOptions extends Pick<
@@ -60,7 +61,8 @@ export interface OpenOptions extends Pick<
    */
   policy?: Policy
   /**
-   * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call.
+   * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call. An
+   * answer that is none, such as `true`, also rejects the turn with INVALID_OPTION.
    * `context.signal` is aborted when no answer is needed any more.
    *
    * @default every such call is refused
@@ -68,7 +70,7 @@ export interface OpenOptions extends Pick<
   onPermission?(request: PermissionRequest, context: { signal: AbortSignal }): Answer | Promise<Answer>
   /**
    * Gives the input that the agent asks of the user: a form, or a page to visit. An error in this function
-   * cancels the request. `context.signal` is aborted when no answer is needed any more.
+   * cancels the request; an answer that is none also rejects the turn with INVALID_OPTION. `context.signal` is aborted when no answer is needed any more.
    *
    * @default the agent is told that nobody can be asked
    */
@@ -135,7 +137,20 @@ function array(path: string, value: unknown): unknown[] {
   return value
 }
 
-const ruleChecks = { kind: check.name, name: check.name, command: check.name, path: check.name }
+const kinds: ToolKind[] = [
+  'read',
+  'edit',
+  'delete',
+  'move',
+  'search',
+  'execute',
+  'think',
+  'fetch',
+  'switch_mode',
+  'other',
+]
+
+const ruleChecks = { kind: check.oneOf(...kinds), name: check.name, command: check.name, path: check.name }
 
 function rules(path: string, value: unknown): void {
   array(path, value).forEach((rule, index) => {
@@ -151,7 +166,7 @@ function rules(path: string, value: unknown): void {
 const { record, maxRecordBytes, name } = processOptionChecks
 
 /** @internal The checks of a session's options. */
-export const openChecks = {
+export const openChecks = optionsOf('harness.open()', {
   ...agentChecks,
   record,
   maxRecordBytes,
@@ -191,11 +206,11 @@ export const openChecks = {
     if (!(value as string[])[0])
       throw invalidOption(path, 'expected a program and its leading arguments, got an empty array')
   },
-} satisfies Checks<OpenOptions>
+} satisfies Checks<OpenOptions>)
 
 const { idleTimeoutMs, toolIdleTimeoutMs, timeoutMs, signal } = agentChecks
 
-const promptChecks = {
+const promptChecks = optionsOf('session.prompt()', {
   idleTimeoutMs,
   toolIdleTimeoutMs,
   timeoutMs,
@@ -205,12 +220,12 @@ const promptChecks = {
     schemaText(value as object)
   },
   background: check.oneOf('wait', 'leave'),
-} satisfies Checks<PromptOptions>
+} satisfies Checks<PromptOptions>)
 
 export function checkOpenOptions(options: unknown): void {
-  checkOptions(options, openChecks)
+  checkOptions(options, openChecks, '', ofOtherAgents)
 }
 
 export function checkPromptOptions(options: unknown): void {
-  checkOptions(options, promptChecks)
+  checkOptions(options, promptChecks, '', ofOtherAgents)
 }
