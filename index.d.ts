@@ -535,11 +535,12 @@ export interface RunOptions {
   maxProcesses?: number | undefined
   /**
    * Files and network that the program and everything it starts may use. The kernel enforces it.
+   * `"workspace"`: it may write only below `cwd`.
    *
    * @default no sandbox
    * @throws SANDBOX_UNAVAILABLE when the kernel cannot enforce it; nothing is started.
    */
-  sandbox?: SandboxOptions | undefined
+  sandbox?: 'workspace' | SandboxOptions | undefined
   /**
    * Keep a record of the run in a new folder below this one: the command, everything it printed with
    * times, and how it ended. Native code writes it, off the JavaScript thread. When this process is
@@ -1629,13 +1630,20 @@ export interface ErrorFacts {
   }
   /** The signal was aborted. */
   RUNTIME_ABORTED: None
-  /** The connection to the runtime is closed. */
-  RUNTIME_CLOSED: {
+  /** `connect` got no answer from a runtime at this address. */
+  RUNTIME_UNREACHABLE: {
+    /** The address, without user, password and query. */
+    url: string
     status?: number
     closeCode?: number
     closeReason?: string
     /** True when nothing listens at the address. */
     refused?: boolean
+  }
+  /** The connection to the runtime is closed. */
+  RUNTIME_CLOSED: {
+    closeCode?: number
+    closeReason?: string
   }
   /** A token is missing or wrong; the message says which. */
   RUNTIME_UNAUTHORIZED: {
@@ -2055,7 +2063,7 @@ export interface TurnOptions extends Pick<
    *
    * @default all tools of the CLI
    */
-  tools?: readonly string[] | undefined
+  cliTools?: readonly string[] | undefined
   /**
    * Largest number of model answers in the turn. Only claude-code and qwen have such a limit; the
    * others add a warning.
@@ -2317,7 +2325,8 @@ export interface OpenOptions extends Pick<
    */
   policy?: Policy | undefined
   /**
-   * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call.
+   * Decides on the tool calls that `policy` leaves open. An error in this function refuses the call. An
+   * answer that is none, such as `true`, also rejects the turn with INVALID_OPTION.
    * `context.signal` is aborted when no answer is needed any more.
    *
    * @default every such call is refused
@@ -2332,7 +2341,7 @@ export interface OpenOptions extends Pick<
     | undefined
   /**
    * Gives the input that the agent asks of the user: a form, or a page to visit. An error in this function
-   * cancels the request. `context.signal` is aborted when no answer is needed any more.
+   * cancels the request; an answer that is none also rejects the turn with INVALID_OPTION. `context.signal` is aborted when no answer is needed any more.
    *
    * @default the agent is told that nobody can be asked
    */

@@ -393,7 +393,7 @@ export declare class RuntimeClient implements AsyncDisposable {
    * Connects to a runtime.
    *
    * @param url Address of the runtime, `ws://` or `wss://`.
-   * @throws RUNTIME_UNAUTHORIZED, RUNTIME_CLOSED (nothing listens there), RUNTIME_TIMED_OUT,
+   * @throws RUNTIME_UNAUTHORIZED, RUNTIME_UNREACHABLE (nothing answers there), RUNTIME_TIMED_OUT,
    *   RUNTIME_ABORTED, INVALID_OPTION
    */
   static connect(url: string, options?: ConnectOptions): Promise<RuntimeClient>
