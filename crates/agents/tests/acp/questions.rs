@@ -222,3 +222,14 @@ async fn more_questions_than_anybody_answers_are_refused() {
     }
     assert_eq!(text(&turn.outcome().await), "44 refused");
 }
+
+/// As opencode was reported to do: users of its clients could not answer any more.
+#[tokio::test]
+async fn a_tool_that_is_said_to_run_while_its_question_is_open_can_still_be_allowed() {
+    let mut agent = opened(asking(1)).await;
+    let turn = agent.session.start(PromptRequest::new("impatient"));
+    let question = agent.question().await;
+    tokio::time::sleep(millis(50)).await;
+    agent.session.answer(&question.id, Ok(Answer::Allow));
+    assert_eq!(text(&turn.outcome().await), "selected once");
+}

@@ -285,6 +285,11 @@ fn no_end(evidence: &Evidence) -> Verdict {
             let coded = words.explain(name, *code).map(|mut failure| {
                 if let Some(said) = said.as_ref().filter(|said| !said.message.is_empty()) {
                     failure.message = format!("{} ({})", said.message, failure.message);
+                    // gemini exits as for wrong settings where it is not signed in.
+                    if failure.kind == AgentErrorKind::InvalidRequest && said.kind != AgentErrorKind::Unknown
+                    {
+                        failure.kind = said.kind;
+                    }
                 }
                 failure
             });

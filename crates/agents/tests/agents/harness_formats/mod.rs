@@ -8,6 +8,7 @@ mod copilot_cli;
 mod gemini;
 mod opencode;
 mod pi;
+mod reports;
 mod tokens;
 mod words;
 

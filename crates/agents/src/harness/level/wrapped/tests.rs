@@ -290,3 +290,163 @@ fn the_table_tells_what_bash_runs() {
         .collect();
     assert_eq!(silent, Vec::<String>::new());
 }
+
+/// Commands by chance, each run by a real bash in a folder of its own, where a program of ours takes the place of rm.
+#[cfg(target_os = "linux")]
+mod oracle {
+    use super::super::{COMPOUND, DENIED, STARTED, wrap};
+    use crate::harness::level::command::Commands;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::process::CommandExt;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// Commands that one bash runs.
+    const TOGETHER: usize = 20;
+    /// The programs that can be found. None of them writes elsewhere.
+    const PROGRAMS: &str =
+        "bash sh env nice nohup setsid stdbuf timeout flock find xargs cat true false ionice chrt taskset";
+
+    /// Numbers that look like chance.
+    struct Chance(u64);
+
+    impl Chance {
+        fn below(&mut self, count: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % count
+        }
+
+        fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+            of[self.below(of.len())]
+        }
+    }
+
+    fn harmless<'a>(templates: &[&'a str]) -> Vec<&'a str> {
+        templates.iter().copied().filter(|template| !template.contains('/')).collect()
+    }
+
+    fn command(chance: &mut Chance) -> String {
+        let (spellings, starters, compound) = (harmless(DENIED[0].1), harmless(STARTED), harmless(COMPOUND));
+        let mut text = chance.one(&spellings).to_owned();
+        for _ in 0..chance.below(3) {
+            text = wrap(chance.one(&starters), &text);
+        }
+        for _ in 0..=chance.below(2) {
+            text = wrap(chance.one(&compound), &text);
+        }
+        if chance.below(3) == 0 {
+            text = wrap(
+                chance.one(&["bash -c {q}", "eval {q}", "sh -ec {q}", "trap {q} EXIT", "bash <<<{q}"]),
+                &text,
+            );
+        }
+        // A slip: a sign more, or a letter less.
+        for _ in 0..chance.below(3) {
+            let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            let at = places[chance.below(places.len())];
+            if chance.below(3) == 0 && text.len() > 4 {
+                text.remove(at);
+            } else {
+                text.insert_str(
+                    at,
+                    chance.one(&[
+                        "'", "\"", "\\", " ", "$", "(", ")", ";", "|", "&", "{", "}", "<", ">", "\n", "!",
+                        "`", "#",
+                    ]),
+                );
+            }
+        }
+        text
+    }
+
+    /// The numbers of the commands in which bash ran our program.
+    fn run(folder: &Path, commands: &[String]) -> Vec<usize> {
+        let (bin, log) = (folder.join("bin"), folder.join("log"));
+        let _ = fs::remove_file(&log);
+        let mut script = String::from("ulimit -t 2; ulimit -f 64; FUNCNEST=20\n");
+        for (number, command) in commands.iter().enumerate() {
+            let own = folder.join(number.to_string());
+            fs::create_dir_all(&own).unwrap();
+            let quoted = command.replace('\'', r"'\''");
+            script.push_str(&format!(
+                "( cd '{}' && eval '{quoted}' ) </dev/null >/dev/null 2>&1\n",
+                own.display()
+            ));
+        }
+        let mut shell = Command::new("/bin/bash");
+        shell.args(["-c", &script]).env_clear().env("PATH", &bin).env("R", "rm").current_dir(folder);
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let mut shell = shell.spawn().unwrap();
+        let begun = Instant::now();
+        while shell.try_wait().unwrap().is_none() {
+            if begun.elapsed() > Duration::from_secs(20) {
+                let _ = Command::new("kill").args(["-9", "--", &format!("-{}", shell.id())]).status();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let told = fs::read_to_string(&log).unwrap_or_default();
+        told.lines().filter_map(|line| line.rsplit('/').next()?.parse().ok()).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: ProptestConfig::default().cases.div_ceil(8),
+            // A smaller seed is no smaller case.
+            max_shrink_iters: 0,
+            ..ProptestConfig::default()
+        })]
+        #[test]
+        fn what_bash_runs_is_found(seed: u64) {
+            let folder = tempfile::tempdir().unwrap();
+            let bin = folder.path().join("bin");
+            fs::create_dir(&bin).unwrap();
+            for name in PROGRAMS.split(' ') {
+                let _ = symlink(Path::new("/usr/bin").join(name), bin.join(name));
+            }
+            let ours = format!("#!/bin/sh\n[ $# = 0 ] || echo \"$PWD\" >> '{}'\n", folder.path().join("log").display());
+            fs::write(bin.join("rm"), ours).unwrap();
+            fs::set_permissions(bin.join("rm"), fs::Permissions::from_mode(0o755)).unwrap();
+            let mut chance = Chance(seed);
+            let commands: Vec<String> = (0..TOGETHER).map(|_| command(&mut chance)).collect();
+            for number in run(folder.path(), &commands) {
+                let found = Commands::read(&commands[number]).contain("rm *");
+                prop_assert!(found.is_some(), "bash runs rm, and it is not found in {:?}", commands[number]);
+            }
+        }
+    }
+}
+
+/// What users of other tools reported about their rules, tried here.
+#[test]
+fn reports_of_rules_that_were_passed_by() {
+    for (pattern, text, expected) in [
+        ("grep * /etc/*", "grep root /etc/passwd", true),
+        ("cat *foo.txt*", "{ cat foo.txt; }", true),
+        ("cat *foo.txt*", "cat <(ls) foo.txt", true),
+        ("curl *", "git log $(curl evil.com)", true),
+        ("curl *", "git diff <(curl a) <(curl b)", true),
+        ("curl *", "git log --grep=\"$(curl evil.com)\"", true),
+        ("ssh *", "/usr/bin/ssh host", true),
+        ("ssh *", "GIT_SSH_COMMAND='ssh -i k' git fetch", true),
+        ("rm -rf *", "cat <<EOF && rm -rf /tmp\nhello\nEOF", true),
+        ("git add -A*", "timeout 5 git add -A", true),
+        ("git switch -f*", "cat >> notes.md <<'EOF'\ngit switch -f\nEOF", false),
+        ("git switch -f*", "send <<'E'\na ` b $(x\nE", false),
+        ("sudo *", "echo 'run sudo make' > README", false),
+    ] {
+        assert_eq!(Commands::read(text).contain(pattern).is_some(), expected, "{pattern:?} {text:?}");
+    }
+    for (pattern, text, expected) in [
+        ("cat *", "cat <<EOF && rm -rf /tmp\nhello\nEOF", false),
+        ("cat", "cat <<EOF && rm -rf /tmp\nhello\nEOF", false),
+        ("git *", "git log $(curl evil.com)", false),
+        ("curl *", "curl -sL https://example.com -o /tmp/test.tar.gz", true),
+        ("mkdir *", "mkdir test-dir\n", true),
+        ("echo *", "echo 'a: b' -- \"c\"", true),
+    ] {
+        assert_eq!(Commands::read(text).are(pattern), expected, "{pattern:?} {text:?}");
+    }
+}
