@@ -7,6 +7,7 @@ use crate::harness::evidence::turn_usage::TurnUsage;
 use crate::harness::limit::reset::Reset;
 use crate::harness::limit::spending::Pricing;
 use crate::harness::{AgentEvent, Usage};
+use ground::json::Pieces;
 
 #[derive(Debug, Default)]
 pub(crate) struct Account {
@@ -15,6 +16,8 @@ pub(crate) struct Account {
     /// Start of the current message in `text`.
     message_at: usize,
     message: Option<String>,
+    pieces: Pieces,
+    thoughts: Pieces,
     /// Start of the last piece in `text`.
     piece_at: usize,
     /// The answer was cut at its longest length.
@@ -30,6 +33,7 @@ pub(crate) struct Account {
 impl Account {
     /// Words of the answer. A new message begins a new paragraph.
     pub(crate) fn on_text(&mut self, text: &str, message: Option<&str>, whole: bool) -> Option<AgentEvent> {
+        let text = &*self.pieces.push(text);
         if text.is_empty() {
             return None;
         }
@@ -53,6 +57,7 @@ impl Account {
     }
 
     pub(crate) fn on_thought(&mut self, text: &str) -> Option<AgentEvent> {
+        let text = &*self.thoughts.push(text);
         if text.is_empty() {
             return None;
         }
@@ -122,6 +127,7 @@ impl Account {
     }
 
     pub(crate) fn take_text(&mut self) -> String {
+        self.text.push_str(self.pieces.end());
         std::mem::take(&mut self.text)
     }
 

@@ -221,7 +221,10 @@ impl Listener {
 
 impl Handler for Listener {
     fn on_notification(&mut self, method: &str, params: &str) {
-        let read = match json::read::<Value>(params) {
+        // A piece of an answer may end within a character.
+        let is_piece = method == "session/update" && params.contains("_chunk");
+        let kept = if is_piece { json::keep_halves(params.as_bytes()) } else { params.as_bytes().into() };
+        let read = match json::read::<Value>(&kept) {
             Ok(read) => read,
             Err(error) => return self.say_unread(method, params, &error),
         };

@@ -2,6 +2,7 @@
 
 use super::completion::{Assembly, Completion, Malformed, ServerError};
 use ground::json;
+use std::borrow::Cow;
 use wires::http::{SseEvent, SseParser};
 
 /// Longest body. A longer one is treated as malformed.
@@ -71,7 +72,7 @@ impl BodyReader {
     }
 
     /// The text of the answer so far. A body in one piece has text only at its end.
-    pub(crate) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> Cow<'_, str> {
         self.assembly.text()
     }
 
@@ -108,7 +109,7 @@ impl BodyReader {
         if self.saw_end || data.is_empty() {
             return Ok(());
         }
-        let value = match json::read(data) {
+        let value = match json::read(json::keep_halves(data.as_bytes())) {
             Ok(value) => value,
             // The answer is complete, so malformed data after it does not matter.
             Err(_) if self.assembly.has_ended() => return Ok(()),

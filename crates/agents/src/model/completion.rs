@@ -1,8 +1,9 @@
 //! The model's answer. PURE.
 
-use ground::json;
+use ground::json::{self, Pieces};
 use ground::tokens::{self, CachedInput};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// A complete answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -105,8 +106,8 @@ impl Assembly {
     }
 
     /// The text so far.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        Pieces::whole(&self.text)
     }
 
     /// Whether the server said why the answer ended.
@@ -130,7 +131,13 @@ impl Assembly {
             && !self.finish_reason.as_ref().is_some_and(is_explained)
     }
 
-    pub(crate) fn finish(self) -> Result<Completion, Malformed> {
+    pub(crate) fn finish(mut self) -> Result<Completion, Malformed> {
+        let pieces = [&mut self.text, &mut self.refusal].into_iter();
+        for text in pieces.chain(self.calls.iter_mut().map(|call| &mut call.text)) {
+            if let Cow::Owned(whole) = Pieces::whole(text) {
+                *text = whole;
+            }
+        }
         if self.is_empty() {
             return wrong("the answer is empty: the model said nothing but, at most, its thoughts");
         }

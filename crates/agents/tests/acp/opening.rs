@@ -109,3 +109,11 @@ async fn an_answer_without_a_model_is_told() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_character_in_two_pieces_is_whole() {
+    for version in [1, 2] {
+        let agent = opened(request(Gemini, version, "")).await;
+        assert_eq!(text(&agent.prompt("halves").await), "a 😀 b");
+    }
+}

@@ -15,10 +15,12 @@ mod escape;
 mod grammar;
 mod line;
 pub mod object;
+mod pieces;
 mod strict;
 mod token;
 
 pub use line::{Index, Items, Json, Line, MAX_DEPTH};
+pub use pieces::{Pieces, keep_halves};
 pub use strict::read_first;
 use strict::strict;
 

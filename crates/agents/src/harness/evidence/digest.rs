@@ -11,7 +11,7 @@ use crate::harness::clip::clip;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::limit::reset::Reset;
 use crate::harness::limit::spending::Pricing;
-use ground::json::Json;
+use ground::json::{Json, Pieces};
 use process::Refused;
 use serde_json::Value;
 
@@ -34,6 +34,8 @@ pub struct Digest {
     session: Option<String>,
     model: Option<String>,
     answer: Answer,
+    pieces: Pieces,
+    thoughts: Pieces,
     structured: Option<Value>,
     usage: TurnUsage,
     steps: Steps,
@@ -112,6 +114,7 @@ impl Digest {
     }
 
     pub fn text_delta(&mut self, text: &str) {
+        let text = &*self.pieces.push(text);
         if text.is_empty() {
             return;
         }
@@ -156,6 +159,7 @@ impl Digest {
     }
 
     pub fn reasoning(&mut self, text: &str, delta: bool) {
+        let text = &*self.thoughts.push(text);
         if !text.is_empty() {
             self.reopen();
             self.progress();

@@ -4,8 +4,8 @@
 use super::digest::Digest;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::provider::{Provider, Reader};
-use ground::json::Index;
-use memchr::memchr;
+use ground::json::{Index, keep_halves};
+use memchr::{memchr, memmem};
 
 /// Longest line that is read.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
@@ -101,6 +101,10 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
         return;
     }
     digest.line_seen();
+    // A piece of an answer may end within a character.
+    let is_piece = memmem::find(line, b"elta").is_some();
+    let kept = if is_piece { keep_halves(line) } else { line.into() };
+    let line = &*kept;
     let is_event = index.read(line).is_some_and(|line| reader.line(line, digest));
     if is_event {
         digest.event_seen();

@@ -34,6 +34,18 @@ fn tells_events_from_json_by_the_first_byte() {
 }
 
 #[test]
+fn a_character_in_two_pieces_is_whole() {
+    let event = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let stream =
+        [event("a \\ud83d"), event("\\ude00 b \\ud83d"), event(" c"), "data: [DONE]\n\n".into()].concat();
+    assert_eq!(read(&[stream.as_bytes()]).unwrap().text, "a 😀 b \u{fffd} c");
+    for cut in 0..stream.len() {
+        let (first, second) = stream.as_bytes().split_at(cut);
+        assert_eq!(read(&[first, second]).unwrap().text, "a 😀 b \u{fffd} c");
+    }
+}
+
+#[test]
 fn an_answer_without_an_end_is_none() {
     assert!(problem("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n").contains("ended before"));
     assert!(problem(&WHOLE[..30]).contains("not valid JSON"));

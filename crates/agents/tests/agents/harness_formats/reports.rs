@@ -95,3 +95,28 @@ fn an_error_in_a_list_of_a_result_is_the_reason() {
     let fault = read(Provider::ClaudeCode, &[failed]).fault.unwrap();
     assert_eq!(fault.message, "ENOENT: no such file; socket hang up");
 }
+
+#[test]
+fn a_character_in_two_pieces_is_whole() {
+    let (first, second) = (r#""a \ud83d""#, r#""\ude00 b""#);
+    let claude = |text: &str| {
+        format!(
+            r#"{{"type":"stream_event","session_id":"s","event":{{"type":"content_block_delta","delta":{{"type":"text_delta","text":{text}}}}}}}"#
+        )
+    };
+    let gemini =
+        |text: &str| format!(r#"{{"type":"message","role":"assistant","content":{text},"delta":true}}"#);
+    let lines = [
+        (Provider::ClaudeCode, [claude(first), claude(second)]),
+        (Provider::Gemini, [gemini(first), gemini(second)]),
+    ];
+    for (provider, lines) in lines {
+        let stdout = lines.join("\n");
+        let replay =
+            replay(provider, &Recording { stdout: stdout.as_bytes(), stderr: "", ending: Ending::Exited(0) });
+        assert_eq!(replay.result.text, "a 😀 b", "{provider:?}");
+        let told: String =
+            events(&replay, "text").iter().map(|event| event["text"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(told, "a 😀 b", "{provider:?}");
+    }
+}
