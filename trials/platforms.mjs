@@ -35,10 +35,10 @@ for (const name of named.length > 0 ? named : all) {
   if (failed > 0) problems.push(`${failed} cases failed on ${name}`)
   else if (isPacked) {
     const cells = [...sizes, ...counts(cases, ['programs', 'trees', 'sandbox', 'page'])]
-    writeRow('platforms.md', 'npm run trial -- platforms --packed', [parts[name].title, ...cells])
+    writeRow('internals/platforms.md', 'npm run trial -- platforms --packed', [parts[name].title, ...cells])
   } else {
     const cells = [parts[name].place, ...counts(cases, ['programs', 'trees', 'sandbox', 'tests'])]
-    writeRow('platforms.md', 'npm run trial -- platforms', [parts[name].title, ...cells])
+    writeRow('internals/platforms.md', 'npm run trial -- platforms', [parts[name].title, ...cells])
   }
 }
 if (problems.length > 0) fail(problems.join('; '))
@@ -57,7 +57,7 @@ function report(part, { cases, machine, seconds }) {
   return count('FAILED')
 }
 
-/** The cells of a table in docs/platforms.md. */
+/** The cells of a table in docs/internals/platforms.md. */
 function counts(cases, areas) {
   return areas.map((area) => {
     const rows = cases.filter((row) => row.area === area)

@@ -1,4 +1,4 @@
-// The parts of `npm run trial -- platforms`. The workflow runs each, and docs/platforms.md has a row for each.
+// The parts of `npm run trial -- platforms`. The workflow runs each, and docs/internals/platforms.md has a row for each.
 import { kernelPart } from './kernels.mjs'
 import { macos } from './macos.mjs'
 import { packagePart } from './packages.mjs'
