@@ -348,8 +348,8 @@ export type RunInput =
 /**
  * Options of `run` and `spawn`.
  *
- * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
- * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. With a negative
+ * value the deadline is over: nothing is started, and the promise rejects with the clock's error.
  */
 export interface RunOptions {
   /**
@@ -734,8 +734,8 @@ export declare class RunningProcess<Output = string> implements AsyncIterable<Ou
    */
   json<T = unknown>(options?: { types?: readonly string[] | undefined }): AsyncIterableIterator<T>
   /**
-   * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`, a
-   * line in braces counts as an object without a closer look. Complete when the iterator has ended.
+   * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`,
+   * a line that stands between braces counts as an object, even if it is broken. Complete when the iterator has ended.
    */
   get skippedLines(): number
   /**
@@ -2023,8 +2023,8 @@ export declare class Budget {
 /**
  * Options of a turn: one prompt to an agent CLI.
  *
- * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
- * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. With a negative
+ * value the deadline is over: nothing is started, and the promise rejects with the clock's error.
  */
 export interface TurnOptions extends Pick<
   RunOptions,

@@ -66,7 +66,9 @@ const works: Record<string, string> = {
 }
 
 const script = (facts: object) => `
-  const { run, spawn, complete, Harness, RuntimeClient, ConcurrencyLimit } = require(${JSON.stringify(root)})
+  const { run, spawn, Harness, ConcurrencyLimit } = require(${JSON.stringify(root)})
+  const { complete } = require(${JSON.stringify(join(root, 'entries/model.js'))})
+  const { RuntimeClient } = require(${JSON.stringify(join(root, 'entries/runtime.js'))})
   const { limitMs, silentMs, folder, acpAgent, plan, player, modelUrl, runtimeUrl } = ${JSON.stringify(facts)}
   const waiting = new Set(${JSON.stringify(Object.keys(works))})
   let tellOthers

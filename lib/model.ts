@@ -66,8 +66,8 @@ export interface RetryOptions {
 /**
  * Options of a model call.
  *
- * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
- * deadline that has passed: no request is sent, and the promise rejects with MODEL_TIMED_OUT.
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. With a negative
+ * value the deadline is over: no request is sent, and the promise rejects with MODEL_TIMED_OUT.
  */
 export interface CompleteOptions {
   /** Address of the server without `/chat/completions`, for example `https://api.openai.com/v1`. */

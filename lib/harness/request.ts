@@ -18,8 +18,8 @@ export type { ProviderName } from '../../native/native'
 /**
  * Options of a turn: one prompt to an agent CLI.
  *
- * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
- * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. With a negative
+ * value the deadline is over: nothing is started, and the promise rejects with the clock's error.
  */
 export interface TurnOptions extends Pick<
   RunOptions,

@@ -38,8 +38,8 @@ export type RunInput =
 /**
  * Options of `run` and `spawn`.
  *
- * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. A negative value is a
- * deadline that has passed: nothing is started, and the promise rejects with the clock's error.
+ * Every `*TimeoutMs` is in milliseconds. 0 and Infinity switch the clock off. With a negative
+ * value the deadline is over: nothing is started, and the promise rejects with the clock's error.
  */
 export interface RunOptions {
   /**

@@ -155,8 +155,8 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
   }
 
   /**
-   * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`, a
-   * line in braces counts as an object without a closer look. Complete when the iterator has ended.
+   * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`,
+   * a line that stands between braces counts as an object, even if it is broken. Complete when the iterator has ended.
    */
   get skippedLines(): number {
     return (this.#process?.skippedLines() ?? 0) + (this.#objects?.unparsed ?? 0)
