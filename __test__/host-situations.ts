@@ -15,11 +15,6 @@ export interface Situation {
 
 const variables = `(await call('sh', ['-c', 'echo "$A-$B-\${SECRET-none}"'])).stdout`
 const where = `const { stdout, status, problem } = await call('sh', ['-c', 'ls; pwd -P 2>/dev/null | sed "s|.*/||"']); return [stdout, status, problem]`
-/** Ways to use a lent terminal that only a program in its session has. */
-const lent = {
-  here: 'Keys that are signals reach the host alone, and /dev/tty cannot be opened.',
-  because: 'The program is in another session, which the terminal cannot end. `pty` gives it a terminal.',
-}
 const lives = `await call('sh', ['-c', 'trap "" HUP; echo $$ > pid; exec sleep 20'])`
 
 export const situations: Situation[] = [
@@ -183,13 +178,11 @@ export const situations: Situation[] = [
     name: 'Ctrl-C on a lent terminal',
     keys: '\u0003',
     script: `process.on('SIGINT', () => {}); return call('sh', ['-c', 'trap "echo cleaned; exit 3" INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.05; done'], { stdio: 'inherit' })`,
-    differs: lent,
   },
   {
     name: 'Ctrl-\\ on a lent terminal',
     keys: '\u001c',
     script: `process.on('SIGQUIT', () => {}); return call('sh', ['-c', 'trap "echo cleaned; exit 4" QUIT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.05; done'], { stdio: 'inherit' })`,
-    differs: lent,
   },
   {
     name: 'a line that is typed on a lent terminal',
@@ -200,7 +193,21 @@ export const situations: Situation[] = [
     name: '/dev/tty of a lent terminal',
     keys: 'secret\r',
     script: `return call('sh', ['-c', 'echo ready; read line < /dev/tty; echo "got $line"'], { stdio: 'inherit' })`,
-    differs: lent,
+  },
+  {
+    name: 'Ctrl-Z on a lent terminal where nobody could continue it',
+    keys: '\u001ago on\r',
+    script: `return call('sh', ['-c', 'echo ready; read line; echo "got $line"'], { stdio: 'inherit' })`,
+  },
+  {
+    name: 'the group and the session on a lent terminal',
+    keys: '\r',
+    script: `return call('sh', ['-c', 'echo ready; read line; set -- $(ps -o pgid=,sid=,tpgid= $$); test $1 -eq $3 && test $2 -ne $$ && echo foreground'], { stdio: 'inherit' })`,
+  },
+  {
+    name: 'stdin lent alone, and a program that asks its terminal',
+    keys: 'secret\r',
+    script: `const lent = isSheepdog ? { stdin: 'inherit' } : { stdio: ['inherit', 'pipe', 'pipe'] }; return (await call('sh', ['-c', 'echo ready > /dev/tty; read line < /dev/tty; echo "got $line"'], lent)).stdout.toUpperCase()`,
   },
   // The end of the host.
   {

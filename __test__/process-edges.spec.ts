@@ -1,10 +1,10 @@
 import { execFileSync, spawn as spawnChild } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { run, spawn } from '../index.js'
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -182,6 +182,45 @@ describe('the edges of a run', () => {
     await worker.terminate()
     await ended(pid)
   })
+
+  it.each(['process.exit()', 'terminate()', 'an error'])(
+    'a worker that ends by %s gives its programs SIGTERM and killGraceMs',
+    async (how) => {
+      const folder = mkdtempSync(join(tmpdir(), 'worker-end-'))
+      onTestFinished(() => rmSync(folder, { recursive: true }))
+      // It prints more than a pipe holds while it cleans up, and nobody reads.
+      const cleanUp = `head -c 300000 /dev/zero; sleep 0.3; echo x > ${folder}/cleaned; exit`
+      const wait = 'echo $$; while :; do sleep 0.05; done'
+      const programs = [
+        [`trap '${cleanUp}' TERM; ${wait}`, 30_000],
+        [`trap '' TERM; ${wait}`, 400],
+      ]
+      const worker = new Worker(
+        `const { parentPort, workerData } = require('worker_threads')
+        const { spawn } = require(${JSON.stringify(join(root, 'index.js'))})
+        ;(async () => {
+          const pids = []
+          for (const [script, killGraceMs] of workerData) {
+            const child = spawn('sh', ['-c', script], { killGraceMs })
+            child.result.catch(() => {})
+            pids.push(Number((await child.lines().next()).value.text))
+          }
+          parentPort.postMessage(pids)
+          parentPort.once('message', (how) => { if (how === 'an error') throw new Error('on purpose'); process.exit() })
+        })()`,
+        { eval: true, workerData: programs },
+      )
+      worker.on('error', () => {})
+      const pids = await new Promise<number[]>((resolve) => worker.once('message', resolve))
+      const begun = Date.now()
+      if (how === 'terminate()') await worker.terminate()
+      else worker.postMessage(how)
+      await ended(pids[1]!)
+      expect(Date.now() - begun).toBeGreaterThan(380)
+      await ended(pids[0]!)
+      expect(existsSync(join(folder, 'cleaned'))).toBe(true)
+    },
+  )
 
   it('a kill() that nobody awaits is no unhandled rejection', async () => {
     const seen: unknown[] = []

@@ -94,7 +94,7 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // The task that waits for the exit also holds the process, so dropping alone would not end it.
-        self.process.stop(StopReason::HostClosing);
+        self.process.stop(StopReason::Abandoned);
     }
 }
 
@@ -207,7 +207,7 @@ impl RuntimeProcess {
 
     /// Does the same as [`RuntimeProcess::kill`], without waiting.
     pub(crate) fn abandon(&self) {
-        self.0.process.stop(StopReason::HostClosing);
+        self.0.process.stop(StopReason::Abandoned);
     }
 }
 

@@ -11,24 +11,36 @@ use crate::syscall;
 const ATTEMPTS: u32 = 5;
 const PAUSE_US: u64 = 1000;
 
-/// Whether the host is ending, or has ended, by anything but SIGKILL: by an exit or by another signal. False where nobody can tell, and
-/// when the host is alive and has only closed the lifeline. `proc`: a /proc that lists the host, negative: the one at its usual place.
-pub(crate) fn is_in_order(header: &Header, proc: isize, pidfd: isize) -> bool {
+const SIGHUP: u32 = 1;
+/// SIGINT lies between the two.
+const SIGQUIT: u32 = 3;
+
+/// The status, as wait(2) has it, by which the host is ending or has ended in order: by anything but SIGKILL. `None` also where nobody can
+/// tell, and when the host is alive and has only closed the lifeline. `proc`: a /proc that lists the host, negative: the one at its usual
+/// place.
+pub(crate) fn in_order(header: &Header, proc: isize, pidfd: isize) -> Option<u32> {
     let listed = header.host_listed as isize;
     for _ in 0..ATTEMPTS {
         let state = if listed > 0 { state_in_proc(listed, proc) } else { None };
         let status = match state {
             Some(state) if state.is_exiting() => Some(state.status),
             // A living host, or a process that has the number by now.
-            Some(_) => return false,
+            Some(_) => return None,
             None => syscall::exit_status(pidfd),
         };
         if let Some(status) = status {
-            return status & 0x7f != syscall::SIGKILL as u32;
+            return if status & 0x7f == syscall::SIGKILL as u32 { None } else { Some(status) };
         }
         syscall::sleep(PAUSE_US);
     }
-    false
+    None
+}
+
+/// Whether a terminal asked for this end, by its keys or by hanging up, so that the whole group got the signal: the host ended by it, or
+/// with the status that shells have for it.
+pub(crate) fn is_by_terminal(status: u32) -> bool {
+    let code = status >> 8 & 0xff;
+    matches!((status & 0x7f, code.wrapping_sub(128)), (SIGHUP..=SIGQUIT, _) | (0, SIGHUP..=SIGQUIT))
 }
 
 fn state_in_proc(pid: isize, proc: isize) -> Option<ProcessState> {

@@ -4,8 +4,8 @@ use crate::children::{Children, List, Reaped, drain, open_outputs};
 use crate::outer::{CHILDREN, HOST, HOST_END, OUTER, Shared};
 use crate::program::{self, Started};
 use crate::protocol::{
-    CALL_EPOLL_CTL, COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_PID_NAMESPACE, FLAG_TRIAL,
-    FRAME_GONE, FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
+    CALL_EPOLL_CTL, COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_LENT_TERMINAL, FLAG_PID_NAMESPACE,
+    FLAG_TRIAL, FRAME_GONE, FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
@@ -22,6 +22,8 @@ const READS_A_LOOK: u32 = 16;
 struct Grace {
     /// On the monotonic clock, in microseconds.
     until: u64,
+    /// When SIGTERM is sent. It lies behind `until` as soon as it was.
+    terminate_at: u64,
     /// Its stdout and stderr, which are read and forgotten. Negative: they are no pipes.
     outputs: [isize; 2],
 }
@@ -42,8 +44,11 @@ enum End {
 pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
     // Close the descriptors that the outer guard waits with.
     syscall::close_range(watch.outer as usize + 1, u32::MAX as usize);
-    // A group of its own, so that no group contains both guards or the program (which is in a session of its own).
-    syscall::own_group();
+    let is_lent = header.flags & FLAG_LENT_TERMINAL != 0;
+    if !is_lent {
+        // A group of its own, so that no group contains both guards or the program (which is in a session of its own).
+        syscall::own_group();
+    }
     let (waiter, list, host_view) = prepare(header, watch).unwrap_or_else(|failure| fail(failure));
     if header.flags & FLAG_TRIAL != 0
         && let Err(failure) = trial::run(header)
@@ -51,6 +56,11 @@ pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
         fail(failure)
     }
     let started = program::start(header).unwrap_or_else(|failure| fail(failure));
+    if is_lent {
+        // The program is in the host's session. Its parent must not be there in another group: then the kernel would let the terminal stop a
+        // group that nobody can continue (orphaned process groups).
+        syscall::setsid();
+    }
     shared.cgroup = started.cgroup;
     // The program has its own copies of its pipes. The guard needs none of them.
     syscall::close_range(0, 2);
@@ -145,7 +155,7 @@ impl Inner<'_> {
     fn wait(&self, children: &mut Children) -> End {
         let mut grace = None;
         loop {
-            let there = match &grace {
+            let there = match &mut grace {
                 None => self.waiter.wait(None),
                 Some(grace) => match self.wait_in_grace(children, grace) {
                     Some(there) => there,
@@ -186,9 +196,8 @@ impl Inner<'_> {
         let length = syscall::receive(LIFELINE, &mut commands);
         for command in commands.iter().take(length.max(0) as usize) {
             match *command {
-                // As long as the leader is not reaped, the group's number belongs to its group.
-                signal if signal & COMMAND_SIGNAL != 0 && children.leader != 0 => {
-                    syscall::signal_group(self.leader, usize::from(signal & !COMMAND_SIGNAL));
+                signal if signal & COMMAND_SIGNAL != 0 => {
+                    self.signal(children, usize::from(signal & !COMMAND_SIGNAL));
                 }
                 COMMAND_RELEASE if children.leader == 0 => return Order::End(End::Released),
                 COMMAND_KILL => return Order::End(End::Killed),
@@ -204,30 +213,48 @@ impl Inner<'_> {
     /// kill at once.
     fn begin_grace(&self, children: &Children) -> Option<Grace> {
         let grace_us = u64::from(self.header.grace_ms) * 1000;
-        let has_grace = children.leader != 0
-            && grace_us > 0
-            && host_end::is_in_order(self.header, self.host_view, self.watch.host);
-        if !has_grace {
+        if children.leader == 0 || grace_us == 0 {
             return None;
         }
+        let status = host_end::in_order(self.header, self.host_view, self.watch.host)?;
         // Both would be ready for ever.
         self.waiter.remove(LIFELINE);
         self.waiter.remove(self.watch.host);
         // A program that prints while it cleans up would be ended by SIGPIPE: nobody has the other ends any more.
         let outputs = open_outputs(self.leader);
-        syscall::signal_group(self.leader, syscall::SIGTERM);
-        Some(Grace { until: syscall::now_us().wrapping_add(grace_us), outputs })
+        let now = syscall::now_us();
+        // The program got the terminal's own signal, and may be cleaning up by now.
+        let had_signal = self.is_lent() && host_end::is_by_terminal(status);
+        let terminate_at = if had_signal { now.wrapping_add(grace_us / 2) } else { now };
+        Some(Grace { until: now.wrapping_add(grace_us), terminate_at, outputs })
+    }
+
+    fn is_lent(&self) -> bool {
+        self.header.flags & FLAG_LENT_TERMINAL != 0
+    }
+
+    /// Signals the program's group. On a lent terminal that group is the host's, so that the program gets it alone. As long as the leader is
+    /// not reaped, the number is its own.
+    fn signal(&self, children: &Children, signal: usize) {
+        if children.leader != 0 {
+            syscall::signal(if self.is_lent() { self.leader } else { -self.leader }, signal);
+        }
     }
 
     /// Waits for an event while the program's group may still end by itself. `None`: the time is over, or the group is gone.
-    fn wait_in_grace(&self, children: &Children, grace: &Grace) -> Option<u32> {
+    fn wait_in_grace(&self, children: &Children, grace: &mut Grace) -> Option<u32> {
         // The group's number can't be another group's yet, and no signal is sent.
         if children.leader == 0 && syscall::kill(-self.leader, 0) == syscall::ESRCH {
             return None;
         }
-        let left = grace.until.saturating_sub(syscall::now_us());
+        let now = syscall::now_us();
+        let left = grace.until.saturating_sub(now);
         if left == 0 {
             return None;
+        }
+        if grace.terminate_at <= now {
+            self.signal(children, syscall::SIGTERM);
+            grace.terminate_at = u64::MAX;
         }
         let mut unread = [0; 4096];
         for output in grace.outputs.into_iter().filter(|output| *output >= 0) {

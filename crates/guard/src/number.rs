@@ -31,6 +31,7 @@ mod table {
     pub(crate) const GETPPID: usize = 110;
     pub(crate) const SETPGID: usize = 109;
     pub(crate) const SETSID: usize = 112;
+    pub(crate) const GETPGID: usize = 121;
     pub(crate) const RT_SIGTIMEDWAIT: usize = 128;
     pub(crate) const PRCTL: usize = 157;
     pub(crate) const CAPSET: usize = 126;
@@ -85,6 +86,7 @@ mod table {
     pub(crate) const RT_SIGPROCMASK: usize = 135;
     pub(crate) const RT_SIGTIMEDWAIT: usize = 137;
     pub(crate) const SETPGID: usize = 154;
+    pub(crate) const GETPGID: usize = 155;
     pub(crate) const SETSID: usize = 157;
     pub(crate) const PRCTL: usize = 167;
     pub(crate) const CAPSET: usize = 91;

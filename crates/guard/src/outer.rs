@@ -163,8 +163,8 @@ fn watch_over(begun: Begun) -> ! {
             // The host is gone for good: from here on only the inner guard's end is awaited.
             waiter.remove(LIFELINE);
             waiter.remove(watch.host);
-            let in_order = host_end::is_in_order(&header, -1, watch.host);
-            let grace_us = if in_order { u64::from(header.grace_ms) * 1000 } else { 0 };
+            let in_order = host_end::in_order(&header, -1, watch.host);
+            let grace_us = if in_order.is_some() { u64::from(header.grace_ms) * 1000 } else { 0 };
             deadline = Some(syscall::now_us().wrapping_add(grace_us).wrapping_add(INNER_GRACE_US));
         }
         if deadline.is_some_and(|at| syscall::now_us() >= at) {

@@ -2,9 +2,9 @@
 
 use crate::protocol::{
     CALL_CGROUP_PROCS, CALL_CHDIR, CALL_CLONE, CALL_CONTROL_TERMINAL, CALL_DEATH_SIGNAL, CALL_EXECVE,
-    CALL_GETPPID, CALL_MMAP, CALL_RECEIVE, FLAG_CGROUP_REQUIRED, FLAG_TERMINAL, FLAG_TRIAL, Header,
-    SCRIPT_SAMPLE_BYTES, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC, STAGE_FORK, STAGE_REQUEST, STAGE_SUPERVISE,
-    STAGE_TERMINAL, Strings, begins_as_text,
+    CALL_GETPPID, CALL_MMAP, CALL_RECEIVE, CALL_SETPGID, FLAG_CGROUP_REQUIRED, FLAG_LENT_TERMINAL,
+    FLAG_TERMINAL, FLAG_TRIAL, Header, SCRIPT_SAMPLE_BYTES, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC,
+    STAGE_FORK, STAGE_REQUEST, STAGE_SUPERVISE, STAGE_TERMINAL, Strings, begins_as_text,
 };
 use crate::{Failure, LIFELINE, check, sandbox, syscall};
 use core::ptr;
@@ -25,6 +25,8 @@ struct Plan<'a> {
     cgroup_required: bool,
     is_in_cgroup: bool,
     has_terminal: bool,
+    /// The group that the terminal of the host signals, which the program joins. 0: it leads a session of its own.
+    lent_group: isize,
     /// It ends where it would become the program.
     is_trial: bool,
     /// One free place, then the arguments, then a null pointer.
@@ -115,6 +117,10 @@ fn spawn(
         cgroup_required: header.flags & FLAG_CGROUP_REQUIRED != 0,
         is_in_cgroup: false,
         has_terminal: header.flags & FLAG_TERMINAL != 0,
+        lent_group: match header.flags & FLAG_LENT_TERMINAL {
+            0 => 0,
+            _ => syscall::group_of(header.host_pid as isize),
+        },
         is_trial: header.flags & FLAG_TRIAL != 0,
         arguments: arguments.as_mut_ptr(),
         variables: variables.as_ptr(),
@@ -159,9 +165,13 @@ extern "C" fn become_program(plan: usize) -> ! {
 /// # Safety
 /// The plan's two lists end in null pointers, and `arguments` begins with a free place.
 unsafe fn attempt(plan: &mut Plan) -> Result<(), Failure> {
-    // A session of its own: no terminal of the host's can stop the program, and no signal to its group or session reaches a
-    // guard.
-    syscall::setsid();
+    if plan.lent_group == 0 {
+        // A session of its own: no terminal of the host's can stop the program, and no signal to its group or session reaches a
+        // guard.
+        syscall::setsid();
+    } else {
+        check(STAGE_TERMINAL, CALL_SETPGID, syscall::join_group(plan.lent_group))?;
+    }
     if plan.has_terminal {
         check(STAGE_TERMINAL, CALL_CONTROL_TERMINAL, syscall::control_terminal(0))?;
     }

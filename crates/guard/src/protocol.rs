@@ -7,7 +7,7 @@
 /// The first bytes of a request.
 pub(crate) const MAGIC: [u8; 4] = *b"SHPG";
 /// Raised whenever the meaning of the format changes. A guard refuses every version but its own.
-pub(crate) const VERSION: u16 = 6;
+pub(crate) const VERSION: u16 = 7;
 pub const HEADER_BYTES: usize = 40;
 /// More than any system accepts for arguments and environment.
 pub const MAX_BODY_BYTES: u32 = 32 << 20;
@@ -25,6 +25,8 @@ pub const FLAG_FOREIGN_PROC: u32 = 1 << 4;
 /// A trial: the guard proves that it finds and kills a descendant, and the program's process ends with 0 where it would become the
 /// program.
 pub const FLAG_TRIAL: u32 = 1 << 5;
+/// The host lends its terminal: the program stays in the host's session and process group, which the terminal signals.
+pub const FLAG_LENT_TERMINAL: u32 = 1 << 6;
 
 /// Added to a signal's number: send that signal to the program's group.
 pub const COMMAND_SIGNAL: u8 = 0x80;
@@ -95,6 +97,7 @@ pub const CALL_SECCOMP_MODE: u32 = 27;
 pub const CALL_SECCOMP: u32 = 28;
 pub const CALL_SENDMSG: u32 = 29;
 pub const CALL_OPENAT: u32 = 30;
+pub const CALL_SETPGID: u32 = 31;
 
 /// The name of a call, and the file that it is for; an empty file: none, or one that the request names. The host's alone: the guard has
 /// no room for names.
@@ -130,6 +133,7 @@ pub const fn call_of(number: u32) -> (&'static str, &'static str) {
         CALL_SECCOMP => ("seccomp", ""),
         CALL_SENDMSG => ("sendmsg", ""),
         CALL_OPENAT => ("openat", ""),
+        CALL_SETPGID => ("setpgid", ""),
         _ => ("unknown", ""),
     }
 }

@@ -113,7 +113,17 @@ pub(crate) fn control_terminal(descriptor: isize) -> isize {
 
 /// Becomes the leader of a process group of its own.
 pub(crate) fn own_group() -> isize {
-    plain(number::SETPGID, 0, 0, 0, 0)
+    join_group(0)
+}
+
+/// Joins a process group of the same session.
+pub(crate) fn join_group(leader: isize) -> isize {
+    plain(number::SETPGID, 0, leader as usize, 0, 0)
+}
+
+/// The process group of a process.
+pub(crate) fn group_of(pid: isize) -> isize {
+    plain(number::GETPGID, pid as usize, 0, 0, 0)
 }
 
 pub(crate) fn prctl(option: usize, value: usize) -> isize {
@@ -124,12 +134,12 @@ pub(crate) fn kill(pid: isize, signal: usize) -> isize {
     plain(number::KILL, pid as usize, signal, 0, 0)
 }
 
-/// Sends a signal to a process group, and wakes the members that are stopped: they could not take it.
-pub(crate) fn signal_group(leader: isize, signal: usize) {
-    kill(-leader, signal);
+/// Sends a signal to a process, or to the group of this negative number, and wakes those that are stopped: they could not take it.
+pub(crate) fn signal(target: isize, signal: usize) {
+    kill(target, signal);
     // The signals that stop are from SIGSTOP to SIGTTOU, and SIGKILL needs nobody awake.
     if !(SIGSTOP..=SIGTTOU).contains(&signal) && signal != SIGKILL {
-        kill(-leader, SIGCONT);
+        kill(target, SIGCONT);
     }
 }
 

@@ -174,6 +174,11 @@ impl Runner {
                     Some(signal) => self.clock.watchdog.on_signal(reason, signal, now),
                 };
                 self.take(step);
+                if reason == StopReason::HostClosing {
+                    // Its readers end with it: they must not hold up a program that prints while it cleans up.
+                    self.outlet.finish();
+                    self.on_room();
+                }
             }
             Some(Order::Resize(size)) => {
                 if let Some(terminal) = &self.held.terminal {
@@ -201,7 +206,7 @@ impl Runner {
             // The last handle is gone: nobody can want this run any more.
             None => {
                 debug!(target: RUN, id = self.number, "has no handle any more");
-                self.stop(StopReason::HostClosing);
+                self.stop(StopReason::Abandoned);
             }
         }
     }

@@ -275,6 +275,8 @@ pub enum StopReason {
     Lost,
     /// The JavaScript environment that started the run is being torn down.
     HostClosing,
+    /// The last handle is gone, or its holder has given the run up.
+    Abandoned,
 }
 
 /// The end of a run, of any kind.

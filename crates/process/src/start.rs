@@ -77,7 +77,7 @@ impl EarlyOrders<'_> {
                 order = self.orders.recv() => match order {
                     Some(Order::Stop(stop)) => return stop,
                     Some(other) => self.early.push(other),
-                    None => return WantedEnd::because(StopReason::HostClosing),
+                    None => return WantedEnd::because(StopReason::Abandoned),
                 },
                 () = sleep_until(self.deadline) => return WantedEnd::because(StopReason::TimedOut),
             }

@@ -61,7 +61,7 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
             ErrorCode::ProcessLost,
             format!("the guard of {name} was killed: its processes are gone, its exit status is unknown"),
         ),
-        StopReason::HostClosing => {
+        StopReason::HostClosing | StopReason::Abandoned => {
             Error::new(ErrorCode::ProcessKilled, format!("{name} was stopped because its host thread ended"))
         }
     };

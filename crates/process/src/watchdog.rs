@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | running | no activity for `idle_timeout` (not while paused) | SIGKILL to the tree |
 //! | running | `timeout` since the spawn | SIGTERM to the group, state stopping |
-//! | running | abort, kill | SIGTERM, or the signal asked for, to the group, state stopping |
-//! | running, stopping | line too long, a failed input, SIGKILL by the user, the host's end | SIGKILL to the tree |
+//! | running | abort, kill, the environment's end | SIGTERM, or the signal asked for, to the group, state stopping |
+//! | running, stopping | line too long, a failed input, SIGKILL by the user, no handle any more | SIGKILL to the tree |
+//! | stopping at the environment's end | no handle any more | nothing: the handles go with the environment |
 //! | stopping | `kill_grace` since the SIGTERM | SIGKILL to the tree |
 //! | running | the command's exit | state draining |
 //! | stopping | the command's exit | state parting |
@@ -192,15 +193,16 @@ impl Watchdog {
 
     pub(crate) fn on_stop(&mut self, reason: StopReason, now: Instant) -> Step {
         let gentle = match reason {
-            StopReason::TimedOut | StopReason::Aborted | StopReason::Killed => {
+            StopReason::TimedOut | StopReason::Aborted | StopReason::Killed | StopReason::HostClosing => {
                 !self.limits.kill_grace.is_zero()
             }
+            // The handles of an environment go with it, in the grace of its programs.
+            StopReason::Abandoned => self.reason == Some(StopReason::HostClosing) && self.is_in_grace(),
             StopReason::Exited
             | StopReason::Idle
             | StopReason::LineTooLong(_)
             | StopReason::InputFailed
-            | StopReason::Lost
-            | StopReason::HostClosing => false,
+            | StopReason::Lost => false,
         };
         self.stop(reason, gentle, now)
     }

@@ -170,7 +170,7 @@ impl Connection {
 
     /// SIGKILL to the whole tree.
     pub(crate) fn kill(&self) {
-        self.process.stop(StopReason::HostClosing);
+        self.process.stop(StopReason::Abandoned);
     }
 
     /// Closes the stream, ends the tree and waits until nothing of it is left: SIGTERM, `kill_grace`, SIGKILL.

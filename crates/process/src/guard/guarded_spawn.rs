@@ -25,6 +25,8 @@ pub(crate) struct GuardedSpawn<'a> {
     pub containment: Containment,
     pub limits: ResourceLimits,
     pub sandbox: Option<&'a Plan>,
+    /// The program stays in this process's session and group, whose terminal it uses.
+    pub lends_terminal: bool,
     /// Time between SIGTERM and SIGKILL when this process ends in order.
     pub grace: Duration,
 }

@@ -43,6 +43,7 @@ pub(super) fn launch_by(
         sandbox: spawn.sandbox,
         pid_namespace: spawn.containment == Containment::Strict,
         has_terminal: wiring.ends.terminal.is_some(),
+        lends_terminal: spawn.lends_terminal,
         scan_proc,
         is_trial: false,
         host_pid: std::process::id(),

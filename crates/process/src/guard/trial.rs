@@ -42,6 +42,7 @@ pub(super) fn try_out(program: &Path, sandbox: Option<&Plan>) -> Result<(), Guar
         sandbox,
         pid_namespace: false,
         has_terminal: false,
+        lends_terminal: false,
         scan_proc: false,
         is_trial: true,
         host_pid: std::process::id(),

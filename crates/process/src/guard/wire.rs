@@ -27,6 +27,8 @@ pub(super) struct Request<'a> {
     pub pid_namespace: bool,
     /// The program's stdin is a terminal of its own.
     pub has_terminal: bool,
+    /// The program stays in the session and the group of this process, whose terminal it uses.
+    pub lends_terminal: bool,
     /// For tests.
     pub scan_proc: bool,
     /// Whether the guard proves itself and starts nothing.
@@ -90,6 +92,7 @@ impl Request<'_> {
             (self.pid_namespace, protocol::FLAG_PID_NAMESPACE),
             (self.scan_proc, protocol::FLAG_SCAN_PROC),
             (self.has_terminal, protocol::FLAG_TERMINAL),
+            (self.lends_terminal, protocol::FLAG_LENT_TERMINAL),
             (self.is_trial, protocol::FLAG_TRIAL),
             (matches!(self.proc, ProcFolder::Foreign { .. }), protocol::FLAG_FOREIGN_PROC),
         ] {
@@ -316,6 +319,7 @@ mod tests {
             sandbox: None,
             pid_namespace: false,
             has_terminal: false,
+            lends_terminal: false,
             scan_proc: false,
             is_trial: false,
             host_pid: 7,

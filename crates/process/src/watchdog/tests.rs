@@ -52,11 +52,22 @@ fn rests_while_a_slow_reader_holds_the_pipe_but_the_wall_clock_does_not() {
 }
 
 #[test]
+fn the_end_of_an_environment_is_gentle_although_its_handles_go_with_it() {
+    let (mut dog, start) = watchdog();
+    assert_eq!(dog.on_stop(StopReason::HostClosing, at(start, 1.0)), Step::Signal(Signal::Term));
+    assert_eq!(dog.on_stop(StopReason::Abandoned, at(start, 1.0)), Step::Nothing);
+    assert_eq!(dog.deadline(), Some(at(start, 3.0)), "the grace");
+    assert_eq!(dog.on_time(at(start, 3.0)), Step::Kill);
+    let (mut dog, start) = watchdog();
+    assert_eq!(dog.on_stop(StopReason::Abandoned, at(start, 1.0)), Step::Kill);
+}
+
+#[test]
 fn the_first_reason_wins_and_a_later_one_only_hastens() {
     let (mut dog, start) = watchdog();
     assert_eq!(dog.on_stop(StopReason::Aborted, at(start, 1.0)), Step::Signal(Signal::Term));
     assert_eq!(dog.on_stop(StopReason::Killed, at(start, 1.1)), Step::Nothing);
-    assert_eq!(dog.on_stop(StopReason::HostClosing, at(start, 1.2)), Step::Kill);
+    assert_eq!(dog.on_stop(StopReason::Abandoned, at(start, 1.2)), Step::Kill);
     assert_eq!(dog.reason(), Some(StopReason::Aborted));
 }
 

@@ -285,7 +285,7 @@ impl Relay<'_> {
                 exit.tell(Error::new(ErrorCode::AgentCrashed, message))
             }
             Over::Failed(error) => {
-                self.process.stop(StopReason::HostClosing);
+                self.process.stop(StopReason::Abandoned);
                 let exit = self.exit().await;
                 exit.tell(error)
             }

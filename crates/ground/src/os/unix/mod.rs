@@ -12,6 +12,7 @@ pub(super) mod folder_watch;
 pub(super) mod group;
 pub(super) mod held_folder;
 pub(super) mod host_folder;
+pub(super) mod lent_terminal;
 pub(super) mod machine;
 pub(super) mod open_files;
 #[cfg(target_os = "linux")]
@@ -32,6 +33,7 @@ pub(super) mod tcp_socket;
 pub(super) mod terminal;
 pub(super) mod words;
 
+pub use lent_terminal::LentTerminal;
 pub use pipe::widen;
 pub use proc_folder::{ProcFolder, file_of_process, folder_of_process, proc_folder};
 pub use signal::native;

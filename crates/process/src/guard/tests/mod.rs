@@ -32,6 +32,7 @@ fn spawn_of<'a, P: AsRef<Path> + ?Sized>(program: &'a P, arguments: &'a [&'a OsS
         containment: Containment::Auto,
         limits: ResourceLimits::default(),
         sandbox: None,
+        lends_terminal: false,
         grace: Duration::ZERO,
     }
 }

@@ -18,6 +18,7 @@ use crate::resolved_command::ResolvedCommand;
 use crate::spec::{ContainmentLevel, ProcessSpec, ProcessUsage, Strays};
 use crate::sweep::{SweepRequest, Swept, sweep};
 use ground::error::{Error, Result};
+use ground::os::unix::LentTerminal;
 use ground::os::{
     Fault, ProcessIdentity, ProcessTable, blocking, has_exited, kill_process, may_execute, signal_group,
     ticks_now, wait_for_exit, walk_descendants,
@@ -49,7 +50,7 @@ pub(super) async fn launch(
 
 fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>> {
     let name = || command.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let Wiring { program, ends } =
+    let Wiring { program, mut ends } =
         wires.lay(command.input.as_ref()).map_err(|fault| start_refused(&name(), &fault))?;
     let (spawned, since) = (Instant::now(), ticks_now());
     let kind = match &ends.terminal {
@@ -60,12 +61,14 @@ fn spawn(command: ResolvedCommand, wires: &Wires) -> Result<Launched<DirectTree>
     let pid = session::spawn(kind, &command).map_err(|error| refused(&command, &error))?;
     // Only the program has them from here on: their end is its end.
     drop(program);
+    let lent = ends.lent.take();
     let tree = DirectTree {
         pid: pid as i32,
         mark: command.mark,
         since,
         state: TreeLife::Running(wait_for_exit(pid as i32)),
         known: HashSet::new(),
+        lent,
     };
     match watch_pipes(ends) {
         Ok(pipes) => Ok(Launched { pid, spawned, level: ContainmentLevel::Group, pipes, tree }),
@@ -96,6 +99,8 @@ pub(crate) struct DirectTree {
     state: TreeLife,
     /// Descendants that were alive when the tree was killed.
     known: HashSet<ProcessIdentity>,
+    /// The host's terminal, as long as the program uses it.
+    lent: Option<LentTerminal>,
 }
 
 enum TreeLife {
@@ -135,6 +140,9 @@ impl DirectTree {
                 let swept = swept.await.unwrap_or_default();
                 self.state = TreeLife::Gone;
                 let (status, usage) = reap(self.pid);
+                if let Some(lent) = self.lent.take() {
+                    lent.take_back(status.code.is_none());
+                }
                 let strays_killed = self.known.len() as u32 + swept.killed;
                 TreeEvent::Gone { status, usage, strays_killed, strays_left: swept.left }
             }

@@ -23,7 +23,7 @@ use crate::sweep::{SweepRequest, Swept, sweep};
 use crate::traffic::Traffic;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode, Result};
-use ground::os::unix::native;
+use ground::os::unix::{LentTerminal, native};
 use ground::os::{ContainedFolders, Fault, group_exists, hand_over, place_below, place_of_folder, ticks_now};
 use ground::signal::Signal;
 use nix::libc::EACCES;
@@ -78,7 +78,9 @@ pub(super) async fn launch(
     if let Some((_, rules)) = sandbox {
         ways::guard(&mut ways, process.listener, rules)?;
     }
-    let pipes = watch_pipes(process.ends)?;
+    let mut ends = process.ends;
+    let lent = ends.lent.take();
+    let pipes = watch_pipes(ends)?;
     let tree = GuardedTree {
         lifeline: process.lifeline,
         mark: command.mark,
@@ -87,6 +89,7 @@ pub(super) async fn launch(
         end: None,
         lost: None,
         over: false,
+        lent,
         _ways: ways,
     };
     Ok(Attempt::Launched(Launched {
@@ -207,6 +210,9 @@ fn start_guard(
         plan.allow_own_terminal(name.filter(|name| name.exists()));
     }
     let sandbox = sandbox.as_deref();
+    // In its sandbox a program could type into the terminal that it shares with others, and signal them.
+    let lends_terminal =
+        wiring.ends.lent.is_some() && sandbox.is_none() && how.containment != Containment::Strict;
     let arguments: Vec<&OsStr> = command.argv.iter().map(|argument| argument.as_os_str()).collect();
     let environment: Vec<(&OsStr, &OsStr)> =
         command.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();
@@ -220,6 +226,7 @@ fn start_guard(
         containment: how.containment,
         limits: how.limits,
         sandbox,
+        lends_terminal,
         grace: how.grace,
     };
     start(&spawn, wiring, line)
@@ -370,6 +377,8 @@ pub(crate) struct GuardedTree {
     /// The last sweep of a lost run.
     lost: Option<JoinHandle<Swept>>,
     over: bool,
+    /// The host's terminal, as long as the program uses it.
+    lent: Option<LentTerminal>,
     /// Open as long as the tree may live; the last to be dropped.
     _ways: Ways,
 }
@@ -409,12 +418,12 @@ impl GuardedTree {
             }
             GuardEvent::Dying => TreeEvent::Dying,
             GuardEvent::Gone(count) => {
-                self.over = true;
                 let (status, usage) = self.end.unwrap_or_default();
+                self.be_over(status.code.is_none());
                 TreeEvent::Gone { status, usage, strays_killed: count.strays_killed, strays_left: count.left }
             }
             GuardEvent::Lost(Some(count)) => {
-                self.over = true;
+                self.be_over(true);
                 TreeEvent::Lost { strays_killed: count.strays_killed, strays_left: count.left }
             }
             GuardEvent::Lost(None) => {
@@ -424,9 +433,17 @@ impl GuardedTree {
                     ground::task::spawn(sweep(SweepRequest { leader: 0, mark, since, known: Vec::new() }))
                 });
                 let swept = swept.await.unwrap_or_default();
-                self.over = true;
+                self.be_over(true);
                 TreeEvent::Lost { strays_killed: swept.killed, strays_left: swept.left }
             }
+        }
+    }
+
+    /// `unfinished`: the program could not give the terminal back by itself.
+    fn be_over(&mut self, unfinished: bool) {
+        self.over = true;
+        if let Some(lent) = self.lent.take() {
+            lent.take_back(unfinished);
         }
     }
 

@@ -4,7 +4,7 @@ use super::super::launched::Pipes;
 use super::super::wires::{Source, Wires};
 use crate::spec::Stdio;
 use ground::error::{Error, ErrorCode, Result};
-use ground::os::unix::widen;
+use ground::os::unix::{LentTerminal, widen};
 use ground::os::{Fault, Pipe, PipeWriter, Terminal, TerminalSize};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::fs::File;
@@ -29,6 +29,8 @@ pub(crate) struct Ends {
     pub stderr: Option<OwnedFd>,
     /// The terminal behind `stdin` and `stdout`, if they are one.
     pub terminal: Option<Terminal>,
+    /// The terminal of this process, if it is among the program's.
+    pub lent: Option<LentTerminal>,
 }
 
 impl Wires {
@@ -75,8 +77,14 @@ impl Wiring {
             stdout: Some(stdout.into()),
             stderr: Some(stderr.into()),
             terminal: None,
+            lent: None,
         };
-        Ok(Wiring { program: [program_stdin, program_stdout.into(), program_stderr.into()], ends })
+        let mut wiring =
+            Wiring { program: [program_stdin, program_stdout.into(), program_stderr.into()], ends };
+        if matches!(stdin, Source::Host) {
+            wiring.ends.lent = LentTerminal::among(&wiring.program);
+        }
+        Ok(wiring)
     }
 
     fn inherited() -> Result<Wiring, Fault> {
@@ -85,7 +93,8 @@ impl Wiring {
             host_copy(io::stdout().as_fd())?,
             host_copy(io::stderr().as_fd())?,
         ];
-        Ok(Wiring { program, ends: Ends::default() })
+        let lent = LentTerminal::among(&program);
+        Ok(Wiring { program, ends: Ends { lent, ..Ends::default() } })
     }
 
     /// The host writes to it whatever the input is: a terminal's end of input is typed.
@@ -97,6 +106,7 @@ impl Wiring {
             stdout: Some(terminal.try_clone().map_err(copy_refused)?),
             stderr: None,
             terminal: Some(terminal),
+            lent: None,
         };
         Ok(Wiring { program: [copy()?, copy()?, program], ends })
     }
