@@ -1,6 +1,6 @@
 // sheepdog doctor: which agents are here.
 import { readFileSync, readdirSync, statSync } from 'node:fs'
-import { doctor, type Finding, type ProviderName, type SessionFinding } from '../lib/index'
+import { doctor, sandboxSupport, type Finding, type ProviderName, type SessionFinding } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { environment, home } from '../lib/host'
 import { agentOf } from './agent_command'
@@ -40,6 +40,14 @@ function describeSignIn({ by, lookedFor, how }: SignIn): string {
   return by === undefined
     ? `none found in ${lookedFor.join(', ')}; to sign in: ${how}`
     : `found in ${by}; whether it is valid is not checked`
+}
+
+/** Limits of a sandbox on this machine: what a run is refused for is said here, too. */
+function describeSandbox(): string {
+  const { holds, missing, problem } = sandboxSupport()
+  if (holds.length === 0) return `-   sandbox      not possible here: ${problem ?? 'Landlock is missing'}`
+  const lack = missing.length > 0 ? `; missing: ${missing.join(', ')}${problem ? ` (${problem})` : ''}` : ''
+  return `ok  sandbox      ${holds.join(', ')}${lack}`
 }
 
 /** Nothing else of a file that may hold keys is kept. */
@@ -107,5 +115,6 @@ export async function run(args: string[]): Promise<Ending> {
       }
     }
   }
+  if (!values.json) print(describeSandbox())
   return findings.some(({ version }) => version !== undefined) ? 0 : 1
 }

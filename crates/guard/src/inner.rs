@@ -9,7 +9,7 @@ use crate::protocol::{
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    Failure, LIFELINE, Watch, check, forbid_debuggers, host_end, namespace, outer, report_error, say,
+    Failure, LIFELINE, Watch, check, forbid_debuggers, group, host_end, namespace, outer, report_error, say,
     syscall, trial, wake_when_the_parent_dies,
 };
 
@@ -47,7 +47,7 @@ pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
     let is_lent = header.flags & FLAG_LENT_TERMINAL != 0;
     if !is_lent {
         // A group of its own, so that no group contains both guards or the program (which is in a session of its own).
-        syscall::own_group();
+        group::own_group();
     }
     let (waiter, list, host_view) = prepare(header, watch).unwrap_or_else(|failure| fail(failure));
     if header.flags & FLAG_TRIAL != 0
@@ -237,7 +237,7 @@ impl Inner<'_> {
     /// not reaped, the number is its own.
     fn signal(&self, children: &Children, signal: usize) {
         if children.leader != 0 {
-            syscall::signal(if self.is_lent() { self.leader } else { -self.leader }, signal);
+            group::signal(if self.is_lent() { self.leader } else { -self.leader }, signal);
         }
     }
 

@@ -30,6 +30,7 @@
 #![cfg(target_os = "linux")]
 
 mod children;
+mod group;
 mod host_end;
 mod inner;
 #[cfg_attr(not(guard_program), expect(dead_code, reason = "the compiler calls them in the program only"))]

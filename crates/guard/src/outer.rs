@@ -9,8 +9,8 @@ use crate::protocol::{
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
 use crate::{
-    FOLDER, Failure, LIFELINE, Watch, check, forbid_debuggers, host_end, inner, namespace, report_error, say,
-    syscall, wake_when_the_parent_dies,
+    FOLDER, Failure, LIFELINE, Watch, check, forbid_debuggers, group, host_end, inner, namespace,
+    report_error, say, syscall, wake_when_the_parent_dies,
 };
 
 /// The inner guard's exit codes. Any other end means that it was lost.
@@ -47,7 +47,7 @@ pub(crate) fn run() -> ! {
     syscall::default_action(33);
     // A group but not a session: under load a new session costs milliseconds, because the scheduler groups by session (autogroup)
     // and a new group waits for its first turn.
-    syscall::own_group();
+    group::own_group();
     syscall::prctl(PR_SET_NAME, c"sheepdog-guard".as_ptr() as usize);
     // The inner guard inherits them.
     syscall::ask_for_short_turns();

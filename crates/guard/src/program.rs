@@ -6,7 +6,7 @@ use crate::protocol::{
     FLAG_TERMINAL, FLAG_TRIAL, Header, SCRIPT_SAMPLE_BYTES, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC,
     STAGE_FORK, STAGE_REQUEST, STAGE_SUPERVISE, STAGE_TERMINAL, Strings, begins_as_text,
 };
-use crate::{Failure, LIFELINE, check, sandbox, syscall};
+use crate::{Failure, LIFELINE, check, group, sandbox, syscall};
 use core::ptr;
 
 /// Longest path of a cgroup, with NUL.
@@ -119,7 +119,7 @@ fn spawn(
         has_terminal: header.flags & FLAG_TERMINAL != 0,
         lent_group: match header.flags & FLAG_LENT_TERMINAL {
             0 => 0,
-            _ => syscall::group_of(header.host_pid as isize),
+            _ => group::group_of(header.host_pid as isize),
         },
         is_trial: header.flags & FLAG_TRIAL != 0,
         arguments: arguments.as_mut_ptr(),
@@ -170,7 +170,7 @@ unsafe fn attempt(plan: &mut Plan) -> Result<(), Failure> {
         // guard.
         syscall::setsid();
     } else {
-        check(STAGE_TERMINAL, CALL_SETPGID, syscall::join_group(plan.lent_group))?;
+        check(STAGE_TERMINAL, CALL_SETPGID, group::join_group(plan.lent_group))?;
     }
     if plan.has_terminal {
         check(STAGE_TERMINAL, CALL_CONTROL_TERMINAL, syscall::control_terminal(0))?;

@@ -111,36 +111,12 @@ pub(crate) fn control_terminal(descriptor: isize) -> isize {
     plain(number::IOCTL, descriptor as usize, TIOCSCTTY, 0, 0)
 }
 
-/// Becomes the leader of a process group of its own.
-pub(crate) fn own_group() -> isize {
-    join_group(0)
-}
-
-/// Joins a process group of the same session.
-pub(crate) fn join_group(leader: isize) -> isize {
-    plain(number::SETPGID, 0, leader as usize, 0, 0)
-}
-
-/// The process group of a process.
-pub(crate) fn group_of(pid: isize) -> isize {
-    plain(number::GETPGID, pid as usize, 0, 0, 0)
-}
-
 pub(crate) fn prctl(option: usize, value: usize) -> isize {
     plain(number::PRCTL, option, value, 0, 0)
 }
 
 pub(crate) fn kill(pid: isize, signal: usize) -> isize {
     plain(number::KILL, pid as usize, signal, 0, 0)
-}
-
-/// Sends a signal to a process, or to the group of this negative number, and wakes those that are stopped: they could not take it.
-pub(crate) fn signal(target: isize, signal: usize) {
-    kill(target, signal);
-    // The signals that stop are from SIGSTOP to SIGTTOU, and SIGKILL needs nobody awake.
-    if !(SIGSTOP..=SIGTTOU).contains(&signal) && signal != SIGKILL {
-        kill(target, SIGCONT);
-    }
 }
 
 pub(crate) fn close(descriptor: isize) {
