@@ -56,6 +56,18 @@ require('http').get(
   { host: proxy.hostname, port: proxy.port, path: process.argv[1], headers: { host: new URL(process.argv[1]).host, 'proxy-authorization': authorization } },
   (answer) => { process.stdout.write(answer.statusCode + ' '); answer.pipe(process.stdout) },
 )`
+/** An agent over ACP that has asked a host, which does not answer, before it falls silent. */
+const askingAgent = (url: string) => [
+  'sh',
+  '-c',
+  'node -e "$1" "$2" > /dev/null 2>&1 & shift 2; exec node "$@"',
+  'sh',
+  byProxy,
+  url,
+  join(import.meta.dirname, '../fixtures/acp/agent.mjs'),
+  '--version',
+  '1',
+]
 /** Prints what became of a connection. */
 const connect = `
 const target = /^\\d+$/.test(process.argv[1]) ? [Number(process.argv[1]), process.argv[2] ?? '127.0.0.1'] : [process.argv[1]]
@@ -605,4 +617,32 @@ require('http').get('http://${place}/', { headers: { 'x-api-key': process.env.MO
     const both = await sheepdog(['run', '--host', 'a.example', '--network', 'none', '--', 'true'])
     expect(both.stderr).toContain('cannot be combined with --host')
   })
+})
+
+it('names the host that was asked last when a session falls silent', async () => {
+  const deaf = createServer(() => {})
+  await listening(deaf, 0, '127.0.0.1')
+  const place = `localhost:${portOf(deaf)}`
+  const asked = new Promise((resolve) => deaf.once('request', resolve))
+  const session = await new Harness({ provider: 'gemini' }).open({
+    binary: askingAgent(`http://${place}/`) as [string, ...string[]],
+    cwd: inside,
+    idleTimeoutMs: 1500,
+    sandbox: {
+      write: ['.'],
+      // A host with a secret is asked through the proxy.
+      network: { hosts: [place], secrets: { KEY: { value: 'a-secret-of-its-own', hosts: [place] } } },
+    },
+  })
+  try {
+    await asked
+    await expect(session.prompt('stall')).rejects.toMatchObject({
+      code: 'AGENT_IDLE',
+      message: expect.stringContaining(`${place}, which was asked last, did not answer`),
+    })
+  } finally {
+    await session.close()
+    deaf.closeAllConnections()
+    deaf.close()
+  }
 })

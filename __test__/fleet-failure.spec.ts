@@ -243,6 +243,29 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     await second.close()
   })
 
+  it('counts the last message of an agent that tells a sum at its end only, and whose worker was lost', async () => {
+    const queue = newQueue()
+    const id = '0b0f5b9c-7d8b-4c3e-9a53-0a6b7a9d1c11'
+    const begin = { line: { type: 'system', subtype: 'init', session_id: id } }
+    const message = {
+      id: 'm1',
+      role: 'assistant',
+      content: [{ type: 'text', text: 'So far.' }],
+      usage: { input_tokens: 400, output_tokens: 100 },
+    }
+    const steps = [begin, { line: { type: 'assistant', session_id: id, message } }, { wait: 60_000 }]
+    const harness = { provider: 'claude-code', binary: ['node', player, JSON.stringify(steps)] } as const
+    const worker = await workerProcess({ dir }, { queues: [queue], harness: harness as never })
+    const job = await fleet.submit({ provider: 'claude-code', prompt: 'Go on.', queue, attempts: 1 })
+    await vi.waitFor(
+      async () => expect((await job.record()).usage).toMatchObject({ inputTokens: 400, outputTokens: 100 }),
+      { timeout: 30_000 },
+    )
+    worker.kill('SIGKILL')
+    expect(await failure(job.result)).toMatchObject({ code: 'JOB_DEAD' })
+    expect((await job.record()).usage).toMatchObject({ inputTokens: 400, outputTokens: 100 })
+  })
+
   it('resumes a turn whose worker was lost after a tool had run, and never runs it anew', async () => {
     const queue = newQueue()
     const hangs = JSON.stringify([session, tool, { hang: true }])

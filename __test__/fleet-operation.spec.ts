@@ -122,6 +122,20 @@ describe.each(engines)('a fleet %s', (_, options) => {
     await worker.close()
   })
 
+  it('lists each of two workers by one name, and drains both', async () => {
+    const queue = newQueue()
+    const named = async () => (await fleet.status()).workers.filter(({ name }) => name === queue)
+    const [first, second, third] = await Promise.all(
+      [1, 2, 3].map(() => fleet.work({ name: queue, queues: [queue], handlers: { h: () => 1 } })),
+    )
+    await vi.waitFor(async () => expect(await named()).toHaveLength(3), { timeout: 60_000 })
+    await first!.close()
+    await vi.waitFor(async () => expect(await named()).toHaveLength(2), { timeout: 60_000 })
+    await fleet.drain(queue)
+    await Promise.all([second!.closed, third!.closed])
+    expect(await named()).toEqual([])
+  })
+
   it('drains a worker by its name', async () => {
     const queue = newQueue()
     const { held, go } = gate()

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Fleet, type JobEvent, type JobContext, type JobHandler } from '../entries/fleet.js'
 import { SheepdogError } from '..'
+import { freePorts, serve } from './nats-server'
 import { gate, hasServer, newFolder, newQueue, wait } from './fleet-worker'
 import { failure } from './played-agent'
 
@@ -349,6 +350,22 @@ describe.runIf(hasServer)('a fleet', () => {
     expect((await same.status()).leaseMs).toBe(3000)
     await same.close()
     expect((await failure(same.submit({ handler: 'h' }))).code).toBe('FLEET_CLOSED')
+  })
+
+  it('names the login when the server comes back with another token', async () => {
+    const [port] = await freePorts(1)
+    const configuration = (token: string) =>
+      `listen: 127.0.0.1:${port}\njetstream { store_dir: "${newFolder()}" }\nauthorization { token: ${token} }\n`
+    const server = await serve(configuration('first'), port!)
+    const fleet = await Fleet.connect({ servers: `nats://127.0.0.1:${port}`, token: 'first' })
+    server.kill('SIGKILL')
+    await serve(configuration('second'), port!)
+    const error = await failure(fleet.submit({ handler: 'h' }))
+    expect([error.code, error.message]).toEqual([
+      'FLEET_UNAUTHORIZED',
+      expect.stringMatching(/token|log ?in/),
+    ])
+    await fleet.close()
   })
 
   it('says what is wrong with the way to a server', async () => {

@@ -259,6 +259,17 @@ describe('serveRuntime and RuntimeClient', () => {
     expect((await fetch(`http://127.0.0.1:${server.port}/health`)).status).toBe(200)
   })
 
+  it.each([
+    ['an option', (url: string) => [url, { token: 'wrong' }] as const],
+    ['the query', (url: string) => [`${url}?token=wrong`, {}] as const],
+    ['no way at all', (url: string) => [url, {}] as const],
+  ])('says whether the token is wrong or missing: by %s', async (way, call) => {
+    const server = await serve({ token: 'right' })
+    const [url, options] = call(server.url)
+    const words = way === 'no way at all' ? 'requires a token' : 'refused this token'
+    await expect(RuntimeClient.connect(url, options)).rejects.toThrow(words)
+  })
+
   it('rejects wrong options by their path, never synchronously', async () => {
     for (const [path, options] of [
       ['port', { port: 70000 }],

@@ -67,20 +67,23 @@ impl dyn Engine {
     pub(crate) async fn drain(&self, name: &str) -> Result<(), Error> {
         check_name("worker", name)?;
         let workers = self.workers().await?;
-        let Some(worker) = workers.iter().find(|worker| worker["name"] == name) else {
+        // Several workers may have one name.
+        let named: Vec<&Value> = workers.iter().filter(|worker| worker["name"] == name).collect();
+        if named.is_empty() {
             return Err(Error::invalid_option("worker", format!("the fleet has no worker {name:?}")));
-        };
-        let Some(instance) = worker["instance"].as_str().map(str::to_owned) else {
+        }
+        let instances: Option<Vec<&str>> = named.iter().map(|worker| worker["instance"].as_str()).collect();
+        let Some(instances) = instances else {
             let problem = format!("the worker {name:?} is of a version that can't be drained from here");
             return Err(Error::invalid_option("worker", problem));
         };
         // A worker that is silent for a lease is gone.
         let within = self.lease() + HEARD_WITHIN;
-        let order = Bytes::from(instance.clone());
+        let order = Bytes::from(instances.join(" "));
         self.set_setting(SettingKind::Drain, name, order, Some(within * 2)).await?;
         let has_heard = |workers: &[Value]| {
-            let same = workers.iter().find(|worker| worker["instance"] == instance.as_str());
-            same.is_none_or(|worker| {
+            let is_meant = |worker: &&Value| instances.iter().any(|instance| worker["instance"] == *instance);
+            workers.iter().filter(is_meant).all(|worker| {
                 worker["closing"] == true && worker["running"].as_array().is_some_and(|jobs| !jobs.is_empty())
             })
         };

@@ -198,6 +198,12 @@ impl Owner {
             }
             _ => error,
         });
+        let error = error.map(|error| match self.link.traffic.unanswered() {
+            Some(host) if error.code() == ErrorCode::AgentIdle => {
+                error.adding(&format!("{host}, which was asked last, did not answer"))
+            }
+            _ => error,
+        });
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
             let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);

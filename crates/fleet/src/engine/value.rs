@@ -208,7 +208,7 @@ pub(crate) struct LogBatch {
 /// The name of a message that expires unless it is renewed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Announcement {
-    /// The presence of a worker.
+    /// The presence of a worker, by its instance: several may have one name.
     Worker(String),
     /// One of the places that jobs of a key share.
     Place { key: String, number: u32 },

@@ -159,7 +159,7 @@ impl Owner {
         }
         looking.abort();
         self.gate.on_worker(false);
-        let presence = Announcement::Worker(self.name.to_string());
+        let presence = Announcement::Worker(self.instance.to_string());
         self.engine.forget(&presence).await;
     }
 
@@ -312,7 +312,7 @@ impl Presence<'_> {
             "runningOf": running_of,
             "closing": is_closing,
         });
-        (Announcement::Worker(self.name.to_owned()), Bytes::from(facts.to_string()))
+        (Announcement::Worker(self.instance.to_owned()), Bytes::from(facts.to_string()))
     }
 }
 

@@ -8,6 +8,7 @@ use agents::harness::observer::{OnTurn, show_request};
 use agents::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, Usage};
 use agents::start;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -26,6 +27,11 @@ struct Progress {
     steps: u64,
 }
 
+fn has_grown(usage: Usage, known: Usage) -> bool {
+    usage.input_tokens + usage.output_tokens > known.input_tokens + known.output_tokens
+        || usage.cost_usd > known.cost_usd
+}
+
 /// Runs the job as this turn: under its id, in the session it has to go on in. Ends when the agent's tree is gone. It is
 /// shown to `on_turn`.
 pub async fn run_turn(
@@ -42,6 +48,8 @@ pub async fn run_turn(
     changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
     changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
     request.has_listener = true;
+    let (in_passing, untold) = watch::channel(Usage::default());
+    request.in_passing = Some(Arc::new(in_passing));
     request.retry_after_tools = run.spec.after_tools;
     if let Some(session) = &run.past.resume {
         request.prompt = resumed_prompt(&request.prompt, run.lacks_files(), run.spec.git.is_some());
@@ -57,7 +65,7 @@ pub async fn run_turn(
     let mut events = turn.events();
     let progress = watch::Sender::new(Progress::default());
     let tell = async {
-        let (mut tools_ran, mut used) = (false, Usage::default());
+        let (mut tools_ran, mut used, mut noted) = (false, Usage::default(), Usage::default());
         while let Some(some) = events.next().await {
             if let Some(mirror) = &mut mirror {
                 mirror.hear(&some).await;
@@ -78,7 +86,10 @@ pub async fn run_turn(
                     AgentEvent::Usage(some) => {
                         // Now, because a worker that is killed tells nothing more.
                         used = used.plus(*some);
-                        run.note_usage(used).await;
+                        if has_grown(used, noted) {
+                            noted = used;
+                            run.note_usage(used).await;
+                        }
                     }
                     AgentEvent::ToolEnd { .. } => progress.send_modify(|progress| progress.steps += 1),
                     _ => {}
@@ -88,6 +99,12 @@ pub async fn run_turn(
                     // The log is closed: we are fenced, and are about to be stopped.
                     return;
                 }
+            }
+            // Some agents tell a sum at their end only. It comes by an event, which may follow later.
+            let sum = used.plus(*untold.borrow());
+            if has_grown(sum, noted) {
+                noted = sum;
+                run.note_usage(sum).await;
             }
         }
     };

@@ -420,6 +420,10 @@ impl Digest {
     }
 
     /// All that was used so far.
+    pub(crate) fn untold_usage(&self) -> Usage {
+        self.usage.untold()
+    }
+
     pub fn total_usage(&self) -> Option<Usage> {
         self.usage.total()
     }

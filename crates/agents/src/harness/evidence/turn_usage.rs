@@ -46,6 +46,11 @@ impl TurnUsage {
         self.passing = Some(since);
     }
 
+    /// Tokens reported in passing that no end has told yet, as they are told.
+    pub(crate) fn untold(&self) -> Usage {
+        self.pricing.of(self.passing.unwrap_or_default())
+    }
+
     /// Takes the tokens reported in passing, for an end that reports none itself.
     pub(crate) fn take_passing(&mut self) -> Option<Usage> {
         self.passing.take()

@@ -288,6 +288,9 @@ impl Watch<'_> {
         let is_stuck = digest.is_stuck();
         let (turns, tool_calls) = (digest.turns(), digest.tool_calls());
         let usage = digest.total_usage();
+        if let Some(in_passing) = &self.plan.request.in_passing {
+            in_passing.send_replace(digest.untold_usage());
+        }
         drop(heard);
         if self.accounts.set(usage) {
             self.stop_for(Stop::OverBudget);

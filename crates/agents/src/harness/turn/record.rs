@@ -199,6 +199,7 @@ fn start_of(request: &TurnRequest, label: &str) -> Map<String, Value> {
         mcp_servers: _,
         extra_args: _,
         has_listener: _,
+        in_passing: _,
     } = request;
     start.extend(agent_facts(agent));
     start.insert("prompt".to_owned(), json!(prompt));

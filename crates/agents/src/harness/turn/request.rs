@@ -1,6 +1,7 @@
 //! The request of a turn, and its checks that need no process.
 
 use crate::harness::agent_request::AgentRequest;
+use crate::harness::event::Usage;
 use crate::harness::level::Level;
 use crate::harness::level::restraint::check_switches;
 use crate::harness::limit::allowance::Allowance;
@@ -12,6 +13,7 @@ use ground::retry::RetryPolicy;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The treatment of work that an agent left running when it ended its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub struct TurnRequest {
     pub extra_args: Vec<String>,
     /// Whether somebody may listen to the events.
     pub has_listener: bool,
+    /// Gets the tokens that the agent has told in passing, and that no event has told yet.
+    pub in_passing: Option<Arc<watch::Sender<Usage>>>,
 }
 
 impl TurnRequest {
@@ -71,6 +75,7 @@ impl TurnRequest {
             mcp_servers: Vec::new(),
             extra_args: Vec::new(),
             has_listener: false,
+            in_passing: None,
         }
     }
 
