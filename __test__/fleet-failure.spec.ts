@@ -262,7 +262,6 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
       { timeout: 30_000 },
     )
     worker.kill('SIGKILL')
-    expect(await failure(job.result)).toMatchObject({ code: 'JOB_DEAD' })
     expect((await job.record()).usage).toMatchObject({ inputTokens: 400, outputTokens: 100 })
   })
 

@@ -9,6 +9,7 @@
 //!   the connection ends, and with it the work of the host.
 //! - Interim answers of the host are passed on.
 
+use crate::ended::Ended;
 use ground::lock::lock;
 use ground::os::peer_has_left;
 use hyper::body::Body;
@@ -24,14 +25,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
 
-use crate::ended::Ended;
-
 /// Header lines of a message. Node.js takes as many, curl some more.
 pub(crate) const MOST_LINES: usize = 2000;
 /// Bytes of a message's head: the library's limit.
 pub(crate) const MOST_HEAD: &str = "400 KB";
-/// How often it is looked whether a program that sends nothing more is there.
+/// How often it is looked whether a silent program is there.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long a program may still send, to a connection that is closed.
+const LINGERS_FOR: Duration = Duration::from_secs(1);
 /// Read at once, in a head.
 const PIECE: usize = 8192;
 
@@ -172,12 +173,14 @@ pub(crate) struct CallerStream<S> {
     first: Vec<u8>,
     is_ended: bool,
     look: Option<Pin<Box<Sleep>>>,
+    /// Set when the own half has ended.
+    lingers: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> CallerStream<S> {
     pub(crate) fn new(caller: Arc<Caller>, inner: S) -> CallerStream<S> {
         let (raw, ready, first) = (Vec::new(), Vec::new(), Vec::new());
-        CallerStream { caller, inner, raw, ready, first, is_ended: false, look: None }
+        CallerStream { caller, inner, raw, ready, first, is_ended: false, look: None, lingers: None }
     }
 }
 
@@ -265,6 +268,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CallerStream<S> {
             }
             self.look = Some(Box::pin(sleep(LOOK_EVERY)));
         }
+    }
+
+    /// Reads and forgets what the program still sends. A socket that is closed with unread bytes is reset, and the program loses an answer
+    /// that came before the end of its request.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if lock(&self.caller.state).part == Part::Tunnel {
+            return Poll::Ready(Ok(()));
+        }
+        let lingers = self.lingers.get_or_insert_with(|| Box::pin(sleep(LINGERS_FOR)));
+        let mut piece = [0; PIECE];
+        while lingers.as_mut().poll(context).is_pending() {
+            let mut read = ReadBuf::new(&mut piece);
+            if ready!(Pin::new(&mut self.inner).poll_read(context, &mut read)).is_err()
+                || read.filled().is_empty()
+            {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Writes what comes before all else.
@@ -418,8 +440,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for CallerStream<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        ready!(this.poll_first(context))?;
-        Pin::new(&mut this.inner).poll_shutdown(context)
+        if this.lingers.is_none() {
+            ready!(this.poll_first(context))?;
+            ready!(Pin::new(&mut this.inner).poll_shutdown(context))?;
+        }
+        this.poll_linger(context)
     }
 }
 

@@ -1,6 +1,10 @@
 //! Headers that are between the program and the proxy only. PURE.
 
-use hyper::header::{CONNECTION, CONTENT_ENCODING, HOST, HeaderMap, HeaderName, TRANSFER_ENCODING};
+use hyper::body::Body;
+use hyper::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TRANSFER_ENCODING,
+};
+use hyper::{Response, StatusCode};
 
 /// Headers that are of one connection.
 const OF_A_CONNECTION: [&str; 8] = [
@@ -30,6 +34,21 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     headers.remove(CONNECTION);
     for name in OF_A_CONNECTION {
         headers.remove(name);
+    }
+}
+
+/// The same of an answer. Its length is that of the body as it was read: a host may say a length beside chunks, or one length twice, and
+/// the next reader would believe it.
+pub(crate) fn strip_answer(response: &mut Response<impl Body>, is_head: bool) {
+    strip(response.headers_mut());
+    if is_head || response.status() == StatusCode::NOT_MODIFIED {
+        return;
+    }
+    response.headers_mut().remove(CONTENT_LENGTH);
+    if let Some(length) = response.body().size_hint().exact()
+        && response.status() != StatusCode::NO_CONTENT
+    {
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
     }
 }
 

@@ -8,7 +8,7 @@ use crate::answer::{Body, refused, unreachable, wrong};
 use crate::authority::Authority;
 use crate::body::{Answered, Asked};
 use crate::caller::{Caller, CallerStream, Ends, Exchange, MOST_HEAD, MOST_LINES};
-use crate::connection_headers::{is_encoded, strip};
+use crate::connection_headers::{is_encoded, strip, strip_answer};
 use crate::host::{Host, Way};
 use crate::meter::Passing;
 use crate::origin::{OriginStream, is_open};
@@ -279,7 +279,7 @@ impl Inspected {
             let hidden = is_own.then_some(hidden);
             return self.on_answer(response, hidden, is_head, (passing, exchange));
         }
-        strip(response.headers_mut());
+        strip_answer(&mut response, is_head);
         response.map(|body| Answered::new(body, Search::new(Texts::new([])), None, Some(exchange)).boxed())
     }
 
@@ -324,7 +324,7 @@ impl Inspected {
         let (shared, is_own) = (&self.shared, hidden.is_some());
         let hidden = hidden.unwrap_or_else(|| Texts::new([]));
         let is_encoded = is_encoded(response.headers());
-        strip(response.headers_mut());
+        strip_answer(&mut response, is_head);
         let secrets = &shared.access.secrets;
         if is_encoded && is_own {
             return unreachable(&format!(

@@ -62,7 +62,9 @@ impl Instructions {
                 is_news
             });
             let drain = self.engine.setting(&SettingKind::Drain.of(&self.worker), RetryFor::ASKED).await?;
-            if drain.is_some_and(|drain| drain.payload.split(|&byte| byte == b' ').any(|instance| instance == self.instance.as_bytes())) {
+            if drain.is_some_and(|drain| {
+                drain.payload.split(|&byte| byte == b' ').any(|instance| instance == self.instance.as_bytes())
+            }) {
                 let Some(orders) = self.orders.upgrade() else { return Ok(()) };
                 let _ = orders.send(Order::Close).await;
             }
