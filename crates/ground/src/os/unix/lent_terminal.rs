@@ -41,7 +41,7 @@ impl LentTerminal {
         {
             foreground = Ok(own);
         }
-        // Where this process is in the background, the terminal is the shell's by now.
+        // In the background, the terminal is the shell's by now.
         if restores && foreground == Ok(own) {
             let _ = tcsetattr(&self.terminal, SetArg::TCSANOW, &Termios::from(self.modes));
         }
