@@ -168,3 +168,22 @@ describe('sandbox', () => {
     )
   })
 })
+
+it.skipIf(sandboxSupport().landlock === 0)(
+  'lets a pool of processes work where write has /dev/shm',
+  async () => {
+    const pool = `
+from concurrent.futures import ProcessPoolExecutor
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2) as pool: print(list(pool.map(abs, [-1, -2])))`
+    const ends = await Promise.all(
+      [['.'], ['.', '/dev/shm']].map((write) =>
+        run('python3', ['-c', pool], { cwd: tmpdir(), sandbox: { write, network: 'none' } }),
+      ),
+    )
+    expect(ends.map(({ stdout, exitCode }) => [stdout, exitCode])).toEqual([
+      ['', 1],
+      ['[1, 2]\n', 0],
+    ])
+  },
+)
