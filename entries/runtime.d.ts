@@ -161,6 +161,46 @@ export declare class RuntimeServer implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** Options of `client.receive`. */
+export interface ReceiveOptions {
+  /** Folder for the files. It is created when it does not exist. */
+  folder: string
+  /**
+   * Address of this machine to listen on, and to give to the runtime. A runtime on another machine needs one that it can
+   * reach.
+   *
+   * @default "127.0.0.1"
+   * @throws INVALID_OPTION for an address that is not this machine's.
+   */
+  host?: string | undefined
+  /**
+   * Port to listen on; 0 picks a free one.
+   *
+   * @default 0
+   */
+  port?: number | undefined
+  /**
+   * Address under which the runtime reaches `host` and `port`, where it is another one: from inside a container, or through
+   * a proxy.
+   *
+   * @default `http://` with `host` and `port`
+   */
+  url?: string | undefined
+  /**
+   * Largest size of all files together, in bytes. A file beyond it is not received, and `undelivered` names it.
+   *
+   * @default 10_737_418_240 (10 GiB)
+   */
+  maxBytes?: number | undefined
+}
+/** Where a client receives files. */
+export interface Receiver {
+  /** Address that the runtime sends files to; each file has a path of its own below it. */
+  readonly url: string
+  /** Absolute path of the folder. */
+  readonly folder: string
+}
+
 /** A command for a shell. */
 export interface RuntimeCommand {
   /** The command, for example `"npm ci"`. */
@@ -169,29 +209,6 @@ export interface RuntimeCommand {
   cwd?: string | undefined
   /** Environment variables of the command. */
   env?: Record<string, string> | undefined
-}
-/** Options of `RuntimeClient.connect`. */
-export interface ConnectOptions {
-  /**
-   * Token of the runtime.
-   *
-   * @default none
-   * @throws RUNTIME_UNAUTHORIZED when it is missing or wrong.
-   */
-  token?: string | undefined
-  /**
-   * Longest wait for the connection and the first answer, in milliseconds.
-   *
-   * @default 60_000
-   * @throws RUNTIME_TIMED_OUT
-   */
-  connectTimeoutMs?: number | undefined
-  /**
-   * Gives the connection attempt up when aborted.
-   *
-   * @throws RUNTIME_ABORTED
-   */
-  signal?: AbortSignal | undefined
 }
 /** Options of a request to a runtime. */
 export interface ExecuteOptions {
@@ -378,6 +395,30 @@ export interface SessionEndResult {
     reason: string
   }[]
 }
+
+/** Options of `RuntimeClient.connect`. */
+export interface ConnectOptions {
+  /**
+   * Token of the runtime.
+   *
+   * @default none
+   * @throws RUNTIME_UNAUTHORIZED when it is missing or wrong.
+   */
+  token?: string | undefined
+  /**
+   * Longest wait for the connection and the first answer, in milliseconds.
+   *
+   * @default 60_000
+   * @throws RUNTIME_TIMED_OUT
+   */
+  connectTimeoutMs?: number | undefined
+  /**
+   * Gives the connection attempt up when aborted.
+   *
+   * @throws RUNTIME_ABORTED
+   */
+  signal?: AbortSignal | undefined
+}
 /**
  * A session with a runtime. It sends one request at a time and keeps this process alive until it is
  * closed.
@@ -420,6 +461,19 @@ export declare class RuntimeClient implements AsyncDisposable {
     list: readonly (string | RuntimeCommand)[],
     options?: ExecuteOptions,
   ): Promise<ExecuteResult>
+  /**
+   * Receives files at an address of this process, for those without an object store. From now on, files of requests without
+   * `onArtifactUploadRequest` are sent there. A file lands below `folder` by its `filepath`, and never outside of it:
+   * `/out/report.txt` becomes `<folder>/out/report.txt`. It has its name only when it is complete. The address is closed at
+   * the end of the session.
+   *
+   * @throws INVALID_OPTION for an address that cannot be listened on, and for a folder that cannot be made.
+   * @example
+   * await client.receive({ folder: 'results' })
+   * await client.executeCommands(['npm test'], { artifactsDirs: ['/sandbox/out'] })
+   * const { undelivered } = await client.endSession()
+   */
+  receive(options: ReceiveOptions): Promise<Receiver>
   /**
    * Ends the session. Resolves when all files are uploaded, within 60 seconds in any case (95 seconds
    * with other implementations of the runtime). Never rejects. Further calls give the same result.

@@ -8,3 +8,14 @@ export type {
 } from './runtime/handler'
 export * from './runtime/server'
 export * from './runtime/client'
+export type {
+  ArtifactUpload,
+  ExecuteOptions,
+  ExecuteResult,
+  QueryOptions,
+  QueryResult,
+  RuntimeCommand,
+  SessionEndResult,
+  UploadTarget,
+} from './runtime/request'
+export type { ReceiveOptions, Receiver } from './runtime/receiver'
