@@ -92,7 +92,7 @@ const files = {
 
 /** What is missing here: a server, a runtime, a job, a record, a file of the reader's. */
 const IS_ABSENT =
-  /nats-server|FLEET_|RUNTIME_|connect|there is no|no such|not found|is not here|No record|no run|was silent|cgroup/i
+  /nats-server|FLEET_|RUNTIME_|connect|there is no|no such|has no|not found|is not here|No record|no run|was silent|cgroup/i
 
 describe('a command line', () => {
   it('that is refused is no absence', () => {

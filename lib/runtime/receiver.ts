@@ -41,7 +41,7 @@ export interface ReceiveOptions {
   maxBytes?: number
 }
 
-/** Where a client receives files. */
+/** The upload address of a client. */
 export interface Receiver {
   /** Address that the runtime sends files to; each file has a path of its own below it. */
   readonly url: string
@@ -73,7 +73,7 @@ const http = () => process.getBuiltinModule('node:http')
 const files = () => process.getBuiltinModule('node:fs/promises')
 const { randomBytes } = process.getBuiltinModule('node:crypto')
 
-/** What is wrong with an upload, as its status and its text. */
+/** A refused upload, by its status and its text. */
 class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -193,7 +193,7 @@ export class FileReceiver implements Receiver {
     if (!request.complete) throw new Error('the connection ended before the file did')
   }
 
-  /** Where the file goes: its folder is made, and a link in it may not lead outside. */
+  /** Makes the folder of the file. A link in its path may not lead outside. */
   async #place(path: string): Promise<string> {
     let folder = this.folder
     const names = path.split('/')

@@ -83,7 +83,7 @@ impl Afterwords {
     const SILENCE: Duration = Duration::from_millis(50);
     const LONGEST: Duration = Duration::from_millis(500);
 
-    /// What may have afterwords has ended.
+    /// The turn that may have afterwords has ended.
     pub(super) fn after(now: Instant, version: Version) -> Afterwords {
         match version {
             Version::One => Afterwords { silent_at: now + Self::SILENCE, latest: now + Self::LONGEST },
