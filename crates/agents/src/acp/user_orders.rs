@@ -29,6 +29,13 @@ impl Owner {
             Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
             Order::Cancel { strays, reply } => {
                 self.waiters.cancel.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
+                // A prompt that waits for nothing but the agent's afterwords is the one that runs, as its caller sees it.
+                if self.turns.active.is_none()
+                    && self.turns.own.is_none()
+                    && let Some(number) = self.turns.queue.front().map(|prompt| prompt.number)
+                {
+                    self.on_abort(number);
+                }
                 match (&self.turns.active, &self.turns.own) {
                     (Some(_), _) => self.stop(Stop::Aborted),
                     (None, Some(_)) => self.stop_own_turn(),
