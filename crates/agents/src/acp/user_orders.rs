@@ -29,13 +29,7 @@ impl Owner {
             Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
             Order::Cancel { strays, reply } => {
                 self.waiters.cancel.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
-                // A prompt that waits for nothing but the agent's afterwords is the one that runs, as its caller sees it.
-                if self.turns.active.is_none()
-                    && self.turns.own.is_none()
-                    && let Some(number) = self.turns.queue.front().map(|prompt| prompt.number)
-                {
-                    self.on_abort(number);
-                }
+                self.abort_next();
                 match (&self.turns.active, &self.turns.own) {
                     (Some(_), _) => self.stop(Stop::Aborted),
                     (None, Some(_)) => self.stop_own_turn(),
@@ -49,9 +43,22 @@ impl Owner {
             }
             Order::OwnTool { begins: false } => self.work.own_tools = self.work.own_tools.saturating_sub(1),
             Order::Idle { reply } => self.waiters.idle.push(reply),
-            Order::Close { .. } => return ControlFlow::Break(Over::Closed),
+            Order::Close { .. } => {
+                self.abort_next();
+                return ControlFlow::Break(Over::Closed);
+            }
         }
         ControlFlow::Continue(())
+    }
+
+    /// A prompt that waits for nothing but the agent's afterwords is the one that runs, as its caller sees it.
+    fn abort_next(&mut self) {
+        if self.turns.active.is_none()
+            && self.turns.own.is_none()
+            && let Some(number) = self.turns.queue.front().map(|prompt| prompt.number)
+        {
+            self.on_abort(number);
+        }
     }
 
     pub(super) fn on_abort(&mut self, number: u32) {
