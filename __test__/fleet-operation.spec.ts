@@ -12,7 +12,6 @@ const program = join(__dirname, '../cli/sheepdog.js')
 const engines: [string, FleetOptions][] = [['in memory', { memory: true }]]
 if (hasServer) {
   engines.push(['on a server', { dir: newFolder(), leaseMs: 3000 }])
-  engines.push(['in partitions', { dir: newFolder(), leaseMs: 3000, partitions: 3 }])
 }
 
 describe.each(engines)('a fleet %s', (_, options) => {
@@ -286,23 +285,6 @@ describe.runIf(hasServer)('sheepdog fleet and sheepdog jobs', () => {
     ] as const)
       expect(run(...args)).toMatchObject({ status: 2, stderr: expect.stringContaining(message) })
     if (watch.exitCode === null && watch.signalCode === null) await once(watch, 'exit')
-    await fleet.close()
-  })
-
-  it('show the number of partitions, which stays what it is', async () => {
-    const dir = join(newFolder(), 'fleet')
-    const fleet = await Fleet.connect({ dir, partitions: 3 })
-    expect((await fleet.status()).partitions).toBe(3)
-    expect(commandAt(['--dir', dir])('fleet', 'status').stdout).toContain(', 3 partitions')
-    await expect(Fleet.connect({ dir, partitions: 2 })).rejects.toMatchObject({
-      code: 'INVALID_OPTION',
-      message: expect.stringContaining('has 3, fixed at its first connect, got 2'),
-    })
-    for (const partitions of [0, 65, 1.5])
-      await expect(Fleet.connect({ dir, partitions })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    const other = await Fleet.connect({ dir })
-    expect((await other.status()).partitions).toBe(3)
-    await other.close()
     await fleet.close()
   })
 })

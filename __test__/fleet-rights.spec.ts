@@ -10,25 +10,12 @@ import { freePorts, serve } from './nats-server'
 
 const examples = join(__dirname, '../examples/fleet')
 
-/** The lines that the example's comment says to repeat for each partition, repeated. */
-function forPartitions(text: string, count: number): string {
-  const names = /\b(SD_JOBS|KV_SD_RUN|sd\.job)\b|(\$KV\.SD_RUN)\b/g
-  const parts = Array.from({ length: count }, (_, part) => `_${count}_${part}`)
-  const repeated = (line: string) => [
-    line,
-    ...(!line.startsWith('#') && line.search(names) >= 0
-      ? parts.map((part) => line.replace(names, `$1$2${part}`))
-      : []),
-  ]
-  return text.split('\n').flatMap(repeated).join('\n')
-}
-
 /** The example as it stands, but for its addresses, certificates and companions. */
-async function exampleServer(partitions = 1): Promise<number> {
+async function exampleServer(): Promise<number> {
   const [port] = await freePorts(1)
   const folder = newFolder()
   const example = readFileSync(join(examples, 'nats-server.conf'), 'utf8')
-  const text = (partitions > 1 ? forPartitions(example, partitions) : example)
+  const text = example
     .replaceAll('0.0.0.0:4222', `127.0.0.1:${port}`)
     .replace('/var/lib/nats', join(folder, 'store'))
     .replace('100GB', '1GB')
@@ -84,11 +71,11 @@ async function rawUser(port: number, user: string) {
 }
 
 describe.runIf(hasServer)('the users of the example', () => {
-  it.each([1, 3])('do what their part is, and no more, with %i partitions', async (partitions) => {
-    const port = await exampleServer(partitions)
+  it('do what their part is, and no more', async () => {
+    const port = await exampleServer()
     const as = (user: string, options = {}) =>
       Fleet.connect({ servers: `nats://${user}:${user[0]}-secret@127.0.0.1:${port}`, ...options })
-    const admin = await as('admin', { partitions })
+    const admin = await as('admin')
     const [workers, submitters, operators] = [await as('worker'), await as('submitter'), await as('operator')]
     const handlers = {
       async sum(job: any) {

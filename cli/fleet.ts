@@ -210,8 +210,7 @@ async function status(fleet: Fleet, json: boolean): Promise<number> {
     print(toJson(found, 2))
     return 0
   }
-  const parts = found.partitions === 1 ? '' : `, ${found.partitions} partitions`
-  const lines = [`nats-server ${found.server}, lease ${found.leaseMs} ms${parts}`]
+  const lines = [`nats-server ${found.server}, lease ${found.leaseMs} ms`]
   for (const [name, { queued, running, isPaused, oldestSubmittedAt }] of Object.entries(found.queues)) {
     const age =
       oldestSubmittedAt === undefined

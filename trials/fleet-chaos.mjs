@@ -1,4 +1,4 @@
-// `npm run trial -- fleet-chaos [--jobs N --seed N --keys N --partitions N]`: jobs, while workers and the server are killed at random. None may be
+// `npm run trial -- fleet-chaos [--jobs N --seed N --keys N]`: jobs, while workers and the server are killed at random. None may be
 // lost, none done twice, every log has to be whole. Every second job has one of `keys` keys. Ends by itself.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -16,12 +16,11 @@ const { values } = parseArgs({
     workers: { type: 'string', default: '4' },
     events: { type: 'string', default: '12' },
     keys: { type: 'string', default: '20' },
-    partitions: { type: 'string', default: '1' },
     built: { type: 'boolean', default: false },
   },
 })
-const names = ['jobs', 'seed', 'workers', 'events', 'keys', 'partitions']
-const [jobs, seed, workers, events, keys, partitions] = names.map((name) => Number(values[name]))
+const names = ['jobs', 'seed', 'workers', 'events', 'keys']
+const [jobs, seed, workers, events, keys] = names.map((name) => Number(values[name]))
 /** Blows for so long, at most. */
 const maxMs = 30_000 + jobs * 50
 
@@ -34,7 +33,7 @@ const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
 const random = randomFrom(seed)
 const between = (least, most) => least + random() * (most - least)
 const dir = mkdtempSync(join(tmpdir(), 'fleet-chaos-'))
-const fleet = await Fleet.connect({ dir, leaseMs: 2000, partitions })
+const fleet = await Fleet.connect({ dir, leaseMs: 2000 })
 const counts = { workers: 0, servers: 0 }
 let [isCalm, isOver] = [false, false]
 
@@ -81,7 +80,6 @@ console.log(
     seed,
     jobs,
     keys,
-    partitions,
     seconds: Math.round(endedMs / 1000),
     submitSeconds: Math.round(submittedMs / 1000),
     workersKilled: counts.workers,

@@ -26,8 +26,6 @@ import { table } from '../verdict.mjs'
 
 const { Fleet } = sheepdog
 const CONCURRENCY = 32
-const PARTITIONS = 4
-const PARTITIONED = `sheepdog in ${PARTITIONS} partitions`
 /** Submitted at once, without an answer. */
 const SUBMITTERS = 32
 const READERS = 100
@@ -42,19 +40,13 @@ export function plan({ quick }) {
   const size = quick
     ? { jobs: 300, waits: 50, batch: 2000, events: 2000, bytes: 128 << 20 }
     : { jobs: 1000, waits: 100, batch: 5000, events: 5000, bytes: 1 << 30 }
-  const contenders = [
-    'sheepdog',
-    PARTITIONED,
-    'BullMQ',
-    'BullMQ everysec',
-    'pg-boss',
-    'readers',
-    'artifact',
-  ].filter((name) => {
-    const problem = missing(name)
-    if (problem) console.log(`  ${name} IS LEFT OUT: ${problem}`)
-    return !problem
-  })
+  const contenders = ['sheepdog', 'BullMQ', 'BullMQ everysec', 'pg-boss', 'readers', 'artifact'].filter(
+    (name) => {
+      const problem = missing(name)
+      if (problem) console.log(`  ${name} IS LEFT OUT: ${problem}`)
+      return !problem
+    },
+  )
   return { rounds: quick ? 1 : 3, ...size, contenders: contenders.map((name) => ({ name, ...size })) }
 }
 
@@ -132,8 +124,7 @@ async function answering(port, child) {
  * `done(job)` resolves when it has ended.
  */
 const engines = {
-  sheepdog: (onJob) => sheepdogs(onJob, 1),
-  [PARTITIONED]: (onJob) => sheepdogs(onJob, PARTITIONS),
+  sheepdog: sheepdogs,
   BullMQ: (onJob) => bullmq(onJob, 'always'),
   'BullMQ everysec': (onJob) => bullmq(onJob, 'everysec'),
   async 'pg-boss'(onJob) {
@@ -196,10 +187,10 @@ const engines = {
   },
 }
 
-async function sheepdogs(onJob, partitions) {
+async function sheepdogs(onJob) {
   process.env.SHEEPDOG_NATS_SERVER = findServer().server
   const dir = newFolder()
-  const fleet = await Fleet.connect({ dir, partitions })
+  const fleet = await Fleet.connect({ dir })
   const worker = await fleet.work({
     concurrency: CONCURRENCY,
     handlers: { nothing: (job) => onJob(job.data) },

@@ -43,7 +43,6 @@ pub struct FleetSpec {
     pub prefix: Option<String>,
     pub lease_ms: Option<Millis>,
     pub replicas: Option<f64>,
-    pub partitions: Option<f64>,
 }
 
 /// Checked options of a worker.
@@ -127,7 +126,6 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
         prefix,
         lease_ms,
         replicas,
-        partitions,
     } = spec;
     let mut options = FleetOptions::new(dir);
     options.memory = memory.unwrap_or(false);
@@ -145,7 +143,6 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
     }
     options.lease = lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
     options.replicas = replicas.map(|count| count as usize);
-    options.partitions = partitions.map(|count| count as usize);
     options
 }
 

@@ -3,7 +3,6 @@
 
 use super::engine::Announcement;
 use super::engine::test_server::{PATIENCE, Road, TestServer, connect};
-use super::name::part_of;
 use super::record::JobState;
 use super::test_host::{Texts, settled, submit, unfinished};
 use super::worker::{Gate, Worker, WorkerOptions};
@@ -168,59 +167,4 @@ async fn many_members_set_up_a_new_server_at_once() {
         submit(&members[0], json!({ "id": "one", "queue": "q", "data": 1 })).await.unwrap();
         assert_eq!(unfinished(&members[23].shared).await, 1);
     }
-}
-
-/// The ids of jobs of each of three partitions.
-fn ids_of_partitions(each: usize) -> [Vec<String>; 3] {
-    let of = |part| (0..).map(|n| format!("job-{n}")).filter(move |id| part_of(id, 3) == part);
-    [0, 1, 2].map(|part| of(part).take(each).collect())
-}
-
-#[tokio::test]
-async fn a_partition_that_is_missing_does_not_stop_the_others() {
-    let Some(server) = TestServer::start().await else { return };
-    let engine = server.partitioned(Duration::from_secs(2), 3).await;
-    let host = Texts::new(true);
-    let options = WorkerOptions { concurrency: 1, ..WorkerOptions::new(host.clone()) };
-    let worker = Worker::start(engine.clone(), options, Gate::new()).await.unwrap();
-    let [missing, others @ ..] = ids_of_partitions(8);
-    submit(&engine, json!({ "id": others[0][0] })).await.unwrap();
-    settled(&engine, &others[0][0]).await;
-    server.delete("SD_JOBS_3_0").await;
-    let ids: Vec<&String> = others.iter().flat_map(|ids| &ids[1..]).collect();
-    for id in &ids {
-        submit(&engine, json!({ "id": id })).await.unwrap();
-    }
-    for id in ids {
-        let done = tokio::time::timeout(PATIENCE, settled(&engine, id)).await;
-        assert_eq!(done.expect("it is run").state, JobState::Done);
-    }
-    // The next member that connects makes the stream again.
-    let other = server.partitioned(Duration::from_secs(2), 3).await;
-    submit(&other, json!({ "id": missing[0] })).await.unwrap();
-    assert_eq!(settled(&other, &missing[0]).await.state, JobState::Done);
-    worker.close().await;
-}
-
-#[tokio::test]
-async fn a_full_partition_refuses_its_jobs_alone() {
-    let Some(server) = TestServer::start().await else { return };
-    let engine = server.partitioned(Duration::from_secs(2), 3).await;
-    let ids = ids_of_partitions(40);
-    let spec = |id: &String| serde_json::from_value(json!({ "id": id, "handler": "text" }));
-    submit(&engine, json!({ "id": ids[0][0] })).await.unwrap();
-    submit(&engine, json!({ "id": ids[1][0] })).await.unwrap();
-    server.fill("SD_JOBS_3_0").await;
-    let all: Vec<&String> = ids.iter().flatten().collect();
-    let answers = engine.submit_many(all.iter().map(|id| Ok(spec(id).unwrap())).collect()).await;
-    for (id, answer) in all.into_iter().zip(answers) {
-        assert_eq!(*id, answer.id);
-        assert_eq!(answer.is_known, *id == ids[0][0] || *id == ids[1][0], "{id}");
-        let stream = answer.error.as_ref().map(|error| (error.code(), error.facts()["stream"].clone()));
-        let full = (ErrorCode::FleetFull, json!("SD_JOBS_3_0"));
-        assert_eq!(stream, (ids[0][1..].contains(id)).then_some(full), "{id}");
-    }
-    assert_eq!(unfinished(&engine).await, 81);
-    let status = engine.status().await.unwrap();
-    assert!(status.storage["SD_JOBS_3_0"].is_full && !status.storage["SD_JOBS_3_1"].is_full);
 }

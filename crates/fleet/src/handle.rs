@@ -1,6 +1,6 @@
 //! The handle of a fleet for its users.
 
-use super::engine::{Access, Local, MAX_PARTITIONS, Refused, ServerPlaces, SettingKind, Shared, open_memory};
+use super::engine::{Access, Local, Refused, ServerPlaces, SettingKind, Shared, open_memory};
 use super::follow::Follow;
 use super::lease::DEFAULT_LEASE;
 use super::listed::Listed;
@@ -47,8 +47,6 @@ pub struct FleetOptions {
     pub lease: Option<Duration>,
     /// Copies of everything, when the fleet is new.
     pub replicas: Option<usize>,
-    /// The number of partitions that the fleet is to have; `None`: whatever it has, or one when it is new.
-    pub partitions: Option<usize>,
 }
 
 impl FleetOptions {
@@ -64,7 +62,6 @@ impl FleetOptions {
             prefix: DEFAULT_PREFIX.to_owned(),
             lease: None,
             replicas: None,
-            partitions: None,
         }
     }
 
@@ -77,10 +74,6 @@ impl FleetOptions {
         if self.lease.is_some_and(|lease| !(MIN_LEASE..=MAX_LEASE).contains(&lease)) {
             let problem = format!("expected {} to {} ms", MIN_LEASE.as_millis(), MAX_LEASE.as_millis());
             return Err(Error::invalid_option("leaseMs", problem));
-        }
-        if let Some(count) = self.partitions.filter(|count| !(1..=MAX_PARTITIONS).contains(count)) {
-            let problem = format!("expected 1 to {MAX_PARTITIONS}, got {count}");
-            return Err(Error::invalid_option("partitions", problem));
         }
         Ok(())
     }
@@ -122,7 +115,6 @@ impl Fleet {
             prefix: options.prefix.clone(),
             lease: options.lease,
             replicas: options.replicas,
-            partitions: options.partitions,
         };
         if !options.servers.is_empty() {
             return Ok(Fleet::of(super::engine::connect(&access).await?, None));

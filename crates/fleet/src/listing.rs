@@ -171,8 +171,7 @@ fn all(
     begin: Begin,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
     let Begin { records: from, jobs } = begin;
-    let told =
-        Told { records: from.clone().unwrap_or_default(), ids: HashSet::new(), hasher: RandomState::new() };
+    let told = Told { records: from.unwrap_or_default(), ids: HashSet::new(), hasher: RandomState::new() };
     let told = Arc::new(Mutex::new(told));
     let (wants_over, wants_others) = (filter.takes_any(true), filter.takes_any(false));
     let from = from.filter(|_| wants_over || wants_others);
@@ -182,7 +181,7 @@ fn all(
     // Those that ended while the second part was read.
     let third = (over && wants_over && wants_others).then(|| {
         stream::once(async move {
-            let from = ground::lock::lock(&told).records.clone();
+            let from = ground::lock::lock(&told).records;
             let seen = told.clone();
             records(engine, filter, &from, told)
                 .try_filter(move |record| std::future::ready(!ground::lock::lock(&seen).has(record.id())))
@@ -200,8 +199,8 @@ fn records(
     from: &Place,
     told: Arc<Mutex<Told>>,
 ) -> impl Stream<Item = Result<Listed, Error>> + Send + use<> {
-    let meant = engine.records_from(from).try_filter_map(move |Found { record, part, revision, .. }| {
-        ground::lock::lock(&told).records.pass(part, revision);
+    let meant = engine.records_from(from).try_filter_map(move |Found { record, revision, .. }| {
+        ground::lock::lock(&told).records.pass(revision);
         std::future::ready(Ok(filter.matches_listed(&record).then_some(record)))
     });
     meant.ready_chunks(CHECKED).then(move |page| without_waiting(engine.clone(), page)).flatten()

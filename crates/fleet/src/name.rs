@@ -58,13 +58,6 @@ pub fn job_of_object(name: &str) -> Option<String> {
     unescape(name.split('/').next()?)
 }
 
-/// The partition that the job of this id belongs to. Stored jobs are found by it: it never changes.
-pub(crate) fn part_of(id: &str, parts: usize) -> usize {
-    let digest = Sha256::digest(id.as_bytes());
-    let number = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    usize::try_from(number % parts.max(1) as u64).unwrap_or(0)
-}
-
 pub(crate) fn digest(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
@@ -108,15 +101,6 @@ mod tests {
         assert!(object.len() < 200, "{object}");
         assert_ne!(object, artifact_object("a", 1, &"e/".repeat(2000)));
         assert_eq!(spec_object("a"), "a/0//spec", "as it was before");
-    }
-
-    #[test]
-    fn ids_are_spread_over_partitions_as_they_always_were() {
-        assert_eq!(["a", "b", "ä/1", "job-4", "job-7"].map(|id| part_of(id, 4)), [2, 2, 0, 3, 2]);
-        let mut counts = [0; 4];
-        (0..4000).for_each(|n| counts[part_of(&format!("job-{n}"), 4)] += 1);
-        assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
-        assert_eq!(part_of("a", 1), 0);
     }
 
     #[test]

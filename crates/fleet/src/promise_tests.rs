@@ -1,9 +1,7 @@
 //! The promises of a fleet, each checked over every engine.
 
 use super::engine::test_server::{PATIENCE, TestServer};
-use super::engine::{
-    Announcement, Delivery, Partitioned, Refused, RetryFor, SettingKind, Shared, open_memory,
-};
+use super::engine::{Announcement, Delivery, Refused, RetryFor, SettingKind, Shared, open_memory};
 use super::follow::Follow;
 use super::listed::Listed;
 use super::listing::{Filter, JobList};
@@ -27,7 +25,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 const LEASE: Duration = Duration::from_secs(1);
-const PARTITIONS: usize = 3;
 
 macro_rules! over_every_engine {
     ($($promise:ident),+ $(,)?) => {
@@ -42,20 +39,6 @@ macro_rules! over_every_engine {
             async fn $promise() {
                 let Some(server) = super::TestServer::start().await else { return };
                 super::$promise(server.leased(super::LEASE).await).await;
-            })+
-        }
-        mod partitioned_memory {
-            $(#[tokio::test]
-            async fn $promise() {
-                let parts = (0..super::PARTITIONS).map(|_| super::open_memory(super::LEASE)).collect();
-                super::$promise(std::sync::Arc::new(super::Partitioned::of(parts).unwrap())).await;
-            })+
-        }
-        mod partitioned_nats {
-            $(#[tokio::test]
-            async fn $promise() {
-                let Some(server) = super::TestServer::start().await else { return };
-                super::$promise(server.partitioned(super::LEASE, super::PARTITIONS).await).await;
             })+
         }
     };
@@ -114,7 +97,7 @@ async fn next(engine: &Shared) -> Option<Delivery> {
 
 /// A job that is given out at once.
 async fn given_out(engine: &Shared) -> Option<Delivery> {
-    for lane in engine.lanes("default", 4, RetryFor::ASKED).await.unwrap() {
+    for lane in [engine.lane("default", 4, RetryFor::ASKED).await.unwrap()] {
         if let Some(delivery) = lane.pull(1).await.unwrap().pop() {
             return Some(delivery);
         }

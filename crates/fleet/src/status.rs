@@ -30,7 +30,6 @@ const MAX_LOOKED_AT: usize = 50;
 pub struct FleetStatus {
     pub server: String,
     pub lease_ms: u64,
-    pub partitions: usize,
     pub queues: BTreeMap<String, QueueStatus>,
     /// The presence messages of the workers.
     pub workers: Vec<Value>,
@@ -63,7 +62,6 @@ impl dyn Engine {
         let mut status = FleetStatus {
             server: self.version(),
             lease_ms: u64::try_from(self.lease().as_millis()).unwrap_or(u64::MAX),
-            partitions: self.partitions(),
             ..FleetStatus::default()
         };
         // All at once: a slow link costs a few round trips, not one for each question.

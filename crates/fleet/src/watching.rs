@@ -46,8 +46,8 @@ impl JobWatch {
         while found.len() < PAGE
             && let Some(change) = records.next().await
         {
-            let Found { record, part, revision, .. } = change?;
-            self.records.pass(part, revision);
+            let Found { record, revision, .. } = change?;
+            self.records.pass(revision);
             if self.filter.matches_listed(&record) {
                 found.push(record);
             }
@@ -61,7 +61,7 @@ impl JobWatch {
         if page.is_empty() {
             return Ok(Vec::new());
         }
-        page.iter().for_each(|waiting| self.jobs.pass(waiting.part, waiting.sequence));
+        page.iter().for_each(|waiting| self.jobs.pass(waiting.sequence));
         let ids: Vec<&str> = page.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let records = self.engine.records_of(&ids).await?;
         let new = page.into_iter().filter(|waiting| !records.contains_key(&waiting.spec.id));

@@ -42,11 +42,6 @@ pub(crate) trait Engine: Queue + Records + Settings + Logs + Leases + Objects {
 
     fn version(&self) -> String;
 
-    /// Number of partitions that the jobs are divided over.
-    fn partitions(&self) -> usize {
-        1
-    }
-
     /// The most bytes that one message may have.
     fn max_message_bytes(&self) -> usize;
 
@@ -101,9 +96,6 @@ pub(crate) trait Queue: Send + Sync + 'static {
         Ok(self.message_of(id).await?.map(|sequence| Place::at(sequence.saturating_add(1))))
     }
 
-    /// The place of the first message that was stored at this time or later.
-    async fn jobs_since(&self, time: SystemTime) -> Result<Place, Error>;
-
     /// Which of these jobs have a message. A moment old, maybe.
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error>;
 
@@ -115,13 +107,8 @@ pub(crate) trait Queue: Send + Sync + 'static {
         oldest: usize,
     ) -> Result<BTreeMap<String, Queued>, Error>;
 
-    /// The lanes of a class of a queue, one for each partition; made when they are not there.
-    async fn lanes(
-        &self,
-        queue: &str,
-        priority: u8,
-        retry_for: RetryFor,
-    ) -> Result<Vec<Arc<dyn Lane>>, Error>;
+    /// The lane of a class of a queue; made when it is not there.
+    async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error>;
 }
 
 /// The records of jobs.
@@ -143,16 +130,10 @@ pub(crate) trait Records: Send + Sync + 'static {
     /// Every record from this place on, in their order; one that is written meanwhile may come again as it is by then.
     fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>>;
 
-    /// The last revision of the job's record, and when it was stored, by the engine's clock.
-    async fn record_stored_at(&self, id: &str) -> Result<Option<(u64, SystemTime)>, Error>;
-
     /// The place behind this revision of the job's record; `None`: it may have another one by now.
     async fn records_behind(&self, _id: &str, revision: u64) -> Result<Option<Place>, Error> {
         Ok(Some(Place::at(revision.saturating_add(1))))
     }
-
-    /// The place of the first record that was stored at this time or later.
-    async fn records_since(&self, time: SystemTime) -> Result<Place, Error>;
 
     /// Removes the record, unless it was written since.
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error>;

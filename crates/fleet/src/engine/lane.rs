@@ -34,7 +34,7 @@ pub(crate) struct Delivery {
     pub is_object: bool,
     /// Number of deliveries of the message, including this one.
     pub deliveries: u64,
-    /// Sequence of the message in its partition. A retried job has another message.
+    /// Sequence of the message. A retried job has another message.
     pub sequence: u64,
     /// By the engine's clock.
     pub stored_at: SystemTime,

@@ -1,7 +1,6 @@
 //! The engine under a fleet: queue, record store, log, lease store and object store. `interface::Engine` is the interface; it is narrow
 //! on purpose, and each call has a guarantee. [`nats`] is the engine of fleets on many machines, and the only module that
-//! uses the names of that server. [`memory`] keeps the same promises within one process, for tests. [`partitioned`] divides the
-//! jobs of a fleet over several engines.
+//! uses the names of that server. [`memory`] keeps the same promises within one process, for tests.
 //!
 //! | trait | promise |
 //! |---|---|
@@ -19,7 +18,6 @@ mod interface;
 mod lane;
 mod memory;
 mod nats;
-mod partitioned;
 mod value;
 
 pub(crate) use interface::{Engine, LogReader, RecordWatch, SettingWatch, Shared, classes};
@@ -28,9 +26,7 @@ pub(crate) use memory::open as open_memory;
 pub use nats::ServerPlaces;
 #[cfg(test)]
 pub(crate) use nats::test_server;
-pub(crate) use nats::{Access, Local, MAX_PARTITIONS, connect};
-#[cfg(test)]
-pub(crate) use partitioned::Partitioned;
+pub(crate) use nats::{Access, Local, connect};
 pub(crate) use value::{
     Announcement, Found, JobPage, Kept, LeaseSlot, Place, Queued, Refused, RetryFor, Room, Rooms,
     SettingKind, Stored, Waiting, Wanted, is_too_long,

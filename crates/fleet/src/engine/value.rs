@@ -76,32 +76,23 @@ impl Wanted {
     }
 }
 
-/// A position in the jobs or the records of a fleet: for each partition, the number to read on from. The default is the
-/// beginning.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place(Vec<u64>);
+/// A position in the jobs or the records of a fleet. The default is the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place(u64);
 
 impl Place {
-    /// A position in a fleet of one partition.
     pub(crate) fn at(number: u64) -> Place {
-        Place(vec![number])
+        Place(number)
     }
 
-    /// The number to read on from in this partition.
-    pub(crate) fn of(&self, part: usize) -> u64 {
-        self.0.get(part).copied().unwrap_or(0)
+    /// The number to read on from.
+    pub(crate) fn number(self) -> u64 {
+        self.0
     }
 
-    pub(crate) fn set(&mut self, part: usize, number: u64) {
-        if self.0.len() <= part {
-            self.0.resize(part + 1, 0);
-        }
-        self.0[part] = number;
-    }
-
-    /// Moves the position behind a message of this partition.
-    pub(crate) fn pass(&mut self, part: usize, number: u64) {
-        self.set(part, number.saturating_add(1));
+    /// Moves the position behind this message.
+    pub(crate) fn pass(&mut self, number: u64) {
+        self.0 = number.saturating_add(1);
     }
 }
 
@@ -110,17 +101,12 @@ pub(crate) struct JobPage {
     pub jobs: Vec<Waiting>,
     /// The place to read on from; `None`: there are no more.
     pub next: Option<Place>,
-    /// When the last message that was looked at was stored. Whatever follows was stored later.
-    pub until: SystemTime,
 }
 
 /// A job's message while it waits.
 pub(crate) struct Waiting {
-    pub part: usize,
-    /// Sequence of the message in its partition.
+    /// Sequence of the message.
     pub sequence: u64,
-    /// By the engine's clock.
-    pub stored_at: SystemTime,
     /// The job's spec. For a message that can't be read it holds only the facts in its name.
     pub spec: JobSpec,
     /// The reason why the message can't be read.
@@ -145,7 +131,6 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub record: Listed,
-    pub part: usize,
     pub revision: u64,
     /// By the engine's clock.
     pub stored_at: SystemTime,
@@ -254,7 +239,7 @@ impl Room {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rooms {
     pub all: BTreeMap<String, Room>,
-    /// Name of the store of records; of several, the fullest one.
+    /// Name of the store of records.
     pub records: String,
     /// Name of the store of leases.
     pub leases: String,

@@ -13,7 +13,7 @@ const OVERHEAD: usize = 1 << 10;
 /// hears of it.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The highest class first, then the oldest message. Two partitions may give out the same sequence.
+/// The highest class first, then the oldest message.
 type Rank = (Reverse<u8>, SystemTime, u64);
 
 /// A job that waits for a place of its key.

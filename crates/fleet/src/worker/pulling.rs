@@ -42,12 +42,8 @@ pub(super) enum Pulled {
 
 pub(super) struct Pulling {
     queues: Vec<String>,
-    /// Class by class, in each all queues, in each all partitions.
+    /// Class by class, in each all queues.
     lanes: Arc<Vec<Arc<dyn Lane>>>,
-    /// Number of partitions.
-    parts: usize,
-    /// The partition that the next probe asks first: each has its turn, so that all of them are worked on at once.
-    first_part: usize,
     waits: Vec<Option<AbortHandle>>,
     /// Lanes that had nothing when they were opened, or gave no answer: their next question is a wait.
     has_to_wait: Vec<bool>,
@@ -62,17 +58,13 @@ impl Pulling {
     pub(super) async fn open(engine: &Shared, queues: &[String]) -> Result<Pulling, Error> {
         // All at once: a slow link costs one round trip, not one for each lane.
         let asked = classes()
-            .flat_map(|class| queues.iter().map(move |queue| engine.lanes(queue, class, RetryFor::WORK)));
+            .flat_map(|class| queues.iter().map(move |queue| engine.lane(queue, class, RetryFor::WORK)));
         let lanes = futures_util::future::try_join_all(asked).await?;
-        let parts = lanes.first().map_or(1, Vec::len);
-        let lanes: Vec<Arc<dyn Lane>> = lanes.into_iter().flatten().collect();
         let has_to_wait = lanes.iter().map(|lane| lane.is_known_empty()).collect();
         Ok(Pulling {
             queues: queues.to_vec(),
             waits: vec![const { None }; lanes.len()],
             lanes: Arc::new(lanes),
-            parts,
-            first_part: 0,
             has_to_wait,
             is_probing: false,
             is_probe_due: true,
@@ -111,15 +103,12 @@ impl Pulling {
         }
         let is_asked = |lane: &usize| self.waits[*lane].is_none() && !paused.contains(self.queue_of(*lane));
         let asked = (0..self.lanes_above(above)).filter(is_asked);
-        let (waited, mut asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.has_to_wait[*lane]);
+        let (waited, asked): (Vec<usize>, Vec<usize>) = asked.partition(|lane| self.has_to_wait[*lane]);
         for lane in waited {
             self.has_to_wait[lane] = false;
             self.wait(lane);
         }
         if self.is_probe_due && !asked.is_empty() {
-            let (parts, first) = (self.parts, self.first_part);
-            asked.sort_by_key(|lane| (lane / parts, (lane % parts + parts - first) % parts));
-            self.first_part = (first + 1) % parts;
             self.is_probing = true;
             self.is_probe_due = above.is_some();
             self.tasks.spawn(probe(self.lanes.clone(), asked, room));
@@ -141,7 +130,7 @@ impl Pulling {
     /// Number of lanes of higher classes; they are the first ones.
     fn lanes_above(&self, class: Option<u8>) -> usize {
         class.map_or(self.lanes.len(), |class| {
-            usize::from(MAX_PRIORITY.saturating_sub(class)) * self.queues.len() * self.parts
+            usize::from(MAX_PRIORITY.saturating_sub(class)) * self.queues.len()
         })
     }
 
@@ -196,7 +185,7 @@ impl Pulling {
     }
 
     fn queue_of(&self, lane: usize) -> &str {
-        &self.queues[lane / self.parts % self.queues.len()]
+        &self.queues[lane % self.queues.len()]
     }
 
     /// Has the server tell when there is something in the lane.

@@ -46,8 +46,7 @@ impl State {
 
 impl Message {
     fn waiting(&self) -> Waiting {
-        let (sequence, stored_at) = (self.sequence, self.stored_at);
-        Waiting { part: 0, sequence, stored_at, spec: self.spec.clone(), problem: None }
+        Waiting { sequence: self.sequence, spec: self.spec.clone(), problem: None }
     }
 }
 
@@ -103,19 +102,12 @@ impl Queue for Memory {
         Ok(self.read(|state| {
             let is_meant = |message: &&Message| {
                 let spec = &message.spec;
-                message.sequence >= from.of(0) && wanted.takes(&spec.queue, spec.title.as_deref(), &spec.tags)
+                message.sequence >= from.number()
+                    && wanted.takes(&spec.queue, spec.title.as_deref(), &spec.tags)
             };
             let mut meant = state.waiting().into_iter().filter(is_meant);
             let jobs: Vec<Waiting> = meant.by_ref().take(most).map(Message::waiting).collect();
-            let until = jobs.last().map_or(SystemTime::UNIX_EPOCH, |last| last.stored_at);
-            JobPage { jobs, next: meant.next().map(|message| Place::at(message.sequence)), until }
-        }))
-    }
-
-    async fn jobs_since(&self, time: SystemTime) -> Result<Place, Error> {
-        Ok(self.read(|state| {
-            let since = state.jobs.values().filter(|message| message.stored_at >= time);
-            Place::at(since.map(|message| message.sequence).min().unwrap_or(state.last + 1))
+            JobPage { jobs, next: meant.next().map(|message| Place::at(message.sequence)) }
         }))
     }
 
@@ -141,8 +133,8 @@ impl Queue for Memory {
         }))
     }
 
-    async fn lanes(&self, queue: &str, priority: u8, _: RetryFor) -> Result<Vec<Arc<dyn Lane>>, Error> {
-        Ok(vec![Arc::new(MemoryLane { engine: self.clone(), name: (queue.to_owned(), priority) })])
+    async fn lane(&self, queue: &str, priority: u8, _: RetryFor) -> Result<Arc<dyn Lane>, Error> {
+        Ok(Arc::new(MemoryLane { engine: self.clone(), name: (queue.to_owned(), priority) }))
     }
 }
 

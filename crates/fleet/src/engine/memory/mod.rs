@@ -71,7 +71,7 @@ impl Engine for Memory {
 
     async fn last_changes(&self) -> Result<(Place, Place), Error> {
         let behind = Place::at(self.read(|state| state.last) + 1);
-        Ok((behind.clone(), behind))
+        Ok((behind, behind))
     }
 
     async fn check_room(&self) -> Result<(), Error> {

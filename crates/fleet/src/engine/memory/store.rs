@@ -54,7 +54,7 @@ impl Records for Memory {
     }
 
     fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>> {
-        let (engine, revision) = (self.clone(), from.of(0));
+        let (engine, revision) = (self.clone(), from.number());
         let mut order: Vec<(u64, String)> = self.read(|state| {
             let meant = state.records.iter().filter(|(_, stored)| stored.kept.revision >= revision);
             meant.map(|(id, stored)| (stored.kept.revision, id.clone())).collect()
@@ -66,22 +66,11 @@ impl Records for Memory {
                 let found = engine.read(|state| {
                     let stored = state.records.get(&id).filter(|stored| stored.kept.revision == revision)?;
                     let record = Listed::Known(Box::new(stored.kept.record.clone()));
-                    Some(Ok(Found { record, part: 0, revision, stored_at: stored.at }))
+                    Some(Ok(Found { record, revision, stored_at: stored.at }))
                 });
                 std::future::ready(found)
             })
             .boxed()
-    }
-
-    async fn record_stored_at(&self, id: &str) -> Result<Option<(u64, SystemTime)>, Error> {
-        Ok(self.read(|state| state.records.get(id).map(|stored| (stored.kept.revision, stored.at))))
-    }
-
-    async fn records_since(&self, time: SystemTime) -> Result<Place, Error> {
-        Ok(self.read(|state| {
-            let since = state.records.values().filter(|stored| stored.at >= time);
-            Place::at(since.map(|stored| stored.kept.revision).min().unwrap_or(state.last + 1))
-        }))
     }
 
     async fn drop_record(&self, kept: &Kept) -> Result<bool, Error> {

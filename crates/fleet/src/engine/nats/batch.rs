@@ -2,14 +2,13 @@
 
 use super::connection::{Nats, answer_within};
 use super::store::{Asked, Silence, denied};
-use crate::engine::value::{Place, RetryFor};
+use crate::engine::value::RetryFor;
 use async_nats::StatusCode;
 use async_nats::jetstream::message::StreamMessage;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use ground::error::Error;
 use serde_json::json;
-use std::time::SystemTime;
 
 /// Approximate size of the messages that are read.
 const LONGEST: usize = 256 << 10;
@@ -52,16 +51,6 @@ impl Nats {
             "seq": from.max(1), "next_by_subj": filter, "batch": most.messages, "max_bytes": most.bytes,
         });
         self.gather(stream, &asked).await
-    }
-
-    /// The place of the first message of the stream that was stored at this time or later.
-    pub(super) async fn place_since(&self, stream: &str, time: SystemTime) -> Result<Place, Error> {
-        // Read first: what is stored meanwhile is behind it.
-        let last = self.last_sequence(stream).await?;
-        let time = jiff::Timestamp::try_from(time).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let asked = json!({ "start_time": time.to_string(), "next_by_subj": EVERYTHING, "batch": 1 });
-        let found = self.ask(RetryFor::ASKED, || self.gather(stream, &asked)).await?;
-        Ok(Place::at(found.messages.first().map_or(last + 1, |first| first.sequence)))
     }
 
     /// All that the filter names in the stream, from a sequence on, page by page. What goes meanwhile is missing, and nobody waits for it.

@@ -48,11 +48,9 @@ pub(crate) struct Access {
     /// The fleet's lease; `None`: whatever the fleet has, or the default when it is new.
     pub lease: Option<Duration>,
     pub replicas: Option<usize>,
-    /// The number of partitions that the fleet is to have; `None`: whatever it has, or one when it is new.
-    pub partitions: Option<usize>,
 }
 
-/// A connection to a server with the streams of one fleet, or of one of its partitions. Clones share it.
+/// A connection to a server with the streams of one fleet. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Nats(pub(super) Arc<Parts>);
 
@@ -123,8 +121,7 @@ impl Nats {
         self.0.away.error(why)
     }
 
-    /// Returns the number of the fleet's partitions as well. The connection is that of a fleet that has only one.
-    pub(crate) async fn connect(access: &Access) -> Result<(Nats, usize), Error> {
+    pub(crate) async fn connect(access: &Access) -> Result<Nats, Error> {
         let (count, connections) = watch::channel(0_u64);
         let (here, is_connected) = watch::channel(true);
         let denied = Denied::default();
@@ -194,10 +191,10 @@ impl Nats {
         context.set_timeout(REQUEST_TIMEOUT);
         let names = Names::new(&access.prefix);
         let mut api = "$JS.API".to_owned();
-        let Access { lease, partitions, replicas, .. } = *access;
-        let asked = Asked { lease, partitions, replicas };
+        let Access { lease, replicas, .. } = *access;
+        let asked = Asked { lease, replicas };
         let found = streams::ensure(&context, &names, asked).await;
-        let shape = match found {
+        let lease = match found {
             // Every user but the admin has an account of its own, in which the fleet's JetStream has this name.
             Err(_) if streams::is_without_jetstream(&context, &names).await => {
                 api = names.api();
@@ -209,44 +206,20 @@ impl Nats {
         };
         let mut transfers = context.clone();
         transfers.set_timeout(STALLED_AFTER);
-        let nats = Nats(Arc::new(Parts {
+        Ok(Nats(Arc::new(Parts {
             client,
             context,
             transfers,
             api,
             names,
-            lease: shape.lease,
+            lease,
             connections,
             is_connected,
             denied,
             away,
             may_not_purge: AtomicBool::new(false),
             records_room: Mutex::default(),
-        }));
-        Ok((nats, shape.partitions))
-    }
-
-    /// The same connection for each of so many partitions.
-    pub(super) fn parts(&self, count: usize) -> Vec<Nats> {
-        let part = |names| {
-            let Parts { client, context, transfers, api, connections, is_connected, denied, away, .. } =
-                &*self.0;
-            Nats(Arc::new(Parts {
-                client: client.clone(),
-                context: context.clone(),
-                transfers: transfers.clone(),
-                api: api.clone(),
-                names,
-                lease: self.0.lease,
-                connections: connections.clone(),
-                is_connected: is_connected.clone(),
-                denied: denied.clone(),
-                away: away.clone(),
-                may_not_purge: AtomicBool::new(false),
-                records_room: Mutex::default(),
-            }))
-        };
-        self.names().parts(count).into_iter().map(part).collect()
+        })))
     }
 
     pub(crate) fn names(&self) -> &Names {

@@ -89,10 +89,10 @@ async fn a_server_without_room_for_a_consumer_stalls_no_reader_and_a_worker_is_t
     assert_eq!(told(&mut first, 1).await, ["{\"n\":2}"]);
     stream_config(&engine, &jobs, |config| config.max_consumers = 3).await;
     for class in 0..3 {
-        engine.lanes("default", class, RetryFor::WORK).await.unwrap();
+        engine.lane("default", class, RetryFor::WORK).await.unwrap();
     }
     let refused =
-        tokio::time::timeout(Duration::from_secs(5), engine.lanes("default", 3, RetryFor::WORK)).await;
+        tokio::time::timeout(Duration::from_secs(5), engine.lane("default", 3, RetryFor::WORK)).await;
     let error = refused.expect("it is told at once").err().expect("there is no room");
     assert_eq!((error.code(), error.facts()["stream"].as_str()), (ErrorCode::FleetFull, Some("SD_JOBS")));
 }

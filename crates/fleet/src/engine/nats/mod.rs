@@ -22,7 +22,6 @@ pub(crate) mod test_server;
 mod trust;
 
 use crate::engine::interface::{Engine, Shared};
-use crate::engine::partitioned::Partitioned;
 use crate::engine::value::{Place, RetryFor, Room, Rooms};
 use async_trait::async_trait;
 pub(crate) use connection::Access;
@@ -33,24 +32,11 @@ pub use local::ServerPlaces;
 use std::sync::Arc;
 use std::time::Duration;
 use store::full;
-pub(crate) use streams::MAX_PARTITIONS;
 use tokio::sync::watch;
 
 /// Connects to the servers of a fleet, and makes the fleet's streams where they are missing.
 pub(crate) async fn connect(access: &Access) -> Result<Shared, Error> {
-    let (whole, count) = Nats::connect(access).await?;
-    Ok(shared(whole, count))
-}
-
-/// The engine of a fleet of so many partitions.
-fn shared(whole: Nats, count: usize) -> Shared {
-    if count > 1
-        && let Some(all) =
-            Partitioned::of(whole.parts(count).into_iter().map(|part| Arc::new(part) as Shared).collect())
-    {
-        return Arc::new(all);
-    }
-    Arc::new(whole)
+    Ok(Arc::new(Nats::connect(access).await?))
 }
 
 #[async_trait]

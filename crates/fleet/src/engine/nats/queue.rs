@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, EVERYTHING, LISTED, Most};
 use super::connection::{Nats, REQUEST_TIMEOUT};
-use super::records::{since_epoch, stored_at};
+use super::records::since_epoch;
 use super::store::{Stored, consumer_refused, headers};
 use super::subject::Names;
 use crate::engine::interface::{Engine as _, Objects as _, Queue, Records as _};
@@ -50,13 +50,13 @@ struct NatsLane {
 }
 
 fn waiting_of(message: &StreamMessage, spec: Result<JobSpec, Error>) -> Result<Waiting, Error> {
-    let (sequence, stored_at) = (message.sequence, stored_at(message));
+    let sequence = message.sequence;
     match spec {
-        Ok(spec) => Ok(Waiting { part: 0, sequence, stored_at, spec, problem: None }),
+        Ok(spec) => Ok(Waiting { sequence, spec, problem: None }),
         Err(error) => {
             let Some((queue, priority, id)) = Names::job_of(&message.subject) else { return Err(error) };
             let spec = JobSpec { id, queue, priority, ..JobSpec::new() };
-            Ok(Waiting { part: 0, sequence, stored_at, spec, problem: Some(error) })
+            Ok(Waiting { sequence, spec, problem: Some(error) })
         }
     }
 }
@@ -152,15 +152,14 @@ impl Queue for Nats {
     }
 
     async fn jobs_from(&self, wanted: &Wanted, from: &Place, most: usize) -> Result<JobPage, Error> {
-        let from = from.of(0);
+        let from = from.number();
         // Not by a consumer: a work queue's messages are its workers' alone.
         let stream = self.names().jobs_stream();
         let most = Most { messages: most.min(LISTED.messages), ..LISTED };
         let mut page = self.ask(RetryFor::ASKED, || self.read_on(&stream, EVERYTHING, from, most)).await?;
         let next =
             |page: &Batch| page.messages.last().filter(|_| page.left > 0).map(|last| last.sequence + 1);
-        let end = |page: &Batch| page.messages.last().map_or(SystemTime::UNIX_EPOCH, stored_at);
-        let (mut behind, mut until) = (next(&page), end(&page));
+        let mut behind = next(&page);
         if let Some(queue) = &wanted.queue {
             let read = page.messages.len();
             page.messages
@@ -169,17 +168,13 @@ impl Queue for Nats {
             if behind.is_some() && page.messages.len() * WORTH_A_FILTER < read {
                 let filter = self.names().queue(queue);
                 page = self.ask(RetryFor::ASKED, || self.read_on(&stream, &filter, from, most)).await?;
-                (behind, until) = (next(&page), end(&page));
+                behind = next(&page);
             }
         }
         if wanted.has_labels() {
             page.messages.retain(|message| may_be_wanted(message, wanted));
         }
-        Ok(JobPage { jobs: self.waiting_in(&page).await, next: behind.map(Place::at), until })
-    }
-
-    async fn jobs_since(&self, time: SystemTime) -> Result<Place, Error> {
-        self.place_since(&self.names().jobs_stream(), time).await
+        Ok(JobPage { jobs: self.waiting_in(&page).await, next: behind.map(Place::at) })
     }
 
     async fn jobs_with_message(&self, ids: &[&str]) -> Result<HashSet<String>, Error> {
@@ -199,23 +194,7 @@ impl Queue for Nats {
     }
 
     /// A lane to pull from; made when it is not there.
-    async fn lanes(
-        &self,
-        queue: &str,
-        priority: u8,
-        retry_for: RetryFor,
-    ) -> Result<Vec<Arc<dyn Lane>>, Error> {
-        Ok(vec![self.lane(queue, priority, retry_for).await?])
-    }
-}
-
-impl Nats {
-    pub(super) async fn lane(
-        &self,
-        queue: &str,
-        priority: u8,
-        retry_for: RetryFor,
-    ) -> Result<Arc<dyn Lane>, Error> {
+    async fn lane(&self, queue: &str, priority: u8, retry_for: RetryFor) -> Result<Arc<dyn Lane>, Error> {
         let config = Config {
             durable_name: Some(Names::consumer(queue, priority)),
             filter_subject: self.names().class(queue, priority),
@@ -237,7 +216,9 @@ impl Nats {
             .await?;
         Ok(Arc::new(NatsLane { engine: self.clone(), queue: queue.to_owned(), priority, consumer }))
     }
+}
 
+impl Nats {
     pub(super) async fn spec_message(&self, spec: &JobSpec) -> Result<(Vec<(String, String)>, Bytes), Error> {
         let payload = serde_json::to_vec(spec)
             .map_err(|error| Error::invalid_option("data", format!("can't be written as JSON: {error}")))?;

@@ -81,26 +81,16 @@ impl Records for Nats {
     fn records_from(&self, from: &Place) -> BoxStream<'static, Result<Found, Error>> {
         let engine = self.clone();
         // Settings are left out here: a filter for the records alone costs the server a look at all subjects for each page.
-        self.all_of(self.names().run_stream(), EVERYTHING.to_owned(), from.of(0))
+        self.all_of(self.names().run_stream(), EVERYTHING.to_owned(), from.number())
             .filter_map(move |message| {
                 let found = message.map(|message| {
                     let record = engine.listed(&message)?;
                     let (revision, stored_at) = (message.sequence, stored_at(&message));
-                    Some(Found { record, part: 0, revision, stored_at })
+                    Some(Found { record, revision, stored_at })
                 });
                 std::future::ready(found.transpose())
             })
             .boxed()
-    }
-
-    async fn record_stored_at(&self, id: &str) -> Result<Option<(u64, SystemTime)>, Error> {
-        let (stream, subject) = (self.names().run_stream(), self.names().record(id));
-        let found = self.last_message(&stream, &subject, RetryFor::ASKED).await?;
-        Ok(found.map(|message| (message.sequence, stored_at(&message))))
-    }
-
-    async fn records_since(&self, time: SystemTime) -> Result<Place, Error> {
-        self.place_since(&self.names().run_stream(), time).await
     }
 
     /// Removes the record, unless it was written since.

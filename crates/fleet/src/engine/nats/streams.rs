@@ -13,11 +13,8 @@ use ground::error::{Error, ErrorCode};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The lease of a fleet of one partition, in the metadata of its head.
+/// The lease of a fleet, in the metadata of its head.
 const LEASE_KEY: &str = "sheepdog-lease-ms";
-/// The lease of a fleet with partitions. It has another name, so that a version that knows nothing of partitions refuses it.
-const PARTITIONED_LEASE_KEY: &str = "sheepdog-partitioned-lease-ms";
-const PARTITIONS_KEY: &str = "sheepdog-partitions";
 
 /// Records of ended jobs, logs and artifacts expire after this time.
 pub(super) const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -34,9 +31,6 @@ const LEAST_BYTES: i64 = 256 << 20;
 /// A message queued takes little; a million that wait are a mistake somewhere.
 const MAX_JOBS: i64 = 1_000_000;
 
-/// The most partitions of a fleet: each has two streams, and ten consumers for each queue.
-pub(crate) const MAX_PARTITIONS: usize = 64;
-
 /// Ten for each queue, and one for each reader of a log that still grows. A server allows 1,000 when it is not told.
 const MAX_CONSUMERS: i32 = 100_000;
 
@@ -44,93 +38,46 @@ const MAX_CONSUMERS: i32 = 100_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub lease: Option<Duration>,
-    pub partitions: Option<usize>,
     /// Copies of everything, when the fleet is new.
     pub replicas: Option<usize>,
 }
 
-/// The facts of a fleet that every member has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub lease: Duration,
-    pub partitions: usize,
-}
-
-impl Shape {
-    /// Whether the fleet is what a member asks for.
-    fn check(self, wanted: Asked) -> Result<(), Error> {
-        let Shape { lease, partitions } = self;
-        if let Some(asked) = wanted.lease.filter(|asked| *asked != lease) {
+/// The lease is the one that a member asks for, if it asks for one.
+fn check(lease: Duration, asked: Asked) -> Result<Duration, Error> {
+    match asked.lease.filter(|asked| *asked != lease) {
+        None => Ok(lease),
+        Some(asked) => {
             let problem = format!(
                 "this fleet's lease is {} ms, stored at its first connect, got {} ms",
                 lease.as_millis(),
                 asked.as_millis()
             );
-            return Err(Error::invalid_option("leaseMs", problem));
+            Err(Error::invalid_option("leaseMs", problem))
         }
-        if let Some(asked) = wanted.partitions.filter(|asked| *asked != partitions) {
-            let problem =
-                format!("this fleet has {partitions}, fixed at its first connect, got {asked}: leave it out");
-            return Err(Error::invalid_option("partitions", problem));
-        }
-        Ok(())
-    }
-
-    fn facts(self) -> HashMap<String, String> {
-        let (lease, partitions) = (self.lease.as_millis().to_string(), self.partitions.to_string());
-        let facts = if self.partitions == 1 {
-            vec![(LEASE_KEY, lease)]
-        } else {
-            vec![(PARTITIONED_LEASE_KEY, lease), (PARTITIONS_KEY, partitions)]
-        };
-        facts.into_iter().map(|(key, fact)| (key.to_owned(), fact)).collect()
-    }
-
-    fn parse(metadata: &HashMap<String, String>) -> Option<Shape> {
-        let number = |key| metadata.get(key).and_then(|text| text.parse::<u64>().ok());
-        let (lease, partitions) = match number(LEASE_KEY) {
-            Some(lease) => (lease, 1),
-            None => (number(PARTITIONED_LEASE_KEY)?, usize::try_from(number(PARTITIONS_KEY)?).ok()?),
-        };
-        Some(Shape { lease: Duration::from_millis(lease), partitions })
     }
 }
 
-/// Makes what is missing. Returns what the fleet is.
-pub(super) async fn ensure(context: &Context, names: &Names, asked: Asked) -> Result<Shape, Error> {
+/// Makes what is missing. Returns the fleet's lease.
+pub(super) async fn ensure(context: &Context, names: &Names, asked: Asked) -> Result<Duration, Error> {
     let replicas = asked.replicas.unwrap_or(1);
     let present = look_for(context, names.streams()).await;
-    if let Some(shape) = found(&present, names)? {
-        shape.check(asked)?;
+    if let Some(lease) = found(&present, names)? {
+        check(lease, asked)?;
         // A second look at each stream is cheap, and heals a first connect that was cut off.
-        return complete(context, names, shape, replicas, present).await;
+        make(context, configs(names, lease, replicas), present).await?;
+        return Ok(lease);
     }
-    let shape =
-        Shape { lease: asked.lease.unwrap_or(DEFAULT_LEASE), partitions: asked.partitions.unwrap_or(1) };
-    let made = make(context, configs(names, shape, replicas), present, false).await;
+    let lease = asked.lease.unwrap_or(DEFAULT_LEASE);
+    let made = make(context, configs(names, lease, replicas), present).await;
     // Two may have been the first at once: what is stored counts, also if the other one took the room for this one's streams.
     let present = look_for(context, names.streams()).await;
-    let shape = match found(&present, names)? {
-        Some(shape) => shape,
-        None => made.map(|()| shape)?,
+    let lease = match found(&present, names)? {
+        Some(lease) => lease,
+        None => made.map(|()| lease)?,
     };
-    shape.check(asked)?;
-    complete(context, names, shape, replicas, present).await
-}
-
-/// Makes what is missing of a fleet that has its head.
-async fn complete(
-    context: &Context,
-    names: &Names,
-    shape: Shape,
-    replicas: usize,
-    mut present: Present,
-) -> Result<Shape, Error> {
-    let configs = configs(names, shape, replicas);
-    let others = configs.iter().map(|config| config.name.clone()).filter(|name| !present.contains_key(name));
-    present.extend(look_for(context, others).await);
-    make(context, configs, present, true).await?;
-    Ok(shape)
+    check(lease, asked)?;
+    make(context, configs(names, lease, replicas), present).await?;
+    Ok(lease)
 }
 
 /// Streams by their names.
@@ -142,14 +89,16 @@ async fn look_for(context: &Context, names: impl IntoIterator<Item = String>) ->
     join_all(asked).await.into_iter().collect()
 }
 
-fn found(present: &Present, names: &Names) -> Result<Option<Shape>, Error> {
+fn found(present: &Present, names: &Names) -> Result<Option<Duration>, Error> {
+    let lease_in =
+        |metadata: &HashMap<String, String>| metadata.get(LEASE_KEY)?.parse().ok().map(Duration::from_millis);
     // The last one that is made says that all are there.
-    let Some(head) = present.get(&names.head_stream()) else { return Ok(None) };
+    let Some(head) = present.get(&names.jobs_stream()) else { return Ok(None) };
     match head {
-        Ok(stream) => Shape::parse(&stream.cached_info().config.metadata).map(Some).ok_or_else(|| {
+        Ok(stream) => lease_in(&stream.cached_info().config.metadata).map(Some).ok_or_else(|| {
             let message = format!(
                 "the server has a stream {} that does not belong to a fleet: give the fleet another `prefix`",
-                names.head_stream()
+                names.jobs_stream()
             );
             Error::new(ErrorCode::FleetStorage, message)
         }),
@@ -167,7 +116,7 @@ fn is_missing(error: &GetStreamError) -> bool {
 
 /// Whether the account of this user has no JetStream.
 pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bool {
-    match context.get_stream(names.head_stream()).await.map_err(|error| error.kind()) {
+    match context.get_stream(names.jobs_stream()).await.map_err(|error| error.kind()) {
         Err(GetStreamErrorKind::JetStream(server)) => {
             server.error_code() == ServerCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
         }
@@ -175,13 +124,7 @@ pub(super) async fn is_without_jetstream(context: &Context, names: &Names) -> bo
     }
 }
 
-/// `has_head`: the fleet is what it is. A stream with other subjects is of somebody who wanted another number of partitions.
-async fn make(
-    context: &Context,
-    configs: Vec<Config>,
-    mut present: Present,
-    has_head: bool,
-) -> Result<(), Error> {
+async fn make(context: &Context, configs: Vec<Config>, mut present: Present) -> Result<(), Error> {
     let mut room = MOST_BYTES;
     // Each with the room it has. Another try never grows one: two members that set up a fleet at the same time would take the
     // room from each other again and again.
@@ -192,12 +135,8 @@ async fn make(
     for config in configs {
         if let Some(Ok(stream)) = present.remove(&config.name) {
             let got = &stream.cached_info().config;
-            let has_other_subjects = got.subjects != config.subjects;
-            if fits(&Config { subjects: config.subjects.clone(), ..got.clone() }, &config)
-                && (has_head || !has_other_subjects)
-            {
+            if fits(got, &config) {
                 let newer = Config {
-                    subjects: config.subjects.clone(),
                     allow_direct: got.allow_direct || config.allow_direct,
                     allow_atomic_publish: got.allow_atomic_publish || config.allow_atomic_publish,
                     max_consumers: if got.max_consumers < 0 {
@@ -207,8 +146,7 @@ async fn make(
                     },
                     ..got.clone()
                 };
-                if has_other_subjects
-                    || newer.allow_direct != got.allow_direct
+                if newer.allow_direct != got.allow_direct
                     || newer.allow_atomic_publish != got.allow_atomic_publish
                     || newer.max_consumers != got.max_consumers
                 {
@@ -320,7 +258,7 @@ fn ignored(name: &str) -> Error {
 const WHOLE: i64 = 10_000;
 
 /// `max_bytes` is a share of the room here.
-fn configs(names: &Names, shape: Shape, replicas: usize) -> Vec<Config> {
+fn configs(names: &Names, lease: Duration, replicas: usize) -> Vec<Config> {
     let base = Config {
         storage: StorageType::File,
         num_replicas: replicas,
@@ -330,13 +268,11 @@ fn configs(names: &Names, shape: Shape, replicas: usize) -> Vec<Config> {
         duplicate_window: DUPLICATE_WINDOW,
         ..Config::default()
     };
-    let parts = names.parts(shape.partitions);
-    let count = i64::try_from(shape.partitions).unwrap_or(1);
-    let run = |names: &Names| Config {
+    let run = Config {
         name: names.run_stream(),
         subjects: vec![names.all_records()],
         max_messages_per_subject: 1,
-        max_bytes: 800 / count,
+        max_bytes: 800,
         discard: DiscardPolicy::New,
         allow_rollup: true,
         deny_delete: true,
@@ -349,7 +285,7 @@ fn configs(names: &Names, shape: Shape, replicas: usize) -> Vec<Config> {
         }),
         ..base.clone()
     };
-    let lease = Config {
+    let leases = Config {
         name: names.lease_stream(),
         subjects: vec![names.all_leases()],
         max_messages_per_subject: 1,
@@ -391,13 +327,15 @@ fn configs(names: &Names, shape: Shape, replicas: usize) -> Vec<Config> {
         allow_direct: true,
         ..base.clone()
     };
-    let jobs = |names: &Names| Config {
+    // Made last: it says that all are there.
+    let jobs = Config {
+        metadata: HashMap::from([(LEASE_KEY.to_owned(), lease.as_millis().to_string())]),
         name: names.jobs_stream(),
         subjects: vec![names.all_jobs()],
         retention: RetentionPolicy::WorkQueue,
-        max_messages: MAX_JOBS / count,
+        max_messages: MAX_JOBS,
         max_messages_per_subject: 1,
-        max_bytes: 800 / count,
+        max_bytes: 800,
         discard: DiscardPolicy::New,
         discard_new_per_subject: true,
         allow_atomic_publish: true,
@@ -405,15 +343,5 @@ fn configs(names: &Names, shape: Shape, replicas: usize) -> Vec<Config> {
         allow_direct: true,
         ..base.clone()
     };
-    let mut all = vec![lease, log, dead, blob];
-    all.extend(parts.iter().map(run));
-    let mut head = Config { metadata: shape.facts(), ..jobs(names) };
-    if count > 1 {
-        all.extend(parts.iter().map(jobs));
-        // Settings alone.
-        all.push(Config { subjects: vec![names.all_settings()], max_bytes: 20, ..run(names) });
-        head = Config { subjects: vec![names.head()], max_bytes: 1, ..head };
-    }
-    all.push(head);
-    all
+    vec![leases, log, dead, blob, run, jobs]
 }

@@ -11,11 +11,6 @@
 //! | `$O.SD_ART.C.<number>`, `$O.SD_ART.M.<name>` | `OBJ_SD_ART` | chunks of objects; their metadata, in NATS's own format |
 //!
 //! Ids and queues may have any characters: one that a subject can't hold is written as `=` and two hexadecimal digits.
-//!
-//! A fleet with partitions has streams of jobs and records of its own for each of them, and their names end with the number of
-//! partitions and that of the partition: `SD_JOBS_4_0` with `sd.job_4_0.>`, `KV_SD_RUN_4_0` with `$KV.SD_RUN_4_0.>`. So a client
-//! that knows another number of partitions finds nothing and stores nothing. `KV_SD_RUN` keeps the settings of such a fleet, and
-//! `SD_JOBS` its lease and the number. All other streams are as they are without partitions.
 
 use crate::engine::value::{Announcement, Setting, SettingKind};
 use crate::name::{digest, escape, unescape};
@@ -30,34 +25,16 @@ const MAX_CONSUMER_BYTES: usize = 240;
 pub(crate) struct Names {
     prefix: String,
     upper: String,
-    /// The end of a partition's names; empty in a fleet that has only one.
-    suffix: String,
 }
 
 impl Names {
     /// `prefix`: letters, digits and `-`, checked by [`is_prefix`].
     pub(crate) fn new(prefix: &str) -> Self {
-        Names { prefix: prefix.to_owned(), upper: prefix.to_uppercase(), suffix: String::new() }
-    }
-
-    /// The names of each of so many partitions.
-    pub(crate) fn parts(&self, count: usize) -> Vec<Names> {
-        let suffix = |part| if count > 1 { format!("_{count}_{part}") } else { String::new() };
-        (0..count.max(1)).map(|part| Names { suffix: suffix(part), ..self.clone() }).collect()
+        Names { prefix: prefix.to_owned(), upper: prefix.to_uppercase() }
     }
 
     pub(crate) fn jobs_stream(&self) -> String {
-        format!("{}_JOBS{}", self.upper, self.suffix)
-    }
-
-    /// The stream that is made last, and says what kind of fleet this is.
-    pub(crate) fn head_stream(&self) -> String {
         format!("{}_JOBS", self.upper)
-    }
-
-    /// The only subject of the head of a fleet with partitions. Nobody publishes on it.
-    pub(crate) fn head(&self) -> String {
-        format!("{}.head", self.prefix)
     }
 
     pub(crate) fn log_stream(&self) -> String {
@@ -70,7 +47,7 @@ impl Names {
 
     /// The bucket of a key-value store; its stream has `KV_` before it.
     pub(crate) fn run_bucket(&self) -> String {
-        format!("{}_RUN{}", self.upper, self.suffix)
+        format!("{}_RUN", self.upper)
     }
 
     pub(crate) fn settings_bucket(&self) -> String {
@@ -122,7 +99,7 @@ impl Names {
         format!("KV_{}", self.lease_bucket())
     }
 
-    /// The streams of a fleet that this partition uses.
+    /// The streams of the fleet.
     pub(crate) fn streams(&self) -> BTreeSet<String> {
         BTreeSet::from([
             self.jobs_stream(),
@@ -161,21 +138,21 @@ impl Names {
     }
 
     pub(crate) fn all_jobs(&self) -> String {
-        format!("{}.job{}.>", self.prefix, self.suffix)
+        format!("{}.job.>", self.prefix)
     }
 
     pub(crate) fn job(&self, queue: &str, priority: u8, id: &str) -> String {
-        format!("{}.job{}.{}.{priority}.{}", self.prefix, self.suffix, escape(queue), escape(id))
+        format!("{}.job.{}.{priority}.{}", self.prefix, escape(queue), escape(id))
     }
 
     /// Subject filter for a job's message in any queue and class.
     pub(crate) fn anywhere(&self, id: &str) -> String {
-        format!("{}.job{}.*.*.{}", self.prefix, self.suffix, escape(id))
+        format!("{}.job.*.*.{}", self.prefix, escape(id))
     }
 
     /// Subject filter for all jobs of a queue.
     pub(crate) fn queue(&self, queue: &str) -> String {
-        format!("{}.job{}.{}.>", self.prefix, self.suffix, escape(queue))
+        format!("{}.job.{}.>", self.prefix, escape(queue))
     }
 
     /// Queue, class and id that a job's subject says.
@@ -191,7 +168,7 @@ impl Names {
     }
 
     pub(crate) fn class(&self, queue: &str, priority: u8) -> String {
-        format!("{}.job{}.{}.{priority}.*", self.prefix, self.suffix, escape(queue))
+        format!("{}.job.{}.{priority}.*", self.prefix, escape(queue))
     }
 
     pub(crate) fn consumer(queue: &str, priority: u8) -> String {
@@ -218,10 +195,6 @@ impl Names {
 
     pub(crate) fn settings(&self, kind: SettingKind) -> String {
         format!("$KV.{}.{}.*", self.settings_bucket(), kind.as_str())
-    }
-
-    pub(crate) fn all_settings(&self) -> String {
-        format!("$KV.{}.*.*", self.settings_bucket())
     }
 
     /// Subject on which the server publishes the changes of settings of this kind.
@@ -377,25 +350,6 @@ mod tests {
             assert!(names.streams().contains(&stream));
         }
         assert_eq!(Names::object_of(&names.object("a/1/x y")).as_deref(), Some("a/1/x y"));
-    }
-
-    #[test]
-    fn each_partition_has_its_own_jobs_and_records_and_shares_the_rest() {
-        let whole = Names::new("sd");
-        assert_eq!(whole.parts(1)[0].streams(), whole.streams(), "a fleet of one partition is what it was");
-        let parts = whole.parts(2);
-        let job = parts[1].job("default", 4, "a.b");
-        assert_eq!(job, "sd.job_2_1.default.4.a=2eb");
-        assert_eq!(Names::job_of(&job), Some(("default".to_owned(), 4, "a.b".to_owned())));
-        assert_eq!(parts[1].stream_of(&job), "SD_JOBS_2_1");
-        let (record, setting) = (parts[1].record("a"), parts[1].setting(&SettingKind::Pause.of("a")));
-        assert_eq!(parts[1].recorded(&record).as_deref(), Some("a"));
-        assert_eq!((parts[0].recorded(&record), parts[1].recorded(&whole.record("a"))), (None, None));
-        let streams = [parts[1].stream_of(&record), parts[1].stream_of(&setting)];
-        assert_eq!(streams, ["KV_SD_RUN_2_1", "KV_SD_RUN"]);
-        assert_eq!(parts[0].record_told("a"), parts[1].record_told("a"));
-        let shared: Vec<String> = parts[0].streams().intersection(&parts[1].streams()).cloned().collect();
-        assert_eq!(shared, ["KV_SD_LEASE", "KV_SD_RUN", "OBJ_SD_ART", "SD_DEAD", "SD_LOG"]);
     }
 
     #[test]

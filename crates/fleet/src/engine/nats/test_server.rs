@@ -114,23 +114,13 @@ impl TestServer {
 
     /// A fleet with this lease; the first connection to it decides.
     pub(crate) async fn leased(&self, lease: Duration) -> Shared {
-        self.partitioned(lease, 1).await
-    }
-
-    /// A fleet of so many partitions.
-    pub(crate) async fn partitioned(&self, lease: Duration, count: usize) -> Shared {
         let access = Access {
             servers: vec![self.url.clone()],
             prefix: "sd".to_owned(),
             lease: Some(lease),
-            partitions: Some(count),
             ..Access::default()
         };
         super::connect(&access).await.unwrap()
-    }
-
-    pub(crate) async fn delete(&self, stream: &str) {
-        self.engine().await.nats.0.context.delete_stream(stream).await.unwrap();
     }
 
     /// Purges the logs, as an administrator of the server may do.
@@ -183,7 +173,7 @@ impl TestServer {
 
 pub(crate) async fn connect(url: &str) -> TestEngine {
     let access = Access { servers: vec![url.to_owned()], prefix: "sd".to_owned(), ..Access::default() };
-    TestEngine::of(Nats::connect(&access).await.unwrap().0)
+    TestEngine::of(Nats::connect(&access).await.unwrap())
 }
 
 /// A proxy between a client and its server. It counts client messages with a given text, and can hold the server's answers back.
