@@ -541,14 +541,6 @@ export interface FleetOptions {
    * @default 1
    */
   replicas?: number | undefined
-  /**
-   * Number of partitions that the jobs are divided over, 1 to 64, when the fleet is created. More
-   * partitions let a server with a slow disk run more jobs a second. The number can't be changed later.
-   *
-   * @default 1 for a new fleet, else the number that the fleet has
-   * @throws INVALID_OPTION when the fleet has another number.
-   */
-  partitions?: number | undefined
 }
 /** The answer to one job of `fleet.submitMany()`. */
 export interface SubmittedJob {
@@ -567,8 +559,6 @@ export interface FleetStatus {
   server: string
   /** Lease of the fleet, in milliseconds. */
   leaseMs: number
-  /** Number of partitions that the jobs are divided over. */
-  partitions: number
   /** Counts for each queue. */
   queues: Record<
     string,
