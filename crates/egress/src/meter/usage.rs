@@ -249,7 +249,7 @@ impl Facts {
         }
         let get =
             |name: &str| self.numbers.iter().find(|(known, ..)| *known == name).map(|(.., number)| *number);
-        // What is told of a part alone is still told.
+        // A part alone is told too.
         let told =
             tokens::told(|name| get(name).or((name == "input").then_some(0)), Some(CachedInput::Within));
         let told = told.unwrap_or_default();

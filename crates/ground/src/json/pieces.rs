@@ -84,7 +84,7 @@ impl Pieces {
         Cow::Owned(whole)
     }
 
-    /// What is left at the end of the text.
+    /// The rest at the end of the text.
     pub fn end(&mut self) -> &'static str {
         if self.open.take().is_some() { "\u{fffd}" } else { "" }
     }

@@ -1,4 +1,4 @@
-//! What users of other tools reported about their reading of agents, tried here.
+//! Public reports about how other tools read agents, tried here.
 
 use super::*;
 

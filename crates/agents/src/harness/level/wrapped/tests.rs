@@ -422,7 +422,7 @@ mod oracle {
     }
 }
 
-/// What users of other tools reported about their rules, tried here.
+/// Public reports about the rules of other tools, tried here.
 #[test]
 fn reports_of_rules_that_were_passed_by() {
     for (pattern, text, expected) in [
