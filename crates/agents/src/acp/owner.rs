@@ -213,6 +213,7 @@ impl Owner {
                 biased;
                 order = orders.recv() => match order {
                     Some(Order::Close { reply }) => {
+                        self.abort_next();
                         closers.push(reply);
                         ControlFlow::Break(Over::Closed)
                     }

@@ -43,16 +43,13 @@ impl Owner {
             }
             Order::OwnTool { begins: false } => self.work.own_tools = self.work.own_tools.saturating_sub(1),
             Order::Idle { reply } => self.waiters.idle.push(reply),
-            Order::Close { .. } => {
-                self.abort_next();
-                return ControlFlow::Break(Over::Closed);
-            }
+            Order::Close { .. } => return ControlFlow::Break(Over::Closed),
         }
         ControlFlow::Continue(())
     }
 
     /// A prompt that waits for nothing but the agent's afterwords is the one that runs, as its caller sees it.
-    fn abort_next(&mut self) {
+    pub(super) fn abort_next(&mut self) {
         if self.turns.active.is_none()
             && self.turns.own.is_none()
             && let Some(number) = self.turns.queue.front().map(|prompt| prompt.number)
