@@ -193,7 +193,7 @@ export interface ReceiveOptions {
    */
   maxBytes?: number | undefined
 }
-/** Where a client receives files. */
+/** The upload address of a client. */
 export interface Receiver {
   /** Address that the runtime sends files to; each file has a path of its own below it. */
   readonly url: string
