@@ -126,7 +126,13 @@ describe.concurrent('an agent that never answers', () => {
 
   it('AgentSession.prompt(), cancel() and close()', async () => {
     const session = await opened('prompt-never')
-    const prompts = [session.prompt('x'), session.prompt('y')].map((prompt) => within(slackMs, prompt))
+    expect(await within(slackMs, session.prompt('x', { signal: AbortSignal.timeout(0) }))).toMatchObject(
+      rejected('AGENT_ABORTED'),
+    )
+    const first = session.start('x')
+    const prompts = [first.result, session.prompt('y')].map((prompt) => within(slackMs, prompt))
+    // Its first event comes when it is sent.
+    await first[Symbol.asyncIterator]().next()
     expect(await within(slackMs, session.cancel())).toMatchObject(resolved)
     expect(await prompts[0]).toMatchObject(rejected('AGENT_ABORTED'))
     expect(await within(slackMs, session.close())).toMatchObject(resolved)

@@ -188,6 +188,16 @@ test('orders are carried out in the sequence of the calls', async () => {
   await cancelled
 })
 
+test('cancel() right behind prompt() cancels that prompt, sent or not, and the session goes on', async () => {
+  await using session = await open()
+  for (let round = 0; round < 3; round++) {
+    const stalled = failure(session.prompt('stall'))
+    await session.cancel()
+    expect((await stalled).code).toBe('AGENT_ABORTED')
+  }
+  expect((await session.prompt('hello')).text).toBe('Hello world')
+})
+
 test('a question goes to the handler with a signal of its own, and its answer counts by kind', async () => {
   const asked: PermissionRequest[] = []
   await using session = await open({
