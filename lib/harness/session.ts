@@ -189,12 +189,16 @@ export class AgentSession implements AsyncDisposable {
     }
   }
 
-  /** Cancels the turn that runs, which rejects with this error: prompts run in the order of their calls. */
+  /** Ends the turn that runs, which rejects with this error: prompts run in the order of their calls. */
   #fail(error: Error): void {
     const [running] = this.#turns
-    if (running) this.#misuse.set(running, error)
-    else warnOnce(error.message)
-    settle(this.#native.cancel(false)).catch(() => {})
+    if (running) {
+      this.#misuse.set(running, error)
+      void running.abort()
+    } else {
+      warnOnce(error.message)
+      settle(this.#native.cancel(false)).catch(() => {})
+    }
   }
 
   /**

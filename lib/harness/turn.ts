@@ -56,9 +56,16 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     } else {
       this.#native = turn
       const ended = outcome(turn, callSite(), schema)
-        .catch((error: unknown) => {
-          throw owner?.misuse() ?? error
-        })
+        .then(
+          (result) => {
+            const misuse = owner?.misuse()
+            if (misuse) throw misuse
+            return result
+          },
+          (error: unknown) => {
+            throw owner?.misuse() ?? error
+          },
+        )
         .finally(() => owner?.onOver()) as Promise<TurnResult<Structured>>
       result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
     }
