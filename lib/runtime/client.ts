@@ -6,7 +6,7 @@ import { callSite, placedAt } from '../call-site'
 import { invalidOption, settle, SheepdogError, toError } from '../error'
 import { LONGEST_TIMER_MS, timers } from '../host'
 import { native } from '../native'
-import { check, checkNoCallback, checkOptions, show } from '../option'
+import { check, checkNoCallback, checkOptions } from '../option'
 import { host } from './host'
 import { FileReceiver, type ReceiveOptions, type Receiver } from './receiver'
 import {
