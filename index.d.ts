@@ -730,9 +730,14 @@ export declare class RunningProcess<Output = string> implements AsyncIterable<Ou
    *
    * @param options.types Yield only objects whose top-level `type` is in this list. The others never
    *   reach JavaScript.
+   * @param options.onSkipped Called with each line that is skipped because it is no JSON object, in its place among the
+   *   objects. An error in it ends the iteration with that error.
    * @throws PROCESS_ITERATED when the output is already being read.
    */
-  json<T = unknown>(options?: { types?: readonly string[] | undefined }): AsyncIterableIterator<T>
+  json<T = unknown>(options?: {
+    types?: readonly string[] | undefined
+    onSkipped?: ((line: string) => void) | undefined
+  }): AsyncIterableIterator<T>
   /**
    * Number of lines that `json()` has skipped because they are no JSON objects. Empty lines do not count. With `types`,
    * a line that stands between braces counts as an object, even if it is broken. Complete when the iterator has ended.

@@ -53,6 +53,29 @@ describe('iterating', () => {
     expect(await collect(spawn('cat', [], { input }).json({ types: [] }))).toEqual([])
   })
 
+  it('tells json() of each line that it skips, in its place', async () => {
+    const text = 'first\n{"type":"a"}\n\n[1]\n{"type":"b"}\n{broken}\n  {"type":"a","n":2}\n42\nlast'
+    for (const [types, values, skipped] of [
+      [undefined, ['a', 'b', 'a'], ['first', '[1]', '{broken}', '42', 'last']],
+      // With `types` a line in braces is an object, also a broken one.
+      [['a'], ['a', 'a'], ['first', '[1]', '42', 'last']],
+    ] as const) {
+      const child = spawn('printf', ['%s', text])
+      const seen: string[] = []
+      const order: string[] = []
+      const onSkipped = (line: string) => void (seen.push(line), order.push('-'))
+      for await (const { type } of child.json<{ type: string }>({ types, onSkipped })) order.push(type)
+      expect(seen).toEqual(skipped)
+      expect(order.filter((one) => one !== '-')).toEqual(values)
+      expect(order.slice(0, 2)).toEqual(['-', 'a'])
+      expect(child.skippedLines).toBe(skipped.length)
+    }
+    const onSkipped = () => {
+      throw new Error('mine')
+    }
+    await expect(collect(spawn('echo', ['noise']).json({ onSkipped }))).rejects.toThrow('mine')
+  })
+
   it('delivers a line of 30 MB whole', async () => {
     const size = 30 << 20
     const script = `printf '{"type":"big","text":"'; head -c ${size} /dev/zero | tr '\\0' x; printf '"}\\n'`

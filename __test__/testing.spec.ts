@@ -139,6 +139,31 @@ describe('a session of a scripted agent', () => {
 })
 
 describe('scriptedAgent', () => {
+  it('fails on where nothing follows a failure', async () => {
+    const agent = scriptedAgent([{ fail: 'overloaded' }])
+    const turn = new Harness({ provider: agent }).run('x', { retry: { attempts: 2, baseDelayMs: 1 } })
+    await expect(turn).rejects.toMatchObject({ code: 'AGENT_FAILED', kind: 'overloaded' })
+    expect(agent.prompts().map(({ step }) => step)).toEqual([0, 0])
+  })
+
+  it.each([
+    ['edit', false, 'ran'],
+    ['auto', false, 'ran'],
+    ['plan', true, 'ran'],
+    ['plan', false, 'refused'],
+  ] as const)(
+    'at "%s" a tool of the caller with readOnly %s is %s',
+    async (permission, readOnly, outcome) => {
+      const agent = scriptedAgent([{ tool: { name: 'ticket' }, say: 'Seen.' }])
+      let calls = 0
+      const ticket = defineTool('ticket', { description: 'x', readOnly, handler: () => `${++calls}` })
+      await using session = await new Harness({ provider: agent }).open({ permission, tools: [ticket] })
+      const { warnings } = await session.prompt('x')
+      expect(calls).toBe(outcome === 'ran' ? 1 : 0)
+      expect(warnings.some((warning) => warning.includes('ticket'))).toBe(outcome === 'refused')
+    },
+  )
+
   it('refuses a wrong step by its path', () => {
     const wrong = (step: object) => () => scriptedAgent([step])
     expect(wrong({ sya: 'x' })).toThrow('steps[0].sya: no such option; did you mean say?')

@@ -43,7 +43,12 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
   }
 
   next(): Promise<IteratorResult<T>> {
-    const value = this.#advance()
+    let value: T | undefined
+    try {
+      value = this.#advance()
+    } catch (error) {
+      return this.throw(error)
+    }
     if (value !== undefined) return Promise.resolve({ value, done: false })
     if (this.#closed) return Promise.resolve({ value: undefined, done: true })
     if (this.#ended) return this.#finish()
@@ -85,7 +90,15 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
 
   #serve(): void {
     while (this.#waiting.length > 0) {
-      const value = this.#advance()
+      let value: T | undefined
+      try {
+        value = this.#advance()
+      } catch (error) {
+        // Of a function of the caller's: it ends the loop, and nothing else.
+        const { reject } = this.#waiting.shift()!
+        this.close()
+        return reject(error)
+      }
       if (value === undefined) return
       this.#waiting.shift()!.resolve({ value, done: false })
     }
@@ -180,15 +193,20 @@ export class ByteIterator extends BlockIterator<Uint8Array> {
 /** JSON objects; what does not parse is skipped. */
 export class JsonIterator<T> extends BlockIterator<T> {
   readonly #revive: ((value: T) => T) | undefined
+  readonly #onSkipped: ((line: string) => void) | undefined
   /** Lines that do not parse, so far. */
   unparsed = 0
   #lines: string[] = []
   #at = 0
 
-  /** `revive`: makes of a value what JSON has no word for. */
-  constructor(source: Source, revive?: (value: T) => T) {
+  /**
+   * `revive`: makes of a value what JSON has no word for. `onSkipped`: told of lines that are no objects, which then come among
+   * the others.
+   */
+  constructor(source: Source, revive?: (value: T) => T, onSkipped?: (line: string) => void) {
     super(source)
     this.#revive = revive
+    this.#onSkipped = onSkipped
   }
 
   protected load(block: Block): void {
@@ -198,13 +216,21 @@ export class JsonIterator<T> extends BlockIterator<T> {
 
   protected take(): T | undefined {
     while (this.#at < this.#lines.length) {
+      const line = this.#lines[this.#at++]!
+      if (this.#onSkipped && !/^\s*\{/.test(line)) {
+        this.#onSkipped(line)
+        continue
+      }
+      let value: T
       try {
-        const value = JSON.parse(this.#lines[this.#at++]!) as T
-        return this.#revive ? this.#revive(value) : value
+        value = JSON.parse(line) as T
       } catch {
         // Noise between events is no fault of the reader's.
         this.unparsed++
+        this.#onSkipped?.(line)
+        continue
       }
+      return this.#revive ? this.#revive(value) : value
     }
     return undefined
   }

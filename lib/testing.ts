@@ -20,7 +20,7 @@ export interface ScriptedStep {
   stallMs?: number
   /**
    * Tool call. A tool that the caller gave to `open()` is called indeed; any other one is only told. With
-   * `ask` the agent asks for permission first.
+   * `ask` the agent asks for permission first. Default of `ask`: true for a tool of the caller, else false.
    */
   tool?: {
     name: string
@@ -107,8 +107,8 @@ export interface ScriptedAgent extends AgentProgram {
 
 /**
  * Makes an agent for tests. Each prompt plays the first step that fits it and was not played yet, in any
- * session and in any process of the agent. A prompt without a step fails with AGENT_FAILED. The script and
- * its log are in a temporary folder that is removed when this process exits.
+ * session and in any process of the agent. A failure with no step behind it lasts: the next attempt fails in
+ * the same way. Any other prompt without a step fails with AGENT_FAILED. The script and its log are in a temporary folder that is removed when this process exits.
  *
  * @throws INVALID_OPTION for a wrong step.
  *

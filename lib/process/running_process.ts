@@ -141,14 +141,20 @@ export class RunningProcess<Output = string> implements AsyncIterable<OutputLine
    *
    * @param options.types Yield only objects whose top-level `type` is in this list. The others never
    *   reach JavaScript.
+   * @param options.onSkipped Called with each line that is skipped because it is no JSON object, in its place among the
+   *   objects. An error in it ends the iteration with that error.
    * @throws PROCESS_ITERATED when the output is already being read.
    */
-  json<T = unknown>(options?: { types?: readonly string[] }): AsyncIterableIterator<T> {
+  json<T = unknown>(options?: {
+    types?: readonly string[]
+    onSkipped?: (line: string) => void
+  }): AsyncIterableIterator<T> {
     checkNoMore('json', arguments, 1)
-    checkOptions(options, { types: check.strings })
+    checkOptions(options, { types: check.strings, onSkipped: check.function })
+    const { types, onSkipped } = options ?? {}
     const objects = this.#iterate(
-      (source) => new JsonIterator<T>(source),
-      (process) => process.json(options?.types as string[] | undefined, delivery),
+      (source) => new JsonIterator<T>(source, undefined, onSkipped),
+      (process) => process.json(types as string[] | undefined, onSkipped !== undefined, delivery),
     )
     this.#objects = objects as JsonIterator<unknown>
     return objects

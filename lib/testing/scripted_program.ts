@@ -65,19 +65,21 @@ function pause(ms: number): Promise<void> {
   })
 }
 
-/** The next step of the script for this prompt; each step is played once. */
+/** The next step of the script for this prompt. Each is played once, but a failure with nothing behind it lasts. */
 function stepFor(text: string): number {
-  const played = new Set(logged().map(({ step }) => step))
-  return script.findIndex(
-    ({ on }, index) =>
-      !played.has(index) &&
-      (on === undefined ||
-        (typeof on === 'string' ? text.includes(on) : new RegExp(on.source, on.flags).test(text))),
-  )
+  const played = logged().flatMap(({ step }) => (step === undefined ? [] : [step as number]))
+  const fits = ({ on }: Parsed) =>
+    on === undefined ||
+    (typeof on === 'string' ? text.includes(on) : new RegExp(on.source, on.flags).test(text))
+  const next = script.findIndex((step, index) => !played.includes(index) && fits(step))
+  const last = played.at(-1) ?? -1
+  return next < 0 && script[last]?.error && fits(script[last]) ? last : next
 }
 
+type OwnTool = (input: unknown) => Promise<{ output: string; isError: boolean }>
+
 /** A tool of the caller, through the server that has it; `undefined` when none has it. */
-async function call(name: string, input: unknown): Promise<{ output: string; isError: boolean } | undefined> {
+async function ownTool(name: string): Promise<OwnTool | undefined> {
   for (const { url, headers = [] } of servers.filter((server) => server.url)) {
     const post = async (body: object) => {
       const response = await fetch(url, {
@@ -100,17 +102,21 @@ async function call(name: string, input: unknown): Promise<{ output: string; isE
     await post({ method: 'notifications/initialized' })
     const listed = await post({ id: 2, method: 'tools/list' })
     if (!listed?.result?.tools?.some((tool: Parsed) => tool.name === name)) continue
-    const called = await post({ id: 3, method: 'tools/call', params: { name, arguments: input ?? {} } })
-    const content: Parsed[] = called?.result?.content ?? []
-    const output = content.map(({ text }) => text ?? '').join('\n') || (called?.error?.message ?? '')
-    return { output, isError: called?.error !== undefined || called?.result?.isError === true }
+    return async (input) => {
+      const called = await post({ id: 3, method: 'tools/call', params: { name, arguments: input ?? {} } })
+      const content: Parsed[] = called?.result?.content ?? []
+      const output = content.map(({ text }) => text ?? '').join('\n') || (called?.error?.message ?? '')
+      return { output, isError: called?.error !== undefined || called?.result?.isError === true }
+    }
   }
   return undefined
 }
 
 async function playTool(tool: Parsed, toolCallId: string, answers: unknown[]): Promise<void> {
   const { name, kind = 'other', input = {} } = tool
-  const title = typeof input.command === 'string' ? input.command : name
+  const own = await ownTool(name)
+  // A tool of the caller has the name that agents make of it.
+  const title = own ? `mcp__sheepdog__${name}` : typeof input.command === 'string' ? input.command : name
   const facts = { toolCallId, title, kind, rawInput: input }
   update({ sessionUpdate: 'tool_call', ...facts, status: 'pending' })
   const end = (output: string, isError: boolean) =>
@@ -120,7 +126,8 @@ async function playTool(tool: Parsed, toolCallId: string, answers: unknown[]): P
       status: isError ? 'failed' : 'completed',
       content: [{ type: 'content', content: { type: 'text', text: output } }],
     })
-  if (tool.ask) {
+  // As agents do: what a tool of the caller may do is not theirs to know.
+  if (tool.ask ?? own !== undefined) {
     const options = [
       { optionId: 'once', name: 'Once', kind: 'allow_once' },
       { optionId: 'no', name: 'No', kind: 'reject_once' },
@@ -131,7 +138,7 @@ async function playTool(tool: Parsed, toolCallId: string, answers: unknown[]): P
     if (!isAllowed) return end('refused', true)
   }
   update({ sessionUpdate: 'tool_call_update', toolCallId, status: 'in_progress' })
-  const called = await call(name, input)
+  const called = await own?.(input)
   end(called?.output ?? tool.output ?? '', called?.isError ?? tool.isError ?? false)
 }
 

@@ -211,10 +211,10 @@ impl NativeProcess {
         self.deliver(delivery, |channel| LineSink::new(Selection::Lines, self.max_line_bytes, channel))
     }
 
-    /// Delivers the JSON objects of stdout. Returns the channel's number.
+    /// Delivers the JSON objects of stdout, with `passes_others` the other lines as well. Returns the channel's number.
     #[napi]
-    pub fn json(&self, types: Option<Vec<String>>, delivery: &Delivery) -> u32 {
-        let selection = Selection::Json { types, skipped: self.skipped.clone() };
+    pub fn json(&self, types: Option<Vec<String>>, passes_others: bool, delivery: &Delivery) -> u32 {
+        let selection = Selection::Json { types, skipped: self.skipped.clone(), passes_others };
         self.deliver(delivery, |channel| LineSink::new(selection, self.max_line_bytes, channel))
     }
 

@@ -10,6 +10,8 @@ pub struct JsonFilter {
     types: Option<Vec<String>>,
     /// Texts of which a line with a wanted type contains at least one. `None` when a wanted name can be written in too many ways.
     needles: Option<Vec<memmem::Finder<'static>>>,
+    /// Lines that are no objects are passed on as well, for a reader that is told of them.
+    passes_others: bool,
 }
 
 impl JsonFilter {
@@ -28,11 +30,20 @@ impl JsonFilter {
                 needles
             })
         });
-        JsonFilter { types, needles }
+        JsonFilter { types, needles, passes_others: false }
+    }
+
+    /// The same, and lines that are no objects are passed on among the others.
+    pub fn passing_others(mut self) -> Self {
+        self.passes_others = true;
+        self
     }
 
     /// Appends the wanted lines of a block to `wanted`, each ended by `\n`. Returns the number of lines that are no objects.
     pub fn select(&self, block: &[u8], wanted: &mut Vec<u8>) -> u64 {
+        if self.passes_others {
+            return crate::line::lines_of(block).map(|line| self.pass(line, wanted)).sum();
+        }
         match &self.needles {
             None => crate::line::lines_of(block).for_each(|line| self.select_line(line, wanted)),
             Some(needles) => {
@@ -55,6 +66,17 @@ impl JsonFilter {
             }
         }
         crate::line::lines_of(block).filter(|line| !self.may_be_object(line)).count() as u64
+    }
+
+    /// One line, and whether it is no object.
+    fn pass(&self, line: &[u8], wanted: &mut Vec<u8>) -> u64 {
+        if self.may_be_object(line) {
+            self.select_line(line, wanted);
+            return 0;
+        }
+        wanted.extend_from_slice(crate::text::decode(line.strip_suffix(b"\r").unwrap_or(line)).as_bytes());
+        wanted.push(b'\n');
+        1
     }
 
     /// Whether a line looks like an object, or is blank. What is passed on is parsed by JavaScript, which sees whether it is one.

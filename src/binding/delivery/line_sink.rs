@@ -14,7 +14,8 @@ pub(in crate::binding) enum Selection {
     /// All lines of both streams.
     Lines,
     /// The JSON objects of stdout; only those of the listed types, if there is a list.
-    Json { types: Option<Vec<String>>, skipped: Skipped },
+    /// `passes_others`: the other lines come too.
+    Json { types: Option<Vec<String>>, skipped: Skipped, passes_others: bool },
 }
 
 /// A count of lines that are no JSON objects, which the sink and the run's handle share.
@@ -44,7 +45,12 @@ impl LineSink {
     pub(in crate::binding) fn new(selection: Selection, max_line_bytes: usize, channel: Channel) -> Self {
         let filter = match selection {
             Selection::Lines => None,
-            Selection::Json { types, skipped } => Some((JsonFilter::new(types), skipped)),
+            Selection::Json { types, skipped, passes_others: false } => {
+                Some((JsonFilter::new(types), skipped))
+            }
+            Selection::Json { types, skipped, passes_others: true } => {
+                Some((JsonFilter::new(types).passing_others(), skipped))
+            }
         };
         LineSink { framers: StreamFramers::new(max_line_bytes), filter, channel }
     }
