@@ -171,7 +171,10 @@ describe('the number of attempts', () => {
       require(workerData.path)
         .complete({ baseUrl: workerData.base, model: 'm', messages: [{}], retry: { baseDelayMs: 1 } })
         .catch((error) => parentPort.postMessage(error.attempts))`
-    const worker = new Worker(code, { eval: true, workerData: { path: require.resolve('..'), base } })
+    const worker = new Worker(code, {
+      eval: true,
+      workerData: { path: require.resolve('../entries/model.js'), base },
+    })
     expect(await once(worker, 'message')).toEqual([2])
     await worker.terminate()
     expect(requests()).toHaveLength(1)

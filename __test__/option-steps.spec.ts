@@ -28,27 +28,27 @@ const checked = 'probeMs: check.timeout,'
 const kinds: Record<string, Step[]> = {
   'of run() and spawn()': [
     { file: run, after: /export interface RunOptions \{/, lines: declared },
-    { file: run, after: /export const processOptionChecks = \{/, lines: checked },
+    { file: run, after: /export const processOptionChecks = [^{]*\{/, lines: checked },
     { file: native, after: /export interface RunSpec \{/, lines: declared },
   ],
   'of a turn': [
     { file: turn, after: /export interface TurnOptions extends [^{]*\{/, lines: declared },
-    { file: turn, after: /const turnChecks = \{/, lines: checked },
+    { file: turn, after: /const turnChecks = [^{]*\{/, lines: checked },
     { file: native, after: /export interface TurnSpec \{/, lines: declared },
   ],
   'of a session': [
     { file: open, after: /export interface OpenOptions extends [^{]*\{/, lines: declared },
-    { file: open, after: /export const openChecks = \{/, lines: checked },
+    { file: open, after: /export const openChecks = [^{]*\{/, lines: checked },
     { file: native, after: /export interface AgentSpec \{/, lines: declared },
   ],
   'of a prompt': [
     { file: open, after: /export interface PromptOptions extends [^{]*\{/, lines: declared },
-    { file: open, after: /const promptChecks = \{/, lines: checked },
+    { file: open, after: /const promptChecks = [^{]*\{/, lines: checked },
     { file: native, after: /export interface PromptSpec \{/, lines: declared },
   ],
   'of a job': [
     { file: submission, after: /interface JobPlace \{/, lines: declared },
-    { file: submission, after: /const checks = \{/, lines: checked },
+    { file: submission, after: /const checks = [^{]*\{/, lines: checked },
     { file: submission, after: /const \{\s*provider,/, lines: 'probeMs,' },
     { file: submission, after: /const own = \{/, lines: 'probeMs,' },
   ],
@@ -73,7 +73,7 @@ const kinds: Record<string, Step[]> = {
   ],
   'of a worker': [
     { file: work, after: /export interface WorkOptions \{/, lines: declared },
-    { file: work, after: /const checks = \{/, lines: checked },
+    { file: work, after: /const checks = [^{]*\{/, lines: checked },
     { file: work, after: /export function workSpec\(\{/, lines: 'probeMs,' },
   ],
 }

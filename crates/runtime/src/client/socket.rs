@@ -198,7 +198,7 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
                 }
                 _ => "",
             };
-            let problem = format!("no runtime can be reached there: {error}{hint}");
+            let problem = format!("no connection to the runtime: {error}{hint}");
             let is_refused =
                 matches!(&error, WsError::Io(fault) if fault.kind() == ErrorKind::ConnectionRefused);
             let error = address.unreachable(&problem);
