@@ -44,6 +44,7 @@ interface Import {
   from: string
   to: string
   isType: boolean
+  names: string[]
 }
 
 function sources(folder: string): string[] {
@@ -59,8 +60,24 @@ function importsOf(file: string, text = readFileSync(join(root, file), 'utf8')):
     const to = relative(root, resolve(root, dirname(file), specifier))
       .split(sep)
       .join('/')
-    return { from: file, to: `${to}.ts`, isType: isTypeOnly(names) }
+    return { from: file, to: `${to}.ts`, isType: isTypeOnly(names), names: namesIn(names) }
   })
+}
+
+/** Names of a list as their file exports them: "a" and "B" of "{ a as other, type B }". */
+function namesIn(list: string): string[] {
+  const names = list
+    .replace(/^type /, '')
+    .replace(/[{}]/g, '')
+    .split(',')
+  return names
+    .map((name) =>
+      name
+        .trim()
+        .replace(/^type /, '')
+        .replace(/ as .*/, ''),
+    )
+    .filter((name) => name !== '')
 }
 
 /** "type X" and "{ type A, type B }", not "{ a, type B }". */
@@ -144,6 +161,70 @@ describe('imports', () => {
     const loaders = files.filter((file) => /native\.js'/.test(readFileSync(join(root, file), 'utf8')))
     expect(loaders).toEqual(['lib/native.ts'])
     expect(imports.filter(({ from, to }) => roomOf(from) === 'cli' && to === 'lib/native.ts')).toEqual([])
+  })
+})
+
+/** What the command takes of lib/ though no entry exports it. The list may only become shorter. */
+const UNEXPORTED: Record<string, string[]> = {
+  'lib/fleet/job.ts': ['TimedEvent', 'timed'],
+  'lib/harness/provider.ts': ['providerNames'],
+  'lib/harness/record_file.ts': [
+    'RecordEnd',
+    'RecordFiles',
+    'RecordStart',
+    'isRecordName',
+    'kindOf',
+    'nameOf',
+    'readEnd',
+    'readRange',
+    'readStart',
+    'stateOf',
+  ],
+  'lib/harness/session/tool_protocol.ts': ['Message', 'ToolProtocol'],
+  'lib/hint.ts': ['suggestion'],
+  // The host's own functions: no other file may ask for them.
+  'lib/host.ts': [
+    'absolutePath',
+    'elapsedMs',
+    'environment',
+    'folderName',
+    'home',
+    'stackOf',
+    'timers',
+    'variable',
+  ],
+  'lib/json.ts': ['quoted', 'toJson'],
+  'lib/plain-text.ts': ['harmless'],
+}
+
+/** Names that a declaration file exports, by themselves or in a list. */
+function exportsOf(text: string): string[] {
+  const declared = text.matchAll(
+    /^export (?:declare )?(?:abstract )?(?:class|function|const|interface|type) (\w+)/gm,
+  )
+  const lists = text.replace(/\w+ as /g, '').matchAll(/^export (?:type )?\{([^}]*)\}/gm)
+  return [
+    ...[...declared].map(([, name = '']) => name),
+    ...[...lists].flatMap(([, list = '']) => namesIn(list)),
+  ]
+}
+
+describe('the command', () => {
+  const declarations = ['index.d.ts', ...readdirSync(join(root, 'entries')).map((name) => `entries/${name}`)]
+    .filter((file) => file.endsWith('.d.ts'))
+    .map((file) => readFileSync(join(root, file), 'utf8'))
+  const exported = new Set(declarations.flatMap(exportsOf))
+
+  it('takes exported names alone, but for a list that only becomes shorter', () => {
+    expect(exported).toContain('AgentEvent')
+    const found: Record<string, Set<string>> = {}
+    for (const { to, names } of imports.filter(
+      ({ from, to }) => roomOf(from) === 'cli' && to.startsWith('lib/'),
+    )) {
+      for (const name of names.filter((one) => !exported.has(one))) (found[to] ??= new Set()).add(name)
+    }
+    const list = Object.entries(found).map(([file, names]) => [file, [...names].sort()] as const)
+    expect(Object.fromEntries(list)).toEqual(UNEXPORTED)
   })
 })
 

@@ -1,10 +1,12 @@
-// The size of files: one with more than 500 lines holds two ideas. The list of exceptions may only become shorter.
+// The size of files, functions and structs: what is larger holds two ideas. The lists of exceptions may only become shorter.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { expect, it } from 'vitest'
 
 const root = join(__dirname, '..')
 const longest = 500
+const mostLines = 60
+const mostFields = 12
 
 /** Files that were longer when this test was written. */
 const exceptions = [
@@ -29,24 +31,205 @@ const exceptions = [
   'src/binding/process.rs',
 ]
 
+/** Functions that were longer when this test was written. */
+const longOnes = [
+  'cli/mcp/tools.ts toolsOf',
+  'cli/serve.ts run',
+  'cli/view/page/timeline.js #draw',
+  'cli/view/server.ts serveView',
+  'cli/watch.ts watch',
+  'crates/agents/src/acp/agent_messages.rs on_update',
+  'crates/agents/src/acp/owner.rs new',
+  'crates/agents/src/acp/ready.rs ready',
+  'crates/agents/src/acp/relay/mod.rs serve',
+  'crates/agents/src/acp/stopping.rs end',
+  'crates/agents/src/acp/transcript.rs fuzz_transcript',
+  'crates/agents/src/acp/turns.rs finish',
+  'crates/agents/src/harness/evidence/verdict.rs no_end',
+  'crates/agents/src/harness/level/command.rs started',
+  'crates/agents/src/harness/provider/copilot_cli.rs line',
+  'crates/agents/src/harness/provider/message.rs result',
+  'crates/agents/src/harness/provider/opencode.rs line',
+  'crates/agents/src/harness/turn/attempt.rs finish',
+  'crates/agents/src/harness/turn/owner.rs run_attempts',
+  'crates/agents/src/harness/turn/preparation.rs prepare',
+  'crates/agents/src/model/client.rs complete',
+  'crates/copilot/src/resume.rs classify_resume_error',
+  'crates/copilot/src/turn_state.rs apply',
+  'crates/egress/src/caller.rs poll_read',
+  'crates/egress/src/inspect.rs pass',
+  'crates/fleet/src/engine/nats/connection.rs connect',
+  'crates/fleet/src/engine/nats/store.rs store',
+  'crates/fleet/src/record.rs after',
+  'crates/fleet/src/status.rs look_at_queue',
+  'crates/fleet/src/stuck.rs why_stuck',
+  'crates/fleet/src/worker/attempt.rs hold',
+  'crates/fleet/src/worker/attempt.rs claim',
+  'crates/fleet/src/worker/owner.rs run',
+  'crates/fleet/src/worker/turn.rs run_turn',
+  'crates/ground/src/json/grammar.rs pair',
+  'crates/ground/src/retry/code.rs of_code',
+  'crates/guard/build.rs compile',
+  'crates/guard/src/children.rs kill_all',
+  'crates/guard/src/program.rs spawn',
+  'crates/process/src/guard/plan/mod.rs new',
+  'crates/process/src/life.rs run',
+  'crates/process/src/on_record.rs start_of',
+  'crates/process/src/stop.rs stop_error',
+  'crates/runtime/src/client/socket.rs open',
+  'crates/runtime/src/client/socket.rs pump',
+  'crates/runtime/src/command.rs run',
+  'crates/runtime/src/session/advance.rs advance_ending',
+  'crates/runtime/src/upgrade.rs answer',
+  'lib/copilot/client_options.ts toSettings',
+  'lib/copilot/run_api.ts runApi',
+  'lib/copilot/session_fs.ts createSessionFsAdapter',
+  'lib/harness/request.ts waitForResetMs',
+  'lib/harness/request.ts env',
+  'lib/model.ts seed',
+  'lib/model.ts schema',
+  'lib/option.ts expected',
+  'lib/process/request.ts cwd',
+  'lib/process/request.ts input',
+  'lib/testing.ts on',
+  'src/binding/process.rs to_spec',
+  'src/binding/process.rs to_napi_value',
+]
+
+/** Structs that had more fields. */
+const wideOnes = [
+  'crates/agents/src/acp/active.rs Active',
+  'crates/agents/src/acp/opening.rs Opened',
+  'crates/agents/src/acp/owner.rs Owner',
+  'crates/agents/src/acp/relay/traffic.rs Traffic',
+  'crates/agents/src/harness/agent_request.rs AgentRequest',
+  'crates/agents/src/harness/evidence/digest.rs Digest',
+  'crates/agents/src/harness/program/launch.rs Wanted',
+  'crates/agents/src/harness/program/launch.rs Launch',
+  'crates/agents/src/harness/provider/descriptor.rs Descriptor',
+  'crates/agents/src/harness/provider/protocol.rs Protocol',
+  'crates/agents/src/harness/replay/mod.rs TurnFacts',
+  'crates/agents/src/harness/turn/attempt.rs Watch',
+  'crates/agents/src/harness/turn/request.rs TurnRequest',
+  'crates/agents/src/model/request.rs CompletionRequest',
+  'crates/egress/src/meter/usage.rs Facts',
+  'crates/fleet/src/record.rs JobRecord',
+  'crates/fleet/src/spec.rs JobSpec',
+  'crates/fleet/src/worker/owner.rs Owner',
+  'crates/guard/src/program.rs Plan',
+  'crates/process/src/census.rs TreeFacts',
+  'crates/process/src/guard/plan/filter.rs Calls',
+  'crates/process/src/guard/wire.rs Request',
+  'crates/process/src/spec.rs ProcessSpec',
+  'crates/process/src/spec.rs RunResult',
+  'crates/runtime/src/client/session.rs ClientSession',
+  'crates/runtime/src/wire/client_message.rs Invocation',
+  'src/binding/agent.rs AgentSpec',
+]
+
 const isWritten = (file: string) =>
   /\.(rs|ts|mjs|js)$/.test(file) && !/(^|\/)(target|node_modules|streams|generated\w*\.ts)/.test(file)
 
-function tooLong(): string[] {
-  const folders = ['bench', 'cli', 'crates', 'fixtures', 'lib', 'scripts', 'src', 'trials']
-  return folders
-    .flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
-        `${folder}/${file}`.split(sep).join('/'),
-      ),
+const folders = ['bench', 'cli', 'crates', 'fixtures', 'lib', 'scripts', 'src', 'trials']
+
+const written = folders
+  .flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
+      `${folder}/${file}`.split(sep).join('/'),
+    ),
+  )
+  .filter(isWritten)
+  .sort()
+  .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
+
+/** Sources of the product, without their tests. */
+const sources = written
+  .filter(({ file }) => /^(cli|lib|src|crates\/\w+\/(src|build))/.test(file) && !/tests?(\/|\.rs)/.test(file))
+  .map(({ file, text }) => ({ file, lines: text.split(/^#\[cfg\(test\)\]\nmod \w+ \{/m)[0]!.split('\n') }))
+
+interface Block {
+  name: string
+  lines: string[]
+}
+
+/** From each line that `begin` names to the one that closes it. The formatters put both at the same indent. */
+function blocks(lines: string[], begin: RegExp): Block[] {
+  return lines.flatMap((line, at) => {
+    const [, indent, name] = begin.exec(line) ?? []
+    if (indent === undefined || name === undefined) return []
+    const opened = lines.findIndex((other, here) => here >= at && /[{;}]$/.test(other))
+    if (!lines[opened]?.endsWith('{')) return []
+    const isEnd = (other: string) => other === `${indent}}`
+    const end = lines.findIndex((other, here) => here > at && isEnd(other))
+    return end < 0 ? [] : [{ name, lines: lines.slice(at, end + 1) }]
+  })
+}
+
+const aFunction: Record<string, RegExp> = {
+  rs: /^( *)(?:pub(?:\([a-z]+\))? )?(?:const )?(?:async )?(?:unsafe )?(?:extern "C" )?fn (\w+)/,
+  ts: /^( *)(?:export )?(?:(?:static|override|private|async|get|set) )*(?:function )?\*?(?!if|for|while|switch|catch|return|await)(#?\w+)(?:<[^(]*>)?\((?=.*\{$|$)/,
+}
+
+/** A state; one that napi passes to and from JavaScript has a field for each option instead. */
+const aStruct = /^( *)(?:pub(?:\([a-z]+\))? )?struct (\w+)/
+
+function longFunctions(): string[] {
+  return sources.flatMap(({ file, lines }) =>
+    blocks(lines, aFunction[file.endsWith('.rs') ? 'rs' : 'ts']!)
+      .filter((block) => block.lines.length > mostLines)
+      .map(({ name }) => `${file} ${name}`),
+  )
+}
+
+function wideStructs(): string[] {
+  return sources
+    .filter(({ file }) => file.endsWith('.rs'))
+    .flatMap(({ file, lines }) =>
+      blocks(
+        lines.map((line, at) => (lines[at - 1]?.startsWith('#[napi(object') ? '' : line)),
+        aStruct,
+      )
+        .filter(({ lines: [head = '', ...body] }) => {
+          const field = new RegExp(`^${head.replace(/\S.*/, '')}    (?:pub(?:\\([a-z]+\\))? )?\\w+: `)
+          return body.filter((line) => field.test(line)).length > mostFields
+        })
+        .map(({ name }) => `${file} ${name}`),
     )
-    .filter(isWritten)
-    .filter((file) => readFileSync(join(root, file), 'utf8').split('\n').length - 1 > longest)
-    .sort()
+}
+
+function tooLong(): string[] {
+  return written.filter(({ text }) => text.split('\n').length - 1 > longest).map(({ file }) => file)
 }
 
 it('no file has more than 500 lines, but for a list that only becomes shorter', () => {
   const found = tooLong()
   expect(found.filter((file) => !exceptions.includes(file))).toEqual([])
   expect(exceptions.filter((file) => !found.includes(file))).toEqual([])
+})
+
+it('no function has more than 60 lines, but for a list that only becomes shorter', () => {
+  expect(longFunctions()).toEqual(longOnes)
+})
+
+it('no struct has more than 12 fields, but for a list that only becomes shorter', () => {
+  expect(wideStructs()).toEqual(wideOnes)
+})
+
+it('the reader of blocks finds their ends', () => {
+  const text = `
+impl One {
+    pub(crate) async fn two(
+        &self,
+    ) -> u8 {
+        if true {
+        }
+        3
+    }
+    fn four(&self);
+}
+pub struct Five {
+    six: u8,
+}`.split('\n')
+  expect(blocks(text, aFunction.rs!).map(({ name, lines }) => [name, lines.length])).toEqual([['two', 7]])
+  expect(blocks(text, aStruct).map(({ name, lines }) => [name, lines.length])).toEqual([['Five', 3]])
 })

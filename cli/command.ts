@@ -12,7 +12,7 @@ interface Flag {
   help: string
 }
 
-interface Setting extends Omit<Flag, 'type'> {
+export interface Setting extends Omit<Flag, 'type'> {
   type: 'string'
   /** May be given again. */
   multiple?: boolean

@@ -1,12 +1,10 @@
 // sheepdog exec: one command in a runtime.
 import type { ErrorCode, SheepdogError } from '../lib/error'
-import { RuntimeClient, type ExecuteResult } from '../lib/runtime'
-import { variable } from '../lib/host'
+import type { ExecuteResult } from '../lib/runtime'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
-import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
-import { Output } from './output'
-import { notReached, shownAddress } from './words'
+import { signalStatus } from './interrupt'
+import { tokenOption, withRuntime } from './runtime_way'
 
 export const summary = 'run a command in a runtime'
 
@@ -32,11 +30,7 @@ export const options = {
     help: 'give up after this long without a message of the runtime',
   },
   timeout: { type: 'string', value: 'DURATION', help: 'give up after this long' },
-  token: {
-    type: 'string',
-    value: 'T',
-    help: 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
-  },
+  token: tokenOption,
 } as const satisfies OptionTable
 
 export const notes = `
@@ -57,39 +51,26 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const command = words.length === 1 ? words[0]! : words.map(quote).join(' ')
   const env = values.env && parseVariables('--env', values.env)
-  const controller = new AbortController()
-  let interrupt: Interrupt | undefined
-  const output = new Output(undefined, () => controller.abort())
-  const done = onInterrupt((signal) => {
-    interrupt = signal
-    output.hurry()
-    controller.abort()
-  }, leaveBy)
-  try {
-    await using client = await RuntimeClient.connect(url, {
-      token: values.token ?? (variable('SHEEPDOG_RUNTIME_TOKEN') || undefined),
-      signal: controller.signal,
-    }).catch((error: Error) => {
-      throw Object.assign(error, { message: notReached(error.message, shownAddress(url)) })
-    })
-    const { results } = await client.executeCommands([{ command, cwd: values.cwd, env }], {
-      idleTimeoutMs: values.idle === undefined ? undefined : parseDuration('--idle', values.idle),
-      timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
-      onCommandOutput: ({ stream, text }) => output.writeData(stream, text),
-      signal: controller.signal,
-    })
-    return statusOf(results[0])
-  } catch (error) {
-    if (interrupt) return interrupt
-    if (output.brokenQuietly) return signalStatus('SIGPIPE')
-    const status = statusOfCode[(error as SheepdogError).code]
-    if (status === undefined) throw error
-    output.say(`sheepdog exec: ${(error as Error).message}`)
-    return status
-  } finally {
-    done()
-    output.close()
-  }
+  const idleTimeoutMs = values.idle === undefined ? undefined : parseDuration('--idle', values.idle)
+  const timeoutMs = values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout)
+  return withRuntime(
+    url,
+    values.token,
+    async (client, output, signal) => {
+      const { results } = await client.executeCommands([{ command, cwd: values.cwd, env }], {
+        idleTimeoutMs,
+        timeoutMs,
+        onCommandOutput: ({ stream, text }) => output.writeData(stream, text),
+        signal,
+      })
+      return statusOf(results[0])
+    },
+    (error, output) => {
+      const status = statusOfCode[(error as SheepdogError).code]
+      if (status !== undefined) output.say(`sheepdog exec: ${error.message}`)
+      return status
+    },
+  )
 }
 
 const statusOfCode: Partial<Record<ErrorCode, number>> = { RUNTIME_TIMED_OUT: 124, RUNTIME_IDLE: 125 }

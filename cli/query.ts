@@ -1,13 +1,9 @@
 // sheepdog query: one prompt to a runtime.
-import { RuntimeClient } from '../lib/runtime'
-import { variable } from '../lib/host'
 import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { readJson } from './file'
-import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
-import { Output } from './output'
+import { tokenOption, withRuntime } from './runtime_way'
 import { json } from './screen'
-import { notReached, shownAddress } from './words'
 
 export const summary = 'send a prompt to the agent of a runtime'
 
@@ -29,11 +25,7 @@ export const options = {
     help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
   },
   timeout: { type: 'string', value: 'DURATION', help: 'give up after this long' },
-  token: {
-    type: 'string',
-    value: 'T',
-    help: 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
-  },
+  token: tokenOption,
 } as const satisfies OptionTable
 
 export const notes = `
@@ -49,21 +41,7 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const outputSchema =
     values.schema === undefined ? undefined : (readJson('--schema', values.schema) as object)
-  const controller = new AbortController()
-  let interrupt: Interrupt | undefined
-  const output = new Output(undefined, () => controller.abort())
-  const done = onInterrupt((signal) => {
-    interrupt = signal
-    output.hurry()
-    controller.abort()
-  }, leaveBy)
-  try {
-    await using client = await RuntimeClient.connect(url, {
-      token: values.token ?? (variable('SHEEPDOG_RUNTIME_TOKEN') || undefined),
-      signal: controller.signal,
-    }).catch((error: Error) => {
-      throw Object.assign(error, { message: notReached(error.message, shownAddress(url)) })
-    })
+  return withRuntime(url, values.token, async (client, output, signal) => {
     const { data } = await client.query(prompt, {
       systemPrompt: values.system ?? '',
       model: values.model ?? '',
@@ -71,17 +49,10 @@ export async function run(args: string[]): Promise<Ending> {
       timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
       onAssistantMessage: (blocks) => output.write('stderr', `${blocks.join('\n')}\n`),
       onCommandOutput: ({ text }) => output.write('stderr', text),
-      signal: controller.signal,
+      signal,
     })
     const text = data.type === 'text' ? data.text : json(data.structuredOutput, 2)
     await output.write('stdout', text.endsWith('\n') ? text : `${text}\n`)
     return 0
-  } catch (error) {
-    if (interrupt) return interrupt
-    if (output.brokenQuietly) return signalStatus('SIGPIPE')
-    throw error
-  } finally {
-    done()
-    output.close()
-  }
+  })
 }

@@ -2,6 +2,7 @@
 import { createReadStream, existsSync, lstatSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  Harness,
   replayFile,
   replayRecord,
   type AgentEvent,
@@ -11,14 +12,13 @@ import {
   type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { checkHarnessOptions } from '../lib/harness/request'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult } from './event'
 import { showDuration } from './figure'
 import { recordsFolder } from './record'
 import { promptLines, stepLines, type Extent } from './recorded_step'
-import { Tail } from './view/tail'
+import { Tail } from './tail'
 import { DataStream, json as toJson, passThrough, print, room, tell } from './screen'
 
 export const summary = 'show events and verdict of a recorded agent run'
@@ -74,7 +74,7 @@ export async function run(args: string[]): Promise<Ending> {
   if (isFolder(file))
     throw new UsageError(`the folder of a run names its agent: sheepdog replay ${file}, without ${provider}`)
   // A name that is wrong is told before a file that is missing.
-  checkHarnessOptions({ provider })
+  new Harness({ provider: provider as ProviderName })
   const input = (name: string) => (name === '-' ? '/dev/stdin' : name)
   const replayed = await replayFile(provider as ProviderName, input(file), {
     stderrFile: values.stderr,

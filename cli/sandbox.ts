@@ -1,5 +1,5 @@
 // The options of a sandbox on a command line.
-import type { SandboxOptions, SecretOptions } from '../lib/sandbox'
+import type { SandboxOptions } from '../lib/index'
 import { variable } from '../lib/host'
 import { UsageError } from './arguments'
 import type { OptionTable } from './command'
@@ -117,9 +117,12 @@ export function toSandbox(values: SandboxValues): SandboxOptions | undefined {
   return { write: write ?? [], read, network: hosts ?? toNetwork(network), sockets: socket }
 }
 
+type Network = Extract<SandboxOptions['network'], { secrets?: unknown }>
+type Secrets = NonNullable<Network['secrets']>
+
 /** NAME@HOST, where a name with several hosts is repeated. */
-function toSecrets(list: string[] = []): Record<string, SecretOptions> {
-  const secrets: Record<string, SecretOptions> = {}
+function toSecrets(list: string[] = []): Secrets {
+  const secrets: Secrets = {}
   for (const text of list) {
     const at = text.indexOf('@')
     const [name, host] = [text.slice(0, at), text.slice(at + 1)]

@@ -4,7 +4,7 @@ import { LineTable, type LineEntry, type StreamName } from './line_table'
 import { RecordIndex } from './record_index'
 import type { Found, Row } from './source'
 import { readRange } from '../../lib/harness/record_file'
-import { Tail } from './tail'
+import { Tail } from '../tail'
 import { plainLine, styleAfter, terminalLine, withoutColours, type Style } from './terminal_line'
 
 /** A row shows so many bytes of its line. */

@@ -27,7 +27,7 @@ import type {
   RunState,
   RunSummary,
 } from './source'
-import { readPieces } from './tail'
+import { readPieces } from '../tail'
 
 /** Runs whose rows are known at once. */
 const mostIndexes = 16

@@ -5,7 +5,7 @@ import { RecordIndex } from './record_index'
 import { foldedLines, lookOf, searchedText, type EventLine } from './row'
 import type { Found, Row } from './source'
 import { readRange } from '../../lib/harness/record_file'
-import { Tail } from './tail'
+import { Tail } from '../tail'
 
 /** Longest text of one row: more is not shown. */
 const mostText = 1 << 20

@@ -1,5 +1,5 @@
 // A file of lines that grows: whole lines, each once, with the place where it stands. Symbolic links are not followed.
-import { readRange } from '../../lib/harness/record_file'
+import { readRange } from '../lib/harness/record_file'
 
 const readBytes = 1 << 20
 

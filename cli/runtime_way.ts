@@ -1,0 +1,48 @@
+// The client of a runtime that `query` and `exec` share. A signal, or a reader that went away, gives its request up.
+import { RuntimeClient } from '../lib/runtime'
+import { variable } from '../lib/host'
+import type { Ending, Setting } from './command'
+import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
+import { Output } from './output'
+import { notReached, shownAddress } from './words'
+
+export const tokenOption = {
+  type: 'string',
+  value: 'T',
+  help: 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
+} as const satisfies Setting
+
+/** Connects, asks, and ends as `ask` says. `statusOf`: of an error that is no failure of the command; others are thrown. */
+export async function withRuntime(
+  url: string,
+  token: string | undefined,
+  ask: (client: RuntimeClient, output: Output, signal: AbortSignal) => Promise<Ending>,
+  statusOf: (error: Error, output: Output) => number | undefined = () => undefined,
+): Promise<Ending> {
+  const controller = new AbortController()
+  let interrupt: Interrupt | undefined
+  const output = new Output(undefined, () => controller.abort())
+  const done = onInterrupt((signal) => {
+    interrupt = signal
+    output.hurry()
+    controller.abort()
+  }, leaveBy)
+  try {
+    await using client = await RuntimeClient.connect(url, {
+      token: token ?? (variable('SHEEPDOG_RUNTIME_TOKEN') || undefined),
+      signal: controller.signal,
+    }).catch((error: Error) => {
+      throw Object.assign(error, { message: notReached(error.message, shownAddress(url)) })
+    })
+    return await ask(client, output, controller.signal)
+  } catch (error) {
+    if (interrupt) return interrupt
+    if (output.brokenQuietly) return signalStatus('SIGPIPE')
+    const status = statusOf(error as Error, output)
+    if (status === undefined) throw error
+    return status
+  } finally {
+    done()
+    output.close()
+  }
+}
