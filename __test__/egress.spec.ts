@@ -191,6 +191,17 @@ require('http').get('http://${place()}/path', { headers: { 'x-api-key': process.
     ])
   })
 
+  it('lets a placeholder, and no key, reach a server of this machine that is not looked into', async () => {
+    const hosts = [`localhost:${portOf(other)}`]
+    const script = `
+require('http').get('http://${hosts[0]}/', { headers: { 'x-api-key': process.env.MODEL_KEY } }, (answer) => answer.pipe(process.stdout))`
+    const before = seen.length
+    const { stdout, sandbox } = await node(script, [], { network: { hosts, secrets: secrets() } })
+    expect(seen.slice(before)).toEqual([JSON.parse(stdout).headers['x-api-key']])
+    expect(seen.at(-1)).toMatch(/^sk-[0-9a-f]{33}$/)
+    expect(sandbox!.refused).toEqual([])
+  })
+
   it('holds a key in no variable, argument, file and memory of its tree', async () => {
     // The key itself must not be in the program that looks for it, so it looks for the halves of it next to each other.
     const look = `
