@@ -1,7 +1,7 @@
 //! PURE: the request of a job, and the checks that need no server.
 
 use super::name::{DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_PRIORITY, check_name};
-use super::source::GitSource;
+use git::GitSource;
 use ground::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -8,6 +8,7 @@ pub mod json_filter;
 pub mod keep;
 pub mod line;
 pub mod lock;
+pub mod login;
 pub mod mpsc;
 pub mod percent;
 pub mod random;

@@ -2,7 +2,6 @@
 
 use super::artifacts;
 use super::book::Book;
-use super::checkout::{Checkout, GitPlace, Leaving};
 use super::gate::{Gate, Pass};
 use super::job_run::{Files, JobFuture, JobHost, JobRun, Past, StopCause, StopSignal};
 use super::keeper::{Keeper, Standing};
@@ -16,6 +15,7 @@ use crate::retry_table::{Consequence, consequence_of, refusal_delay};
 use crate::spec::JobSpec;
 use crate::submitter::now;
 use bytes::Bytes;
+use git::{Checkout, GitPlace, Leaving};
 use ground::error::{Error, ErrorCode};
 use ground::random;
 use serde_json::{Value, json};

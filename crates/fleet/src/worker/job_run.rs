@@ -2,7 +2,6 @@
 
 use super::artifacts;
 use super::book::Book;
-use super::checkout::Checkout;
 use super::log_writer::LogWriter;
 use crate::engine::Shared;
 use crate::fault::JobFault;
@@ -11,6 +10,7 @@ use crate::record::Artifact;
 use crate::spec::JobSpec;
 use agents::harness::Usage;
 use bytes::Bytes;
+use git::Checkout;
 use ground::error::Error;
 use ground::lock::lock;
 use serde_json::Value;

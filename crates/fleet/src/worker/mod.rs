@@ -8,7 +8,6 @@
 mod artifacts;
 mod attempt;
 mod book;
-mod checkout;
 mod gate;
 mod instructions;
 mod job_run;
@@ -24,7 +23,6 @@ mod session;
 mod spread;
 mod turn;
 
-pub use checkout::GitPlace;
 pub(crate) use gate::Gate;
 pub use job_run::{JobFuture, JobHost, JobRun, StopCause, StopSignal};
 pub use options::WorkerOptions;

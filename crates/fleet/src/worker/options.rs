@@ -1,8 +1,8 @@
 //! Options of a worker.
 
-use super::checkout::GitPlace;
 use super::job_run::JobHost;
 use crate::name::DEFAULT_QUEUE;
+use git::GitPlace;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -102,7 +102,7 @@ impl Owner {
 
     pub(super) async fn run(mut self) {
         self.gate.on_worker(true);
-        ground::task::spawn(super::checkout::sweep(self.options.git.folder.clone()));
+        ground::task::spawn(git::sweep(self.options.git.folder.clone()));
         let parking = self.parking.clone();
         let looking = ground::task::spawn(parking.clone().look_again_and_again());
         let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());

@@ -63,6 +63,10 @@ codes! {
     AgentAborted = "AGENT_ABORTED" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal"],
     /// The agent's program is not installed.
     AgentNotFound = "AGENT_NOT_FOUND" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal", "command", "install"],
+    /// The checkout of an agent could not be made, or what the agent left could not be read.
+    WorktreeFailed = "WORKTREE_FAILED" ["result", "events", "stderr", "resetAt", "retryAfterMs", "kind", "exitCode", "signal", "step"],
+    /// The changes do not fit the working tree, which was left as it is.
+    ChangesConflict = "CHANGES_CONFLICT" ["files"],
     /// Agents that start agents are too deep: the fourth is not started.
     AgentDepth = "AGENT_DEPTH" ["depth", "maxDepth"],
     /// The agent printed output without end and made no progress.

@@ -92,8 +92,8 @@ pub use system::claim::Claim;
 pub use system::exit::has_exited;
 pub use system::exit::wait_for_exit;
 pub use system::file::{
-    can_write, link, make_writable, may_execute, own_input, private_files, private_folders, real_path,
-    set_mode,
+    can_write, link, make_writable, may_execute, own_input, path_of, private_files, private_folders,
+    real_path, set_mode,
 };
 pub use system::folder_watch::{FolderWatch, watch_folder};
 pub use system::group::{group_exists, signal_group};

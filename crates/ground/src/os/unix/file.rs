@@ -1,9 +1,11 @@
 //! Files, folders and links, with their permissions.
 
 use nix::unistd::{AccessFlags, access};
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,11 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
 pub(crate) fn change_of(facts: &Metadata) -> (i128, i128, u64) {
     let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
     (nanos(facts.mtime(), facts.mtime_nsec()), nanos(facts.ctime(), facts.ctime_nsec()), facts.ino())
+}
+
+/// The path with these bytes.
+pub fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 /// Options to open a file. A file that is created has permissions for its owner only.

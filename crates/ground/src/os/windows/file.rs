@@ -20,6 +20,11 @@ pub(crate) fn change_of(facts: &Metadata) -> (i128, i128, u64) {
     (modified, modified, 0)
 }
 
+/// The path with these bytes, which are UTF-8 here.
+pub fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
 /// Options to open a file.
 pub fn private_files() -> OpenOptions {
     OpenOptions::new()

@@ -1,56 +1,16 @@
-//! Runs git without prompts, without programs of the repository, and without revealing secrets.
+//! Git commands that speak to a remote repository, without revealing secrets.
 //!
 //! The git configuration of the worker's user applies (keys, proxies, certificates), except for hooks and monitors: a relative
 //! path in it would lead into the repository. A login is passed in the environment to a helper that answers for its own host
 //! only.
 
+use crate::command::{Call, CallFault, reported};
 use crate::source::{Address, SiteLogin};
 use ground::error::{Error, ErrorCode};
 use ground::redaction::Redactor;
-use process::{ProcessSpec, spawn};
 use std::path::Path;
 use std::time::Duration;
 
-/// Time limit of a whole command; a silent one ends far earlier.
-const TIMEOUT: Duration = Duration::from_secs(3600);
-const KILL_GRACE: Duration = Duration::from_millis(500);
-const MAX_OUTPUT_BYTES: usize = 64 << 10;
-const MAX_TOLD_BYTES: usize = 1000;
-
-/// Environment variables that switch all prompts off, and make messages English.
-const UNASKED: [(&str, &str); 6] = [
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_ASKPASS", "false"),
-    ("SSH_ASKPASS_REQUIRE", "never"),
-    ("GCM_INTERACTIVE", "never"),
-    ("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file"),
-    ("LC_ALL", "C"),
-];
-/// Settings of every command, which override any configuration.
-const SETTINGS: [(&str, &str); 5] = [
-    ("core.hooksPath", "/dev/null"),
-    ("core.fsmonitor", "false"),
-    ("gc.auto", "0"),
-    ("maintenance.auto", "false"),
-    ("submodule.recurse", "false"),
-];
-/// Would point git at another repository, or write down what it is told.
-const REMOVED: [&str; 14] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_CONFIG",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_TRACE",
-    "GIT_TRACE_CURL",
-    "GIT_TRACE_PACKET",
-];
 /// A script of ours, the same for all: what it answers stands in the environment.
 const HELPER: &str = r#"!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$SHEEPDOG_GIT_USER" "$SHEEPDOG_GIT_PASSWORD"; }; f"#;
 
@@ -83,68 +43,43 @@ impl Git {
 
     /// Runs a command and returns its output.
     pub(super) async fn run(&self, at: Option<&Path>, args: &[&str]) -> Result<String, Error> {
-        let printed = self.spawn(at, args, environment(None)).await;
+        let printed = self.call(at, args, None).await;
         printed.map_err(|fault| fault.into_error(&self.address))
     }
 
     /// Fetches. This is the only command that gets the login.
     pub(super) async fn fetch(&self, at: &Path, args: &[&str]) -> Result<(), GitFault> {
-        self.spawn(Some(at), args, environment(self.address.login.as_ref())).await.map(drop)
+        self.call(Some(at), args, self.address.login.as_ref()).await.map(drop)
     }
 
-    async fn spawn(
+    async fn call(
         &self,
         at: Option<&Path>,
         args: &[&str],
-        changes: Vec<(String, Option<String>)>,
+        login: Option<&SiteLogin>,
     ) -> Result<String, GitFault> {
-        let mut spec = ProcessSpec::new("git", args.iter().copied());
-        spec.cwd = at.map(Path::to_owned);
-        spec.environment.changes = changes;
-        spec.idle_timeout = Some(self.idle_timeout);
-        spec.timeout = Some(TIMEOUT);
-        spec.kill_grace = KILL_GRACE;
-        spec.max_output_bytes = MAX_OUTPUT_BYTES;
-        let outcome = spawn(spec).outcome().await;
-        if let Some(error) = &outcome.error {
-            return Err(match error.code() {
-                ErrorCode::ProcessIdle => GitFault::Idle(self.idle_timeout),
-                ErrorCode::ProcessNotFound => GitFault::NoGit(error.message().to_owned()),
-                _ => GitFault::Other { kind: "failed", told: self.redactor.redact(error.message()) },
-            });
+        let mut call = Call::new(args.iter().copied()).idle_timeout(self.idle_timeout);
+        if let Some(at) = at {
+            call = call.at(at);
         }
-        let Some(result) = &outcome.result else {
-            return Err(GitFault::Other { kind: "failed", told: "nothing was started".to_owned() });
-        };
-        if result.exit_code == Some(0) {
-            return Ok(result.stdout.clone());
+        if let Some(login) = login {
+            call = call
+                .variable("SHEEPDOG_GIT_USER", login.user.expose())
+                .variable("SHEEPDOG_GIT_PASSWORD", login.password.expose())
+                // The user's own helpers would keep what they are told.
+                .setting("credential.helper", "")
+                .setting(format!("credential.{}.helper", login.site), HELPER);
         }
-        Err(classify(&self.redactor.redact(&result.stderr)))
+        match call.run().await {
+            Ok(printed) => Ok(String::from_utf8_lossy(&printed).into_owned()),
+            Err(CallFault::Idle(length)) => Err(GitFault::Idle(length)),
+            Err(CallFault::NoGit(told)) => Err(GitFault::NoGit(told)),
+            Err(CallFault::Other(told)) => {
+                Err(GitFault::Other { kind: "failed", told: self.redactor.redact(&told) })
+            }
+            Err(CallFault::Said { stderr, .. }) => Err(classify(&self.redactor.redact(&stderr))),
+        }
     }
-}
-
-fn environment(login: Option<&SiteLogin>) -> Vec<(String, Option<String>)> {
-    let mut changes: Vec<(String, Option<String>)> =
-        REMOVED.iter().map(|name| ((*name).to_owned(), None)).collect();
-    let mut set = |name: &str, value: &str| changes.push((name.to_owned(), Some(value.to_owned())));
-    for (name, value) in UNASKED {
-        set(name, value);
-    }
-    let mut settings: Vec<(String, &str)> =
-        SETTINGS.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    if let Some(login) = login {
-        set("SHEEPDOG_GIT_USER", login.user.expose());
-        set("SHEEPDOG_GIT_PASSWORD", login.password.expose());
-        // The user's own helpers would keep what they are told.
-        settings.push(("credential.helper".to_owned(), ""));
-        settings.push((format!("credential.{}.helper", login.site), HELPER));
-    }
-    set("GIT_CONFIG_COUNT", &settings.len().to_string());
-    for (index, (name, value)) in settings.iter().enumerate() {
-        set(&format!("GIT_CONFIG_KEY_{index}"), name);
-        set(&format!("GIT_CONFIG_VALUE_{index}"), value);
-    }
-    changes
 }
 
 impl GitFault {
@@ -195,19 +130,7 @@ fn classify(stderr: &str) -> GitFault {
     } else {
         "failed"
     };
-    // Progress is rewritten in its line; what went wrong stands in the last lines.
-    let lines: Vec<&str> = stderr
-        .lines()
-        .map(|line| line.rsplit('\r').next().unwrap_or(line).trim())
-        .filter(|line| {
-            line.starts_with("fatal:") || line.starts_with("error:") || line.starts_with("remote:")
-        })
-        .collect();
-    let mut told = if lines.is_empty() { stderr.trim().to_owned() } else { lines.join("; ") };
-    if let Some((end, _)) = told.char_indices().nth(MAX_TOLD_BYTES) {
-        told.truncate(end);
-    }
-    GitFault::Other { kind, told }
+    GitFault::Other { kind, told: reported(stderr) }
 }
 
 #[cfg(test)]

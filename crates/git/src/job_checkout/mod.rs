@@ -13,19 +13,16 @@
 //! Locks are the kernel's, so they end with their process. A lock file describes its checkout, so that an attempt that
 //! continues a lost one finds its files. A checkout that no attempt continues is removed a day later.
 
-mod folder;
-mod git;
-mod mirror;
-
+use crate::folder::{checkouts, make_private, name_of, remove, try_lock, unusable};
+use crate::mirror::Mirror;
+use crate::place::GitPlace;
+use crate::remote::Git;
 use crate::source::{Address, GitSource};
-use folder::{checkouts, make_private, name_of, remove, try_lock, unusable};
-use git::Git;
 use ground::error::Error;
 #[cfg(test)]
 use ground::error::ErrorCode;
 use ground::lock::lock;
-use ground::os::{native_variable, on_disk};
-use mirror::Mirror;
+use ground::os::on_disk;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -38,30 +35,9 @@ const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Most copies of one job on one machine. There is more than one only until a fenced worker has noticed, or when one was kept.
 const MAX_COPIES: u32 = 100;
 
-/// Options for the repositories of a worker.
-#[derive(Clone, Debug)]
-pub struct GitPlace {
-    pub folder: PathBuf,
-    /// A git command without output for this long is ended.
-    pub idle_timeout: Duration,
-}
-
-impl GitPlace {
-    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-
-    /// In the caches of this process's user.
-    pub fn of_user() -> GitPlace {
-        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let caches =
-            folder("XDG_CACHE_HOME").or_else(|| Some(folder(native_variable("HOME"))?.join(".cache")));
-        let folder = caches.unwrap_or_else(std::env::temp_dir).join("sheepdog/git");
-        GitPlace { folder, idle_timeout: GitPlace::IDLE_TIMEOUT }
-    }
-}
-
 /// The further use of a checkout after its attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub enum Leaving {
     /// The checkout is not needed any more.
     Over,
     /// The next attempt may continue in the checkout.
@@ -71,7 +47,7 @@ pub(super) enum Leaving {
 }
 
 /// A repository's files, for one attempt.
-pub(super) struct Checkout {
+pub struct Checkout {
     path: PathBuf,
     lock_path: PathBuf,
     commit: String,
@@ -92,7 +68,7 @@ struct Note {
 
 impl Checkout {
     /// Fetches and checks out. `goes_on`: in the files that the attempt before left here, if they are here.
-    pub(super) async fn make(
+    pub async fn make(
         place: &GitPlace,
         job: &str,
         source: &GitSource,
@@ -134,15 +110,15 @@ impl Checkout {
         Ok(checkout)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         self.goes_on
     }
 
-    pub(super) fn commit(&self) -> &str {
+    pub fn commit(&self) -> &str {
         &self.commit
     }
 
@@ -152,7 +128,7 @@ impl Checkout {
     }
 
     /// The attempt is over; resolves when what is to go is gone. The lock goes with the checkout's last word.
-    pub(super) async fn leave(&self, leaving: Leaving) {
+    pub async fn leave(&self, leaving: Leaving) {
         let Some(lock) = lock(&self.lock).take() else { return };
         let (path, lock_path, commit) = (self.path.clone(), self.lock_path.clone(), self.commit.clone());
         let _ = on_disk(move || {
@@ -176,7 +152,7 @@ impl Checkout {
 }
 
 /// Removes what attempts left that nobody came back for. For the start of a worker.
-pub(super) async fn sweep(folder: PathBuf) {
+pub async fn sweep(folder: PathBuf) {
     let _ = on_disk(move || {
         for entry in std::fs::read_dir(checkouts(&folder))?.flatten() {
             let lock_path = entry.path();

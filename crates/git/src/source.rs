@@ -4,8 +4,8 @@
 //! address over HTTP all text before the `@` is a secret. It is removed from the address before git is started, so that no
 //! command line, no configuration and no error contains it.
 
-use super::login::part;
 use ground::error::Error;
+use ground::login::part;
 use ground::percent;
 use ground::redaction::Secret;
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,17 @@
 //! PURE: the login before the host in an address: separated from the address, so that no output shows it.
 
-use ground::percent;
-use ground::redaction::Secret;
+use crate::percent;
+use crate::redaction::Secret;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Login {
+pub struct Login {
     pub user: Secret,
     /// A user without one may be a token.
     pub password: Option<Secret>,
 }
 
 /// The address without its login, and that. `scheme://` may be left out.
-pub(crate) fn part(address: &str) -> (String, Option<Login>) {
+pub fn part(address: &str) -> (String, Option<Login>) {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), address),

@@ -8,26 +8,26 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(super) fn checkouts(folder: &Path) -> PathBuf {
+pub(crate) fn checkouts(folder: &Path) -> PathBuf {
     folder.join("checkouts")
 }
 
 /// Short, whatever the id is: programs put sockets below it.
-pub(super) fn name_of(job: &str, copy: u32) -> String {
+pub(crate) fn name_of(job: &str, copy: u32) -> String {
     let name = digest(job);
     if copy == 1 { name } else { format!("{name}-{copy}") }
 }
 
-pub(super) fn digest(text: &str) -> String {
+pub(crate) fn digest(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes())[..10])
 }
 
-pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     private_folders().recursive(true).create(folder)
 }
 
 /// `None`: another process, or another attempt of this one, has it.
-pub(super) fn try_lock(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = private_files().create(true).truncate(false).read(true).write(true).open(path)?;
         match file.try_lock() {
@@ -45,7 +45,7 @@ pub(super) fn try_lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// With all that is in it, folders that were made read-only included.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     for _ in 0..2 {
         match std::fs::remove_dir_all(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -67,7 +67,7 @@ fn make_writable(folder: &Path) {
     }
 }
 
-pub(super) fn unusable(folder: &Path, error: &io::Error) -> Error {
+pub(crate) fn unusable(folder: &Path, error: &io::Error) -> Error {
     let message = format!(
         "{} can't be used for checkouts: {error}; give the worker another one with `git: {{ dir }}`",
         folder.display()

@@ -1,7 +1,7 @@
 //! This machine's bare copy of a repository. All workers that use the same folder share it, and one of them fetches at a time.
 
-use super::folder::{digest, make_private, try_lock, unusable};
-use super::git::{Git, GitFault};
+use crate::folder::{digest, make_private, try_lock, unusable};
+use crate::remote::{Git, GitFault};
 use crate::source::{Address, GitSource};
 use ground::error::{Error, ErrorCode};
 use ground::os::on_disk;
@@ -135,7 +135,7 @@ fn remove_halves(mirror: &Path) {
     let folders = below(&objects);
     for path in folders.iter().flat_map(|folder| below(folder)).chain(folders.clone()) {
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"tmp_")) {
-            let _ = super::folder::remove(&path).or_else(|_| std::fs::remove_file(&path));
+            let _ = crate::folder::remove(&path).or_else(|_| std::fs::remove_file(&path));
         }
     }
 }

@@ -1,0 +1,427 @@
+//! What an agent left: its files, its patch, and its way into a working tree.
+//!
+//! `apply` merges three trees: the base, the agent's, and that of the working tree as it is now. A conflict changes nothing.
+//! The merge is written by `read-tree`, which looks at every file before it writes the first. The user's index, stash and refs
+//! are never touched.
+
+use crate::command::{Call, CallFault};
+use crate::desk::{Desk, copy_index};
+use crate::folder::{digest, make_private, remove, try_lock};
+use crate::ledger::{forget, notes};
+use crate::place::GitPlace;
+use crate::repository::{Repository, failed, refused};
+use crate::snapshot::{names_of, snapshot};
+use ground::error::{Error, ErrorCode};
+use ground::os::{on_disk, path_of};
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The changes of an agent, as data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Changes {
+    pub id: String,
+    /// The ref of the user's repository that keeps the commit; `None` without changes.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub ref_name: Option<String>,
+    pub repository: PathBuf,
+    pub git_dir: PathBuf,
+    pub base: String,
+    pub commit: String,
+    pub files: Vec<ChangedFile>,
+    /// Where the checkout was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    pub path: String,
+    pub status: FileStatus,
+    /// The name before, of a renamed file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    pub insertions: u64,
+    pub deletions: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub binary: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileStatus {
+    Added,
+    Modified,
+    Deleted,
+    Renamed,
+}
+
+fn bare<'a>(common: &Path, args: impl IntoIterator<Item = &'a str>) -> Call {
+    Call::new(args).bare().at(common).path("GIT_DIR", common)
+}
+
+/// The files that differ between two commits.
+pub(crate) async fn files_between(
+    common: &Path,
+    base: &str,
+    commit: &str,
+) -> Result<Vec<ChangedFile>, CallFault> {
+    if base == commit {
+        return Ok(Vec::new());
+    }
+    let args =
+        ["diff-tree", "-r", "-M", "-z", "--raw", "--numstat", "--no-ext-diff", "--no-textconv", base, commit];
+    Ok(files_of(&bare(common, args).run().await?))
+}
+
+/// Reads `--raw --numstat -z`: first a list of states, then one of numbers, in the same order.
+fn files_of(told: &[u8]) -> Vec<ChangedFile> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut parts = told.split(|byte| *byte == 0).filter(|part| !part.is_empty()).peekable();
+    let mut files = Vec::new();
+    let mut at: HashMap<Vec<u8>, usize> = HashMap::new();
+    while let Some(part) = parts.peek().filter(|part| part.starts_with(b":")) {
+        let letter = part.rsplit(|byte| *byte == b' ').next().and_then(|last| last.first()).copied();
+        parts.next();
+        let Some(mut path) = parts.next() else { break };
+        let mut from = None;
+        if letter == Some(b'R') {
+            from = Some(text(path));
+            path = parts.next().unwrap_or(path);
+        }
+        let status = match letter {
+            Some(b'A') => FileStatus::Added,
+            Some(b'D') => FileStatus::Deleted,
+            Some(b'R') => FileStatus::Renamed,
+            _ => FileStatus::Modified,
+        };
+        at.insert(path.to_vec(), files.len());
+        files.push(ChangedFile {
+            path: text(path),
+            status,
+            from,
+            insertions: 0,
+            deletions: 0,
+            binary: false,
+        });
+    }
+    while let Some(part) = parts.next() {
+        let mut fields = part.splitn(3, |byte| *byte == b'\t');
+        let (added, removed, path) = (fields.next(), fields.next(), fields.next().unwrap_or_default());
+        // A renamed file has its two names in the parts behind.
+        let path = match path.is_empty() {
+            true => {
+                parts.next();
+                parts.next().unwrap_or_default()
+            }
+            false => path,
+        };
+        let number =
+            |field: Option<&[u8]>| std::str::from_utf8(field.unwrap_or_default()).ok()?.parse::<u64>().ok();
+        if let Some(file) = at.get(path).and_then(|index| files.get_mut(*index)) {
+            file.binary = number(added).is_none();
+            file.insertions = number(added).unwrap_or_default();
+            file.deletions = number(removed).unwrap_or_default();
+        }
+    }
+    files
+}
+
+impl Changes {
+    /// The changes as a patch that `git apply` takes, binary files included.
+    pub async fn patch(&self) -> Result<Vec<u8>, Error> {
+        let args = ["diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "-M"];
+        let call = bare(&self.git_dir, args.into_iter().chain([self.base.as_str(), &self.commit, "--"]));
+        call.run().await.map_err(|fault| failed("changes", "the patch cannot be made", &fault))
+    }
+
+    /// Removes the ref, and the checkout if it was kept.
+    pub async fn discard(&self, place: &GitPlace) -> Result<(), Error> {
+        let removed = Repository::set_ref(&self.git_dir, &self.id, None).await;
+        removed.map_err(|fault| failed("discard", "the ref cannot be removed", &fault))?;
+        let forgotten = forget(place, &self.id).await;
+        forgotten.map_err(|error| refused("discard", "the checkout cannot be removed", &error))
+    }
+
+    /// Merges the changes into the working tree of `cwd`, or of the repository they come from.
+    ///
+    /// # Errors
+    /// `CHANGES_CONFLICT` with the files; the working tree is as it was.
+    pub async fn apply(&self, place: &GitPlace, cwd: Option<&Path>) -> Result<(), Error> {
+        if self.base == self.commit {
+            return Ok(());
+        }
+        let repository = Repository::find(cwd.unwrap_or(&self.repository), "cwd").await?;
+        let room = Room::open(place, &repository, &self.git_dir).await?;
+        let applied = self.apply_in(&room, &repository).await;
+        room.close().await;
+        applied
+    }
+
+    async fn apply_in(&self, room: &Room, repository: &Repository) -> Result<(), Error> {
+        let desk = room.desk(repository, "index");
+        let of = |fault: CallFault| failed("apply", "the changes cannot be applied", &fault);
+        let ours = snapshot(&desk, &HashSet::new(), "apply").await?;
+        let mine = desk.commit(&ours.tree, Some(&self.base), "The working tree").await.map_err(of)?;
+        let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", &mine, &self.commit];
+        let merged = match desk.call(args).bare().run().await {
+            Ok(told) => names_of(&told).into_iter().next().unwrap_or_default(),
+            Err(CallFault::Said { code: Some(1), stdout, .. }) => {
+                return Err(self.conflict(names_of(&stdout).into_iter().skip(1)));
+            }
+            Err(fault) => return Err(of(fault)),
+        };
+        let merged = String::from_utf8_lossy(&merged).trim().to_owned();
+        if merged == ours.tree {
+            return Ok(());
+        }
+        let blocked = obstacles_of(&desk, &ours.tree, &merged).await?;
+        if !blocked.is_empty() {
+            return Err(self.conflict(blocked.into_iter()));
+        }
+        match desk.call(["read-tree", "-m", "-u", &ours.tree, &merged]).run().await {
+            Ok(_) => Ok(()),
+            Err(fault) => {
+                let names = in_the_way(&fault);
+                if !names.is_empty() {
+                    return Err(self.conflict(names.into_iter().map(String::into_bytes)));
+                }
+                // A full disk, for example: some files may have been written.
+                let undone = undo(room, repository, &ours.tree, &merged).await;
+                let what = match undone {
+                    Ok(()) => "the changes cannot be written, and the files are as they were".to_owned(),
+                    Err(other) => {
+                        format!("the changes cannot be written, nor all of them undone ({})", other.words())
+                    }
+                };
+                Err(failed("apply", &what, &fault))
+            }
+        }
+    }
+
+    fn conflict(&self, files: impl Iterator<Item = Vec<u8>>) -> Error {
+        let mut files: Vec<String> = files.map(|name| String::from_utf8_lossy(&name).into_owned()).collect();
+        files.sort();
+        files.dedup();
+        let shown = files.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+        let more = if files.len() > 10 { format!(" and {} more", files.len() - 10) } else { String::new() };
+        let message = format!(
+            "the changes conflict with the working tree in {shown}{more}; nothing was changed: commit or undo your changes there, or merge {} yourself",
+            self.commit
+        );
+        Error::new(ErrorCode::ChangesConflict, message).with("files", files)
+    }
+}
+
+/// Ignored files that the merge would write over. git gives them up without a word.
+async fn obstacles_of(desk: &Desk, ours: &str, merged: &str) -> Result<Vec<Vec<u8>>, Error> {
+    let list = |filter: &'static str| {
+        desk.call(["diff-tree", "-r", "-z", "--name-only", filter, ours, merged]).run()
+    };
+    let listed = futures_util::future::try_join(list("--diff-filter=A"), list("--diff-filter=D")).await;
+    let (added, deleted) =
+        listed.map_err(|fault| failed("apply", "the changes cannot be compared with the files", &fault))?;
+    let (added, deleted, top) =
+        (names_of(&added), names_of(&deleted).into_iter().collect(), desk.tree.clone());
+    let found = on_disk(move || Ok(obstacles(&top, &added, &deleted))).await;
+    found.map_err(|error| refused("apply", "the changes cannot be compared with the files", &error))
+}
+
+/// Entries on the disk that are in the way of new files. The tree of the working folder has none of them. Blocks.
+fn obstacles(top: &Path, added: &[Vec<u8>], deleted: &HashSet<Vec<u8>>) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for name in added {
+        let above = (0..name.len()).filter(|at| name.get(*at) == Some(&b'/'));
+        let blocked = above.filter_map(|at| name.get(..at)).find(|part| {
+            let facts = top.join(path_of(part)).symlink_metadata();
+            facts.is_ok_and(|facts| !facts.is_dir()) && !deleted.contains(*part)
+        });
+        if let Some(part) = blocked {
+            found.push(part.to_vec());
+        } else {
+            collect_kept(top, name, deleted, &mut found);
+        }
+    }
+    found
+}
+
+/// Adds the files at or below this name that nothing deletes.
+fn collect_kept(top: &Path, name: &[u8], deleted: &HashSet<Vec<u8>>, found: &mut Vec<Vec<u8>>) {
+    let path = top.join(path_of(name));
+    let Ok(facts) = path.symlink_metadata() else { return };
+    if !facts.is_dir() {
+        if !deleted.contains(name) {
+            found.push(name.to_vec());
+        }
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(&path) else { return };
+    for entry in entries.flatten() {
+        let below = [name, b"/", entry.file_name().as_encoded_bytes()].concat();
+        collect_kept(top, &below, deleted, found);
+    }
+}
+
+/// Files that git refuses to write over. It lists them, each behind a tab, or names one in its message.
+fn in_the_way(fault: &CallFault) -> Vec<String> {
+    let CallFault::Said { stderr, .. } = fault else { return Vec::new() };
+    if !stderr.contains("would be overwritten")
+        && !stderr.contains("not uptodate")
+        && !stderr.contains("would lose")
+    {
+        return Vec::new();
+    }
+    let listed: Vec<String> = stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix('\t'))
+        .map(|name| name.trim().to_owned())
+        .collect();
+    if !listed.is_empty() {
+        return listed;
+    }
+    stderr.lines().filter_map(|line| line.split('\'').nth(1)).map(str::to_owned).collect()
+}
+
+/// Puts the files back as the first tree has them.
+async fn undo(room: &Room, repository: &Repository, ours: &str, merged: &str) -> Result<(), CallFault> {
+    let desk = room.desk(repository, "index-of-undo");
+    desk.call(["read-tree", ours]).run().await?;
+    let added =
+        desk.call(["diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", ours, merged]).run().await?;
+    let others =
+        desk.call(["diff-tree", "-r", "-z", "--name-only", "--diff-filter=a", ours, merged]).run().await?;
+    desk.call(["checkout-index", "-f", "-z", "--stdin"]).input(others).run().await?;
+    let top = repository.top.clone();
+    let removed = on_disk(move || {
+        for name in names_of(&added) {
+            match std::fs::remove_file(top.join(path_of(&name))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    removed.await.map_err(|error| CallFault::Other(error.to_string()))
+}
+
+/// A folder for the objects and indexes of one `apply`. One apply at a time works on a working tree.
+struct Room {
+    folder: PathBuf,
+    lock: File,
+}
+
+impl Room {
+    async fn open(place: &GitPlace, repository: &Repository, source: &Path) -> Result<Room, Error> {
+        let parent = notes(place);
+        let name = digest(&repository.top.to_string_lossy());
+        let lock_path = parent.join(format!("{name}.applying"));
+        let unusable = |error: io::Error| refused("apply", "the changes cannot be applied", &error);
+        let lock = loop {
+            let (parent, lock_path) = (parent.clone(), lock_path.clone());
+            let tried = on_disk(move || {
+                make_private(&parent)?;
+                try_lock(&lock_path)
+            });
+            match tried.await.map_err(unusable)? {
+                Some(lock) => break lock,
+                None => tokio::time::sleep(LOOK_EVERY).await,
+            }
+        };
+        let folder = parent.join(format!("{name}.apply"));
+        let (made, index) = (folder.clone(), repository.own.join("index"));
+        let objects = [repository.objects(), source.join("objects")];
+        let done = on_disk(move || {
+            // An apply of a host that was killed leaves its folder.
+            remove(&made)?;
+            make_private(&made.join("objects/info"))?;
+            let lines: Vec<String> = objects.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+            std::fs::write(made.join("objects/info/alternates"), lines.join("\n") + "\n")?;
+            copy_index(&index, &made.join("index"))
+        });
+        done.await.map_err(unusable)?;
+        Ok(Room { folder, lock })
+    }
+
+    fn desk(&self, repository: &Repository, index: &str) -> Desk {
+        Desk::user(repository, self.folder.join(index)).writing_to(self.folder.join("objects"))
+    }
+
+    async fn close(self) {
+        let Room { folder, lock } = self;
+        let _ = on_disk(move || {
+            let removed = remove(&folder);
+            drop(lock);
+            removed
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_and_numbers_are_joined_by_name() {
+        let parts = [
+            ":100644 100644 a b M",
+            "a.txt",
+            ":100644 100644 c d R090",
+            "old",
+            "new",
+            ":000000 100644 0 e A",
+            "pic",
+            ":100644 000000 f 0 D",
+            "gone",
+            "3\t1\ta.txt",
+            "0\t2\t",
+            "old",
+            "new",
+            "-\t-\tpic",
+            "0\t9\tgone",
+        ];
+        let told = parts.map(|part| format!("{part}\0")).concat();
+        let files = files_of(told.as_bytes());
+        let short: Vec<_> = files
+            .iter()
+            .map(|file| {
+                (
+                    file.path.as_str(),
+                    file.status,
+                    file.from.as_deref(),
+                    file.insertions,
+                    file.deletions,
+                    file.binary,
+                )
+            })
+            .collect();
+        assert_eq!(
+            short,
+            [
+                ("a.txt", FileStatus::Modified, None, 3, 1, false),
+                ("new", FileStatus::Renamed, Some("old"), 0, 2, false),
+                ("pic", FileStatus::Added, None, 0, 0, true),
+                ("gone", FileStatus::Deleted, None, 0, 9, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn files_in_the_way_are_named() {
+        let said =
+            |stderr: &str| CallFault::Said { code: Some(128), stdout: Vec::new(), stderr: stderr.to_owned() };
+        let one = said("error: Untracked working tree file 'a b' would be overwritten by merge.\n");
+        assert_eq!(in_the_way(&one), ["a b"]);
+        let list = said(
+            "error: The following untracked working tree files would be overwritten by merge:\n\tx\n\ty\nPlease\n",
+        );
+        assert_eq!(in_the_way(&list), ["x", "y"]);
+        assert!(in_the_way(&said("fatal: no space left on device")).is_empty());
+    }
+}

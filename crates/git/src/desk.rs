@@ -1,0 +1,77 @@
+//! A folder of files, and the git directory that looks at it.
+
+use crate::command::Call;
+use crate::repository::Repository;
+use std::path::{Path, PathBuf};
+
+/// The place of the calls that read one folder. Each desk has an index of its own.
+pub(crate) struct Desk {
+    /// The folder with the files.
+    pub tree: PathBuf,
+    pub index: PathBuf,
+    kind: Kind,
+    /// The folder that new objects are written to; the git directory's own when `None`.
+    objects: Option<PathBuf>,
+}
+
+enum Kind {
+    /// The user's own git, with the user's configuration, in a folder that is the user's.
+    User,
+    /// A git directory of ours. No configuration applies.
+    Own(PathBuf),
+}
+
+impl Desk {
+    pub(crate) fn user(repository: &Repository, index: PathBuf) -> Desk {
+        Desk { tree: repository.top.clone(), index, kind: Kind::User, objects: None }
+    }
+
+    pub(crate) fn own(git: PathBuf, tree: PathBuf) -> Desk {
+        let index = git.join("index");
+        Desk { tree, index, kind: Kind::Own(git), objects: None }
+    }
+
+    /// New objects go to this folder, which borrows the others by its `info/alternates`.
+    pub(crate) fn writing_to(self, objects: PathBuf) -> Desk {
+        Desk { objects: Some(objects), ..self }
+    }
+
+    pub(crate) fn call<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {
+        let mut call = Call::new(args).at(&self.tree).path("GIT_INDEX_FILE", &self.index);
+        if let Some(objects) = &self.objects {
+            call = call.path("GIT_OBJECT_DIRECTORY", objects);
+        }
+        match &self.kind {
+            Kind::User => call,
+            Kind::Own(git) => call.bare().path("GIT_DIR", git).path("GIT_WORK_TREE", &self.tree),
+        }
+    }
+
+    /// A commit by this program of a tree.
+    pub(crate) async fn commit(
+        &self,
+        tree: &str,
+        parent: Option<&str>,
+        message: &str,
+    ) -> Result<String, crate::command::CallFault> {
+        let mut args = vec!["commit-tree", tree, "-m", message];
+        if let Some(parent) = parent {
+            args.extend(["-p", parent]);
+        }
+        let mut call = self.call(args).setting("commit.gpgSign", "false");
+        for who in ["AUTHOR", "COMMITTER"] {
+            call = call
+                .variable(&format!("GIT_{who}_NAME"), "Sheepdog")
+                .variable(&format!("GIT_{who}_EMAIL"), "sheepdog@localhost");
+        }
+        call.line().await
+    }
+}
+
+/// A copy of an index, beside which nothing else is changed. A repository without a commit may have none.
+pub(crate) fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::copy(from, to) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        copied => copied.map(drop),
+    }
+}

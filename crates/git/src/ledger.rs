@@ -1,0 +1,252 @@
+//! The checkouts of this user's agents, so that none is left behind.
+//!
+//! Each checkout has a lock file in one folder of the user, whatever folder the checkout itself lies in. The file says where the
+//! checkout and its repository are. The host of the checkout holds the lock. Locks are the kernel's and end with their process,
+//! so a free lock means that the host is gone. Such a checkout is removed with its ref, unless it was kept on purpose.
+
+use crate::folder::{make_private, remove, try_lock};
+use crate::place::GitPlace;
+use crate::repository::Repository;
+use ground::error::{Error, ErrorCode};
+use ground::os::on_disk;
+use ground::record::epoch_ms;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Letters of an id.
+const ID_BYTES: usize = 8;
+
+/// Content of a lock file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Note {
+    pub id: String,
+    /// Top of the user's working tree.
+    pub repository: PathBuf,
+    /// The git directory that has the ref.
+    pub git_dir: PathBuf,
+    /// The folder in which the checkout's own folder lies.
+    pub dir: PathBuf,
+    pub name: Option<String>,
+    pub host_pid: u32,
+    pub made_at_ms: u64,
+    /// The user wants to look at it.
+    #[serde(default)]
+    pub kept: bool,
+}
+
+impl Note {
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.dir.join(&self.id)
+    }
+}
+
+/// The relation of a checkout to its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorktreeState {
+    /// Its host works in it.
+    Running,
+    /// It was kept on purpose.
+    Kept,
+    /// Its host is gone.
+    Left,
+}
+
+/// A checkout, seen from outside.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorktreeFacts {
+    pub id: String,
+    pub state: WorktreeState,
+    pub name: Option<String>,
+    pub repository: String,
+    pub path: String,
+    #[serde(rename = "ref")]
+    pub ref_name: String,
+    pub host_pid: u32,
+    pub made_at_ms: u64,
+}
+
+/// A checkout that was removed, or the reason why it could not be.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReapedWorktree {
+    pub worktree: WorktreeFacts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A claimed place for a checkout; the lock is held as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub note: Note,
+    lock_path: PathBuf,
+    lock: File,
+}
+
+pub(crate) fn notes(place: &GitPlace) -> PathBuf {
+    place.folder.join("worktrees")
+}
+
+impl Claim {
+    /// A new place in `dir`, or beside the note. Blocks.
+    pub(crate) fn new(
+        place: &GitPlace,
+        repository: &Repository,
+        dir: Option<PathBuf>,
+        name: Option<String>,
+    ) -> io::Result<Claim> {
+        let parent = notes(place);
+        make_private(&parent)?;
+        let dir = dir.unwrap_or_else(|| parent.clone());
+        std::fs::create_dir_all(&dir)?;
+        let dir = dir.canonicalize()?;
+        let id = ground::random::name::<ID_BYTES>();
+        let lock_path = parent.join(format!("{id}.lock"));
+        let note = Note {
+            id,
+            repository: repository.top.clone(),
+            git_dir: repository.common.clone(),
+            dir,
+            name,
+            host_pid: std::process::id(),
+            made_at_ms: epoch_ms(SystemTime::now()),
+            kept: false,
+        };
+        let taken = || io::Error::other("another checkout has this id");
+        let lock = try_lock(&lock_path)?.ok_or_else(taken)?;
+        let claim = Claim { note, lock_path, lock };
+        claim.write()?;
+        make_private(&claim.note.folder())?;
+        Ok(claim)
+    }
+
+    fn write(&self) -> io::Result<()> {
+        std::fs::write(&self.lock_path, serde_json::to_string(&self.note)?)
+    }
+
+    /// Says that the checkout is kept, and releases it. Blocks.
+    pub(crate) fn keep(mut self) -> io::Result<()> {
+        self.note.kept = true;
+        self.write()
+    }
+
+    /// Removes the checkout and its note. The lock goes last. Blocks.
+    pub(crate) fn remove(self) -> io::Result<()> {
+        let removed = remove_files(&self.note, &self.lock_path);
+        drop(self.lock);
+        removed
+    }
+}
+
+fn remove_files(note: &Note, lock_path: &Path) -> io::Result<()> {
+    remove(&note.folder())?;
+    std::fs::remove_file(lock_path)
+}
+
+/// A note under its own name only: nothing else is removed than a folder that is called by an id of ours.
+fn read(lock_path: &Path) -> Option<Note> {
+    let text = std::fs::read(lock_path).ok()?;
+    let note: Note = ground::json::read_own(&text).ok()?;
+    let is_id = !note.id.is_empty() && note.id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_id && note.dir.is_absolute() && lock_path.file_stem()?.to_str()? == note.id).then_some(note)
+}
+
+fn facts_of(note: &Note, is_held: bool) -> WorktreeFacts {
+    let state = match (is_held, note.kept) {
+        (_, true) => WorktreeState::Kept,
+        (true, false) => WorktreeState::Running,
+        (false, false) => WorktreeState::Left,
+    };
+    WorktreeFacts {
+        id: note.id.clone(),
+        state,
+        name: note.name.clone(),
+        repository: note.repository.to_string_lossy().into_owned(),
+        path: note.folder().to_string_lossy().into_owned(),
+        ref_name: crate::repository::ref_of(&note.id),
+        host_pid: note.host_pid,
+        made_at_ms: note.made_at_ms,
+    }
+}
+
+/// All notes, each with the lock where nobody holds it. Blocks.
+fn look(place: &GitPlace) -> io::Result<Vec<(Note, PathBuf, Option<File>)>> {
+    let entries = match std::fs::read_dir(notes(place)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut found = Vec::new();
+    for path in paths.filter(|path| path.extension().is_some_and(|end| end == "lock")) {
+        // One that is made at this moment has no content yet.
+        let Some(note) = read(&path) else { continue };
+        let lock = try_lock(&path)?;
+        // It was removed since, and the lock has made it again.
+        if lock.is_some() && read(&path).is_none() {
+            std::fs::remove_file(&path)?;
+            continue;
+        }
+        found.push((note, path, lock));
+    }
+    found.sort_by_key(|(note, ..)| note.made_at_ms);
+    Ok(found)
+}
+
+fn unusable(place: &GitPlace, error: &io::Error) -> Error {
+    let message = format!("cannot use {}, the folder for checkouts: {error}", place.folder.display());
+    Error::new(ErrorCode::WorktreeFailed, message).with("step", "checkout")
+}
+
+/// All checkouts of this user's agents, the oldest first.
+pub async fn list_worktrees(place: &GitPlace) -> Result<Vec<WorktreeFacts>, Error> {
+    let at = place.clone();
+    let found = on_disk(move || look(&at)).await.map_err(|error| unusable(place, &error))?;
+    Ok(found.iter().map(|(note, _, lock)| facts_of(note, lock.is_none())).collect())
+}
+
+/// Removes the checkouts whose host is gone, with their refs: all, or those with these ids. Of a kept one the id has to be
+/// named.
+pub async fn reap_worktrees(place: &GitPlace, ids: Option<&[String]>) -> Result<Vec<ReapedWorktree>, Error> {
+    let at = place.clone();
+    let found = on_disk(move || look(&at)).await.map_err(|error| unusable(place, &error))?;
+    let mut reaped = Vec::new();
+    for (note, path, lock) in found {
+        let is_meant = match ids {
+            Some(ids) => ids.contains(&note.id),
+            None => !note.kept,
+        };
+        let Some(lock) = lock.filter(|_| is_meant) else { continue };
+        let worktree = facts_of(&note, false);
+        // A repository that is gone has no ref either.
+        let refs = Repository::set_ref(&note.git_dir, &note.id, None).await;
+        let has_repository = note.git_dir.clone();
+        let removed = on_disk(move || {
+            let is_there = has_repository.is_dir();
+            let removed = remove_files(&note, &path).map(|()| is_there);
+            drop(lock);
+            removed
+        });
+        let problem = match (removed.await, refs) {
+            (Err(error), _) => Some(error.to_string()),
+            (Ok(true), Err(fault)) => Some(fault.words()),
+            _ => None,
+        };
+        reaped.push(ReapedWorktree { worktree, problem });
+    }
+    Ok(reaped)
+}
+
+/// Forgets a kept checkout: removes its files and its note.
+pub(crate) async fn forget(place: &GitPlace, id: &str) -> io::Result<()> {
+    let lock_path = notes(place).join(format!("{id}.lock"));
+    on_disk(move || match read(&lock_path) {
+        Some(note) => remove_files(&note, &lock_path),
+        None => Ok(()),
+    })
+    .await
+}
