@@ -21,7 +21,7 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       handlers,
       `export default {
         sum: async (job) => { await job.emit({ type: 'warning', message: 'summing' }); return job.data.a + job.data.b },
-        bad: async () => { throw Object.assign(new Error('no'), { code: 'E_NO' }) },
+        bad: async ({ attempt }) => { throw Object.assign(new Error(attempt === 1 ? 'no' : 'no again'), { code: 'E_NO' }) },
       }`,
     )
     const up = spawn(process.execPath, [program, 'fleet', 'up', ...at], {
@@ -50,6 +50,15 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
     ).toHaveLength(3)
     expect(run('jobs', 'ls', '--state', 'failed', ...at).stdout).toMatch(/failed +bad .*E_NO: no/)
     expect(run('jobs', 'show', 'nobody', ...at)).toMatchObject({ status: 1 })
+    run('submit', '--handler', 'bad', '--attempts', '2', '--id', 'twice', '--wait', ...at)
+    const errors = ['no', 'no again'].map((message) => ({ error: { code: 'E_NO', message }, reason: 'E_NO' }))
+    expect(JSON.parse(run('jobs', 'show', 'twice', ...at).stdout)).toMatchObject({ attempts: errors })
+    const listed = run('jobs', 'ls', '--json', ...at)
+      .stdout.trim()
+      .split('\n')
+    expect(listed.map((line) => JSON.parse(line)).find(({ id }) => id === 'twice').attempts).toMatchObject(
+      errors,
+    )
     const prune = (...args: string[]) => run('fleet', 'prune', ...args, ...at)
     expect(prune('--older-than', '1d').stdout).toBe('removed 0 jobs and 0 objects (0 B)\n')
     expect(prune('--older-than', '0s', '--state', 'done', '--dry-run').stdout).toMatch(/^would remove 2 jobs/)
@@ -57,7 +66,7 @@ describe.runIf(hasServer)('sheepdog work, submit, jobs, fleet', () => {
       jobs: 2,
     })
     expect(run('jobs', 'show', 'one', ...at)).toMatchObject({ status: 1 })
-    expect(run('jobs', ...at).stdout).toMatch(/^\S+ +failed +bad[^\n]*\n$/)
+    expect(run('jobs', ...at).stdout).toMatch(/^\S+ +failed +bad[^\n]*\n\S+ +failed +bad[^\n]*\n$/)
     worker.kill('SIGTERM')
     expect(await once(worker, 'exit')).toEqual([0, null])
     expect(run('fleet', 'down', ...at).status).toBe(0)

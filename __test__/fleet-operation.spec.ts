@@ -52,11 +52,12 @@ describe.each(engines)('a fleet %s', (_, options) => {
       result: 7,
       maxAttempts: 3,
       attempts: [
-        { attempt: 1, worker: `flaky-${queue}`, reason: 'E_NO' },
+        { attempt: 1, worker: `flaky-${queue}`, reason: 'E_NO', error: { code: 'E_NO', message: 'no' } },
         { attempt: 2, worker: `flaky-${queue}` },
       ],
     })
     for (const { startedAt, endedAt } of record.attempts) expect(endedAt).toBeGreaterThanOrEqual(startedAt)
+    expect(record.attempts[1]).not.toHaveProperty('error')
     expect(record.attempts[1]).not.toHaveProperty('reason')
     await worker.close()
   })

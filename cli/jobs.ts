@@ -3,7 +3,7 @@ import type { Fleet, Job, JobListOptions, JobRecord } from '../lib/fleet'
 import type { AgentEvent } from '../lib/harness'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
-import { describeEvent } from './event'
+import { describeEvent, showCost } from './event'
 import { showCount } from './figure'
 import { fleetTable, withFleet } from './fleet_way'
 import { json as toJson, print, room, tell } from './screen'
@@ -23,7 +23,8 @@ export const about = `
 ls      list the jobs that the fleet knows: first those that are over, in the
         order of their ends, then the others in the order of their submission.
         With --watch list those that are not over, then each job that changes
-show    print the record of a job and its artifacts, as JSON
+show    print the record of a job and its artifacts, as JSON: each attempt with
+        its error, tokens and cost
 logs    print its events so far; with -f also those to come, until it is over
 cancel  cancel it; with --force without waiting for its worker
 retry   give a job that did not succeed new attempts; with --all every such job
@@ -145,11 +146,13 @@ async function watch(fleet: Fleet, { limit: _, after: __, ...filter }: JobListOp
 }
 
 function line(record: JobRecord): string {
-  const { id, state, queue, attempt, provider, handler, error, title } = record
+  const { id, state, queue, attempt, provider, handler, error, title, usage } = record
   const age = Math.round((Date.now() - record.submittedAt) / 1000)
   const why = error && state !== 'done' ? `  ${error.code}: ${error.message.split('\n')[0]}` : ''
   const name = title === undefined ? '' : `  ${JSON.stringify(title)}`
-  return `${id}  ${state.padEnd(9)}  ${provider ?? handler}${name}  queue ${queue}  attempt ${attempt}  ${age}s old${why}`
+  const tokens = usage ? `  ${showCount(usage.inputTokens + usage.outputTokens, 'token')}` : ''
+  const spent = usage?.costUsd ? `${tokens}  ${showCost(usage.costUsd)}` : tokens
+  return `${id}  ${state.padEnd(9)}  ${provider ?? handler}${name}  queue ${queue}  attempt ${attempt}  ${age}s old${spent}${why}`
 }
 
 /** Writes the job's events; without `live` those that there are. */

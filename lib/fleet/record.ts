@@ -24,6 +24,13 @@ export interface JobAttempt {
    * another worker. Absent for a success.
    */
   reason?: string
+  /** Error of an attempt that failed or was lost, with the first 500 bytes of its message. */
+  error?: {
+    /** Error code. */
+    code: string
+    /** Message of the error. */
+    message: string
+  }
 }
 
 /** State of a job and facts about it. Times are milliseconds since 1970. */

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 const MAX_CODE_BYTES: usize = 200;
 const MAX_MESSAGE_BYTES: usize = 16 << 10;
 const MAX_FACTS_BYTES: usize = 64 << 10;
+/// Longest message of an earlier attempt. A record lists many of them.
+const MAX_BRIEF_BYTES: usize = 500;
 
 /// An error on its journey: a handler's may have any code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,14 @@ impl JobFault {
             left -= size;
         }
         self
+    }
+
+    /// Code and the beginning of the message, without facts.
+    pub(super) fn brief(&self) -> JobFault {
+        let mut brief = JobFault::new(&self.code, self.message.as_str());
+        cut(&mut brief.code, MAX_CODE_BYTES);
+        cut(&mut brief.message, MAX_BRIEF_BYTES);
+        brief
     }
 
     pub(super) fn as_value(&self) -> Value {

@@ -14,10 +14,9 @@
 
 use super::fault::JobFault;
 use super::retry_table::{Consequence, loss_delay};
-use super::run_list::{DRAINED, RunList};
+use super::run_list::RunList;
 use super::spec::JobSpec;
 use agents::harness::Usage;
-use ground::error::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -325,7 +324,7 @@ impl JobRecord {
         }
         let mut next = self.clone();
         if is_lost {
-            next.runs.end(Some(ErrorCode::JobLeaseLost.as_str()), now);
+            next.runs.end(Some(&self.lost()), now);
             next.losses += 1;
             // It may have been a neighbour's fault. A job with one attempt is never run twice.
             if !self.alone && self.attempts > 1 {
@@ -403,7 +402,7 @@ impl JobRecord {
             }
             JobEvent::Drained { token, now } => {
                 let mut next = self.held_by(token)?.released();
-                next.runs.end(Some(DRAINED), *now);
+                next.runs.drain(*now);
                 next.losses = 0;
                 next.spent = next.spent.saturating_sub(1);
                 Ok(next)
@@ -490,7 +489,7 @@ impl JobRecord {
             }
             _ => self.ended(JobState::Failed, now),
         };
-        next.runs.end(Some(&fault.code), now);
+        next.runs.end(Some(fault), now);
         next.error = Some(fault.clone().bounded());
         next
     }
@@ -512,12 +511,13 @@ impl JobRecord {
         next.not_before = None;
         match state {
             JobState::Done => next.runs.end(None, now),
-            JobState::Cancelled => next.runs.end(Some(ErrorCode::JobCancelled.as_str()), now),
-            JobState::Dead => next.runs.end(Some(ErrorCode::JobLeaseLost.as_str()), now),
+            JobState::Cancelled => {
+                let fault = JobFault::new("JOB_CANCELLED", format!("job {} was cancelled", self.id));
+                next.runs.end(Some(&fault), now);
+                next.error = Some(fault);
+            }
+            JobState::Dead => next.runs.end(Some(&self.lost()), now),
             _ => {}
-        }
-        if state == JobState::Cancelled {
-            next.error = Some(JobFault::new("JOB_CANCELLED", format!("job {} was cancelled", self.id)));
         }
         next
     }

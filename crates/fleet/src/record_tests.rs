@@ -278,6 +278,7 @@ fn a_record_lists_its_attempts_with_their_ends_and_their_usage() {
                 run["startedAt"],
                 run["endedAt"],
                 run["reason"],
+                run["error"]["message"],
                 run["usage"]["inputTokens"]
             ])
         })
@@ -285,10 +286,10 @@ fn a_record_lists_its_attempts_with_their_ends_and_their_usage() {
     assert_eq!(
         json!(runs),
         json!([
-            [1, "w", 1, 7, "JOB_LEASE_LOST", 150],
-            [2, "w", 7, 5, "E", 20],
-            [3, "w", 1, 8, "drained", null],
-            [4, "w", 1, 9, null, null],
+            [1, "w", 1, 7, "JOB_LEASE_LOST", "attempt 1 was lost: w was silent for a whole lease", 150],
+            [2, "w", 7, 5, "E", "broken", 20],
+            [3, "w", 1, 8, "drained", null, null],
+            [4, "w", 1, 9, null, null, null],
         ])
     );
     assert_eq!((&shown["maxAttempts"], &shown["usage"]["inputTokens"]), (&json!(5), &json!(170)));
@@ -297,6 +298,12 @@ fn a_record_lists_its_attempts_with_their_ends_and_their_usage() {
     stored.as_object_mut().unwrap().remove("runs");
     let old: JobRecord = serde_json::from_value(stored).unwrap();
     assert_eq!(old.shown()["attempts"], json!([]));
+    // Or a list of attempts without their errors.
+    let mut stored = json!(last);
+    stored["runs"][0].as_object_mut().unwrap().remove("error");
+    let old: JobRecord = serde_json::from_value(stored).unwrap();
+    let first = &old.shown()["attempts"][0];
+    assert_eq!((&first["reason"], first.get("error")), (&json!("JOB_LEASE_LOST"), None));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! PURE: the attempts of a job, as its record lists them.
 
+use super::fault::JobFault;
 use agents::harness::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const MOST_RUNS: usize = 50;
 
 /// Reason of an attempt that its closing worker gave to another one.
-pub const DRAINED: &str = "drained";
+const DRAINED: &str = "drained";
 
 /// One attempt at a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub struct Run {
     /// Code of its error, or [`DRAINED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Its error in short. Records of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<JobFault>,
 }
 
 /// The attempts of a job, the oldest first.
@@ -41,15 +45,31 @@ impl RunList {
             self.0.remove(0);
         }
         let worker = worker.to_owned();
-        self.0.push(Run { attempt, worker, started_at: now, ended_at: None, usage: None, reason: None });
+        let run =
+            Run { attempt, worker, started_at: now, ended_at: None, usage: None, reason: None, error: None };
+        self.0.push(run);
     }
 
-    /// Ends the last attempt, unless it has ended. `reason`: `None` for a job that is done.
-    pub(super) fn end(&mut self, reason: Option<&str>, now: u64) {
-        if let Some(run) = self.0.last_mut().filter(|run| run.ended_at.is_none()) {
+    /// Ends the last attempt, unless it has ended. `fault`: `None` for a job that is done.
+    pub(super) fn end(&mut self, fault: Option<&JobFault>, now: u64) {
+        let error = fault.map(JobFault::brief);
+        if let Some(run) = self.open() {
             run.ended_at = Some(now);
-            run.reason = reason.map(str::to_owned);
+            run.reason = error.as_ref().map(|error| error.code.clone());
+            run.error = error;
         }
+    }
+
+    /// The same for an attempt that its closing worker gave away: that is no error.
+    pub(super) fn drain(&mut self, now: u64) {
+        if let Some(run) = self.open() {
+            run.ended_at = Some(now);
+            run.reason = Some(DRAINED.to_owned());
+        }
+    }
+
+    fn open(&mut self) -> Option<&mut Run> {
+        self.0.last_mut().filter(|run| run.ended_at.is_none())
     }
 
     /// Adds to the usage of the last attempt.
@@ -71,12 +91,15 @@ mod tests {
             runs.begin(attempt, "w", u64::from(attempt));
             runs.add_usage(Usage { input_tokens: 2, ..Usage::default() });
             runs.add_usage(Usage { input_tokens: 3, ..Usage::default() });
-            runs.end(Some("E_NO"), 100);
+            runs.end(Some(&JobFault::new("E_NO", "\u{1}".repeat(100_000))), 100);
             runs.end(None, 200);
+            runs.drain(300);
         }
         assert_eq!((runs.0.len(), runs.0[0].attempt), (MOST_RUNS, 11));
         let last = runs.0.last().unwrap();
         assert_eq!((last.ended_at, last.reason.as_deref()), (Some(100), Some("E_NO")));
         assert_eq!(last.usage.unwrap().input_tokens, 5);
+        let stored = serde_json::to_vec(&runs).unwrap();
+        assert!(stored.len() < 256 << 10, "{} bytes", stored.len());
     }
 }
