@@ -60,15 +60,55 @@ describe.runIf(hasServer)('the jobs of a fleet on the page', () => {
         expect(await texts()).toEqual(['first words', '1+1', '2'])
         const detail = await get(`runs/${id}`)
         expect(detail).toMatchObject({ state: 'done', attempts: 1, rows: 3 })
-        expect(detail.timeline.bars.map((bar: any) => bar.lane)).toEqual(['attempt', 'model', 'tool'])
+        const bars = detail.timeline.bars.filter((bar: any) => bar.lane !== 'wait')
+        expect(bars.map((bar: any) => bar.lane)).toEqual(['attempt', 'model', 'tool'])
         expect(detail.facts).toContainEqual(['worker', worker.name])
         expect(detail.facts).toContainEqual(['handler', 'talk'])
         expect(detail.texts).toContainEqual(['result', '2'])
         // From the start of the attempt, not from its first event.
-        expect(detail.timeline.bars[0].fromMs).toBeLessThan(detail.timeline.bars[1].fromMs)
+        expect(bars[0].fromMs).toBeLessThan(bars[1].fromMs)
       },
       { timeout: 30_000, interval: 100 },
     )
+    view.child.kill('SIGTERM')
+    await worker.close()
+  })
+
+  it('have each attempt with its error, and the waiting between them', async () => {
+    const queue = newQueue()
+    const worker = await fleet.work({
+      queues: [queue],
+      handlers: {
+        flaky(job) {
+          if (job.attempt < 3) throw Object.assign(new Error(`no ${job.attempt}`), { code: 'E_NO' })
+          return 'at last'
+        },
+      },
+    })
+    const job = await fleet.submit({ handler: 'flaky', queue, id: 'flaky', data: { part: 1 } })
+    await job.result
+    const view = started(['view', '--fleet', '--dir', dir])
+    const base = (await view.printed(/\n/)).trim()
+    const detail: any = await (await fetch(new URL('api/runs/flaky', base))).json()
+    expect(detail).toMatchObject({
+      state: 'done',
+      texts: [
+        ['data', expect.stringContaining('"part": 1')],
+        ['result', 'at last'],
+      ],
+      tries: [
+        { attempt: 1, worker: worker.name, error: 'E_NO: no 1' },
+        { attempt: 2, worker: worker.name, error: 'E_NO: no 2' },
+        { attempt: 3, worker: worker.name, error: null },
+      ],
+    })
+    const { attempts, submittedAt } = await job.record()
+    const lane = (name: string) => detail.timeline.bars.filter((bar: any) => bar.lane === name)
+    expect(lane('attempt').map(({ fromMs, toMs }: any) => [fromMs, toMs])).toEqual(
+      attempts.map(({ startedAt, endedAt }) => [startedAt - submittedAt, endedAt! - submittedAt]),
+    )
+    const pauses = lane('wait').filter(({ label }: any) => label !== 'waits in its queue')
+    expect(pauses.map(({ label }: any) => label)).toEqual(['after E_NO: no 1', 'after E_NO: no 2'])
     view.child.kill('SIGTERM')
     await worker.close()
   })

@@ -25,7 +25,7 @@ let browser: Browser
 /** A view's page; what goes wrong in it is a fault of the test. */
 async function open(
   records: string,
-  options: { colorScheme?: 'dark' | 'light' } = {},
+  options: { colorScheme?: 'dark' | 'light'; viewport?: { width: number; height: number } } = {},
   ...args: string[]
 ): Promise<Page> {
   const view = started(['view', records, ...args])
@@ -131,6 +131,7 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
     await page.locator('.row', { hasText: 'keeps the session' }).nth(1).waitFor()
     await expect.poll(async () => (await rows(page)).at(-1)).toMatch(/✓ parses line 0/)
     expect(await page.locator('#state').textContent()).toBe('▶ running')
+    expect(await page.locator('#follow').isVisible()).toBe(true)
     expect(await page.locator('#texts').textContent()).toContain('Which tests fail, and why? Fix them.')
     await page.locator('#tree tbody tr', { hasText: 'sleep 1000' }).waitFor()
     expect(await page.locator('#tree tbody tr').first().textContent()).toContain('codex exec')
@@ -332,17 +333,77 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
         await page.locator('.run', { hasText: new RegExp(`[✓✗?]${name}`) }).click()
         await page.locator('h2', { hasText: new RegExp(`^${name}$`) }).waitFor()
         await page.locator('#rows .row').first().waitFor()
-        for (const details of await page.locator('#texts summary').all()) await details.click()
+        await page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         expect(await faults(page), name).toEqual([])
       }
       // Still the session: its prompts lead to their rows.
       await page.getByRole('button', { name: 'Why does it fail?' }).click()
       await page.locator('.row.active', { hasText: 'Why does it fail?' }).waitFor()
       await page.setViewportSize({ width: 390, height: 844 })
-      expect(await faults(page), 'on a phone').toEqual([])
+      expect(await faults(page), 'a run on a phone').toEqual([])
+      await page.getByRole('button', { name: 'Back to the runs' }).click()
+      expect(await faults(page), 'the list on a phone').toEqual([])
       await page.close()
     },
   )
+
+  it('sums up the runs that are listed, and opens the texts of short ones', async () => {
+    const records = join(folder, 'sums')
+    writeTurn(records, { id: '3', name: 'a short one', events: 10 })
+    writeTurn(records, { id: '2', name: 'a long one', events: 400 })
+    writeTurn(records, { id: '1', name: 'a lost one', events: 10, end: false })
+    const page = await open(records)
+    const sums = page.locator('#sums')
+    await sums.filter({ hasText: '3 runs · 1 failed · 26,046 tokens · $0.84' }).waitFor()
+    await page.locator('#filter').fill('a short')
+    await sums.filter({ hasText: '1 run · 0 failed · 13,023 tokens · $0.42' }).waitFor()
+    await page.locator('#filter').fill('')
+    await page.locator('.run', { hasText: 'a short one' }).click()
+    await page.locator('#texts details[open] pre', { hasText: 'a short one' }).waitFor()
+    await page.locator('.row .at', { hasText: '0:00.040' }).waitFor()
+    // Nothing comes any more.
+    expect(await page.locator('#follow').isVisible()).toBe(false)
+    // Folded again, it stays so.
+    await page.locator('#texts summary', { hasText: 'prompt' }).click()
+    await page.locator('#texts details:not([open])').waitFor()
+    await page.locator('.run', { hasText: 'a long one' }).click()
+    await page.locator('h2', { hasText: 'a long one' }).waitFor()
+    await page.locator('#texts details:not([open])').waitFor()
+    await page
+      .locator('.row .at', { hasText: /^0:00.0$/ })
+      .first()
+      .waitFor()
+    await page.close()
+  })
+
+  it('shows the list or the run on a phone', async () => {
+    const records = join(folder, 'phone')
+    writeTurn(records, { id: '2', name: 'the newer', events: 10 })
+    writeTurn(records, { id: '1', name: 'the older', events: 10 })
+    const page = await open(records, { viewport: { width: 390, height: 844 } })
+    const [list, detail] = [page.locator('#runs'), page.locator('#detail')]
+    await page.locator('.run', { hasText: 'the older' }).waitFor()
+    expect(await detail.isVisible()).toBe(false)
+    await page.locator('.run', { hasText: 'the older' }).click()
+    await page.locator('h2', { hasText: 'the older' }).waitFor()
+    expect(await list.isVisible()).toBe(false)
+    await page.locator('#rows .row').first().waitFor()
+    await page.getByRole('button', { name: 'Back to the runs' }).click()
+    await list.waitFor()
+    expect(await detail.isVisible()).toBe(false)
+    // The browser's own way back is the same.
+    await page.locator('.run', { hasText: 'the newer' }).click()
+    await page.locator('h2', { hasText: 'the newer' }).waitFor()
+    await page.goBack()
+    await list.waitFor()
+    expect(await detail.isVisible()).toBe(false)
+    // With a keyboard, Enter opens the run.
+    await page.keyboard.press('End')
+    expect(await list.isVisible()).toBe(true)
+    await page.keyboard.press('Enter')
+    await page.locator('h2', { hasText: 'the older' }).waitFor()
+    await page.close()
+  })
 
   it('is worked by keyboard alone', async () => {
     const records = join(folder, 'keys')

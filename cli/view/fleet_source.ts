@@ -3,8 +3,18 @@ import type { Fleet, JobRecord } from '../../lib/fleet'
 import { elapsedMs } from '../../lib/host'
 import { JobRows } from './job_rows'
 import { inputWords } from './row'
-import { withAttempt } from './timeline'
-import type { FileKind, Found, ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
+import { withTries } from './tries'
+import type {
+  FileKind,
+  Found,
+  ProcessNode,
+  Row,
+  RunDetail,
+  RunSource,
+  RunState,
+  RunSummary,
+  Try,
+} from './source'
 
 /** The newest jobs alone: a fleet may have many thousands. */
 const mostJobs = 500
@@ -31,7 +41,6 @@ const mostShown = 200_000
 interface Told {
   text?: string
   structured?: unknown
-  usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
 }
 
 export class FleetSource implements RunSource {
@@ -54,18 +63,12 @@ export class FleetSource implements RunSource {
     if (!record) return undefined
     const rows = this.#rows(record)
     await rows.begun
-    const heard = rows.timeline.timeline()
-    const since = (at: number) => Math.max(0, at - record.submittedAt)
-    const timeline =
-      record.startedAt === undefined
-        ? heard
-        : withAttempt(
-            heard,
-            record.attempt,
-            since(record.startedAt),
-            record.endedAt === undefined ? undefined : since(record.endedAt),
-          )
-    const { usage } = (record.result ?? {}) as Told
+    const tries = triesOf(record)
+    const timeline = withTries(rows.timeline.timeline(), tries, {
+      first: 'waits in its queue',
+      isWaiting: record.state === 'queued',
+    })
+    const { usage } = record
     return {
       ...summaryOf(record),
       folder: '',
@@ -75,6 +78,7 @@ export class FleetSource implements RunSource {
       facts: factsOf(record),
       message: record.error?.message ?? null,
       attempts: record.attempt,
+      tries,
       tokens: usage
         ? { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens }
         : rows.tokens,
@@ -205,8 +209,22 @@ function nameOf({ title, prompt, handler, data, id }: JobRecord): string {
   return handler !== undefined && generated.test(id) ? handler : id
 }
 
+function triesOf({ attempts, submittedAt }: JobRecord): Try[] {
+  const since = (at: number) => Math.max(0, at - submittedAt)
+  return attempts.map(({ attempt, worker, startedAt, endedAt, usage, reason, error }) => ({
+    attempt,
+    worker,
+    fromMs: since(startedAt),
+    toMs: endedAt === undefined ? null : since(endedAt),
+    // Records of older versions have the code alone. A drained attempt has no error.
+    error: error ? `${error.code}: ${error.message}` : reason === 'drained' ? null : (reason ?? null),
+    tokens: usage ? usage.inputTokens + usage.outputTokens : null,
+    costUsd: usage?.costUsd ?? null,
+  }))
+}
+
 function summaryOf(record: JobRecord): RunSummary {
-  const { id, state, submittedAt, endedAt, error } = record
+  const { id, state, submittedAt, endedAt, error, usage } = record
   return {
     id,
     kind: 'turn',
@@ -216,6 +234,8 @@ function summaryOf(record: JobRecord): RunSummary {
     startedAtMs: submittedAt,
     durationMs: Math.max(0, (endedAt ?? Date.now()) - submittedAt),
     ending: state === 'done' ? null : (error?.code ?? null),
+    tokens: usage ? usage.inputTokens + usage.outputTokens : null,
+    costUsd: usage?.costUsd ?? null,
   }
 }
 

@@ -7,6 +7,7 @@ export abstract class RecordIndex implements RowIndex {
   readonly tokens = { input: 0, output: 0, cached: 0 }
   costUsd = 0
   hasUsage = false
+  answer = ''
   version = 0
   readonly prompts: Prompt[] = []
   #reading: Promise<void> | undefined

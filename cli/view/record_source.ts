@@ -14,8 +14,10 @@ import {
   type RecordStart,
 } from '../../lib/harness/record_file'
 import { absolutePath, elapsedMs, timers } from '../../lib/host'
+import { AttemptFiles } from './attempt_files'
 import { OutputIndex } from './output_index'
 import { RunIndex } from './run_index'
+import { usageOfEvents, type Sum } from './session_usage'
 import type {
   FileKind,
   Found,
@@ -28,6 +30,7 @@ import type {
   RunSummary,
 } from './source'
 import { readPieces } from '../tail'
+import { withTries } from './tries'
 
 /** Runs whose rows are known at once. */
 const mostIndexes = 16
@@ -45,6 +48,8 @@ export class RecordSource implements RunSource {
   readonly #only: string | undefined
   readonly #known = new Map<string, RecordFiles>()
   readonly #indexes = new Map<string, RowIndex>()
+  readonly #attempts = new AttemptFiles()
+  readonly #sums = new Map<string, Promise<Sum>>()
   /** Versions of the rows that the page knows. */
   readonly #versions = new Map<string, number>()
   #trees: { at: number; trees: Promise<RunTree[]> } | undefined
@@ -65,7 +70,23 @@ export class RecordSource implements RunSource {
   async list(): Promise<RunSummary[]> {
     const ids = await this.#ids()
     const all = await Promise.all(ids.map(async (id) => [id, await this.#look(id)] as const))
-    return all.flatMap(([id, known]) => (known ? [summaryOf(id, known)] : []))
+    const found = all.flatMap(([id, known]) => (known ? [{ id, known }] : []))
+    return Promise.all(
+      found.map(async ({ id, known }) => ({ ...summaryOf(id, known), ...(await this.#sum(id, known)) })),
+    )
+  }
+
+  /** Tokens and money of a run: of its end, of its rows where they are read, or of the file of a session. */
+  async #sum(id: string, { start, end }: RecordFiles): Promise<Sum> {
+    const usage = end?.result?.usage
+    if (usage) return { tokens: usage.inputTokens + usage.outputTokens, costUsd: usage.costUsd ?? null }
+    const index = this.#indexes.get(id)
+    if (index?.hasUsage)
+      return { tokens: index.tokens.input + index.tokens.output, costUsd: index.costUsd || null }
+    if (!end || kindOf(start) === 'run') return { tokens: null, costUsd: null }
+    let sum = this.#sums.get(id)
+    if (!sum) this.#sums.set(id, (sum = usageOfEvents(join(this.#folder, id))))
+    return sum
   }
 
   async detail(id: string): Promise<RunDetail | undefined> {
@@ -81,17 +102,27 @@ export class RecordSource implements RunSource {
           usage.costUsd,
         ]
       : [index.hasUsage ? index.tokens : null, index.costUsd]
-    const timeline = index.timeline.timeline()
+    const tries =
+      summary.kind === 'turn' ? await this.#attempts.of(join(this.#folder, id), start.startedAtMs ?? 0) : []
+    // A process that was killed after a good end of turn is no failure.
+    const last = tries.at(-1)
+    if (last && summary.state === 'done') last.error = null
+    const heard = index.timeline.timeline()
+    const timeline =
+      tries.length === 0
+        ? heard
+        : withTries(heard, tries, { first: 'waits for its turn', isWaiting: summary.state === 'running' })
     const marks = endMarks(summary, index, end)
     return {
       ...summary,
       folder: join(this.#folder, id),
       prompt: start.prompt ?? null,
       prompts: [...index.prompts],
-      texts: textsOf(end),
+      texts: [...textsOf(end), ...(summary.kind === 'session' ? lastAnswer(index) : [])],
       facts: factsOf(start, end),
       message: end?.error?.message ?? null,
-      attempts: index.timeline.attempts,
+      attempts: Math.max(index.timeline.attempts, tries.length),
+      tries,
       tokens,
       costUsd: costUsd || null,
       rows: index.length,
@@ -221,6 +252,11 @@ function textsOf(end: RecordEnd | undefined): [string, string][] {
   return texts
 }
 
+/** A session's end has no answer: its last one is told by its events. */
+function lastAnswer({ answer, prompts }: RowIndex): [string, string][] {
+  return answer === '' ? [] : [[prompts.length > 1 ? 'last answer' : 'answer', answer]]
+}
+
 function stateOf(known: RecordFiles): RunState {
   const state = recordState(known)
   return state === 'elsewhere' ? 'lost' : state
@@ -242,6 +278,8 @@ function summaryOf(id: string, known: RecordFiles): RunSummary {
     startedAtMs,
     durationMs: until === undefined ? null : Math.max(0, until - startedAtMs),
     ending: end?.error?.code ?? failedPrompts(end) ?? exit,
+    tokens: null,
+    costUsd: null,
   }
 }
 

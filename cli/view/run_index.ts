@@ -16,6 +16,8 @@ const mostRead = 1 << 20
 /** Prompts of a session that are listed, and how much of each. */
 const mostPrompts = 1000
 const mostPrompt = 4000
+/** The last answer of a session is kept up to here. */
+const mostAnswer = 200_000
 /** Rows of one answer of a search, and bytes that are read for it. */
 const searchRows = 5000
 const searchBytes = 8 << 20
@@ -72,6 +74,8 @@ export class RunIndex extends RecordIndex {
     }
     if (event?.type === 'prompt' && this.prompts.length < mostPrompts)
       this.prompts.push({ text: event.text.slice(0, mostPrompt), row: this.#entries.length })
+    if (event?.type === 'turn_start') this.answer = ''
+    else if (event?.type === 'text' && this.answer.length < mostAnswer) this.answer += event.text
     const delta =
       (event?.type === 'text' || event?.type === 'reasoning') && event.delta ? event.type : undefined
     const last = this.#entries.at(-1)

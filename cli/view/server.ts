@@ -30,14 +30,19 @@ const kinds: Record<string, string> = {
 const files = new Set([
   'index.html',
   'page.css',
+  'detail.css',
+  'rows.css',
   'page.js',
   'detail.js',
   'figures.js',
   'format.js',
+  'narrow.js',
   'rows.js',
   'run_rows.js',
   'search.js',
+  'sums.js',
   'timeline.js',
+  'tries.js',
   'icon.svg',
 ])
 const mostRows = 500

@@ -19,10 +19,26 @@ export interface RunSummary {
   durationMs: number | null
   /** The code of its error, or how it exited. */
   ending: string | null
+  /** Input and output together, as far as they are known without reading the whole run. */
+  tokens: number | null
+  costUsd: number | null
+}
+
+/** One attempt. Times are milliseconds since the beginning of the run. */
+export interface Try {
+  attempt: number
+  fromMs: number
+  /** null: it goes on. */
+  toMs: number | null
+  /** Of a job's: the worker that had it. */
+  worker: string | null
+  error: string | null
+  tokens: number | null
+  costUsd: number | null
 }
 
 /** Facts of one run besides its rows. */
-export interface RunDetail extends RunSummary {
+export interface RunDetail extends Omit<RunSummary, 'tokens'> {
   folder: string
   prompt: string | null
   /** Prompts of a session, and the rows that they stand in. */
@@ -33,6 +49,7 @@ export interface RunDetail extends RunSummary {
   facts: [name: string, value: string][]
   message: string | null
   attempts: number
+  tries: Try[]
   tokens: { input: number; output: number; cached: number } | null
   costUsd: number | null
   rows: number
@@ -44,7 +61,7 @@ export interface RunDetail extends RunSummary {
 }
 
 export interface Bar {
-  lane: 'attempt' | 'model' | 'tool'
+  lane: 'wait' | 'attempt' | 'model' | 'tool'
   label: string
   fromMs: number
   /** null: still open. */
@@ -98,6 +115,8 @@ export interface RowIndex {
   readonly costUsd: number
   readonly hasUsage: boolean
   readonly prompts: readonly Prompt[]
+  /** What the agent said in its last turn. */
+  readonly answer: string
   readonly length: number
   /** Changes with whatever is read. */
   readonly version: number

@@ -21,8 +21,9 @@ export class TimelineBuilder {
   #attempt: Bar | undefined
   #model: Bar | undefined
   #heardMs = 0
+  #pause: ((ms: number) => void) | undefined
 
-  /** `kind`: a recorded turn begins with its first attempt; a session has turns in place of attempts. */
+  /** `kind`: a session has turns in place of attempts. */
   constructor(readonly kind: 'run' | 'turn' | 'session' | 'job') {}
 
   get attempts(): number {
@@ -35,13 +36,13 @@ export class TimelineBuilder {
 
   onEvent(line: EventLine, row: number): void {
     this.onHeard(line.ms, row)
+    this.#pause?.(line.ms)
     // Its end of turn is told when it is judged already.
     if (line.attempt > this.#attempts) {
       this.#close(line.ms)
       this.#attempts = line.attempt
-      const fromMs = this.kind === 'turn' && line.attempt === 1 ? 0 : line.ms
       if (this.kind !== 'session')
-        this.#attempt = this.#add('attempt', `attempt ${line.attempt}`, fromMs, row)
+        this.#attempt = this.#add('attempt', `attempt ${line.attempt}`, line.ms, row)
     }
     const { event, judged } = line
     if (judged) {
@@ -81,7 +82,18 @@ export class TimelineBuilder {
         if (bar) Object.assign(bar, { toMs: line.ms, isError: event.isError })
         return
       }
+      case 'retry':
+        return this.#wait(event.message, line.ms, row)
       default:
+    }
+  }
+
+  /** A pause in one process: for the end of a usage limit. It ends with the next event. */
+  #wait(label: string, ms: number, row: number): void {
+    const bar = this.#add('wait', label, ms, row)
+    this.#pause = (ms) => {
+      bar.toMs = ms
+      this.#pause = undefined
     }
   }
 
@@ -124,26 +136,4 @@ export class TimelineBuilder {
     if (this.#bars.length < mostBars) this.#bars.push(bar)
     return bar
   }
-}
-
-/** The time line with an attempt from its real start to its real end, whether or not anything was heard of it. */
-export function withAttempt(
-  timeline: Timeline,
-  attempt: number,
-  fromMs: number,
-  toMs: number | undefined,
-): Timeline {
-  const label = `attempt ${attempt}`
-  const known = timeline.bars.find((bar) => bar.lane === 'attempt' && bar.label === label)
-  const whole: Bar = {
-    lane: 'attempt',
-    label,
-    isError: false,
-    row: 0,
-    ...known,
-    fromMs: Math.min(fromMs, known?.fromMs ?? fromMs),
-    toMs: toMs ?? known?.toMs ?? null,
-  }
-  const bars = [whole, ...timeline.bars.filter((bar) => bar !== known)]
-  return { ...timeline, bars, heardMs: Math.max(timeline.heardMs, toMs ?? 0) }
 }

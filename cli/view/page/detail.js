@@ -1,12 +1,15 @@
 // One run: its head, its time line, its processes, its rows.
-import { drawHead, drawProcesses, drawTexts } from './figures.js'
-import { announce, count, duration, element, states } from './format.js'
+import { clearTexts, drawHead, drawProcesses, drawTexts } from './figures.js'
+import { announce, count, duration, element, isShort, states } from './format.js'
 import { RunRows } from './run_rows.js'
 import { Search } from './search.js'
 import { TimelineView } from './timeline.js'
+import { drawTries } from './tries.js'
 
 /** Shorter pauses are no silence. */
 const silenceMs = 3000
+/** A run of more rows does not open its texts by itself. */
+const fewRows = 50
 /** More is not copied: it can be downloaded. */
 const mostCopied = 20 << 20
 
@@ -41,7 +44,7 @@ export class Detail {
     byId('silence').addEventListener('click', () => this.#toSilence())
     byId('copy').addEventListener('click', () => void this.#copy())
     // Silence and the clock go on when nothing comes.
-    setInterval(() => this.#run?.state === 'running' && this.#draw(), 1000)
+    setInterval(() => this.#run && !this.#isOver && this.#draw(), 1000)
     // Processes that a dead host left may live on for a moment, or for long.
     const hasProcesses = () => this.#run?.state === 'running' || !byId('tree').hidden
     setInterval(() => hasProcesses() && void this.#loadProcesses(), 1500)
@@ -61,7 +64,7 @@ export class Detail {
     this.#run = undefined
     this.#search.clear()
     byId('tree').hidden = true
-    byId('texts').replaceChildren()
+    clearTexts()
     await this.refresh()
   }
 
@@ -79,14 +82,19 @@ export class Detail {
       this.#follow(true)
       this.#drawFiles()
     }
+    this.#rows.isExact = isShort(run)
     this.#rows.resize(run.rows)
     if (byId('tail').checked && run.state === 'running') this.#rows.toEnd()
     this.#draw()
-    drawTexts(run, (row) => this.#goTo(row))
+    drawTexts(run, this.#isOver && isShort(run) && run.rows <= fewRows, (row) => this.#goTo(row))
     void this.#loadProcesses()
     if (before && before.state !== run.state) announce(`${run.name}: ${states[run.state][0]}`)
     // A long one is read piece by piece.
     if (run.isReading) setTimeout(() => id === this.#id && void this.refresh().catch(() => {}), 300)
+  }
+
+  get #isOver() {
+    return this.#run.state !== 'running' && this.#run.state !== 'waiting'
   }
 
   #follow(isFollowing) {
@@ -95,24 +103,26 @@ export class Detail {
 
   #draw() {
     const run = this.#run
-    const since = run.state === 'running' ? performance.now() - run.seenAt : 0
+    const since = !this.#isOver ? performance.now() - run.seenAt : 0
     const durationMs = run.durationMs === null ? null : run.durationMs + since
     const isOutput = run.kind === 'run'
     drawHead(run, durationMs)
-    byId('stop').hidden = !(this.#allowStop && (run.state === 'running' || run.state === 'waiting'))
+    byId('stop').hidden = !this.#allowStop || this.#isOver
+    byId('follow').hidden = this.#isOver
     byId('what').textContent = isOutput ? 'Output' : 'Events'
     const [one, many] = isOutput ? ['line', 'lines'] : ['row', 'rows']
     const reading = run.isReading ? ', reading' : ''
     byId('count').textContent = `${count(run.rows)} ${run.rows === 1 ? one : many}${reading}`
     byId('silence').hidden = this.#silences().length === 0
-    this.#line.show(run.timeline, run.state === 'running' ? durationMs : run.timeline.heardMs, run.kind)
+    const untilMs = this.#isOver ? run.timeline.heardMs : durationMs
+    drawTries(run, untilMs)
+    this.#line.show(run.timeline, untilMs, run.kind)
   }
 
   /** Its silences, and that at its end: nothing was heard until it was killed. */
   #silences() {
-    const { timeline, durationMs, rows, state } = this.#run
-    const isOver = state !== 'running' && state !== 'waiting'
-    const atEnd = isOver ? (durationMs ?? 0) - timeline.heardMs : 0
+    const { timeline, durationMs, rows } = this.#run
+    const atEnd = this.#isOver ? (durationMs ?? 0) - timeline.heardMs : 0
     const last = atEnd >= silenceMs ? [[timeline.heardMs, durationMs, Math.max(0, rows - 1)]] : []
     return [...timeline.silences, ...last]
   }

@@ -1,5 +1,5 @@
 // The head of a run: its state, its facts, its longer texts, its processes.
-import { bytes, count, duration, element, fullTime, sign, states } from './format.js'
+import { bytes, count, dollars, duration, element, fullTime, sign, states } from './format.js'
 
 const byId = (id) => document.getElementById(id)
 
@@ -26,7 +26,7 @@ export function drawHead(run, durationMs) {
     ['silent', silence >= 1000 ? duration(silence) : null],
     ['attempts', run.attempts > 1 ? run.attempts : null],
     ['tokens', run.tokens && `${count(run.tokens.input)} in, ${count(run.tokens.output)} out`],
-    ['cost', run.costUsd && `$${run.costUsd.toFixed(run.costUsd < 0.1 ? 4 : 2)}`],
+    ['cost', run.costUsd && dollars(run.costUsd)],
     ...run.facts,
   ]
   byId('figures').replaceChildren(
@@ -40,8 +40,17 @@ export function drawHead(run, durationMs) {
   )
 }
 
-/** The prompt, the answer, a job's data: folded, and left open when they were opened. */
-export function drawTexts({ prompt, prompts, texts }, goTo) {
+/** Texts that were opened without being asked for: one that is folded again stays so. */
+const offered = new Set()
+
+/** Those of another run. */
+export function clearTexts() {
+  offered.clear()
+  byId('texts').replaceChildren()
+}
+
+/** The prompt, the answer, a job's data: folded, or `isOpen` at first, and left as their reader leaves them. */
+export function drawTexts({ prompt, prompts, texts }, isOpen, goTo) {
   const all = [...(prompt ? [['prompt', prompt]] : []), ...texts]
   const drawn = all.map(([name, text]) => {
     const block = element('pre', '', text)
@@ -62,8 +71,12 @@ export function drawTexts({ prompt, prompts, texts }, goTo) {
     )
   }
   const open = new Set([...byId('texts').querySelectorAll('details[open]')].map(({ id }) => id))
-  for (const one of drawn) one.open = open.has(one.id)
-  const isSame = byId('texts').textContent === drawn.map(({ textContent }) => textContent).join('')
+  for (const one of drawn) {
+    one.open = open.has(one.id) || (isOpen && !offered.has(one.id))
+    if (isOpen) offered.add(one.id)
+  }
+  const wasOpen = drawn.every((one) => one.open === open.has(one.id))
+  const isSame = wasOpen && byId('texts').textContent === drawn.map(({ textContent }) => textContent).join('')
   // Texts that are the same stay: someone may be reading or marking them.
   if (!isSame) byId('texts').replaceChildren(...drawn)
 }

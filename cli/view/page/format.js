@@ -1,9 +1,17 @@
 // Figures as people read them, and elements.
 
-/** "40 ms", "12.3 s", "3:20", "1:02:03". */
+/** Below it, times are told to the millisecond. */
+const shortMs = 10_000
+
+export function isShort({ durationMs, timeline }) {
+  return (durationMs ?? timeline.heardMs) < shortMs
+}
+
+/** "40 ms", "1.234 s", "12.3 s", "3:20", "1:02:03". */
 export function duration(ms) {
   if (ms === null || ms === undefined) return ''
   if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < shortMs) return `${(ms / 1000).toFixed(3)} s`
   return ms < 59_950 ? `${(ms / 1000).toFixed(1)} s` : clock(ms)
 }
 
@@ -15,9 +23,15 @@ export function clock(ms) {
   return parts.map((part, index) => (index === 0 ? `${part}` : `${part}`.padStart(2, '0'))).join(':')
 }
 
-/** The time of a row: "0:07.4". */
-export function moment(ms) {
-  return `${clock(ms)}.${Math.floor(ms / 100) % 10}`
+/** The time of a row: "0:07.4", in a short run "0:07.412". */
+export function moment(ms, isExact) {
+  const digits = isExact ? `${Math.floor(ms) % 1000}`.padStart(3, '0') : Math.floor(ms / 100) % 10
+  return `${clock(ms)}.${digits}`
+}
+
+/** "$0.0312", "$1.20". */
+export function dollars(costUsd) {
+  return `$${costUsd.toFixed(costUsd < 0.1 ? 4 : 2)}`
 }
 
 export function bytes(count) {

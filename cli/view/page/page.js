@@ -1,7 +1,9 @@
 // The page: the list of runs, the one that is chosen, and the news of both.
 import { Detail, get } from './detail.js'
 import { announce, duration, element, sign, states, time } from './format.js'
+import { isNarrow, showList, showRun } from './narrow.js'
 import { VirtualList } from './rows.js'
+import { drawSums } from './sums.js'
 
 const runHeight = 54
 const byId = (id) => document.getElementById(id)
@@ -38,7 +40,7 @@ function drawRun(index) {
 
 function choose(id) {
   if (!id) return
-  if (location.hash !== `#${id}`) history.replaceState(undefined, '', `#${id}`)
+  showRun(id)
   void detail.open(id, allowStop).catch(() => {})
   list.redraw()
 }
@@ -60,6 +62,7 @@ function filter() {
   shown = all.filter((run) => words.every((word) => text(run).includes(word)))
   list.resize(shown.length)
   list.redraw()
+  drawSums(shown)
   drawNone()
 }
 
@@ -76,10 +79,12 @@ async function refresh() {
 byId('filter').addEventListener('input', filter)
 byId('runs').addEventListener('keydown', (event) => {
   if (list.active < 0) list.activate(shown.findIndex(({ id }) => id === detail.id))
-  const next = list.target(event.key)
-  if (next === undefined || shown.length === 0) return
+  const next = event.key === 'Enter' ? list.active : list.target(event.key)
+  if (next === undefined || next < 0 || shown.length === 0) return
   event.preventDefault()
   list.activate(next)
+  // Where a run takes the place of the list, it is opened when it is asked for.
+  if (isNarrow() && event.key !== 'Enter') return
   choose(shown[list.active].id)
   list.activate(list.active)
 })
@@ -88,7 +93,8 @@ byId('filter').addEventListener('keydown', (event) => {
   event.preventDefault()
   byId('runs').focus()
 })
-addEventListener('hashchange', () => choose(location.hash.slice(1)))
+byId('back').addEventListener('click', showList)
+addEventListener('hashchange', () => (location.hash === '' ? showList() : choose(location.hash.slice(1))))
 // The clocks of those that run.
 setInterval(() => {
   const running = all.filter(({ state }) => state === 'running')
@@ -99,7 +105,7 @@ setInterval(() => {
 await refresh()
 const wanted = location.hash.slice(1)
 const first = all.find(({ id }) => id === wanted) ?? all[0]
-if (first) choose(first.id)
+if (first && (wanted || !isNarrow())) choose(first.id)
 
 const live = new EventSource('api/live')
 const onLink = (isLive) => {
@@ -113,8 +119,9 @@ live.addEventListener('message', ({ data }) => {
   const known = new Map(all.map((run) => [run.id, run]))
   // Lines that are written to the run in sight change nothing in the list, unless the run is new or has ended.
   void refresh().then(() => {
-    if (!detail.id && all[0]) choose(all[0].id)
+    if (!detail.id && all[0] && !isNarrow()) choose(all[0].id)
     const [before, now] = [known.get(detail.id), all.find(({ id }) => id === detail.id)]
-    if (ids.includes(detail.id) || before?.state !== now?.state) void detail.refresh().catch(() => {})
+    if (detail.id && (ids.includes(detail.id) || before?.state !== now?.state))
+      void detail.refresh().catch(() => {})
   })
 })

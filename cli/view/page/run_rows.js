@@ -23,6 +23,7 @@ export class RunRows {
   #flash
   #words = ''
   #isOutput = false
+  #isExact = false
   /** Changes with the run: answers for an earlier one are dropped. */
   #turn = 0
   #lastTop = 0
@@ -43,6 +44,13 @@ export class RunRows {
 
   get active() {
     return this.#list.active
+  }
+
+  /** Whether times have milliseconds. */
+  set isExact(isExact) {
+    if (isExact === this.#isExact) return
+    this.#isExact = isExact
+    this.#list.redraw()
   }
 
   clear(isOutput) {
@@ -178,7 +186,7 @@ export class RunRows {
     return element(
       'div',
       'line',
-      element('span', 'at', moment(row.ms)),
+      element('span', 'at', moment(row.ms, this.#isExact)),
       element('span', 'label', row.label),
       element('span', 'text', ...this.#gap(row), ...this.#marked(row.text)),
       element('span', 'more', more),
@@ -195,7 +203,7 @@ export class RunRows {
       'div',
       'line',
       element('span', 'number', `${row.index + 1}`),
-      element('span', 'at', moment(row.ms)),
+      element('span', 'at', moment(row.ms, this.#isExact)),
       element('span', 'label', row.label === 'stderr' ? 'err' : ''),
       element('span', 'text', ...this.#gap(row), ...spans),
     )

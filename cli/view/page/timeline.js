@@ -1,11 +1,10 @@
 // The time line: attempts, what the model says, tools; silence shaded, kills marked. Drawn on a canvas, however many bars there are.
 import { clock, duration } from './format.js'
 
-const lanes = { attempt: 0, model: 1, tool: 2 }
 const names = {
-  run: ['output'],
-  turn: ['attempts', 'model', 'tools'],
-  session: ['turns', 'model', 'tools'],
+  run: { model: 'output' },
+  turn: { wait: 'waiting', attempt: 'attempts', model: 'model', tool: 'tools' },
+  session: { wait: 'waiting', attempt: 'turns', model: 'model', tool: 'tools' },
 }
 const laneHeight = 24
 const barHeight = 15
@@ -21,6 +20,8 @@ export class TimelineView {
   #timeline
   #untilMs = 1
   #kind = 'turn'
+  #lanes = []
+  #bottom = 0
   #drawn = []
 
   /** `onRow(row)`: a bar was chosen. */
@@ -42,7 +43,11 @@ export class TimelineView {
   show(timeline, untilMs, kind) {
     this.#timeline = timeline
     this.#kind = kind
-    this.#canvas.classList.toggle('output', kind === 'run')
+    // Most runs wait for nothing, and handlers of jobs speak to no model.
+    const isUsed = (lane) => lane === 'attempt' || timeline.bars.some((bar) => bar.lane === lane)
+    this.#lanes = Object.keys(names[kind]).filter((lane) => kind === 'run' || isUsed(lane))
+    this.#bottom = top + laneHeight * (this.#lanes.length + (this.#lanes.includes('tool') ? toolRows - 1 : 0))
+    this.#canvas.style.height = `${this.#bottom + 8}px`
     this.#untilMs = Math.max(untilMs ?? 0, timeline.heardMs, 1)
     this.#canvas.setAttribute('aria-label', this.#words())
     this.#draw()
@@ -56,6 +61,7 @@ export class TimelineView {
     const parts = [
       `Time line of ${duration(this.#untilMs)}`,
       ...many(number('attempt'), this.#kind === 'session' ? 'turn' : 'attempt'),
+      ...many(number('wait'), 'wait'),
       ...many(number('tool'), 'tool call'),
       ...many(silences.length, 'silence'),
       ...marks.map(({ label }) => label),
@@ -75,8 +81,7 @@ export class TimelineView {
     const colour = (name) => style.getPropertyValue(`--${name}`)
     const width = clientWidth - left - 8
     const x = (ms) => left + (ms / this.#untilMs) * width
-    const isOutput = this.#kind === 'run'
-    const bottom = top + laneHeight * (isOutput ? 1 : names[this.#kind].length + toolRows - 1)
+    const bottom = this.#bottom
     const { bars, silences, marks, heardMs } = this.#timeline
     context.font = `11px ${style.getPropertyValue('--sans')}`
     context.textBaseline = 'middle'
@@ -91,8 +96,8 @@ export class TimelineView {
     }
     this.#axis(context, colour, x, bottom)
     context.fillStyle = colour('faint')
-    names[this.#kind].forEach((name, lane) =>
-      context.fillText(name, 0, top + lane * laneHeight + laneHeight / 2),
+    this.#lanes.forEach((lane, at) =>
+      context.fillText(names[this.#kind][lane], 0, top + at * laneHeight + laneHeight / 2),
     )
 
     const busyUntil = Array.from({ length: toolRows }, () => -1)
@@ -106,7 +111,7 @@ export class TimelineView {
         )
         busyUntil[row] = Math.max(busyUntil[row], to)
       }
-      const y = top + ((isOutput ? 0 : lanes[bar.lane]) + row) * laneHeight + (laneHeight - barHeight) / 2
+      const y = top + (this.#lanes.indexOf(bar.lane) + row) * laneHeight + (laneHeight - barHeight) / 2
       const begin = x(bar.fromMs)
       const length = Math.max(2, x(to) - begin)
       context.fillStyle = bar.isError ? colour('failed') : colour(`bar-${bar.lane}`)
@@ -116,7 +121,8 @@ export class TimelineView {
       const words = `${bar.label}, ${duration(to - bar.fromMs)}${bar.toMs === null ? ', open' : ''}`
       this.#drawn.push({ begin, end: begin + length, y, height: barHeight, words, bar })
       if (bar.lane !== 'model' && context.measureText(bar.label).width < length - 10) {
-        context.fillStyle = bar.lane === 'attempt' && !bar.isError ? colour('ink') : colour('on-bar')
+        context.fillStyle =
+          (bar.lane === 'attempt' || bar.lane === 'wait') && !bar.isError ? colour('ink') : colour('on-bar')
         context.fillText(bar.label, begin + 5, y + barHeight / 2 + 0.5)
       }
     }
@@ -151,7 +157,8 @@ export class TimelineView {
 
   #axis(context, colour, x, bottom) {
     const steps = [
-      100, 250, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 144e5, 864e5,
+      1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5,
+      72e5, 144e5, 864e5,
     ]
     const wanted = this.#untilMs / Math.max(2, this.#canvas.clientWidth / 110)
     const step = steps.find((one) => one >= wanted) ?? wanted
@@ -163,7 +170,7 @@ export class TimelineView {
       context.lineTo(Math.round(x(ms)) + 0.5, bottom)
       context.stroke()
       context.fillStyle = colour('faint')
-      const words = step < 1000 ? `${(ms / 1000).toFixed(step === 250 ? 2 : 1)} s` : clock(ms)
+      const words = step < 1000 ? `${ms} ms` : clock(ms)
       if (x(ms) + context.measureText(words).width < this.#canvas.clientWidth)
         context.fillText(words, x(ms) + 3, 8)
     }
