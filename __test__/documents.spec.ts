@@ -98,7 +98,7 @@ describe('the pages', () => {
     expect(head.some((line) => line.startsWith('```'))).toBe(true)
   })
 
-  it('show pictures that are current (`npm run pictures` makes them anew)', () => {
+  it('show pictures that are current (`node scripts/pictures.mjs` makes them anew)', () => {
     const all = Object.entries(pictures())
     expect(all.length).toBeGreaterThanOrEqual(5)
     const texts = published.map((page) => readFileSync(join(root, page), 'utf8')).join('\n')

@@ -1,4 +1,4 @@
-// `npm run pictures`: docs/pictures/*.svg, each made of the text in scripts/pictures. A line of the text is one of:
+// `node scripts/pictures.mjs`: docs/pictures/*.svg, each made of the text in scripts/pictures. A line of the text is one of:
 //   size WIDTH HEIGHT | TITLE             first line; the title is read out by screen readers
 //   box ID X Y WIDTH HEIGHT | LINE | ...  a box with lines of text; the first one is bold
 //   area X Y WIDTH HEIGHT | TITLE         a dashed outline

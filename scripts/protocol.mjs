@@ -2,6 +2,7 @@
 // public types, so they have a file of their own. It is lib/copilot/generated*.ts and json.ts as one.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { entries } from './entries.mjs'
 import { root } from './step.mjs'
 
 /** The file's name without its ending. */
@@ -12,6 +13,7 @@ export const isProtocol = (file) => parts.some((part) => file.endsWith(join('cop
 
 /** Text of the file, by its name. */
 export function renderProtocol() {
+  if (!entries.includes('copilot')) return {}
   const texts = parts.map((part) => readFileSync(join(root, 'lib', 'copilot', `${part}.ts`), 'utf8'))
   // The parts import from each other. Here they are one file, so these lines go.
   const links = /^(?:import|export) type (?:\{[^}]*\}|\*) from '[^']*'\n/gm

@@ -1,7 +1,7 @@
 // What every command of package.json needs before it can work: a fitting Node, Rust, the packages, the built addon.
 // Each step says in one line what is missing, and is skipped when it was done before.
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildAddon } from './addon.mjs'
 import { joinModules } from './join.mjs'
@@ -49,6 +49,7 @@ export function installPackages() {
 
 /** Libraries that are one file come with the package, and nothing is installed beside it. */
 export function copyLibraries() {
+  if (!existsSync(join(root, 'cli/view'))) return
   const folder = join(root, 'dist/cli/view/vendor')
   mkdirSync(folder, { recursive: true })
   const licence = readFileSync(join(root, 'node_modules/anser/LICENSE'), 'utf8')

@@ -4,8 +4,9 @@
 //! promise per call would let a reply overtake its events. Only calls that no event precedes (start, stop, reading the disk)
 //! return promises.
 
+use super::copilot_log::Fallback;
 use super::error::Fault;
-use super::option::{Fallback, Millis, Transport};
+use super::option::{Millis, Transport};
 use super::process::VariableChange;
 use super::promise::{Promised, Settled, settle};
 use copilot::request_timeout;

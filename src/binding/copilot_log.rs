@@ -1,13 +1,33 @@
 //! The types and functions for Copilot sessions on disk, and for the classification of a failed resume. Names and order match
 //! lib/copilot/resume.ts.
 
-use super::option::{Fallback, LogState, ResumeVerdict};
+use super::option::twin;
 use super::promise::{Promised, Settled, settle};
 use copilot::event_log;
 use copilot::resume::{self, ResumeEvidence};
 use ground::error::{Error, ErrorCode};
 use napi_derive::napi;
+use serde::Deserialize;
 use std::path::PathBuf;
+
+twin!(resume::Fallback { Evidence = "evidence", UnlessCorrupt = "unless-corrupt", Never = "never" });
+twin!(resume::LogState {
+    Absent = "absent",
+    Empty = "empty",
+    NoTurns = "no-turns",
+    Turns = "turns",
+    Unreadable = "unreadable",
+    Unknown = "unknown",
+});
+twin!(resume::ResumeVerdict {
+    Recreate = "recreate",
+    WithoutAgent = "without-agent",
+    Corrupt = "corrupt",
+    NotFound = "not-found",
+    InUse = "in-use",
+    Transient = "transient",
+    Failed = "failed",
+});
 
 /// Evidence about a session that could not be resumed.
 #[napi(object, object_to_js = false)]

@@ -8,7 +8,9 @@
 pub mod acp;
 pub mod agent;
 pub mod budget;
+#[cfg(feature = "copilot")]
 pub mod copilot;
+#[cfg(feature = "copilot")]
 pub mod copilot_log;
 pub mod delivery;
 #[cfg_attr(not(feature = "egress"), path = "no_egress.rs")]
@@ -29,13 +31,17 @@ pub mod limit;
 mod listed_secret;
 mod mailbox;
 pub mod mcp_server;
+#[cfg(feature = "model")]
 pub mod model;
 pub mod option;
 pub mod process;
 pub mod promise;
 pub mod relay;
+#[cfg(feature = "runtime")]
 pub mod runtime;
+#[cfg(feature = "runtime")]
 pub mod runtime_client;
+#[cfg(feature = "runtime")]
 pub mod runtime_host;
 pub mod sandbox;
 pub mod threads;

@@ -4,7 +4,6 @@
 //! between twins are exhaustive, so a choice that one side lacks is a compiler error.
 
 use agents::harness::{self, request};
-use copilot::resume;
 use napi_derive::napi;
 use process;
 use serde::Deserialize;
@@ -73,6 +72,8 @@ macro_rules! twin {
         }
     };
 }
+#[cfg(feature = "copilot")]
+pub(super) use twin;
 
 twin!(process::Strays { Kill = "kill", Keep = "keep" });
 twin!(process::Encoding { Text = "utf8", Bytes = "buffer" });
@@ -86,24 +87,6 @@ twin!(process::ContainmentLevel {
 });
 twin!(request::Background { Wait = "wait", Leave = "leave" });
 twin!(harness::Level { Plan = "plan", Edit = "edit", Ask = "ask", Auto = "auto" });
-twin!(resume::Fallback { Evidence = "evidence", UnlessCorrupt = "unless-corrupt", Never = "never" });
-twin!(resume::LogState {
-    Absent = "absent",
-    Empty = "empty",
-    NoTurns = "no-turns",
-    Turns = "turns",
-    Unreadable = "unreadable",
-    Unknown = "unknown",
-});
-twin!(resume::ResumeVerdict {
-    Recreate = "recreate",
-    WithoutAgent = "without-agent",
-    Corrupt = "corrupt",
-    NotFound = "not-found",
-    InUse = "in-use",
-    Transient = "transient",
-    Failed = "failed",
-});
 
 impl Level {
     pub(super) fn is_edit(self) -> bool {

@@ -12,20 +12,31 @@
 //! [`Failure::verdict`] classifies failures, [`Schema`] finds and checks structured answers.
 
 mod abort;
+#[cfg(feature = "model")]
 mod body;
+#[cfg(feature = "model")]
 mod client;
+#[cfg(feature = "model")]
 mod completion;
+#[cfg(feature = "model")]
 mod described;
+#[cfg(feature = "model")]
 mod failure;
 mod repair;
+#[cfg(feature = "model")]
 mod request;
 mod schema;
 pub(crate) mod taken_schema;
 
 pub use abort::AbortSwitch;
+#[cfg(feature = "model")]
 pub use client::{complete, shared_client};
+#[cfg(feature = "model")]
 pub use completion::{Completion, Malformed, ServerError, Tokens, ToolCall};
+#[cfg(feature = "model")]
 pub use described::{ErrorLayer, classify_described};
+#[cfg(feature = "model")]
 pub use failure::{Failure, aborted};
+#[cfg(feature = "model")]
 pub use request::{CompletionRequest, TextListener, retry_policy};
 pub use schema::{Problem, Reading, Schema};

@@ -5,4 +5,5 @@ mod harness_fuzz;
 mod harness_mutations;
 mod harness_providers;
 mod harness_replay;
+#[cfg(feature = "model")]
 mod model;
