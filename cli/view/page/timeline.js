@@ -87,7 +87,9 @@ export class TimelineView {
     context.textBaseline = 'middle'
     this.#drawn = []
 
-    const still = this.#untilMs - heardMs >= 3000 ? [[heardMs, this.#untilMs]] : []
+    // Nobody expects to hear of a run that waits.
+    const isWaiting = bars.some(({ lane, toMs }) => lane === 'wait' && toMs === null)
+    const still = !isWaiting && this.#untilMs - heardMs >= 3000 ? [[heardMs, this.#untilMs]] : []
     context.fillStyle = colour('silence')
     for (const [from, to] of [...silences, ...still]) {
       const [begin, end] = [x(from), x(to)]
