@@ -336,19 +336,12 @@ export async function withRetry<T>(
       if (signal?.aborted) throw error
       const { retryAfterMs, ...judged } = classify(error)
       if (attempt >= attempts || !(retryable ? retryable(error) : judged.retryable)) throw error
-      if (isTooLong(retryAfterMs, options)) throw error
       const delay = native.retryDelay(spec, attempt, retryAfterMs)
+      if (delay === null) throw error
       await wait(delay, signal)
       if (signal?.aborted) throw aborted(attempt, signal)
     }
   }
-}
-
-/** The longest pause that a server gets by asking for it, as in the core: nobody waits an hour for an answer. */
-const LONGEST_ASKED_MS = 5 * 60_000
-
-function isTooLong(retryAfterMs: number | undefined, { maxDelayMs = 0 }: RetryOptions): boolean {
-  return retryAfterMs !== undefined && retryAfterMs > Math.max(LONGEST_ASKED_MS, maxDelayMs)
 }
 
 /**

@@ -138,6 +138,6 @@ for (const provider of names) {
 await server.close()
 if (names.length === Object.keys(agents).length && titles.length === Object.keys(realCases).length) {
   const name = `npm run trial -- acp${isOthers ? ' --others' : ''}`
-  writeTable(undefined, name, [['case', ...names], ...table])
+  writeTable(name, [['case', ...names], ...table])
 }
 if (faults > 0) fail(`${faults} cases came out otherwise, or left a process`)

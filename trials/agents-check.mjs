@@ -56,6 +56,6 @@ if (words.includes('--write')) {
     ['npm run trial -- agents-check', Object.keys(turnCases)],
     ['npm run trial -- agents-check, a long day', Object.keys(limitCases)],
   ])
-    writeTable(undefined, name, rowsOf(columns, results, titles))
+    writeTable(name, rowsOf(columns, results, titles))
 }
 process.exit(failures > 0 || news.some((line) => line.startsWith('!')) ? 1 : 0)

@@ -32,5 +32,5 @@ const isWhole = Object.values(results).every((words) =>
   Object.keys(levelCases).every((test) => test in words),
 )
 if (isWhole && installed.length === Object.keys(agents).length)
-  writeTable(undefined, 'npm run trial -- agents levels', rowsOf(installed, results, Object.keys(levelCases)))
+  writeTable('npm run trial -- agents levels', rowsOf(installed, results, Object.keys(levelCases)))
 process.exit(failures === 0 ? 0 : 1)

@@ -32,6 +32,6 @@ for (const section of chosen.length > 0 ? chosen : Object.keys(sections)) {
     `# ${section}: ${outcome.failures === 0 ? 'as it should be' : `${outcome.failures} FAILED`}, ${seconds} s`,
   )
   if (outcome.isWhole && outcome.failures === 0 && isNamed && process.getuid() === 0)
-    writeTable(undefined, `npm run trial -- egress ${section}`, outcome.rows)
+    writeTable(`npm run trial -- egress ${section}`, outcome.rows)
 }
 process.exit(failures === 0 ? 0 : 1)

@@ -55,7 +55,7 @@ installTools()
 installPackage()
 const rows = tryAll()
 console.log(rows.map(([name, version, end]) => `${name} ${version}: ${end}`).join('\n'))
-writeTable(undefined, 'npm run trial -- strangers', [['with', 'version', ''], ...rows])
+writeTable('npm run trial -- strangers', [['with', 'version', ''], ...rows])
 const bad = rows.filter(([, , end]) => end.startsWith('**'))
 if (bad.length > 0) fail(`${bad.map(([name]) => name).join(', ')} failed`)
 

@@ -309,7 +309,12 @@ export const agentChecks = {
 
 const turnChecks = optionsOf('harness.run()', {
   ...agentChecks,
-  cliTools: check.strings,
+  cliTools(path: string, value: unknown) {
+    check.names(path, value)
+    // The CLIs take the names as one list, and would read two names.
+    const at = (value as string[]).findIndex((name) => name.includes(','))
+    if (at >= 0) throw invalidOption(`${path}[${at}]`, 'expected one name, without a comma')
+  },
   maxTurns: check.count,
   permission: check.oneOf('plan', 'edit', 'auto'),
   ...budgetChecks,

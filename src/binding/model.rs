@@ -161,10 +161,10 @@ pub fn retry_attempts(spec: RetrySpec) -> u32 {
     to_policy(&spec).attempts
 }
 
-/// Milliseconds to wait after this many failures.
+/// Milliseconds to wait after this many failures. `null`: the server asks for a wait that is too long.
 #[napi]
-pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<Millis>) -> f64 {
-    millis(to_policy(&spec).delay(failures, retry_after_ms.map(Millis::duration), random::fraction()))
+pub fn retry_delay(spec: RetrySpec, failures: u32, retry_after_ms: Option<Millis>) -> Option<f64> {
+    to_policy(&spec).wait(failures, retry_after_ms.map(Millis::duration), random::fraction()).map(millis)
 }
 
 #[napi]

@@ -215,7 +215,7 @@ export async function runClients(words) {
   }
   await server.close()
   if (table.length === Object.keys(clients).length + 1 && behind.length === agents.length)
-    writeTable(undefined, 'npm run trial -- acp --clients', table)
+    writeTable('npm run trial -- acp --clients', table)
   if (acpx && words.includes('--suite')) {
     const alone = acpxTests(false)
     const between = acpxTests(true)

@@ -200,7 +200,7 @@ export async function runMcp(words) {
   if (names.length === clients.length && minutes === 0) {
     const versions = names.map((name) => (name === 'sdk' ? sdk : `${name} ${agents[name].version}`))
     const rows = Object.keys(found[0].row).map((title) => [title, ...found.map(({ row }) => row[title])])
-    writeTable(undefined, 'npm run trial -- acp --mcp', [['tool', ...versions], ...rows])
+    writeTable('npm run trial -- acp --mcp', [['tool', ...versions], ...rows])
   }
   const faults = found.filter(({ isGood }) => !isGood).length
   if (faults > 0) fail(`${faults} clients of sheepdog mcp came out otherwise`)

@@ -207,5 +207,5 @@ export async function runPeers(words) {
   }
   await server.close()
   for (const row of table) console.log(row.join(' | '))
-  if (some.length === 0 && only.length === 0) writeTable(undefined, 'npm run trial -- acp --peers', table)
+  if (some.length === 0 && only.length === 0) writeTable('npm run trial -- acp --peers', table)
 }

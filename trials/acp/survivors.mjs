@@ -94,6 +94,6 @@ export async function runSurvivors(words) {
     table.push([agent, before, ...cells])
   }
   await server.close()
-  if (some.length === 0) writeTable(undefined, 'npm run trial -- acp --survivors', table)
+  if (some.length === 0) writeTable('npm run trial -- acp --survivors', table)
   if (faults > 0) fail(`${faults} runs had no tool to be killed in, or left a process behind Sheepdog`)
 }
