@@ -30,9 +30,13 @@ const turn = async (options: object = {}) => {
 /** Where a turn tells what it used: the name of the place, and what stands there. */
 const places: Record<string, (options?: object) => Promise<Partial<AgentUsage> | undefined>> = {
   result: async (options) => (await turn(options)).result.usage,
-  record: async (options) =>
-    (await replayRecord((await turn(options)).result.record!.folder)).turn!.result.usage,
-  'list of runs': async (options) => (await listRuns((await turn(options)).record))[0]?.usage,
+  record: async (options) => {
+    const { end } = await replayRecord((await turn(options)).result.record!.folder)
+    return (end as { usage?: AgentUsage }).usage
+  },
+  'list of runs': async (options) => {
+    for await (const run of listRuns((await turn(options)).record)) return run.usage
+  },
   "page's data": async (options) => {
     const source = await RecordSource.open((await turn(options)).record)
     const [{ id } = { id: '' }] = await source.list()

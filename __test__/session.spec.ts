@@ -341,6 +341,20 @@ test('modes and options are set by what the agent offers', async () => {
   expect((await failure(plain.steer('x'))).code).toBe('INVALID_OPTION')
 })
 
+test('a word to the agent right after the first prompt comes behind it', async () => {
+  const log = join(folder, 'steered.log')
+  await using session = await open(
+    { binary: [...scripted(1), '--steers', 'yes', '--log', log] },
+    1,
+    'claude-code',
+  )
+  const working = session.start('steer')
+  await session.steer('use pnpm')
+  expect((await working.result).text).toBe('working, use pnpm')
+  const methods = readFileSync(log, 'utf8').match(/session\/(prompt|steering)/g)
+  expect(methods).toEqual(['session/prompt', 'session/steering'])
+})
+
 test('structured answers, a re-ask included', async () => {
   await using session = await open()
   const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] }

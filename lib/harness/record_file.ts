@@ -32,13 +32,22 @@ export interface RecordEnd {
   signal?: string | null
   error?: { code: string; message: string; kind?: string } | null
   record?: { problem?: string }
+  /** Usage of all prompts of a session, or of a turn that has no result. */
+  usage?: RecordUsage
   result?: {
     text?: string
     structured?: unknown
     model?: string
     attempts?: number
-    usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
+    usage?: RecordUsage
   } | null
+}
+
+interface RecordUsage {
+  inputTokens: number
+  outputTokens: number
+  cachedInputTokens: number
+  costUsd?: number
 }
 
 /** A record as far as its two files tell. */

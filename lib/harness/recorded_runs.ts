@@ -266,10 +266,11 @@ async function summaryOf(id: string, folder: string): Promise<RunSummary | undef
   }
 }
 
-function endFacts({ error, exitCode, signal, failedPrompts, result }: RecordEnd = {}): Partial<RunSummary> {
+function endFacts(end: RecordEnd = {}): Partial<RunSummary> {
+  const { error, exitCode, signal, failedPrompts, result, usage = result?.usage } = end
   return {
     ...(result?.attempts && { attempts: result.attempts }),
-    ...(result?.usage && { usage: result.usage }),
+    ...(usage && { usage }),
     ...(error && { error }),
     ...(exitCode != null && { exitCode }),
     ...(signal && { signal }),

@@ -40,15 +40,8 @@ impl Owner {
         if self.turns.active.is_none() && self.turns.own.is_none() {
             self.tell_cancelled();
         }
-        // The next prompt waits for a turn of the agent's own that was cancelled, as it waits for a prompt's.
-        let is_ending = self.turns.is_own_stopping();
-        if self.turns.active.is_none()
-            && !is_ending
-            && self.turns.afterwords.end(now).is_none()
-            && self.is_at_level()
-            && let Some(prompt) = self.turns.queue.pop_front()
-        {
-            self.begin(*prompt);
+        if self.turns.afterwords.end(now).is_none() {
+            self.begin_next();
         }
         if self.is_idle(now) {
             self.work.seen_behind = false;
@@ -57,6 +50,17 @@ impl Owner {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Begins the next prompt, if none is under way. It waits for a turn of the agent's own that was cancelled, as for a prompt's.
+    pub(super) fn begin_next(&mut self) {
+        if self.turns.active.is_none()
+            && !self.turns.is_own_stopping()
+            && self.is_at_level()
+            && let Some(prompt) = self.turns.queue.pop_front()
+        {
+            self.begin(*prompt);
+        }
     }
 
     /// The turn has a good end, and tools of its own go on: it says at once what it waits for.

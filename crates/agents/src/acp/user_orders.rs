@@ -92,6 +92,8 @@ impl Owner {
             let _ = reply.send(Err(Error::invalid_option("steer", message)));
             return;
         }
+        // A prompt that waits for the agent's afterwords is under way, as its caller sees it: the agent hears of it first.
+        self.begin_next();
         let params = json!({ "sessionId": self.session.id, "prompt": [{ "type": "text", "text": text }] });
         self.send("_session/steering", &params, PendingRequest::Steer { reply });
     }

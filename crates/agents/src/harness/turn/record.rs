@@ -57,6 +57,8 @@ pub(crate) struct TurnRecord {
     attempts: RecordSpec,
     /// Prompts of a session that failed, other than by an abort.
     failed_prompts: u32,
+    /// The tokens that its events told.
+    usage: Option<Usage>,
 }
 
 impl TurnRecord {
@@ -77,7 +79,7 @@ impl TurnRecord {
         })?;
         let mut record = made?;
         record.begin(Instant::now());
-        Ok(TurnRecord { record, attempt: 0, attempts: spec, failed_prompts: 0 })
+        Ok(TurnRecord { record, attempt: 0, attempts: spec, failed_prompts: 0, usage: None })
     }
 
     /// A prompt of the session failed; the session may go on.
@@ -106,6 +108,9 @@ impl TurnRecord {
         let (ms, attempt) = (self.record.ms(), self.attempt);
         let mut lines = Vec::new();
         for event in events {
+            if let AgentEvent::Usage(usage) = event {
+                self.usage = Some(self.usage.unwrap_or_default().plus(*usage));
+            }
             write_line(&mut lines, &Line { ms, attempt, event: Some(event), judged: None });
         }
         self.record.push(Channel::Events, &lines);
@@ -148,6 +153,9 @@ impl TurnRecord {
         });
         if self.failed_prompts > 0 {
             put(&mut end, "failedPrompts", self.failed_prompts);
+        }
+        if let Some(usage) = self.usage.filter(|_| result.is_none()) {
+            put(&mut end, "usage", json!(usage));
         }
         let facts = self.record.finish(end).await;
         if let Some(result) = result {
