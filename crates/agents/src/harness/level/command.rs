@@ -262,14 +262,21 @@ impl Commands {
 
     /// The words behind a program that runs them.
     fn inner(&mut self, name: &str, words: &[Word], input: &Input<'_>, depth: usize) {
-        let mut words = words.to_vec();
-        if name == "parallel" {
-            // Its inputs follow.
-            words = words.into_iter().take_while(|word| !word.text.starts_with(":::")).collect();
-            for word in words.iter_mut().filter(|word| word.text.contains('{')) {
-                *word = Word::any();
-            }
+        if name != "parallel" {
+            return self.given(name, words.to_vec(), input, depth);
         }
+        // Its inputs follow.
+        let words: Vec<_> = words.iter().take_while(|word| !word.text.starts_with(":::")).cloned().collect();
+        // A brace is the place of an input, or part of a text.
+        let is_place = |word: &Word| word.text.contains('{');
+        if words.iter().any(is_place) {
+            let fill = |word: &Word| if is_place(word) { Word::any() } else { word.clone() };
+            self.given(name, words.iter().map(fill).collect(), input, depth);
+        }
+        self.given(name, words, input, depth);
+    }
+
+    fn given(&mut self, name: &str, mut words: Vec<Word>, input: &Input<'_>, depth: usize) {
         if matches!(name, "xargs" | "gxargs" | "parallel") {
             words.push(Word::any());
         }

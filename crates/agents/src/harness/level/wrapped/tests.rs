@@ -224,6 +224,20 @@ fn what_can_not_be_read_counts_as_found_and_is_allowed_by_nothing() {
     }
 }
 
+/// Braces are the places of inputs for parallel, and parts of texts for others.
+#[test]
+fn a_brace_behind_parallel_hides_nothing() {
+    for command in [
+        "parallel make --eval='awk \"BEGIN{x}\" ; rm x' :::",
+        "parallel git -c core.pager='rm {a,b}' log :::",
+        "parallel bash -c 'f() { rm x; }; f' :::",
+        "parallel rm {} ::: x",
+    ] {
+        assert!(Commands::read(command).contain("rm *").is_some(), "{command}");
+    }
+    assert!(Commands::read("parallel echo {} ::: a b").contain("rm *").is_none());
+}
+
 proptest! {
     #[test]
     fn wrapped_commands_are_found(bytes in prop::collection::vec(any::<u8>(), 0..24)) {
