@@ -28,6 +28,8 @@ const deaf = new Set(['pipe()', "on('data')", 'readline', 'two readers', 'nobody
 /** Intended differences: a sentence of docs/moving-over.md, the rows that it is about, and what is seen here in place of there. */
 const differences: {
   words: string
+  /** Under child_process it depends on the moment, so a run may have no such row. */
+  isRace?: boolean
   isOf: (row: Row) => boolean
   here: (there: Seen, row: Row) => Partial<Seen>
 }[] = [
@@ -45,6 +47,7 @@ const differences: {
   },
   {
     words: 'a reader that comes after the exit gets the output',
+    isRace: true,
     isOf: ({ consumer, child, ours }) => consumer === 'a reader that comes late' && child.text !== ours.text,
     here: (_, { ours, feed }) => ({ text: whole[feed] ?? ours.text }),
   },
@@ -91,8 +94,8 @@ it(
     })
     expect(wrong).toEqual([])
     const page = readFileSync(join(root, 'docs', 'moving-over.md'), 'utf8')
-    for (const { words } of differences) {
-      expect(used).toContain(words)
+    for (const { words, isRace } of differences) {
+      if (!isRace) expect(used).toContain(words)
       expect(page).toContain(words)
     }
   },
