@@ -153,6 +153,14 @@ describe.runIf(hasServer)('handlers of a fleet', () => {
     expect((await job.record()).data).toEqual(data)
   })
 
+  it.each([[null], [undefined], [0], [false], [''], [[null]]])('has the result %j', async (result) => {
+    const queue = newQueue()
+    await using _worker = await fleet.work({ queues: [queue], handlers: { it: () => result } })
+    const job = await fleet.submit({ handler: 'it', queue })
+    expect(await job.result).toEqual(result)
+    expect((await job.record()).result).toEqual(result)
+  })
+
   /** The reason of the signal of a job that runs, when this is done. */
   async function reason(
     end: (job: Awaited<ReturnType<Fleet['submit']>>, close: () => Promise<void>) => Promise<unknown>,

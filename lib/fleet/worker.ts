@@ -195,7 +195,8 @@ export async function take(job: NativeJob, options: WorkOptions): Promise<void> 
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
     watch = JobWatch.start(spec)
-    job.finish(toJson('result', (await call(job, spec, options.handlers?.[spec.handler ?? ''])) ?? null))
+    const result = await call(job, spec, options.handlers?.[spec.handler ?? ''])
+    job.finish(result === undefined ? undefined : toJson('result', result))
     watch?.end(undefined)
   } catch (error) {
     const { code, message, facts } = faultOf(error)

@@ -124,7 +124,7 @@ impl FleetAgent {
         Box::pin(async move {
             let mut request = shared.request(&run).map_err(|error| JobFault::from(&error))?;
             request.agent.budget = shared.budget.clone();
-            run_turn(run, request, shared.limits.clone(), Some(&shared.on_turn)).await
+            run_turn(run, request, shared.limits.clone(), Some(&shared.on_turn)).await.map(Some)
         })
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct JsHost {
 
 /// JavaScript's answer to a job.
 enum JobAnswer {
-    Done(Value),
+    Done(Option<Value>),
     Failed(JobFault),
 }
 
@@ -175,8 +175,9 @@ impl NativeJob {
 
     /// Ends the job with a result. `value` is JSON.
     #[napi]
-    pub fn finish(&self, value: String) {
-        self.settle(match json::read(&value).map_err(|error| error.to_string()).and_then(storable) {
+    pub fn finish(&self, value: Option<String>) {
+        let read = |value: String| json::read(value).map_err(|error| error.to_string()).and_then(storable);
+        self.settle(match value.map(read).transpose() {
             Ok(value) => JobAnswer::Done(value),
             // To run it again would come to the same.
             Err(error) => {

@@ -17,7 +17,7 @@ use super::watching::JobWatch;
 use super::worker::{Gate, JobFuture, JobHost, JobRun, Worker, WorkerOptions};
 use bytes::Bytes;
 use ground::error::ErrorCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -318,7 +318,7 @@ impl JobHost for Arc<Noting> {
             let millis = if run.spec.data == Some("long".into()) { 3000 } else { 20 };
             tokio::time::sleep(Duration::from_millis(millis)).await;
             noting.now.fetch_sub(1, Ordering::SeqCst);
-            Ok(Value::Null)
+            Ok(None)
         })
     }
 }

@@ -141,7 +141,7 @@ pub struct JobRecord {
     /// Usage before the last `retry()`, which resets the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage_before: Option<Usage>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::spec::there")]
     pub result: Option<Value>,
     /// A result too long for the record is kept as an object of this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -90,7 +90,7 @@ impl JobHost for Texts {
             if data == "fails" {
                 return Err(JobFault::new("E_NO", "no"));
             }
-            Ok(Value::from("x".repeat(usize::try_from(length).unwrap())))
+            Ok(Some(Value::from("x".repeat(usize::try_from(length).unwrap()))))
         })
     }
 }

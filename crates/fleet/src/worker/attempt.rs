@@ -379,7 +379,7 @@ impl Attempt {
         &self,
         run: &JobRun,
         token: &str,
-        ended: Option<Result<Value, JobFault>>,
+        ended: Option<Result<Option<Value>, JobFault>>,
         standing: Standing,
     ) -> Option<JobRecord> {
         let token = token.to_owned();
@@ -439,7 +439,7 @@ impl Attempt {
         }
     }
 
-    async fn done(&self, run: &JobRun, token: String, value: Value, log: LogEnd) -> JobEvent {
+    async fn done(&self, run: &JobRun, token: String, value: Option<Value>, log: LogEnd) -> JobEvent {
         let (artifacts, artifacts_error) = match self.collect(run).await {
             Ok(artifacts) => (artifacts, None),
             // A store without room does not undo what the job came to.
@@ -457,15 +457,15 @@ impl Attempt {
             artifacts_error: artifacts_error.clone(),
             now: now(),
         };
-        let text = value.to_string();
+        let text = value.as_ref().map(Value::to_string).unwrap_or_default();
         if text.len() <= MAX_RESULT_BYTES {
-            return done(Some(value), None);
+            return done(value, None);
         }
         let length = text.len();
         let name = artifact_object(&run.id, run.attempt, "/result");
         match self.engine.put_object(&name, text.into()).await {
             Ok(()) => done(None, Some(name)),
-            Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(Some(value), None),
+            Err(error) if is_full(&error) && length <= MOST_RESULT_BYTES => done(value, None),
             Err(error) => {
                 // Another run would have the same result.
                 let consequence = is_full(&error).then_some(Consequence::Final);
@@ -529,7 +529,7 @@ fn delay_of_refused(delivery: &Delivery) -> Duration {
 }
 
 /// The job's files first, where it has some; then the job.
-async fn work(host: Arc<dyn JobHost>, place: GitPlace, run: JobRun) -> Result<Value, JobFault> {
+async fn work(host: Arc<dyn JobHost>, place: GitPlace, run: JobRun) -> Result<Option<Value>, JobFault> {
     if let Some(source) = &run.spec.git {
         let made = Checkout::make(&place, &run.id, source, run.past.resume.is_some()).await;
         let checkout = made.map_err(|error| JobFault::from(&error))?;

@@ -20,8 +20,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::watch;
 
-/// The result of a job's work.
-pub type JobFuture = Pin<Box<dyn Future<Output = Result<Value, JobFault>> + Send>>;
+/// The result of a job's work; `None` if it returned none.
+pub type JobFuture = Pin<Box<dyn Future<Output = Result<Option<Value>, JobFault>> + Send>>;
 
 /// Runs jobs.
 pub trait JobHost: Send + Sync + 'static {

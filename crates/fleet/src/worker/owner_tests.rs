@@ -3,7 +3,6 @@ use super::*;
 use crate::engine::test_server::{PATIENCE, Road, TestServer, connect};
 use crate::spec::JobSpec;
 use futures_util::{StreamExt, stream};
-use serde_json::Value;
 
 /// Has nothing to do.
 struct Idle;
@@ -18,7 +17,7 @@ impl JobHost for Idle {
     }
 
     fn run(&self, _run: JobRun) -> JobFuture {
-        Box::pin(async { Ok(Value::Null) })
+        Box::pin(async { Ok(None) })
     }
 }
 
