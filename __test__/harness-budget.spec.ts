@@ -72,7 +72,7 @@ describe('a turn that uses too much', () => {
     expect(told).toMatchObject({ code: 'AGENT_BUDGET', cap: 'maxCostUsd', usedCostUsd: 0.6, maxCostUsd: 0.5 })
     // 8 + 2 cached of 10, 3 given: 8 * 3 + 2 * 0.5 + 3 * 15 dollars for a million.
     const prices = { inputPerMillion: 3, outputPerMillion: 15, cachedPerMillion: 0.5 }
-    const budget = new Budget({ prices })
+    const budget = new Budget({ prices, maxCostUsd: 1 })
     await played(answer).run('hi', { budget })
     expect(budget.usedCostUsd).toBe(0.00007)
     expect(await failure(played(answer).run('hi', { prices, maxCostUsd: 0.00006 }))).toMatchObject({
