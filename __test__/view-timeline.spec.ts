@@ -58,6 +58,9 @@ it('a pause for a usage limit lasts until something comes', () => {
   expect(builder.timeline().bars.filter(({ lane }) => lane === 'wait')).toMatchObject([
     { label: 'the limit', fromMs: 100, toMs: 900, row: 0 },
   ])
+  const turn = new TimelineBuilder('turn')
+  for (const [row, one] of lines.entries()) turn.onEvent(one, row)
+  expect(turn.timeline().bars.filter(({ lane }) => lane === 'wait')).toEqual([])
 })
 
 it('a session has its turns in place of attempts', () => {

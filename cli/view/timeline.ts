@@ -83,7 +83,9 @@ export class TimelineBuilder {
         return
       }
       case 'retry':
-        return this.#wait(event.message, line.ms, row)
+        // Elsewhere another process is started: the pause is between two attempts.
+        if (this.kind === 'session') this.#wait(event.message, line.ms, row)
+        return
       default:
     }
   }
