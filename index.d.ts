@@ -1533,6 +1533,17 @@ export interface ErrorFacts {
     /** Command that installs the agent's program; empty where it is unknown. */
     install: string
   }
+  /** The checkout of an agent could not be made, or what the agent left could not be read. */
+  WORKTREE_FAILED: Partial<FailedTurn> & {
+    /** The step that failed. */
+    step:
+      'repository' | 'base' | 'checkout' | 'include' | 'setup' | 'changes' | 'verify' | 'apply' | 'discard'
+  }
+  /** The changes do not fit the working tree, which was left as it is. */
+  CHANGES_CONFLICT: {
+    /** Files in which the changes and the working tree disagree. */
+    files: string[]
+  }
   /** Agents that start agents are too deep: the fourth is not started. */
   AGENT_DEPTH: {
     /** Depth that the agent would have; the first agent has 1. */
