@@ -137,7 +137,8 @@ describe('a command line', () => {
         (error) => error.result,
       )
       const { exitCode, stderr, stdout } = ended
-      if (exitCode === 2) expect(stderr).toMatch(/the folder .* does not exist|no such folder/)
+      if (exitCode === 2)
+        expect(stderr).toMatch(/the folder .* does not exist|no such folder|is not in a git repository/)
       if (exitCode === 1) expect(stderr || stdout).toMatch(IS_ABSENT)
     },
   )

@@ -5,6 +5,7 @@ import {
   type AgentEvent,
   type HarnessOptions,
   type SheepdogError,
+  type Turn,
   type TurnOptions,
   type TurnResult,
 } from '../lib/index'
@@ -14,6 +15,7 @@ import { agentOf } from './agent_command'
 import { parseArguments, UsageError, usageStatus } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult, showCost, Story } from './event'
+import { describeChanges } from './changed'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
@@ -37,6 +39,10 @@ export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'P
 
 export const options = {
   ...turnOptions,
+  apply: {
+    type: 'boolean',
+    help: 'with --worktree: merge what it changed into your working tree, all or nothing',
+  },
   quiet: { type: 'boolean', short: 'q', help: 'print only the answer, or the error' },
   json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the result' },
 } as const satisfies OptionTable
@@ -49,6 +55,7 @@ export const examples = [
   'sheepdog agent codex "Which tests fail, and why?"',
   'sheepdog agent claude-code "Run the tests" --allow "npm test" --sandbox',
   'sheepdog agent claude-code "List the open questions" --schema list.json',
+  'sheepdog agent codex "Fix the failing test" --worktree --apply',
   'git diff | sheepdog agent codex - --quiet > review.txt',
   'sheepdog agent "Fix the failing test" --sandbox -- cline --acp',
 ]
@@ -61,6 +68,8 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('a provider and a prompt are needed: sheepdog agent PROVIDER "PROMPT"')
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
+  if (values.apply && !values.worktree)
+    throw new UsageError('--apply belongs to --worktree: without it the agent works in your folder')
   const { binary, ...turn } = toTurnOptions(values)
   const harness = new Harness({ provider, binary })
   return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turn, values)
@@ -82,7 +91,7 @@ async function watchTurn(
   harness: Harness,
   prompt: string,
   options: TurnOptions,
-  { json = false, quiet = false }: { json?: boolean; quiet?: boolean },
+  { json = false, quiet = false, apply = false }: { json?: boolean; quiet?: boolean; apply?: boolean },
 ): Promise<Ending> {
   const live = quiet ? undefined : LiveLine.on(process.stderr, liveState(harness.provider, elapsedMs()))
   const turn = harness.start(prompt, options)
@@ -111,14 +120,7 @@ async function watchTurn(
     if (json) await output.write('stdout', `${toJson(event)}\n`)
     else if (!quiet) for (const line of story.tell(event)) await output.write('stderr', `${line}\n`)
   }
-  let result: TurnResult | undefined
-  let error: SheepdogError | undefined
-  try {
-    result = await turn.result
-  } catch (failure) {
-    error = failure as SheepdogError
-    result = error.result as TurnResult | undefined
-  }
+  const { result, error } = await settled(turn, apply)
   leave()
   live?.close()
   if (json) await output.write('stdout', `${toJson(resultRecord(result, error))}\n`)
@@ -130,11 +132,26 @@ async function watchTurn(
   if (output.broken) output.sayBroken('sheepdog agent')
   else if (error && !json) output.say(`sheepdog: ${error.code}: ${inCommandWords(error.message)}`)
   if (result?.attempts && !quiet && !json) output.say(`sheepdog: ${describeResult(result)}`)
+  if (result?.changes && !quiet && !json)
+    for (const line of describeChanges(result.changes, apply && !error)) output.say(line)
   output.close()
   if (interrupt) return interrupt
   if (output.brokenQuietly) return signalStatus('SIGPIPE')
   if (error?.code === 'INVALID_OPTION') return usageStatus
   return error || output.broken ? 1 : 0
+}
+
+/** A result whose changes cannot be applied comes with that error. */
+async function settled(turn: Turn, apply: boolean): Promise<{ result?: TurnResult; error?: SheepdogError }> {
+  let result: TurnResult | undefined
+  try {
+    result = await turn.result
+    if (apply) await result.changes?.apply()
+    return { result }
+  } catch (failure) {
+    const error = failure as SheepdogError
+    return { result: result ?? (error.result as TurnResult | undefined), error }
+  }
 }
 
 /** One line end behind it, whether or not the agent made one. */
@@ -148,8 +165,9 @@ function resultRecord(result: TurnResult | undefined, error: SheepdogError | und
   if (!error) return { type: 'result', ok: true, result }
   const { code, message } = error
   const kind = 'kind' in error ? error.kind : undefined
+  const files = 'files' in error ? error.files : undefined
   const problems = 'problems' in error ? error.problems : undefined
-  return { type: 'result', ok: false, error: { code, kind, message, problems }, result }
+  return { type: 'result', ok: false, error: { code, kind, message, problems, files }, result }
 }
 
 function note(live: LiveLine, event: AgentEvent, provider: string, cost: { dollars: number }): void {

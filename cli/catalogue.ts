@@ -8,6 +8,7 @@ import type { Command, NamedCommand } from './command'
 export const names = [
   'run',
   'agent',
+  'race',
   'chat',
   'acp',
   'mcp',

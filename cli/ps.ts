@@ -1,5 +1,5 @@
 // sheepdog ps: every tree of this user.
-import { listTrees, type RunTree } from '../lib/index'
+import { listTrees, listWorktrees, type AgentWorktree, type RunTree } from '../lib/index'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { showBytes, showDuration } from './figure'
@@ -13,6 +13,7 @@ export const forms = ['[--json]']
 export const about = `
 Lists every process tree of this user that Sheepdog started, from any host program. Shows how long each has run and been
 silent, its processes and their memory, and its name or the beginning of its prompt.
+Below them are the checkouts of agents (--worktree) with their repository.
 
 running    its host supervises it
 kept       its run is over, and it was left behind on purpose (strays: "keep")
@@ -20,7 +21,10 @@ left       its host is gone; sheepdog reap ends it
 elsewhere  its host is in another container or boot, and nothing is known of it`
 
 export const options = {
-  json: { type: 'boolean', help: 'print JSON lines: one for each tree' },
+  json: {
+    type: 'boolean',
+    help: 'print JSON lines: one for each tree, then { "worktree" } for each checkout',
+  },
 } as const satisfies OptionTable
 
 export const notes = `
@@ -32,10 +36,22 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const trees = await listTrees()
-  if (values.json) put('stdout', trees.map((tree) => `${json(tree)}\n`).join(''))
-  else if (trees.length === 0) tell('sheepdog: nothing runs')
-  else put('stdout', table(trees))
+  const worktrees = await listWorktrees()
+  if (values.json)
+    put(
+      'stdout',
+      [...trees, ...worktrees.map((worktree) => ({ worktree }))].map((one) => `${json(one)}\n`).join(''),
+    )
+  else if (trees.length + worktrees.length === 0) tell('sheepdog: nothing runs')
+  else {
+    if (trees.length > 0) put('stdout', table(trees))
+    put('stdout', worktrees.map(describe).join(''))
+  }
   return 0
+}
+
+function describe({ id, state, hostPid, repository, path }: AgentWorktree): string {
+  return `${id}  ${state}  ${hostPid}  checkout of ${plainText(repository)} in ${plainText(path)}\n`
 }
 
 const columns: [title: string, cell: (tree: RunTree) => string][] = [

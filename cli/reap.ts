@@ -1,9 +1,10 @@
 // sheepdog reap: ends what hosts that are gone left behind.
-import { reapTrees, type ReapedTree } from '../lib/index'
+import { reapTrees, reapWorktrees, type ReapedTree } from '../lib/index'
 import { parseArguments } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { showBytes, showCount, showDuration } from './figure'
 import { json, print, tell } from './screen'
+import { plainText } from './width'
 
 export const summary = 'end what dead hosts left behind'
 
@@ -11,28 +12,44 @@ export const forms = ['[ID ...] [--json]']
 
 export const about = `
 Ends the trees of this user whose host is gone ("left" in sheepdog ps), all or those with these ids, and says what it
-ended. It does not touch what a living host runs or keeps, nor what belongs to another container.`
+ended. Removes the checkouts of agents whose host is gone; a kept one only by its id. It does not touch what a living host runs or keeps, nor what belongs to another container.`
 
 export const operands = [{ name: 'ID' }] as const
 
 export const options = {
-  json: { type: 'boolean', help: 'print JSON lines: one for each tree' },
+  json: {
+    type: 'boolean',
+    help: 'print JSON lines: one for each tree, then { "worktree" } for each checkout',
+  },
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0, or 1 if a tree could not be ended.`
+Exit status: 0, or 1 if a tree could not be ended or a checkout not removed.`
 
 export const examples = ['sheepdog reap', 'sheepdog reap b07de5c2913f6a4e']
 
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
-  const reaped = await reapTrees(positionals.length > 0 ? positionals : undefined)
+  const ids = positionals.length > 0 ? positionals : undefined
+  const reaped = await reapTrees(ids)
+  const removed = await reapWorktrees(ids)
   const lines = reaped.map((one) => (values.json ? json(one) : describe(one)))
+  for (const one of removed) {
+    const { id, repository } = one.worktree
+    const how = one.problem === undefined ? 'removed its checkout' : `cannot be removed: ${one.problem}`
+    lines.push(values.json ? json(one) : plainText(`${id}  ${repository}: ${how}`))
+  }
   if (lines.length > 0) print(lines.join('\n'))
   else if (!values.json) tell('sheepdog: nothing was left behind')
-  const missing = positionals.filter((id) => !reaped.some(({ tree }) => tree.id === id))
-  for (const id of missing) tell(`sheepdog reap: ${id}: no tree with this id whose host is gone`)
-  return missing.length > 0 || reaped.some(({ left }) => left > 0) ? 1 : 0
+  const missing = positionals.filter(
+    (id) =>
+      ![...reaped.map(({ tree }) => tree.id), ...removed.map(({ worktree }) => worktree.id)].includes(id),
+  )
+  for (const id of missing)
+    tell(`sheepdog reap: ${id}: no tree with this id and no checkout, whose host is gone`)
+  return missing.length > 0 || reaped.some(({ left }) => left > 0) || removed.some(({ problem }) => problem)
+    ? 1
+    : 0
 }
 
 function describe({ tree, killed, left }: ReapedTree): string {

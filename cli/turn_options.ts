@@ -142,6 +142,11 @@ export const turnOptions = {
     value: 'VARIABLE',
     help: 'remove the value of this variable from events, results and records; may be repeated',
   },
+  changes: { type: 'boolean', help: 'tell what was changed in the git repository of its folder' },
+  worktree: {
+    type: 'boolean',
+    help: 'let it work in a checkout of its own; your working tree stays as it is',
+  },
   ...recordOptions,
   'max-record': {
     type: 'string',
@@ -170,6 +175,8 @@ export function toTurnOptions(values: Values): TurnOptions & Pick<HarnessOptions
     schema: fileOf('--schema', values.schema) as object | undefined,
     mcpServers: fileOf('--mcp-servers', values['mcp-servers']) as TurnOptions['mcpServers'],
     background: values.background as TurnOptions['background'],
+    changes: values.changes,
+    worktree: values.worktree,
   }
 }
 

@@ -36,6 +36,8 @@ export const flags: Record<string, string> = {
   'retry.afterTools': '--retry-after-tools',
   'retry.waitForResetMs': '--wait-for-reset',
   background: '--background',
+  changes: '--changes',
+  worktree: '--worktree',
   extraArgs: '--extra-arg',
   redact: '--redact',
   maxRecordBytes: '--max-record',

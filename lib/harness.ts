@@ -1,7 +1,9 @@
 import { SheepdogError, invalidOption } from './error'
 import { agentName, type AgentName } from './harness/agent_program'
 import { nativeBudget } from './harness/budget'
+import { CheckoutTurn, checkNoCheckout, checkResume, type Judge } from './harness/checkout'
 import { host } from './harness/host'
+import { inside } from './harness/judged'
 import { nativeLimit } from './limit'
 import {
   checkHarnessOptions,
@@ -26,6 +28,14 @@ export type { AgentName, AgentProgram } from './harness/agent_program'
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
+export {
+  Changes,
+  listWorktrees,
+  reapWorktrees,
+  type AgentWorktree,
+  type ChangedFile,
+} from './harness/changes'
+export type { WorktreeOptions } from './harness/checkout'
 export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './limit'
 export type { KeptSession } from './harness/kept_sessions'
@@ -118,6 +128,7 @@ export class Harness {
    * const { text } = await session.prompt('Which tests fail?')
    */
   async open(options?: OpenOptions): Promise<AgentSession> {
+    checkNoCheckout(this.#options)
     return openSession(this.#options, options, this.#limits)
   }
 
@@ -147,10 +158,16 @@ export class Harness {
    * await claude.serve({ input: process.stdin, output: process.stdout }, { sandbox: 'workspace' })
    */
   async serve(client: ProtocolClient, options?: ServeOptions): Promise<void> {
+    checkNoCheckout(this.#options)
     return serveAgent(this.#options, client, options, this.#limits)
   }
 
-  #start(prompt: string, options: TurnOptions | undefined, hasListener: boolean): Turn {
+  static {
+    inside.start = (harness, prompt, options, judge) => harness.#start(prompt, options, false, judge)
+    inside.options = (harness) => harness.#options
+  }
+
+  #start(prompt: string, options: TurnOptions | undefined, hasListener: boolean, judge?: Judge): Turn {
     let watch: TurnWatch | undefined
     try {
       checkTurnPrompt(prompt)
@@ -159,10 +176,22 @@ export class Harness {
       const { signal, model, cwd, resume } = merged
       watch = TurnWatch.start({ provider: this.provider, prompt, model, cwd, resume }, hasListener)
       if (watch) merged.env = { ...watch.environment, ...merged.env }
-      const spec = toSpec(prompt, merged, hasListener || watch?.wantsEvents === true)
+      checkResume(merged)
+      const { changes, worktree, ...plain } = merged
+      const specOf = (there: Partial<HarnessOptions>) =>
+        toSpec(prompt, { ...plain, ...there }, hasListener || watch?.wantsEvents === true)
+      const spec = specOf({})
       if (signal?.aborted) throw notStarted(this.provider, signal)
       const budget = merged.budget && nativeBudget(merged.budget)
-      return new Turn(host.start(spec, this.#limits, budget), signal, merged.schema, watch)
+      if (!changes && !worktree)
+        return new Turn(host.start(spec, this.#limits, budget), signal, merged.schema, watch)
+      const later = new CheckoutTurn({
+        options: merged,
+        start: (there) => host.start(specOf(there), this.#limits, budget),
+        aborted: () => notStarted(this.provider, signal),
+        judge,
+      })
+      return new Turn(later, signal, merged.schema, watch)
     } catch (error) {
       return new Turn(error as Error, undefined, undefined, watch)
     }
@@ -178,8 +207,9 @@ function checkTurnPrompt(prompt: unknown): void {
   check.string('prompt', prompt)
 }
 
-function notStarted(provider: AgentName, signal: AbortSignal): SheepdogError {
-  const message = `the ${provider} turn was not started: its abort signal was already aborted`
+function notStarted(provider: AgentName, signal: AbortSignal | undefined): SheepdogError {
+  const why = signal?.aborted ? 'its abort signal was already aborted' : 'it was aborted before'
+  const message = `the ${provider} turn was not started: ${why}`
   const result: TurnResult = {
     text: '',
     turns: 0,
@@ -191,5 +221,5 @@ function notStarted(provider: AgentName, signal: AbortSignal): SheepdogError {
     recovered: false,
     warnings: [],
   }
-  return new SheepdogError('AGENT_ABORTED', message, { result, events: [] }, signal.reason)
+  return new SheepdogError('AGENT_ABORTED', message, { result, events: [] }, signal?.reason)
 }

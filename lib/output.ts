@@ -94,7 +94,7 @@ abstract class BlockIterator<T> implements AsyncIterableIterator<T>, Reader {
       try {
         value = this.#advance()
       } catch (error) {
-        // Of a function of the caller's: it ends the loop, and nothing else.
+        // An error of the caller's function: it ends the loop, and nothing else.
         const { reject } = this.#waiting.shift()!
         this.close()
         return reject(error)

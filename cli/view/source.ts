@@ -30,7 +30,7 @@ export interface Try {
   fromMs: number
   /** null: it goes on. */
   toMs: number | null
-  /** Of a job's: the worker that had it. */
+  /** The worker that had it, of a job's. */
   worker: string | null
   error: string | null
   tokens: number | null
@@ -115,7 +115,7 @@ export interface RowIndex {
   readonly costUsd: number
   readonly hasUsage: boolean
   readonly prompts: readonly Prompt[]
-  /** What the agent said in its last turn. */
+  /** The agent's words in its last turn. */
   readonly answer: string
   readonly length: number
   /** Changes with whatever is read. */

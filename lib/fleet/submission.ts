@@ -3,6 +3,7 @@ import { finite, toJson } from '../json'
 import { invalidOption } from '../error'
 import type { HarnessOptions, TurnOptions } from '../harness'
 import { agentName } from '../harness/agent_program'
+import { checkNoCheckout } from '../harness/checkout'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
 import { absolutePath } from '../host'
 import { check, checkOptions, optionsOf, show, type Check, type Checks, type Crossing } from '../option'
@@ -182,6 +183,7 @@ export function jobSpec(job: JobOptions): Record<string, unknown> {
   checkOptions(own, checks)
   if (provider !== undefined) checkHarnessOptions({ provider })
   checkTurnOptions({ ...turn, cwd, signal })
+  checkNoCheckout(turn)
   return {
     ...own,
     provider: provider && agentName(provider),

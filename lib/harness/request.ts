@@ -4,6 +4,7 @@ import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
+import { checkNoCheckout, checkWorktree, type WorktreeOptions } from './checkout'
 import { ofATurn } from './foreign_option'
 import { folderPath, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
@@ -126,6 +127,21 @@ export interface TurnOptions extends Pick<
    * @default "wait"
    */
   background?: 'wait' | 'leave'
+  /**
+   * Whether `result.changes` says what was changed in the repository of `cwd` during the turn, by whomever. Outside of a
+   * repository it is absent.
+   *
+   * @default false
+   */
+  changes?: boolean
+  /**
+   * Let the agent work in a checkout of its own, which begins with the files of `cwd` as they are. It borrows the objects of your
+   * repository and shares nothing else with it. Your working tree changes only by `result.changes.apply()`.
+   *
+   * @default false
+   * @throws INVALID_OPTION when `cwd` is in no git repository; WORKTREE_FAILED when git cannot make the checkout.
+   */
+  worktree?: boolean | WorktreeOptions
   /**
    * Schema that the answer must match: a JSON Schema, an object with `toJSONSchema()`, or a schema of a
    * library that can give its JSON Schema (zod, arktype, valibot). The answer is then in `structured`.
@@ -307,19 +323,24 @@ export const agentChecks = {
   timeoutMs: check.timeout,
 } satisfies Partial<Checks<TurnOptions>>
 
+/** Names of tools of a CLI. */
+function checkNames(path: string, value: unknown): void {
+  check.names(path, value)
+  // The CLIs take the names as one list, and would read two names.
+  const at = (value as string[]).findIndex((name) => name.includes(','))
+  if (at >= 0) throw invalidOption(`${path}[${at}]`, 'expected one name, without a comma')
+}
+
 const turnChecks = optionsOf('harness.run()', {
   ...agentChecks,
-  cliTools(path: string, value: unknown) {
-    check.names(path, value)
-    // The CLIs take the names as one list, and would read two names.
-    const at = (value as string[]).findIndex((name) => name.includes(','))
-    if (at >= 0) throw invalidOption(`${path}[${at}]`, 'expected one name, without a comma')
-  },
+  cliTools: checkNames,
   maxTurns: check.count,
   permission: check.oneOf('plan', 'edit', 'auto'),
   ...budgetChecks,
   budget: checkBudget,
   background: check.oneOf('wait', 'leave'),
+  changes: check.boolean,
+  worktree: checkWorktree,
   schema(path: string, value: unknown) {
     if (!isSchemaLike(value)) check.object(path, value)
     schemaText(value as object)
@@ -437,7 +458,8 @@ export function toSpec(
   options: Omit<HarnessOptions, Beside>,
   hasListener: boolean,
 ): TurnSpec {
-  const { schema, mcpServers, inheritEnv: _, ...rest } = options
+  const { schema, mcpServers, inheritEnv: _, changes, worktree, ...rest } = options
+  checkNoCheckout({ changes, worktree })
   rest satisfies Crossing<typeof rest, AgentSpec & TurnSpec>
   return {
     ...rest,

@@ -1,3 +1,4 @@
+import type { Changes } from './changes'
 import type { RecordFacts, RunResult } from '../process'
 import type { SandboxReport } from '../sandbox'
 import type { TokenUsage } from '../usage'
@@ -104,6 +105,10 @@ export interface TurnResult<Structured = unknown> {
    * lists everything since the session was opened. Only with the option `sandbox`.
    */
   sandbox?: Pick<SandboxReport, 'refused'>
+  /**
+   * The agent's changes in the repository. Only with the options `changes` and `worktree`.
+   */
+  changes?: Changes
   /** The record of this turn. Only with the option `record`. */
   record?: RecordFacts
 }

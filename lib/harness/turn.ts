@@ -7,6 +7,7 @@ import { nextTurn, pause } from '../host'
 import type { TurnWatch } from '../observability/turn_watch'
 import { conforming } from '../schema'
 import { warnOnce } from '../warning'
+import type { CheckoutTurn } from './checkout'
 import { events, withDates, type AgentEvent } from './event'
 import { toResult, type TurnEnd, type TurnResult } from './result'
 import { WatchedEvents } from './watched_events'
@@ -32,7 +33,9 @@ interface TurnOwner {
  * const result = await turn.result
  */
 export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
-  readonly #native: NativeTurn | undefined
+  #native: NativeTurn | undefined
+  /** A turn that starts later than it is returned. */
+  readonly #later: CheckoutTurn | undefined
   #iterated = false
   /** Events of a turn that others watch as well. */
   #watched: WatchedEvents | undefined
@@ -44,7 +47,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
 
   /** @internal */
   constructor(
-    turn: NativeTurn | Error,
+    turn: NativeTurn | CheckoutTurn | Error,
     signal?: AbortSignal,
     schema?: object,
     watch?: TurnWatch,
@@ -54,8 +57,14 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     if (turn instanceof Error) {
       result = Promise.reject(turn)
     } else {
-      this.#native = turn
-      const ended = outcome(turn, callSite(), schema)
+      const site = callSite()
+      if ('started' in turn) {
+        this.#later = turn
+        void turn.started.then((native) => (this.#native = native))
+      } else this.#native = turn
+      const ended = (
+        'started' in turn ? turn.run((native) => outcome(native, site, schema)) : outcome(turn, site, schema)
+      )
         .then(
           (result) => {
             const misuse = owner?.misuse()
@@ -85,7 +94,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
    * nothing after the end of the turn.
    */
   async abort(): Promise<void> {
-    this.#native?.abort()
+    ;(this.#later ?? this.#native)?.abort()
     await this.#result.catch(() => {})
   }
 
@@ -106,7 +115,11 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   }
 
   #events(end: Promise<unknown> = this.#end): AsyncIterableIterator<AgentEvent> {
-    const turn = this.#native
+    if (this.#later) return afterStart(this.#later.started.then((turn) => this.#eventsOf(turn, end)))
+    return this.#eventsOf(this.#native, end)
+  }
+
+  #eventsOf(turn: NativeTurn | undefined, end: Promise<unknown>): AsyncIterableIterator<AgentEvent> {
     return events({
       open: () => turn?.events(delivery),
       close: () => turn?.leave(),
@@ -116,13 +129,13 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
 
   /** The promise that an iteration waits for last. */
   get #end(): Promise<unknown> {
-    return this.#native ? this.#result.catch(() => {}) : this.#result
+    return (this.#later ?? this.#native) ? this.#result.catch(() => {}) : this.#result
   }
 
   /** The same, once the others have been told: a program that ends with its turn loses nothing of what it observed. */
   async #told(result: Promise<TurnResult<Structured>>, watch: TurnWatch): Promise<TurnResult<Structured>> {
     const over = result.catch(() => {})
-    if (watch.wantsEvents && this.#native) {
+    if (watch.wantsEvents && (this.#later ?? this.#native)) {
       const end = () => this.#result.catch(() => {})
       this.#watched = new WatchedEvents(this.#events(over), (event) => watch.onEvent(event), over, end)
       if (!watch.hasReader) void this.#watched.return()
@@ -156,6 +169,20 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   /** Aborts the turn if it still runs, and waits until its process tree is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.abort()
+  }
+}
+
+/** The events of a turn that has not started yet. */
+function afterStart(started: Promise<AsyncIterableIterator<AgentEvent>>): AsyncIterableIterator<AgentEvent> {
+  return {
+    next: async () => (await started).next(),
+    return: async () => {
+      void started.then((events) => events.return?.())
+      return { value: undefined, done: true }
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
   }
 }
 

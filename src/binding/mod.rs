@@ -25,6 +25,7 @@ pub mod fleet_agent;
 pub mod fleet_job;
 #[cfg(feature = "fleet")]
 pub mod fleet_operations;
+pub mod git;
 pub mod harness;
 pub mod host;
 pub mod limit;

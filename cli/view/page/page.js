@@ -83,7 +83,7 @@ byId('runs').addEventListener('keydown', (event) => {
   if (next === undefined || next < 0 || shown.length === 0) return
   event.preventDefault()
   list.activate(next)
-  // Where a run takes the place of the list, it is opened when it is asked for.
+  // A run is opened when it is asked for, where it takes the place of the list.
   if (isNarrow() && event.key !== 'Enter') return
   choose(shown[list.active].id)
   list.activate(list.active)

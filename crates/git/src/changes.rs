@@ -1,4 +1,4 @@
-//! What an agent left: its files, its patch, and its way into a working tree.
+//! The changes of an agent: its files, its patch, and its way into a working tree.
 //!
 //! `apply` merges three trees: the base, the agent's, and that of the working tree as it is now. A conflict changes nothing.
 //! The merge is written by `read-tree`, which looks at every file before it writes the first. The user's index, stash and refs
@@ -35,7 +35,7 @@ pub struct Changes {
     pub base: String,
     pub commit: String,
     pub files: Vec<ChangedFile>,
-    /// Where the checkout was kept.
+    /// Folder of the checkout, where it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
 }

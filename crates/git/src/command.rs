@@ -202,7 +202,7 @@ fn owned((name, value): &(&str, &str)) -> (String, Option<String>) {
     ((*name).to_owned(), Some((*value).to_owned()))
 }
 
-/// What went wrong stands in the last lines. Progress is rewritten in its line.
+/// The last lines say what went wrong. Progress is rewritten in its line.
 pub(crate) fn reported(stderr: &str) -> String {
     const MAX_TOLD_BYTES: usize = 1000;
     let is_report = |line: &&str| ["fatal:", "error:", "remote:"].iter().any(|word| line.starts_with(word));

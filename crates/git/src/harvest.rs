@@ -15,7 +15,7 @@ const MAX_FILES: usize = 200_000;
 const MAX_TEXT_BYTES: u64 = 64 << 10;
 const MAX_PACKED_REFS_BYTES: u64 = 4 << 20;
 
-/// What is there of an agent's own history.
+/// The part of an agent's own history that is there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Harvest {
     /// The commit that its HEAD names.

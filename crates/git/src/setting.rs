@@ -1,11 +1,11 @@
-//! What the git directories of a checkout take over: the user's name, ignored files, and objects.
+//! Settings that the git directories of a checkout take over: the user's name, ignored files, and objects.
 
 use crate::repository::Repository;
 use crate::snapshot::names_of;
 use std::io;
 use std::path::PathBuf;
 
-/// What a checkout takes over of the user's configuration.
+/// The part of the user's configuration that a checkout takes over.
 #[derive(Debug, Default)]
 pub(crate) struct Setting {
     user: Vec<(String, String)>,

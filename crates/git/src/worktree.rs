@@ -112,7 +112,7 @@ impl Worktree {
         dir: Option<PathBuf>,
         name: Option<String>,
     ) -> Result<Worktree, Error> {
-        // What cannot be removed is listed still; it does not keep another checkout from being made.
+        // A checkout that cannot be removed is listed still; it does not keep another checkout from being made.
         let _ = reap_worktrees(place, None).await;
         let (at, of) = (place.clone(), repository.clone());
         let claim =
@@ -268,7 +268,7 @@ impl Worktree {
         Ok(())
     }
 
-    /// What the agent left. Nothing of the agent may live any more, and nothing of it is run.
+    /// Reads what the agent left. Nothing of the agent may live any more, and nothing of it is run.
     ///
     /// # Errors
     /// `WORKTREE_FAILED` with the step `changes`.

@@ -1,4 +1,4 @@
-//! What a hostile agent does to its checkout, and what of it reaches the user's repository: nothing.
+//! A hostile agent does much to its checkout. Here is what of it reaches the user's repository: nothing.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is a test's report")]
 

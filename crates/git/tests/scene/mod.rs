@@ -130,7 +130,7 @@ impl Scene {
         state
     }
 
-    /// What is left of checkouts.
+    /// Entries that checkouts left.
     pub fn left(&self) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.place.folder.join("worktrees")) else { return Vec::new() };
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -1,0 +1,115 @@
+// sheepdog race: several agents on one prompt, and a command that decides.
+import { text as readAll } from 'node:stream/consumers'
+import { race, type HarnessOptions, type RaceEntry } from '../lib/index'
+import { providerNames } from '../lib/harness/provider'
+import { parseArguments, parseDuration, UsageError } from './arguments'
+import { describeChanges } from './changed'
+import type { Ending, OptionTable } from './command'
+import { showCost } from './event'
+import { showDuration } from './figure'
+import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
+import { json as toJson, put, tell } from './screen'
+import { withoutWorkspace } from './sandbox'
+import { toTurnOptions, turnOptions } from './turn_options'
+
+export const summary = 'give one prompt to several agents, and let your tests decide'
+
+export const forms = ['"PROMPT" --agent PROVIDER ... [--verify COMMAND] [options]']
+
+export const about = `
+Each agent works in a checkout of its own of the git repository. When an agent is done, and nothing of it lives any more, COMMAND runs
+in its checkout. The first that passes wins, and the others are killed. The answer of the winner is printed on stdout. Your working
+tree stays as it is, unless --apply is given. A PROMPT of - is read from stdin.
+
+The other options are those of each agent's turn, as of sheepdog agent.`
+
+export const operands = [{ name: 'PROMPT' }] as const
+
+const { worktree: _, changes: __, resume: ___, binary: ____, ...shared } = turnOptions
+
+export const options = {
+  agent: {
+    type: 'string',
+    multiple: true,
+    value: 'PROVIDER',
+    fits: providerNames(),
+    help: 'an agent that takes part; repeat it for more agents, or for more tries of one',
+  },
+  verify: {
+    type: 'string',
+    value: 'COMMAND',
+    help: 'a line for sh that decides on an entry by its exit status (default: the end of the turn)',
+  },
+  all: { type: 'boolean', help: 'let all run to their end' },
+  apply: {
+    type: 'boolean',
+    help: "merge the winner's changes into your working tree, all or nothing",
+  },
+  concurrency: { type: 'string', value: 'N', help: 'run at most so many at once (default: all)' },
+  deadline: { type: 'string', value: 'DURATION', help: 'kill those that still run after this long' },
+  ...shared,
+  json: { type: 'boolean', help: 'print one JSON line with the winner and all entries' },
+} as const satisfies OptionTable
+
+export const notes = `
+Exit status: 0 if an agent won, 2 for a wrong command line, else 1. Ctrl-C kills all agents.`
+
+export const examples = [
+  'sheepdog race "Fix it" --agent codex --agent claude-code --verify "npm test"',
+  'sheepdog race "Fix it" --agent codex --agent codex --sandbox --apply',
+]
+
+export async function run(args: string[]): Promise<Ending> {
+  const { values, positionals } = parseArguments(withoutWorkspace(args), options)
+  const [prompt, ...rest] = positionals
+  if (prompt === undefined || !values.agent)
+    throw new UsageError('a prompt and an agent are needed: sheepdog race "PROMPT" --agent PROVIDER')
+  if (rest.length > 0)
+    throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
+  if (values.concurrency !== undefined && !/^[1-9]\d*$/.test(values.concurrency))
+    throw new UsageError(`--concurrency: expected a number, got ${JSON.stringify(values.concurrency)}`)
+  const { cwd, ...turn } = toTurnOptions(values)
+  const agents = values.agent.map((provider) => ({ ...turn, provider }) as HarnessOptions)
+  const stop = new AbortController()
+  let interrupt: Interrupt | undefined
+  const leave = onInterrupt((signal) => {
+    interrupt = signal
+    stop.abort()
+  }, leaveBy)
+  try {
+    const { winner, entries } = await race(prompt === '-' ? await readAll(process.stdin) : prompt, {
+      cwd,
+      agents,
+      verify: values.verify === undefined ? undefined : ['sh', '-c', values.verify],
+      winner: values.all ? 'all' : 'first',
+      concurrency: values.concurrency === undefined ? undefined : Number(values.concurrency),
+      timeoutMs: values.deadline === undefined ? undefined : parseDuration('--deadline', values.deadline),
+      signal: stop.signal,
+    })
+    if (values.apply) await winner?.changes?.apply()
+    if (values.json) put('stdout', `${toJson({ winner: winner && entries.indexOf(winner), entries })}\n`)
+    else tellRace(winner, entries, values.apply === true)
+    return winner ? 0 : 1
+  } catch (error) {
+    if (interrupt) return interrupt
+    throw error
+  } finally {
+    leave()
+  }
+}
+
+function tellRace(winner: RaceEntry | undefined, entries: RaceEntry[], isApplied: boolean): void {
+  for (const entry of entries) {
+    const { provider, state, usage, error, durationMs } = entry
+    const tokens = usage && `${usage.inputTokens + usage.outputTokens} tokens`
+    const cost = usage?.costUsd === undefined ? undefined : showCost(usage.costUsd)
+    const facts = [showDuration(durationMs), tokens, cost].filter((fact) => fact !== undefined).join(', ')
+    const why = error && state !== 'aborted' ? `: ${error.code}: ${error.message}` : ''
+    const how = entry === winner ? 'won' : state
+    tell(`sheepdog: ${provider} ${how} (${facts})${why}`)
+  }
+  if (!winner) return tell('sheepdog: nobody passed')
+  if (winner.changes) for (const line of describeChanges(winner.changes, isApplied)) tell(line)
+  const text = winner.result?.text ?? ''
+  put('stdout', text.endsWith('\n') ? text : `${text}\n`)
+}

@@ -1,0 +1,256 @@
+// A race: one prompt, several agents, a checkout each, and a command that decides.
+import { onAbort } from '../abort'
+import { callSite } from '../call-site'
+import { invalidOption, settle, SheepdogError } from '../error'
+import { Harness } from '../harness'
+import { absolutePath, elapsedMs, timers } from '../host'
+import { native } from '../native'
+import { check, checkOptions, optionsOf, show, type Checks } from '../option'
+import { folderPath, processOptionChecks, type RunResult } from '../process'
+import { checkCommand, type RunThere } from './checkout'
+import type { Changes } from './changes'
+import { inside } from './judged'
+import type { AgentName } from './agent_program'
+import type { HarnessOptions } from './request'
+import type { AgentUsage, TurnResult } from './result'
+
+/** Options of a race. */
+export interface RaceOptions {
+  /**
+   * A folder in a git repository, for all entries.
+   *
+   * @default that of each agent's harness
+   */
+  cwd?: string | URL
+  /** The agents, each with options of its own. One that is listed twice tries twice. */
+  agents: readonly (Harness | HarnessOptions)[]
+  /**
+   * Command that decides on an entry. It runs in the entry's checkout, under the entry's sandbox, when nothing of its agent lives any
+   * more. Exit status 0 passes.
+   *
+   * @default none: a turn that succeeded passes
+   */
+  verify?: readonly [string, ...string[]]
+  /**
+   * `"first"`: the first entry that passes wins, and the others are killed. `"all"`: all run to their end; the first that passed wins.
+   *
+   * @default "first"
+   */
+  winner?: 'first' | 'all'
+  /**
+   * Number of entries that run at once.
+   *
+   * @default all
+   */
+  concurrency?: number
+  /**
+   * Longest time of the whole race, in milliseconds. Then the entries that still run are killed; 0 and Infinity switch it off.
+   *
+   * @default no limit: the clocks of each turn hold
+   * @throws AGENT_ABORTED, as the `error` of these entries; the race itself resolves.
+   */
+  timeoutMs?: number
+  /** Ends the race: every entry is killed, and its changes are discarded. */
+  signal?: AbortSignal
+  /**
+   * Keep a record of each turn in a new folder below this one.
+   *
+   * @default no record
+   */
+  record?: string
+}
+
+/** How an agent did in a race. */
+export interface RaceEntry {
+  /** Name of the agent. */
+  provider: AgentName
+  /**
+   * `"passed"`: its turn succeeded, and `verify` did. `"failed-verify"`: `verify` failed. `"failed"`: its turn failed. `"aborted"`: another
+   * one won, or time was up.
+   */
+  state: 'passed' | 'failed-verify' | 'failed' | 'aborted'
+  /** Result of the turn; of a failed turn, what was there before the failure. */
+  result?: TurnResult
+  /** The error of the turn, or the reason why `verify` could not run. */
+  error?: SheepdogError
+  /** Result of `verify`. */
+  verify?: RunResult
+  /** The agent's changes. The changes of an aborted entry are discarded. */
+  changes?: Changes
+  /** Tokens and cost of the turn. */
+  usage?: AgentUsage
+  /** Milliseconds from the start of the entry to its end, `verify` included. */
+  durationMs: number
+}
+
+/** Result of a race. */
+export interface Race {
+  /** The entry that won; absent when none passed. */
+  winner?: RaceEntry
+  /** All entries, in the order of `agents`. */
+  entries: RaceEntry[]
+}
+
+const { cwd, record, signal } = processOptionChecks
+
+const raceChecks = optionsOf('race()', {
+  cwd,
+  agents(path: string, value: unknown) {
+    check.array(path, value)
+    if ((value as unknown[]).length === 0) throw invalidOption(path, 'expected at least one agent')
+  },
+  verify: checkCommand,
+  winner: check.oneOf('first', 'all'),
+  concurrency: check.count,
+  timeoutMs: check.timeout,
+  signal,
+  record,
+} satisfies Checks<RaceOptions>)
+
+/**
+ * Gives one prompt to several agents, each in a checkout of its own, and lets a command decide. Resolves when nothing of any entry
+ * lives any more. Your working tree stays as it is until `winner.changes.apply()`.
+ *
+ * @throws INVALID_OPTION where there is no git repository, and for a wrong option; nothing was started. AGENT_ABORTED when the signal
+ *   was aborted.
+ *
+ * @example
+ * const { winner } = await race('Fix the failing test.', {
+ *   agents: [{ provider: 'codex' }, { provider: 'claude-code' }],
+ *   verify: ['npm', 'test'],
+ * })
+ * await winner?.changes?.apply()
+ */
+export async function race(prompt: string, options: RaceOptions): Promise<Race> {
+  check.string('prompt', prompt)
+  check.object('options', options)
+  checkOptions(options, raceChecks)
+  if (options.agents === undefined) throw invalidOption('agents', 'is missing: expected an array of agents')
+  const harnesses = options.agents.map(toHarness)
+  const over = () => new SheepdogError('AGENT_ABORTED', 'the race was aborted', {}, options.signal?.reason)
+  if (options.signal?.aborted) throw over()
+  const folders = harnesses.map((harness) => folderOf(options.cwd ?? inside.options(harness).cwd))
+  for (const folder of new Set(folders)) await settle<string>(native.findRepository(folder), callSite())
+  const entries = harnesses.map((harness, index) => new Entry(harness, prompt, folders[index]!, options))
+  const winner = await runAll(entries, options)
+  if (options.signal?.aborted && !winner) {
+    await Promise.all(entries.map((entry) => entry.discard()))
+    throw over()
+  }
+  return { winner: winner?.facts, entries: entries.map(({ facts }) => facts) }
+}
+
+function toHarness(agent: unknown, index: number): Harness {
+  if (agent instanceof Harness) return agent
+  const path = `agents[${index}]`
+  if (typeof agent !== 'object' || agent === null)
+    throw invalidOption(path, `expected a Harness or its options, got ${show(agent)}`)
+  try {
+    return new Harness(agent as HarnessOptions)
+  } catch (error) {
+    const { code, message } = error as SheepdogError
+    throw code === 'INVALID_OPTION' ? new SheepdogError(code, `${path}.${message}`) : error
+  }
+}
+
+function folderOf(cwd: string | URL | undefined): string {
+  return absolutePath(folderPath(cwd) ?? '.')
+}
+
+/** Runs the entries, so many at once. Returns the first that passed. */
+async function runAll(entries: Entry[], options: RaceOptions): Promise<Entry | undefined> {
+  const { winner: rule = 'first', concurrency = entries.length, timeoutMs = 0, signal } = options
+  let winner: Entry | undefined
+  const stop = () => entries.forEach((entry) => entry.stop())
+  const onPass = (entry: Entry) => {
+    winner ??= entry
+    if (rule === 'first') entries.forEach((other) => other !== winner && other.stop())
+  }
+  const timer =
+    timeoutMs !== 0 && timeoutMs !== Infinity ? timers.setTimeout(stop, Math.max(0, timeoutMs)) : undefined
+  const letGo = onAbort(signal, stop)
+  const waiting = [...entries]
+  const work = async () => {
+    for (let entry = waiting.shift(); entry; entry = waiting.shift()) await entry.run(onPass)
+  }
+  try {
+    await Promise.all(Array.from({ length: Math.min(concurrency, entries.length) }, work))
+  } finally {
+    timers.clearTimeout(timer)
+    letGo()
+  }
+  return winner
+}
+
+class Entry {
+  readonly facts: RaceEntry
+  readonly #harness: Harness
+  readonly #prompt: string
+  readonly #folder: string
+  readonly #options: RaceOptions
+  readonly #stopped = new AbortController()
+
+  constructor(harness: Harness, prompt: string, folder: string, options: RaceOptions) {
+    this.#harness = harness
+    this.#prompt = prompt
+    this.#folder = folder
+    this.#options = options
+    this.facts = { provider: harness.provider, state: 'aborted', durationMs: 0 }
+  }
+
+  stop(): void {
+    this.#stopped.abort()
+  }
+
+  /** Never rejects. */
+  async run(onPass: (entry: Entry) => void): Promise<void> {
+    if (this.#stopped.signal.aborted) return
+    const startedMs = elapsedMs()
+    const own = inside.options(this.#harness)
+    const letGo = onAbort(own.signal, () => this.stop())
+    const { record = own.record } = this.#options
+    const options = {
+      cwd: this.#folder,
+      worktree: own.worktree || true,
+      signal: this.#stopped.signal,
+      record,
+    }
+    const { facts } = this
+    try {
+      const judge = (runThere: RunThere) => this.#judge(runThere, onPass)
+      facts.result = await inside.start(this.#harness, this.#prompt, options, judge).result
+    } catch (error) {
+      facts.error = error as SheepdogError
+      facts.result = (error as { result?: TurnResult }).result
+      facts.state = this.#stopped.signal.aborted ? 'aborted' : 'failed'
+    }
+    letGo()
+    facts.changes = facts.result?.changes
+    facts.usage = facts.result?.usage
+    if (facts.state === 'aborted') await this.discard()
+    facts.durationMs = elapsedMs() - startedMs
+  }
+
+  async #judge(runThere: RunThere, onPass: (entry: Entry) => void): Promise<void> {
+    const { facts } = this
+    const { verify } = this.#options
+    try {
+      if (this.#stopped.signal.aborted) return
+      if (verify) facts.verify = await runThere(verify)
+      facts.state = !facts.verify || facts.verify.ok ? 'passed' : 'failed-verify'
+    } catch (error) {
+      facts.error = error as SheepdogError
+      facts.state = this.#stopped.signal.aborted ? 'aborted' : 'failed-verify'
+    }
+    if (facts.state === 'passed') onPass(this)
+  }
+
+  /** Nothing of it is left but its facts. */
+  async discard(): Promise<void> {
+    const { changes } = this.facts
+    delete this.facts.changes
+    if (this.facts.result) delete this.facts.result.changes
+    // The ref stays where git cannot remove it, and names what is in it.
+    await changes?.discard().catch(() => {})
+  }
+}

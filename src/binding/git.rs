@@ -1,0 +1,164 @@
+//! Checkouts of agents, and the changes that agents left, for JavaScript. Names and order match lib/harness/checkout.ts.
+
+use super::promise::{Promised, settle};
+use git::{Changes, GitPlace, REMOVED, Repository, Worktree, WorktreeRequest};
+use ground::error::{Error, ErrorCode};
+use ground::json;
+use ground::lock::lock;
+use napi_derive::napi;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// A checkout to make, or a folder to watch.
+#[napi(object, object_to_js = false)]
+#[derive(Clone)]
+pub struct CheckoutSpec {
+    pub cwd: String,
+    /// The agent works in the folder itself, and the changes in it are looked at.
+    pub in_place: bool,
+    pub base: Option<String>,
+    pub include: Option<Vec<String>>,
+    pub dir: Option<String>,
+    pub name: Option<String>,
+}
+
+/// A checkout. Its files are removed by `leave`, or by the next checkout once this host is gone.
+#[napi]
+pub struct NativeCheckout {
+    spec: CheckoutSpec,
+    made: Arc<Mutex<Option<Arc<Worktree>>>>,
+}
+
+#[napi]
+impl NativeCheckout {
+    #[napi(constructor)]
+    pub fn new(spec: CheckoutSpec) -> Self {
+        NativeCheckout { spec, made: Arc::default() }
+    }
+
+    /// Makes the checkout. Resolves with its facts as JSON: `null` where a folder to watch is in no repository.
+    #[napi]
+    pub fn prepare(&self) -> Promised<String> {
+        let (spec, made) = (self.spec.clone(), self.made.clone());
+        settle(async move {
+            let prepared = prepare(spec).await.map(|worktree| {
+                let facts = worktree.as_ref().map(|worktree| {
+                    json!({
+                        "cwd": worktree.cwd(),
+                        "top": worktree.top(),
+                        "borrowed": worktree.borrowed(),
+                        "removed": REMOVED,
+                    })
+                });
+                *lock(&made) = worktree.map(Arc::new);
+                json!(facts).to_string()
+            });
+            prepared.into()
+        })
+    }
+
+    /// Reads what the agent left: `{ changes, warnings }` as JSON. Nothing of the agent may live any more.
+    #[napi]
+    pub fn changes(&self) -> Promised<String> {
+        let made = lock(&self.made).clone();
+        settle(async move {
+            let Some(worktree) = made else { return Err(unprepared()).into() };
+            let read = worktree.changes().await;
+            read.map(|(changes, warnings)| json!({ "changes": changes, "warnings": warnings }).to_string())
+                .into()
+        })
+    }
+
+    /// Removes the checkout, or keeps it. Resolves with the folder where it was kept, as JSON.
+    #[napi]
+    pub fn leave(&self, keeps: bool) -> Promised<String> {
+        let made = lock(&self.made).take();
+        settle(async move {
+            let kept = match made {
+                Some(worktree) => worktree.leave(keeps).await,
+                None => None,
+            };
+            Ok(json!(kept).to_string()).into()
+        })
+    }
+}
+
+fn unprepared() -> Error {
+    Error::new(ErrorCode::WorktreeFailed, "the checkout was not made").with("step", "changes")
+}
+
+async fn prepare(spec: CheckoutSpec) -> Result<Option<Worktree>, Error> {
+    let place = GitPlace::of_user();
+    let CheckoutSpec { cwd, in_place, base, include, dir, name } = spec;
+    let cwd = PathBuf::from(cwd);
+    if in_place {
+        return match Repository::find(&cwd, "changes").await {
+            Ok(repository) => Worktree::watch(&place, repository).await.map(Some),
+            Err(error) if error.code() == ErrorCode::InvalidOption => Ok(None),
+            Err(error) => Err(error),
+        };
+    }
+    let include = include.unwrap_or_default();
+    let request = WorktreeRequest { cwd, base, include, dir: dir.map(PathBuf::from), name };
+    Worktree::make(&place, request).await.map(Some)
+}
+
+/// The top of the working tree that a folder is in. Rejects with INVALID_OPTION where there is none.
+#[napi]
+pub fn find_repository(cwd: String) -> Promised<String> {
+    settle(async move {
+        let found = Repository::find(&PathBuf::from(cwd), "cwd").await;
+        found.map(|repository| repository.top.to_string_lossy().into_owned()).into()
+    })
+}
+
+fn read(changes: &str) -> Result<Changes, Error> {
+    json::read_own(changes.as_bytes())
+        .map_err(|error| Error::invalid_option("changes", format!("cannot be read: {error}")))
+}
+
+/// Changes as a patch. `changes` is JSON, as `NativeCheckout.changes` told them.
+#[napi]
+pub fn changes_patch(changes: String) -> Promised<String> {
+    settle(async move {
+        let patch = async { read(&changes)?.patch().await };
+        patch.await.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).into()
+    })
+}
+
+/// Merges changes into a working tree.
+#[napi]
+pub fn changes_apply(changes: String, cwd: Option<String>) -> Promised<()> {
+    settle(async move {
+        let cwd = cwd.map(PathBuf::from);
+        let applied = async { read(&changes)?.apply(&GitPlace::of_user(), cwd.as_deref()).await };
+        applied.await.into()
+    })
+}
+
+/// Removes the ref of changes, and their checkout.
+#[napi]
+pub fn changes_discard(changes: String) -> Promised<()> {
+    settle(async move {
+        let discarded = async { read(&changes)?.discard(&GitPlace::of_user()).await };
+        discarded.await.into()
+    })
+}
+
+/// All checkouts of this user's agents: an array as JSON.
+#[napi]
+pub fn list_worktrees() -> Promised<String> {
+    settle(async {
+        git::list_worktrees(&GitPlace::of_user()).await.map(|found| json!(found).to_string()).into()
+    })
+}
+
+/// Removes checkouts whose host is gone: all but the kept ones, or those with these ids. Resolves with the outcome of each as JSON.
+#[napi]
+pub fn reap_worktrees(ids: Option<Vec<String>>) -> Promised<String> {
+    settle(async move {
+        let reaped = git::reap_worktrees(&GitPlace::of_user(), ids.as_deref()).await;
+        reaped.map(|reaped| json!(reaped).to_string()).into()
+    })
+}
