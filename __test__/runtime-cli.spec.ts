@@ -147,7 +147,7 @@ describe('sheepdog serve, query and exec', () => {
       [['serve', '--port', 'abc'], /--port: expected a number/],
       [['serve', '--host', '0.0.0.0'], /host: .*--token/],
       [['serve', '--handler', '/nowhere.mjs'], /nowhere/],
-      [['query', 'ws://127.0.0.1:1', 'x'], /no runtime can be reached/],
+      [['query', 'ws://127.0.0.1:1', 'x'], /no connection to the runtime/],
       [['exec', url], /expected a URL and a command/],
     ] as [string[], RegExp][]) {
       const { status, stderr } = await sheepdog(...args)
@@ -177,9 +177,9 @@ describe('sheepdog serve, query and exec', () => {
       })
       const refused = await sheepdog('query', address, 'say hello')
       expect(refused).toMatchObject({ status: 1, stdout: '' })
-      expect(refused.stderr).toMatch(/no runtime can be reached there: .*certificate/)
+      expect(refused.stderr).toMatch(/no connection to the runtime: .*certificate/)
       const plain = await sheepdog('query', url.replace('ws:', 'wss:'), 'say hello')
-      expect(plain.stderr).toMatch(/no runtime can be reached there: .*wss:/)
+      expect(plain.stderr).toMatch(/no connection to the runtime: .*wss:/)
     } finally {
       terminator.close()
     }
