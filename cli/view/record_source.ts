@@ -95,7 +95,8 @@ export class RecordSource implements RunSource {
     const summary = summaryOf(id, known)
     const index = await this.#index(id, known)
     const { start, end } = known
-    const usage = end?.result?.usage ?? end?.usage
+    // That of a program is of the processor.
+    const usage = summary.kind === 'run' ? undefined : (end?.result?.usage ?? end?.usage)
     const [tokens, costUsd] = usage
       ? [
           { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens },

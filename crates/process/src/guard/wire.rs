@@ -361,7 +361,7 @@ mod tests {
         request.directory = Some(OsStr::new("/tmp"));
         let bytes = request.encode().unwrap();
         let header: [u8; 40] = [
-            b'S', b'H', b'P', b'G', 6, 0, 40, 0, 0, 0, 0, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0xd0, 7, 0, 0, 28, 0, 0,
+            b'S', b'H', b'P', b'G', 7, 0, 40, 0, 0, 0, 0, 0, 7, 0, 0, 0, 7, 0, 0, 0, 0xd0, 7, 0, 0, 28, 0, 0,
             0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
         ];
         assert_eq!(bytes[..40], header);

@@ -429,7 +429,7 @@ fn a_guard_refuses_what_is_no_request_of_its_version_and_ends() {
 #[test]
 fn a_guard_whose_host_is_another_process_ends() {
     let (mut lifeline, guards_end) = UnixStream::pair().unwrap();
-    let mut header = b"SHPG\x06\x00\x28\x00".to_vec();
+    let mut header = b"SHPG\x07\x00\x28\x00".to_vec();
     // No flags, host 1, and a plausible rest.
     for number in [0u32, 1, 1, 0, 16, 1, 0, 0] {
         header.extend(number.to_le_bytes());
