@@ -90,7 +90,7 @@ const files = {
     '{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Fine."}}\n{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}',
 }
 
-/** What is missing here: a server, a runtime, a job, a record, a file of the reader's. */
+/** Words for something that is missing here: a server, a runtime, a job, a record, a file of the reader's. */
 const IS_ABSENT =
   /nats-server|FLEET_|RUNTIME_|connect|there is no|no such|has no|not found|is not here|No record|no run|was silent|cgroup/i
 

@@ -57,7 +57,7 @@ describe('the example', () => {
     },
   )
 
-  // What fails must be seen: an exit status, a line on stderr, or the code of the error among what is printed.
+  // A failure must be seen: an exit status, a line on stderr, or the code of the error among what is printed.
   const isTold = ({ exitCode, stderr, stdout }: RunResult) =>
     exitCode !== 0 || stderr !== '' || /\b[A-Z]+_[A-Z_]+\b|[1-9]\d* failed/.test(stdout)
   const ofAgents = examples.filter(({ block }) => isAgents(block))

@@ -52,7 +52,7 @@ it.runIf(hasSystemd).each(each(written('ini')))('%s is a unit of systemd', (_, {
   expect(faultsOf(code.replace('KillMode=mixed', 'KillMode=gently'))).not.toEqual([])
 })
 
-/** What systemd's ProtectSystem=strict makes of the mounts, with and without a folder for temporary files. */
+/** The mounts that systemd's ProtectSystem=strict makes, with and without a folder for temporary files. */
 const mounts = (hasTemporary: boolean, stage: string) => `
   mount --make-rprivate / && mount -t tmpfs none /srv && mount -t tmpfs none /var/lib && mkdir /srv/agents /var/lib/agents || exit 99
   cp -r ${stage}/project/. /srv/agents || exit 99

@@ -1,4 +1,4 @@
-// What clients and origins say, straight and through the proxy of a sandbox: the table of egress-situations.ts by curl, Python, Node and a
+// Requests of clients and answers of origins, straight and through the proxy of a sandbox: the table of egress-situations.ts by curl, Python, Node and a
 // browser, with a secret and, by curl, without one. A difference is a fault, or a row of docs/egress.md.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'

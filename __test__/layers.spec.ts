@@ -21,7 +21,7 @@ const MAY_USE: Record<string, string[]> = {
   // Agents of scripts, for the tests of users.
   testing: ['base', 'harness'],
   index: ['base', 'process', 'harness', 'tool', 'observability'],
-  // What the root leaves to entries of their own.
+  // Files that the root leaves to entries of their own.
   entries: ['base', 'model', 'copilot', 'runtime', 'fleet', 'testing'],
   // Over the public API; a command loads the room that it needs.
   cli: ['index', 'entries', 'process', 'harness', 'runtime', 'fleet', 'base'],
@@ -164,7 +164,7 @@ describe('imports', () => {
   })
 })
 
-/** What the command takes of lib/ though no entry exports it. The list may only become shorter. */
+/** Names that the command takes of lib/ though no entry exports it. The list may only become shorter. */
 const UNEXPORTED: Record<string, string[]> = {
   'lib/fleet/job.ts': ['TimedEvent', 'timed'],
   'lib/harness/provider.ts': ['providerNames'],

@@ -27,7 +27,7 @@ const turn = async (options: object = {}) => {
   return { record, events, result: await running.result }
 }
 
-/** Where a turn tells what it used: the name of the place, and what stands there. */
+/** The places in which a turn tells its usage: the name of each, and its content. */
 const places: Record<string, (options?: object) => Promise<Partial<AgentUsage> | undefined>> = {
   result: async (options) => (await turn(options)).result.usage,
   record: async (options) => {

@@ -10,7 +10,7 @@ import { startModelServer } from '../fixtures/model-server.mjs'
 type Context = ReturnType<typeof bench>
 type Cases = Record<string, (context: Context) => Promise<string>>
 
-/** Of the levels the short form; `npm run trial -- agents` has them all. */
+/** The short form of the cases of levels; `npm run trial -- agents` has them all. */
 const levels = ['edit', 'edit, allow', 'edit, sandbox', 'auto, sandbox']
 const cases: Cases = {
   ...(turnCases as unknown as Cases),

@@ -1,4 +1,4 @@
-// What a turn or a session lacks is said: servers of tools that failed, answers without a word, a session that is in use.
+// A turn and a session say what they lack: servers of tools that failed, answers without a word, a session that is in use.
 import { describe, expect, it } from 'vitest'
 import { Harness, defineTool } from '..'
 import { scriptedAgent } from '../entries/testing.js'

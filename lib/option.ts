@@ -60,6 +60,10 @@ export const check = {
       `an integer from 1 to ${most}`,
       (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= most,
     ),
+  port: expected(
+    'a port between 0 and 65535',
+    (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65_535,
+  ),
   signal: expected(
     'an AbortSignal',
     (value) =>

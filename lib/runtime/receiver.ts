@@ -52,10 +52,7 @@ export interface Receiver {
 const checks = optionsOf('client.receive()', {
   folder: check.name,
   host: check.name,
-  port: check.anyOf('a port between 0 and 65535', (path, value) => {
-    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 65535)
-      throw invalidOption(path, '')
-  }),
+  port: check.port,
   url(path: string, value: unknown) {
     check.name(path, value)
     if (!URL.canParse(value as string) || !/^https?:$/.test(new URL(value as string).protocol))
@@ -71,7 +68,8 @@ const lastFilesMs = 5_000
 // Loaded when a client receives files.
 const http = () => process.getBuiltinModule('node:http')
 const files = () => process.getBuiltinModule('node:fs/promises')
-const { randomBytes } = process.getBuiltinModule('node:crypto')
+const random = (bytes: number) =>
+  process.getBuiltinModule('node:crypto').randomBytes(bytes).toString('base64url')
 
 /** A refused upload, by its status and its text. */
 class Refusal extends Error {
@@ -91,6 +89,8 @@ export class FileReceiver implements Receiver {
   readonly #maxBytes: number
   /** Size of each file that arrived, and of what arrived so far of others. */
   readonly #bytes = new Map<string, number>()
+  /** Sum of these sizes. */
+  #total = 0
   /** Paths below the folder, by the secret part of their address. */
   readonly #paths = new Map<string, string>()
 
@@ -131,7 +131,7 @@ export class FileReceiver implements Receiver {
   /** The address for a file of the runtime, which nobody can guess. */
   target(filepath: string): { presignedUrl: string; contentType: string } {
     const path = below(filepath)
-    const secret = randomBytes(24).toString('base64url')
+    const secret = random(24)
     this.#paths.set(secret, path)
     return { presignedUrl: `${this.url}/${secret}`, contentType: 'application/octet-stream' }
   }
@@ -165,7 +165,7 @@ export class FileReceiver implements Receiver {
   /** The file is complete under its name, or what was there before is. */
   async #write(path: string, request: IncomingMessage): Promise<void> {
     const to = await this.#place(path)
-    const partial = join(dirname(to), `.${randomBytes(9).toString('base64url')}.part`)
+    const partial = join(dirname(to), `.${random(9)}.part`)
     // A file of its own: a link of this name is not followed.
     const file = await files().open(partial, 'wx', 0o666)
     try {
@@ -175,22 +175,27 @@ export class FileReceiver implements Receiver {
     } catch (error) {
       await file.close().catch(() => {})
       await files().rm(partial, { force: true })
-      this.#bytes.delete(path)
+      this.#forget(path)
       throw error
     }
   }
 
   async #copy(path: string, request: IncomingMessage, file: FileHandle): Promise<void> {
-    this.#bytes.set(path, 0)
+    this.#forget(path)
     for await (const chunk of request as AsyncIterable<Buffer>) {
-      this.#bytes.set(path, this.#bytes.get(path)! + chunk.length)
-      let all = 0
-      for (const bytes of this.#bytes.values()) all += bytes
-      if (all > this.#maxBytes)
+      this.#bytes.set(path, (this.#bytes.get(path) ?? 0) + chunk.length)
+      this.#total += chunk.length
+      if (this.#total > this.#maxBytes)
         throw new Refusal(413, `the files are larger than maxBytes, ${this.#maxBytes} bytes`)
       await file.writeFile(chunk)
     }
     if (!request.complete) throw new Error('the connection ended before the file did')
+  }
+
+  /** A file that is sent again, or did not arrive, no longer counts. */
+  #forget(path: string): void {
+    this.#total -= this.#bytes.get(path) ?? 0
+    this.#bytes.delete(path)
   }
 
   /** Makes the folder of the file. A link in its path may not lead outside. */

@@ -94,10 +94,7 @@ const checks = optionsOf('serveRuntime()', {
   harness: check.object,
   keepSession: check.boolean,
   host: check.name,
-  port: check.anyOf('a port between 0 and 65535', (path, value) => {
-    if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > 65535)
-      throw invalidOption(path, '')
-  }),
+  port: check.port,
   token: check.name,
   allowedOrigins: check.strings,
   heartbeatIntervalMs: check.timeout,

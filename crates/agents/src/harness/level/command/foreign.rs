@@ -72,7 +72,7 @@ impl Commands {
                 (Some('s'), Some(sign)) if !sign.is_alphanumeric() => {
                     part[1 + sign.len_utf8()..].rsplit(sign).next().is_some_and(|flags| flags.contains('e'))
                 }
-                // Behind an address.
+                // The command of sed stands behind an address.
                 (Some('/'), _) => part
                     .rsplit('/')
                     .next()
