@@ -72,7 +72,7 @@ pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
         .u32(seen_pid as u32)
         .u32((started.cgroup[0] != 0).into())
         .u32(own_pid as u32));
-    let inner = Inner { header, waiter, watch, host_view, leader: started.pid };
+    let inner = Inner { header, waiter, watch, leader: started.pid };
     inner.supervise(Children::new(started.pid, true, list), &started, in_namespace, shared)
 }
 
@@ -110,7 +110,6 @@ struct Inner<'a> {
     header: &'a Header,
     waiter: Waiter,
     watch: Watch,
-    host_view: isize,
     leader: isize,
 }
 
@@ -130,7 +129,7 @@ impl Inner<'_> {
         in_namespace: bool,
         shared: &mut Shared,
     ) -> ! {
-        let end = self.wait(&mut children);
+        let end = self.wait(&mut children, &shared.host_end);
         if let End::Released = end {
             say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
             syscall::exit(outer::INNER_KEEPS)
@@ -152,7 +151,7 @@ impl Inner<'_> {
 
     /// Waits for the end. The program's exit alone is not the end: other processes may still write into its pipes, and the host
     /// decides how long they may.
-    fn wait(&self, children: &mut Children) -> End {
+    fn wait(&self, children: &mut Children, found: &host_end::Found) -> End {
         let mut grace = None;
         loop {
             let there = match &mut grace {
@@ -183,7 +182,7 @@ impl Inner<'_> {
                 }
             }
             if host_is_gone {
-                match self.begin_grace(children) {
+                match self.begin_grace(children, found) {
                     Some(begun) => grace = Some(begun),
                     None => return End::Killed,
                 }
@@ -211,12 +210,12 @@ impl Inner<'_> {
 
     /// The host is gone. If it ended in order while the program runs, the program's group gets SIGTERM and time to end by itself. `None`:
     /// kill at once.
-    fn begin_grace(&self, children: &Children) -> Option<Grace> {
+    fn begin_grace(&self, children: &Children, found: &host_end::Found) -> Option<Grace> {
         let grace_us = u64::from(self.header.grace_ms) * 1000;
         if children.leader == 0 || grace_us == 0 {
             return None;
         }
-        let status = host_end::in_order(self.header, self.host_view, self.watch.host)?;
+        let status = found.await_in_order()?;
         // Both would be ready for ever.
         self.waiter.remove(LIFELINE);
         self.waiter.remove(self.watch.host);

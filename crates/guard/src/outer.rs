@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     /// Path of the run's own cgroup.
     pub cgroup: Cgroup,
     pub report: Frame,
+    /// The outer guard leaves it for the inner one.
+    pub host_end: host_end::Found,
 }
 
 /// How long the inner guard may take when the host is gone and the program has no more time, before the outer guard takes over.
@@ -163,7 +165,9 @@ fn watch_over(begun: Begun) -> ! {
             // The host is gone for good: from here on only the inner guard's end is awaited.
             waiter.remove(LIFELINE);
             waiter.remove(watch.host);
-            let in_order = host_end::in_order(&header, -1, watch.host);
+            let in_order = host_end::in_order(&header, watch.host);
+            // SAFETY: the mapping lives as long as this process, and the field is an atomic.
+            unsafe { &(*left).host_end }.leave(in_order);
             let grace_us = if in_order.is_some() { u64::from(header.grace_ms) * 1000 } else { 0 };
             deadline = Some(syscall::now_us().wrapping_add(grace_us).wrapping_add(INNER_GRACE_US));
         }
