@@ -1070,6 +1070,13 @@ export interface AgentProgram {
         auto?: string | undefined
       }
     | undefined
+  /**
+   * The agent's answer to each prompt has its tokens (`usage`), as the protocol describes them. Without it
+   * `maxTokens`, `maxCostUsd` and `budget` are refused, unless a sandbox with hosts counts the tokens.
+   *
+   * @default false
+   */
+  reportsUsage?: boolean | undefined
 }
 
 /**
@@ -3028,7 +3035,7 @@ export interface RunSummary {
     cachedInputTokens: number
     costUsd?: number
   }
-  /** Error of the run, turn or session. */
+  /** Error of the run, turn or session. For a session that ended well, the error of its last prompt that failed. */
   error?: {
     code: string
     message: string

@@ -12,9 +12,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { listRuns, pruneRuns, run, spawn, type ListRunsOptions, type RunSummary } from '..'
+import { Harness, listRuns, pruneRuns, run, spawn, type ListRunsOptions, type RunSummary } from '..'
+import { scriptedAgent } from '../entries/testing.js'
 import { sheepdog } from './cli-command'
-import { answer, command as toolCommand, failed, failure, played, said, session, tool } from './played-agent'
+import { answer, command as toolCommand, failure, played, said, session, tool } from './played-agent'
 
 const base = mkdtempSync(join(tmpdir(), 'runs-spec-'))
 afterAll(() => rmSync(base, { recursive: true, force: true }))
@@ -66,12 +67,15 @@ describe('listRuns', () => {
     write('c', { end: { ok: false, error: { code: 'AGENT_IDLE', message: 'Silent.' } } })
     write('d', {
       start: { kind: 'run', name: null, command: 'make', args: ['all'], provider: undefined },
-      end: { exitCode: 2 },
+      end: { exitCode: 2, usage: { userMs: 1, systemMs: 1, maxRssBytes: 1 } },
     })
     write('e', { start: { host: await goneHost() }, end: null })
-    write('f', { start: { kind: 'session' }, end: { failedPrompts: 1 } })
-    expect(await listed()).toMatchObject([
-      { id: 'f', kind: 'session', state: 'failed', failedPrompts: 1 },
+    const lastFailure = { code: 'AGENT_FAILED', kind: 'quota', message: 'Used up.' }
+    write('f', { start: { kind: 'session' }, end: { failedPrompts: 1, lastFailure } })
+    const all = await listed()
+    expect(all.find(({ id }) => id === 'd')).not.toHaveProperty('usage')
+    expect(all).toMatchObject([
+      { id: 'f', kind: 'session', state: 'failed', failedPrompts: 1, error: lastFailure },
       { id: 'e', state: 'lost' },
       { id: 'd', kind: 'run', state: 'failed', name: 'make all', command: 'make', exitCode: 2 },
       { id: 'c', state: 'killed', error: { code: 'AGENT_IDLE' } },
@@ -183,17 +187,16 @@ describe('pruneRuns', () => {
 
 describe('sheepdog runs', () => {
   it('says in one command why a turn failed, and prunes', async () => {
-    for (let turn = 1; turn <= 3; turn++) {
-      const plan = turn === 2 ? [session, failed('Incorrect API key provided: 401')] : answer
-      await played(plan)
-        .run(`Prompt ${turn}`, { record: folder })
-        .catch(() => {})
-    }
+    const provider = scriptedAgent([{ say: 'One.' }, { fail: 'auth' }, { say: 'Three.' }])
+    const harness = new Harness({ provider, record: folder })
+    for (const turn of [1, 2, 3]) await harness.run(`Prompt ${turn}`).catch(() => {})
     const { status, stdout } = await sheepdog(['runs', folder, '--failed'])
     expect(status).toBe(0)
-    expect(stdout).toMatch(/failed .* codex +Prompt 2\n {4}AGENT_FAILED \(auth\): .*Incorrect API key/)
+    expect(stdout).toMatch(
+      /failed .* scripted +Prompt 2\n {4}1 prompt failed: AGENT_FAILED \(auth\): .*invalid API key/,
+    )
     expect(stdout).not.toContain('Prompt 1')
-    const all = await sheepdog(['runs', folder, '--json', '--provider', 'codex', '--since', '1h'])
+    const all = await sheepdog(['runs', folder, '--json', '--provider', 'scripted', '--since', '1h'])
     expect(
       all.stdout
         .trim()

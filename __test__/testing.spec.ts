@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { Harness, defineTool, sandboxSupport, type AgentErrorKind } from '..'
+import { Budget, Harness, defineTool, sandboxSupport, type AgentErrorKind } from '..'
 import { scriptedAgent } from '../entries/testing.js'
 import { failure } from './played-agent'
 
@@ -25,7 +25,7 @@ describe('a turn of a scripted agent', () => {
     expect((await harness.run('Which tests fail?')).text).toBe('Anything.')
     expect((await harness.run('Deploy it.', { permission: 'plan' })).text).toBe('Deployed.')
     const none = await failure(harness.run('More?'))
-    expect(none.message).toContain('no step of the script fits this prompt')
+    expect(none.message).toContain('no step of the script fits this prompt: "More?"')
     expect(agent.prompts().map(({ step }) => step)).toEqual([1, 2, 0, -1])
   })
 
@@ -77,6 +77,14 @@ describe('a turn of a scripted agent', () => {
     const limited = scriptedAgent([{ limit: { resetsInMs: 500 } }, { say: 'Back.' }])
     const retry = { waitForResetMs: 60_000 }
     expect((await new Harness({ provider: limited }).run('Hi.', { retry })).text).toBe('Back.')
+  })
+
+  it('spends a budget', async () => {
+    const steps = [400, 900, 1].map((inputTokens) => ({ say: 'x', usage: { inputTokens, outputTokens: 10 } }))
+    const harness = new Harness({ provider: scriptedAgent(steps), budget: new Budget({ maxTokens: 1000 }) })
+    expect((await harness.run('One.')).usage?.inputTokens).toBe(400)
+    for (const usedTokens of [1320, 1320])
+      expect(await failure(harness.run('Next.'))).toMatchObject({ code: 'AGENT_BUDGET', usedTokens })
   })
 
   it('falls silent', async () => {

@@ -15,7 +15,7 @@ import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult } from './event'
-import { showDuration } from './figure'
+import { showCount, showDuration } from './figure'
 import { recordsFolder } from './record'
 import { promptLines, stepLines, type Extent } from './recorded_step'
 import { Tail } from './tail'
@@ -175,11 +175,13 @@ async function showSession(
   unfinished: string | null,
 ): Promise<number> {
   await showTold(folder, look)
-  const ok = end?.ok === true
-  const error = end?.error as { code: string; message: string } | undefined
+  const failedPrompts = Number(end?.failedPrompts ?? 0)
+  const ok = end?.ok === true && failedPrompts === 0
+  const error = (end?.error ?? end?.lastFailure) as { code: string; message: string } | undefined
+  const failed = failedPrompts > 0 ? `${showCount(failedPrompts, 'prompt failed', 'prompts failed')}: ` : ''
   if (look.json) print(toJson({ type: 'result', ok, error, unfinished }))
   else if (unfinished) print(`unfinished: ${unfinishedWords[unfinished]}`)
-  else print(error ? `${error.code}: ${error.message}` : 'ok: the session was closed')
+  else print(error ? `${failed}${error.code}: ${error.message}` : 'ok: the session was closed')
   return ok ? 0 : 1
 }
 

@@ -183,9 +183,11 @@ function linesOf(run: RunSummary): string[] {
 
 /** Why it did not succeed. */
 function whyOf({ state, error, exitCode, signal, failedPrompts }: RunSummary): string | undefined {
-  if (error) return `${error.code}${error.kind ? ` (${error.kind})` : ''}: ${error.message}`
+  const failed = failedPrompts && showCount(failedPrompts, 'prompt failed', 'prompts failed')
+  if (failed && !error) return failed
+  if (error)
+    return `${failed ? `${failed}: ` : ''}${error.code}${error.kind ? ` (${error.kind})` : ''}: ${error.message}`
   if (state === 'done' || state === 'running') return undefined
-  if (failedPrompts) return showCount(failedPrompts, 'prompt failed', 'prompts failed')
   if (signal) return `ended by ${signal}`
   return exitCode === undefined ? undefined : `exit status ${exitCode}`
 }

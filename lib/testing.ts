@@ -131,6 +131,7 @@ export function scriptedAgent(steps: readonly ScriptedStep[]): ScriptedAgent {
     args: [join(__dirname, 'testing', 'scripted_program.js'), folder],
     state: [folder],
     modes: { plan: 'plan', edit: 'edit', ask: 'ask', auto: 'auto' },
+    reportsUsage: true,
   }
   // Not enumerable, so that a provider's options are only those that it knows.
   return Object.defineProperty(agent, 'prompts', { value: () => promptsOf(folder) }) as ScriptedAgent

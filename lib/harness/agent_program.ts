@@ -56,6 +56,13 @@ export interface AgentProgram {
     /** Mode in which the agent does everything without asking. */
     auto?: string
   }
+  /**
+   * The agent's answer to each prompt has its tokens (`usage`), as the protocol describes them. Without it
+   * `maxTokens`, `maxCostUsd` and `budget` are refused, unless a sandbox with hosts counts the tokens.
+   *
+   * @default false
+   */
+  reportsUsage?: boolean
 }
 
 const levels = ['plan', 'edit', 'ask', 'auto'] as const
@@ -82,6 +89,7 @@ const programChecks = {
     check.object(path, value)
     checkOptions(value as object, Object.fromEntries(levels.map((level) => [level, check.name])), path)
   },
+  reportsUsage: check.boolean,
 }
 
 /** @internal */
@@ -116,7 +124,7 @@ export function providerSpec(
   }
   if (binary !== undefined)
     throw invalidOption('binary', `is given twice: ${provider.name} has its program in \`provider.command\``)
-  const { name, command, args = [], state = [], modes = {} } = provider
+  const { name, command, args = [], state = [], modes = {}, reportsUsage = false } = provider
   return {
     provider: name,
     binary: [command, ...args],
@@ -124,6 +132,7 @@ export function providerSpec(
     traits: {
       state: state.map((path) => path.replace(/\/+$/, '')),
       modes: levels.map((level) => modes[level] ?? ''),
+      reportsUsage,
     },
   }
 }

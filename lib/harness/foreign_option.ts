@@ -25,6 +25,8 @@ export const ofOtherAgents: Record<string, string> = {
   mcp_servers: 'use `mcpServers`',
   modelReasoningEffort: 'use `extraArgs` with the argument of the CLI',
   networkAccessEnabled: 'use `sandbox: { network }`',
+  onUserInput: 'use `onElicitation` of `open()`',
+  onUserInputRequest: 'use `onElicitation` of `open()`',
   options: 'options stand in the object itself, not in `options`',
   outputFormat: 'use `schema`',
   outputSchema: 'use `schema`',

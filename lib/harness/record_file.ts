@@ -28,6 +28,8 @@ export interface RecordEnd {
   ok?: boolean
   /** Prompts of a session that failed. */
   failedPrompts?: number
+  /** Error of the last one. */
+  lastFailure?: RecordEnd['error']
   exitCode?: number | null
   signal?: string | null
   error?: { code: string; message: string; kind?: string } | null

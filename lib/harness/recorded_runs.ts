@@ -50,7 +50,7 @@ export interface RunSummary {
   attempts?: number
   /** Tokens and cost of a turn that ended, where its agent reported them. */
   usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
-  /** Error of the run, turn or session. */
+  /** Error of the run, turn or session. For a session that ended well, the error of its last prompt that failed. */
   error?: { code: string; message: string; kind?: string }
   /** Exit status of a program. */
   exitCode?: number
@@ -267,7 +267,10 @@ async function summaryOf(id: string, folder: string): Promise<RunSummary | undef
 }
 
 function endFacts(end: RecordEnd = {}): Partial<RunSummary> {
-  const { error, exitCode, signal, failedPrompts, result, usage = result?.usage } = end
+  const { exitCode, signal, failedPrompts, result } = end
+  const error = end.error ?? end.lastFailure
+  // The usage of a program is its processor time.
+  const usage = [end.usage, result?.usage].find((one) => one?.inputTokens !== undefined)
   return {
     ...(result?.attempts && { attempts: result.attempts }),
     ...(usage && { usage }),

@@ -150,7 +150,12 @@ async function play(text: string): Promise<object> {
   // Told before it is played: a step that is killed was played too.
   log({ prompt: text, sessionId, step: index })
   if (!step)
-    return { error: { code: -32602, message: 'scriptedAgent: no step of the script fits this prompt' } }
+    return {
+      error: {
+        code: -32602,
+        message: `scriptedAgent: no step of the script fits this prompt: ${toJson('prompt', text.slice(0, 100))}`,
+      },
+    }
   if (step.stallMs !== undefined) await pause(step.stallMs)
   if (isCancelled) return { result: { stopReason: 'cancelled' } }
   if (step.tool) await playTool(step.tool, `tool-${index}`, answers)

@@ -65,13 +65,14 @@ pub struct AgentTraitsSpec {
     pub state: Vec<String>,
     /// Ids of its modes for the levels "plan", "edit", "ask" and "auto"; empty: none is named.
     pub modes: Vec<String>,
+    pub reports_usage: bool,
 }
 
 pub(super) fn to_provider(name: String, traits: Option<AgentTraitsSpec>) -> Result<Provider, Error> {
-    let Some(AgentTraitsSpec { state, modes }) = traits else { return Provider::parse(&name) };
+    let Some(AgentTraitsSpec { state, modes, reports_usage }) = traits else { return Provider::parse(&name) };
     let mut modes = modes.into_iter().map(|id| Some(id).filter(|id| !id.is_empty()));
     let modes = std::array::from_fn(|_| modes.next().flatten());
-    Provider::other(AgentTraits { name, state, modes })
+    Provider::other(AgentTraits { name, state, modes, reports_usage })
 }
 
 /// The request of an agent with these options. The environment of the process is read now.

@@ -60,6 +60,8 @@ struct AgentProgram {
     state: Vec<String>,
     #[serde(default)]
     modes: ProgramModes,
+    #[serde(default, rename = "reportsUsage")]
+    reports_usage: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -84,6 +86,7 @@ impl AgentProgram {
             // A slash at its end would mean a folder that is only created.
             state: self.state.iter().map(|path| path.trim_end_matches('/').to_owned()).collect(),
             modes: [plan, edit, ask, auto].map(Clone::clone).into(),
+            reports_usage: self.reports_usage,
         })
     }
 
@@ -376,7 +379,7 @@ mod tests {
         assert_eq!(names, ["G", "X"]);
         let known = || AgentSpec {
             provider: "goose".into(),
-            traits: Some(AgentTraitsSpec { state: Vec::new(), modes: Vec::new() }),
+            traits: Some(AgentTraitsSpec { state: Vec::new(), modes: Vec::new(), reports_usage: false }),
             binary: Some(vec!["/opt/goose".into()]),
             ..AgentSpec::default()
         };

@@ -218,11 +218,11 @@ impl Owner {
         }
         let code = error.as_ref().map_or("none", |error| error.code().as_str());
         debug!(target: SESSION, id = self.session.number, turn = self.turns.active.as_ref().map(|active| active.turn), error = code, "judged the turn");
-        let has_failed = error.as_ref().is_some_and(|error| error.code() != ErrorCode::AgentAborted);
-        if let Some(record) =
-            self.listeners.recorder().filter(|_| has_failed).and_then(|all| all.record().as_mut())
+        let failure = error.as_ref().filter(|error| error.code() != ErrorCode::AgentAborted);
+        if let Some(failure) = failure
+            && let Some(record) = self.listeners.recorder().and_then(|all| all.record().as_mut())
         {
-            record.count_failed_prompt();
+            record.count_failed_prompt(failure);
         }
         self.tell(AgentEvent::End { ok: error.is_none() });
         if let Some(active) = &self.turns.active {

@@ -8,7 +8,7 @@ use super::protocol::Protocol;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, no_exit_code};
 use crate::harness::level::{Level, Mode, Modes};
-use crate::harness::limit::spending::Accounting;
+use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::program::launch::{Launch, Wanted};
 use ground::error::Error;
 use ground::json::Line;
@@ -29,6 +29,8 @@ pub struct AgentTraits {
     pub state: Vec<String>,
     /// Ids of the agent's own modes that hold the levels "plan", "edit", "ask" and "auto".
     pub modes: [Option<String>; 4],
+    /// Its answer to a prompt has the tokens that the prompt used.
+    pub reports_usage: bool,
 }
 
 /// An agent that was described.
@@ -109,6 +111,8 @@ fn descriptor(traits: &AgentTraits) -> Descriptor {
     let auto = Level::Auto as usize;
     let mut modes = named;
     modes[auto] = Mode::named(ids[auto].unwrap_or_default());
+    let accounting =
+        if traits.reports_usage { Accounting::Tokens(CachedInput::Beside) } else { Accounting::Nothing };
     Descriptor {
         title: name,
         program: name,
@@ -128,7 +132,7 @@ fn descriptor(traits: &AgentTraits) -> Descriptor {
         images: None,
         takes_servers: true,
         session: SessionPolicy::Told,
-        accounting: Accounting::Nothing,
+        accounting,
         hosts: &[],
         base_urls: &["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"],
         account: &["HOME"],
@@ -136,7 +140,7 @@ fn descriptor(traits: &AgentTraits) -> Descriptor {
         session_files: None,
         exits_early: false,
         words: &WORDS,
-        protocol: Protocol::plain("", Accounting::Nothing),
+        protocol: Protocol::plain("", accounting),
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct TurnRecord {
     attempts: RecordSpec,
     /// Prompts of a session that failed, other than by an abort.
     failed_prompts: u32,
+    /// The error of the last one.
+    last_failure: Option<Value>,
     /// The tokens that its events told.
     usage: Option<Usage>,
 }
@@ -79,12 +81,20 @@ impl TurnRecord {
         })?;
         let mut record = made?;
         record.begin(Instant::now());
-        Ok(TurnRecord { record, attempt: 0, attempts: spec, failed_prompts: 0, usage: None })
+        Ok(TurnRecord {
+            record,
+            attempt: 0,
+            attempts: spec,
+            failed_prompts: 0,
+            last_failure: None,
+            usage: None,
+        })
     }
 
     /// A prompt of the session failed; the session may go on.
-    pub(crate) fn count_failed_prompt(&mut self) {
+    pub(crate) fn count_failed_prompt(&mut self, error: &Error) {
         self.failed_prompts += 1;
+        self.last_failure = Some(told(error));
     }
 
     /// The record of the next attempt's process.
@@ -134,15 +144,7 @@ impl TurnRecord {
         // The process's output is in files of its own.
         let process = result.as_mut().and_then(|result| result.facts.process.take());
         let now = epoch_ms(SystemTime::now());
-        let error = error.map(|error| {
-            let mut told = json!({ "code": error.code().as_str(), "message": error.message() });
-            for fact in FACTS {
-                if let Some(value) = error.facts().get(fact) {
-                    told[fact] = value.clone();
-                }
-            }
-            told
-        });
+        let error = error.map(told);
         let mut end = json!({
             "endedAt": utc(now),
             "endedAtMs": now,
@@ -153,6 +155,7 @@ impl TurnRecord {
         });
         if self.failed_prompts > 0 {
             put(&mut end, "failedPrompts", self.failed_prompts);
+            put(&mut end, "lastFailure", self.last_failure);
         }
         if let Some(usage) = self.usage.filter(|_| result.is_none()) {
             put(&mut end, "usage", json!(usage));
@@ -164,6 +167,17 @@ impl TurnRecord {
         }
         facts
     }
+}
+
+/// An error as the end of a record has it.
+fn told(error: &Error) -> Value {
+    let mut told = json!({ "code": error.code().as_str(), "message": error.message() });
+    for fact in FACTS {
+        if let Some(value) = error.facts().get(fact) {
+            told[fact] = value.clone();
+        }
+    }
+    told
 }
 
 fn write_line(lines: &mut Vec<u8>, line: &Line) {
