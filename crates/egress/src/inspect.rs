@@ -16,8 +16,9 @@ use crate::reach::NoWay;
 use crate::search::{Search, Texts};
 use crate::secret::Leak;
 use crate::shared::Shared;
+use bytes::Bytes;
 use ground::lock::lock;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Either, Empty};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{
@@ -28,13 +29,14 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
@@ -65,9 +67,11 @@ pub(crate) struct Inspected {
     server: Mutex<Option<Server>>,
 }
 
+type Sender = SendRequest<Either<Asked, Empty<Bytes>>>;
+
 enum Server {
     Fresh(TcpStream),
-    Open(SendRequest<Asked>),
+    Open(Sender),
 }
 
 /// Serves a connection of the program as if it were the host. `server`: a connection to the host.
@@ -84,7 +88,8 @@ pub(crate) async fn serve(
         return;
     }
     let is_tls = first[0] == HANDSHAKE;
-    let client = Begun { first: Some(first[0]), rest: client };
+    let (rest, back) = tokio::io::split(client);
+    let client = tokio::io::join(io::Cursor::new(first).chain(rest), back);
     let (place, on_refused) = (format!("{host}:{port}"), shared.on_refused.clone());
     let caller = Caller::new(ends, Box::new(move |line| on_refused(format!("{place}: {line}"))));
     let inspected = Arc::new(Inspected::new(shared.clone(), (host, port), way, (is_tls, caller), server));
@@ -349,11 +354,15 @@ impl Inspected {
 
     /// Sends a request and waits for the head of its answer. The host may end a connection that was kept at any moment: what it read
     /// nothing of is sent by a new one.
-    async fn send(&self, mut request: Request<Asked>) -> Result<Response<Incoming>, NoWay> {
+    /// And, as clients do it themselves, a request that changes nothing and has no body is sent once more if it ended without an answer.
+    async fn send(&self, request: Request<Asked>) -> Result<Response<Incoming>, NoWay> {
+        let mut request = request.map(Either::Left);
         let mut is_again = false;
         let answered = (self.shared.asks)(&self.place());
         loop {
-            let mut server = self.server().await?;
+            let (mut server, is_kept) = self.server().await?;
+            let is_repeatable = is_kept && request.method().is_safe() && request.body().is_end_stream();
+            let copy = is_repeatable.then(|| copy_of(&request));
             let mut failure = match server.try_send_request(request).await {
                 Ok(response) => {
                     *self.server.lock().await = Some(Server::Open(server));
@@ -362,7 +371,8 @@ impl Inspected {
                 }
                 Err(failure) => failure,
             };
-            request = match failure.take_message() {
+            let copy = copy.filter(|_| is_cut_off(failure.error()));
+            request = match failure.take_message().or(copy) {
                 Some(request) if !is_again => request,
                 _ => {
                     return Err(NoWay::Failed(format!(
@@ -376,13 +386,13 @@ impl Inspected {
         }
     }
 
-    /// A connection to the host that is ready for a request.
-    async fn server(&self) -> Result<SendRequest<Asked>, NoWay> {
+    /// A connection to the host that is ready for a request, and whether it had one before.
+    async fn server(&self) -> Result<(Sender, bool), NoWay> {
         let fresh = match self.server.lock().await.take() {
             Some(Server::Fresh(stream)) if is_open(&stream).await => Some(stream),
             Some(Server::Fresh(_)) => None,
             Some(Server::Open(mut server)) => match server.ready().await {
-                Ok(()) => return Ok(server),
+                Ok(()) => return Ok((server, true)),
                 Err(_) => None,
             },
             None => None,
@@ -408,7 +418,7 @@ impl Inspected {
             self.handshake(stream).await.map_err(|error| failed(error.to_string()))
         };
         match timeout(HANDSHAKE_WITHIN, shake).await {
-            Ok(server) => server,
+            Ok(server) => server.map(|server| (server, false)),
             Err(_) => Err(failed("it did not answer".to_owned())),
         }
     }
@@ -416,7 +426,7 @@ impl Inspected {
     async fn handshake(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ) -> hyper::Result<SendRequest<Asked>> {
+    ) -> hyper::Result<Sender> {
         let mut client = hyper::client::conn::http1::Builder::new();
         // As lenient as clients are: lines that are folded are joined, and others that can't be read are left out.
         client.max_headers(MOST_LINES).allow_obsolete_multiline_headers_in_responses(true);
@@ -436,6 +446,22 @@ impl Inspected {
     }
 }
 
+/// A request without a body.
+fn copy_of<Any, Asked>(request: &Request<Any>) -> Request<Either<Asked, Empty<Bytes>>> {
+    let mut copy = Request::new(Either::Right(Empty::new()));
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
+    copy
+}
+
+/// Whether the host closed the connection before it had answered.
+fn is_cut_off(error: &hyper::Error) -> bool {
+    error.is_incomplete_message() || error.source().is_some_and(|source| source.is::<io::Error>())
+}
+
 /// Why a host that was reached gave no answer, in words that say what to do.
 fn words_of(error: &hyper::Error) -> String {
     if error.is_parse_too_large() {
@@ -449,45 +475,4 @@ fn words_of(error: &hyper::Error) -> String {
 /// An offer of HTTP/2, which a server may pass over.
 fn is_h2c(request: &Request<Incoming>) -> bool {
     request.headers().get(UPGRADE).is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"h2c"))
-}
-
-/// A stream whose first byte was read already.
-struct Begun<S> {
-    first: Option<u8>,
-    rest: S,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.first.filter(|_| buffer.remaining() > 0) {
-            Some(byte) => {
-                self.first = None;
-                buffer.put_slice(&[byte]);
-                Poll::Ready(Ok(()))
-            }
-            None => Pin::new(&mut self.rest).poll_read(context, buffer),
-        }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.rest).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.rest).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.rest).poll_shutdown(context)
-    }
 }

@@ -210,6 +210,28 @@ async fn the_second_request_of_a_connection_is_read_as_the_first_one() {
 }
 
 #[tokio::test]
+async fn a_host_that_ends_a_kept_connection_is_asked_anew_for_what_changes_nothing() {
+    /// Answers as if the connection were kept, reads the next request, and closes.
+    async fn leaves(mut stream: Stream) {
+        head(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await.expect("sent");
+        head(&mut stream).await;
+    }
+    for (method, status) in [("GET", "200"), ("OPTIONS", "200"), ("POST", "502"), ("DELETE", "502")] {
+        for (ground, mut stream, place) in ways(leaves).await {
+            // Without TLS each request has a connection of its own.
+            let status = if place.starts_with("http") { "200" } else { status };
+            for (method, expected) in [("GET", "200"), (method, status)] {
+                let text = request(&ground, &place, method, "", "");
+                stream.write_all(text.as_bytes()).await.expect("sent");
+                let answer = message(&mut stream).await.expect("an answer");
+                assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{method} {place}: {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_host_is_told_that_the_program_has_left() {
     async fn is_silent(mut stream: Stream) {
         let request = head(&mut stream).await;
