@@ -15,6 +15,8 @@ export interface Situation {
 
 const variables = `(await call('sh', ['-c', 'echo "$A-$B-\${SECRET-none}"'])).stdout`
 const where = `const { stdout, status, problem } = await call('sh', ['-c', 'ls; pwd -P 2>/dev/null | sed "s|.*/||"']); return [stdout, status, problem]`
+/** A second for a signal to come. A sleep in the background ignores the keys; one in the foreground dies of them or not, and the shell tells. */
+const untilTold = `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.05 & wait; done`
 const lives = `await call('sh', ['-c', 'trap "" HUP; echo $$ > pid; exec sleep 20'])`
 
 export const situations: Situation[] = [
@@ -177,12 +179,12 @@ export const situations: Situation[] = [
   {
     name: 'Ctrl-C on a lent terminal',
     keys: '\u0003',
-    script: `process.on('SIGINT', () => {}); return call('sh', ['-c', 'trap "echo cleaned; exit 3" INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.05; done'], { stdio: 'inherit' })`,
+    script: `process.on('SIGINT', () => {}); return call('sh', ['-c', 'trap "echo cleaned; exit 3" INT; echo ready; ${untilTold}'], { stdio: 'inherit' })`,
   },
   {
     name: 'Ctrl-\\ on a lent terminal',
     keys: '\u001c',
-    script: `process.on('SIGQUIT', () => {}); return call('sh', ['-c', 'trap "echo cleaned; exit 4" QUIT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.05; done'], { stdio: 'inherit' })`,
+    script: `process.on('SIGQUIT', () => {}); return call('sh', ['-c', 'trap "echo cleaned; exit 4" QUIT; echo ready; ${untilTold}'], { stdio: 'inherit' })`,
   },
   {
     name: 'a line that is typed on a lent terminal',
