@@ -32,6 +32,12 @@ export const answers: OddAnswer[] = [
     differs: 'a line without a colon is left out',
     answer: ok('nonsense', 'X-Odd: one') + body,
   },
+  // Curl passes it on, Python ends the value there, Node.js refuses the answer. A proxy must not pass it on (RFC 9112, 2.2).
+  {
+    name: 'a CR within a line',
+    differs: 'So is an answer with a CR within a line, which Node.js refuses too',
+    answer: ok('X-Odd: a\rb') + body,
+  },
   { name: 'an empty value', answer: ok('X-Odd:') + body },
   { name: 'a value beyond ASCII', answer: ok('X-Odd: \xe9\xfc') + body },
   { name: 'a tab in a value', answer: ok('X-Odd: a\tb') + body },

@@ -1,4 +1,4 @@
-// Git, npm, pip, cargo and curl: with a token that they never see, at a registry on loopback; then at the registries of this machine, whose
+// Git, npm, yarn, pip, cargo, Java and curl: with a token that they never see, at a registry on loopback; then at the registries of this machine, whose
 // names are found by what the sandbox refuses.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -34,10 +34,43 @@ const commands = {
     text: 'cd crate && CARGO_REGISTRIES_OWN_TOKEN="Bearer $TOKEN" cargo fetch -q && find "$CARGO_HOME/registry/src" -name lib.rs | xargs cat',
     expected: /installed/,
   },
+  yarn: {
+    text: 'node "$YARN" add small-package >yarn.log 2>&1 || { cat yarn.log >&2; exit 1; }; node -p "require(\'small-package\')"',
+    expected: /installed/,
+  },
+  // Java reads no variables: it gets the proxy and the authority as properties.
+  java: {
+    text: `proxy=\${HTTPS_PROXY##*@} && proxy=\${proxy%/} &&
+      keytool -importcert -noprompt -file "$NODE_EXTRA_CA_CERTS" -keystore trust.p12 -storepass changeit 2>/dev/null &&
+      java -Dhttps.proxyHost=\${proxy%:*} -Dhttps.proxyPort=\${proxy#*:} -Djavax.net.ssl.trustStore=trust.p12 -Djavax.net.ssl.trustStorePassword=changeit Get.java BASE/files/hello`,
+    expected: /^hello$/,
+  },
 }
 
 const programOf = (command) => command.split(' ')[0]
-const isThere = (program) => spawnSync(program, ['--version']).error === undefined
+const isThere = (program) =>
+  program === 'yarn' ? yarn() !== undefined : spawnSync(program, ['--version']).error === undefined
+
+const yarnFolder = mkdtempSync(join(tmpdir(), 'egress-yarn-'))
+process.on('exit', () => rmSync(yarnFolder, { recursive: true, force: true }))
+/** Yarn of today, which no `npm install --global yarn` gives; undefined where the registry has none. */
+function yarn() {
+  const file = join(yarnFolder, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js')
+  if (!existsSync(file))
+    spawnSync('npm', ['install', '--no-audit', '--no-fund', '--prefix', yarnFolder, '@yarnpkg/cli-dist'])
+  return existsSync(file) ? file : undefined
+}
+
+const GET = `
+import java.net.*;
+class Get {
+  public static void main(String[] args) throws Exception {
+    var connection = (HttpURLConnection) new URL(args[0]).openConnection();
+    connection.setRequestProperty("Authorization", "Bearer " + System.getenv("TOKEN"));
+    System.out.write(connection.getInputStream().readAllBytes());
+    System.out.flush();
+  }
+}`
 
 /** Files of a registry of each kind, below `folder`. */
 function publish(folder, base) {
@@ -97,6 +130,9 @@ with zipfile.ZipFile('files/${wheel}', 'w') as wheel:
   make('index/sm/al/small-crate', `${JSON.stringify(entry)}\n`)
 }
 
+const registryOfNpm = () =>
+  spawnSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).stdout.trim().replace(/\/$/, '')
+
 /** A folder for a program, with a home of its own. */
 function workplace(base) {
   const cwd = mkdtempSync(join(tmpdir(), 'egress-tools-'))
@@ -107,6 +143,12 @@ function workplace(base) {
   write('home/.keep', '')
   const dependency = base ? 'small-crate = { version = "1", registry = "own" }' : 'cfg-if = "1"'
   write('package.json', '{ "private": true }')
+  write('Get.java', GET)
+  write(
+    '.yarnrc.yml',
+    'nodeLinker: node-modules\nenableGlobalCache: false\nenableTelemetry: false\nnpmMinimalAgeGate: 0\n',
+  )
+  write('yarn.lock', '')
   write(
     'crate/Cargo.toml',
     `[package]\nname = "c"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n${dependency}\n`,
@@ -122,6 +164,8 @@ function workplace(base) {
   const home = join(cwd, 'home')
   const env = {
     HOME: home,
+    // Yarn unpacks there.
+    TMPDIR: home,
     CARGO_HOME: join(home, 'cargo'),
     RUSTUP_HOME: process.env.RUSTUP_HOME ?? join(homedir(), '.rustup'),
     GIT_CONFIG_GLOBAL: join(home, 'none'),
@@ -131,6 +175,9 @@ function workplace(base) {
       encoding: 'utf8',
     }).stdout?.trim(),
     npm_config_cache: join(home, 'npm'),
+    YARN: isThere('yarn') ? yarn() : undefined,
+    YARN_NPM_REGISTRY_SERVER: base ?? registryOfNpm(),
+    ...(base && { YARN_NPM_AUTH_TOKEN: KEY, YARN_NPM_ALWAYS_AUTH: 'true' }),
     GIT_TERMINAL_PROMPT: '0',
   }
   return { cwd, env, remove: () => rmSync(cwd, { recursive: true, force: true }) }
@@ -198,10 +245,11 @@ async function atLoopback(words, rows) {
 
 const ordinary = {
   npm: 'npm install --no-audit --no-fund --fetch-retries=0 --loglevel=error ms && node -p "require(\'ms\')(1000)"',
+  yarn: 'node "$YARN" add ms && node -p "require(\'ms\')(1000)"',
   pip: '"$PYTHON" -m pip install -q --root-user-action=ignore --no-deps --no-cache-dir --retries 0 --disable-pip-version-check --target out iniconfig && ls out',
   cargo: 'cd crate && cargo fetch -q && ls "$CARGO_HOME"/registry/src/*',
 }
-const INSTALLED = { npm: /1s/, pip: /iniconfig/, cargo: /cfg-if/ }
+const INSTALLED = { npm: /1s/, yarn: /1s/, pip: /iniconfig/, cargo: /cfg-if/ }
 /** Hosts that a program asks for one after another. */
 const MOST_HOSTS = 8
 
@@ -228,7 +276,8 @@ async function atRegistry(program, isLookedInto) {
         .filter((host) => !hosts.includes(host))
       const more = wanted.length > 0 ? wanted : await Promise.all(hosts.map(addressOf))
       const news = more.filter((host) => host && !hosts.includes(host))
-      if (news.length === 0) return { problem: stderr.trim().split('\n').slice(-3).join(' / ') }
+      if (news.length === 0)
+        return { problem: `${stdout}\n${stderr}`.trim().split('\n').slice(-3).join(' / ') }
       hosts.push(...news)
     } finally {
       remove()
