@@ -115,7 +115,7 @@ describe('the pages', () => {
     const codes = table.sections.flatMap((section) => section.codes.map(({ code }) => code))
     expect(codes.length).toBeGreaterThan(50)
     const page = readFileSync(join(root, 'docs/errors.md'), 'utf8')
-    const listed = [...page.matchAll(/^\| `([A-Z_]+)` /gm)].map(([, code]) => code)
+    const listed = [...page.matchAll(/^- `([A-Z_]+)`/gm)].map(([, code]) => code)
     expect(codes.filter((code) => !listed.includes(code))).toEqual([])
     expect(listed.filter((code, index) => listed.indexOf(code) !== index)).toEqual([])
   })
@@ -138,7 +138,7 @@ describe('the pages', () => {
     const codesOf = (page: string) =>
       readFileSync(join(root, page), 'utf8').match(/(?<=`)[A-Z]+_[A-Z_]+(?=`)/g)
     const listed = new Set(codesOf('docs/troubleshooting.md'))
-    const codes = [...readFileSync(join(root, 'docs/errors.md'), 'utf8').matchAll(/^\| `([A-Z_]+)` /gm)]
+    const codes = [...readFileSync(join(root, 'docs/errors.md'), 'utf8').matchAll(/^- `([A-Z_]+)`/gm)]
     expect(codes.map(([, code]) => code!).filter((code) => !listed.has(code))).toEqual([])
   })
 

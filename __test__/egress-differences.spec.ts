@@ -1,5 +1,5 @@
 // Requests of clients and answers of origins, straight and through the proxy of a sandbox: the table of egress-situations.ts by curl, Python, Node and a
-// browser, with a secret and, by curl, without one. A difference is a fault, or a row of docs/egress.md.
+// browser, with a secret and, by curl, without one. A difference is a fault, or a row of docs/internals/egress.md.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
@@ -157,8 +157,8 @@ describe.skipIf(!sandboxSupport().network)('a sandbox passes on what is said', (
     expect(differences).toEqual([])
   })
 
-  it('says each difference in docs/egress.md', () => {
-    const text = readFileSync(join(root, 'docs/egress.md'), 'utf8').replace(/\s+/g, ' ')
+  it('says each difference in docs/internals/egress.md', () => {
+    const text = readFileSync(join(root, 'docs/internals/egress.md'), 'utf8').replace(/\s+/g, ' ')
     const told = [...answers, ...requests].flatMap(({ differs }) => differs ?? [])
     expect(told.filter((words) => !text.includes(words))).toEqual([])
   })

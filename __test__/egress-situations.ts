@@ -8,7 +8,7 @@ export interface OddAnswer {
   method?: 'HEAD' | 'PUT'
   /** The answer comes with the head of the request, before its body. */
   early?: boolean
-  /** The intended difference in a sandbox, as docs/egress.md has it. */
+  /** The intended difference in a sandbox, as docs/internals/egress.md has it. */
   differs?: string
 }
 

@@ -99,11 +99,12 @@ function page(table, text) {
       const group = inherited(row, table)
       // Fields that the text above the table explains are not repeated in each row.
       const facts = group?.isExplained ? Object.keys(row.facts ?? {}) : factsOf(row, table)
-      const fields = facts.map((name) => `\`${name}\``).join(', ')
-      return `| \`${row.code}\` | ${row.what} | ${fields} | ${row.advice} |`.replaceAll('|  |', '| |')
+      const fields = facts.filter((name) => nameOf(name) !== 'result').map((name) => `\`${name}\``)
+      const named = fields.length > 0 ? `\`${row.code}\` (${fields.join(', ')})` : `\`${row.code}\``
+      const advice = row.advice && ` ${row.advice[0].toUpperCase()}${row.advice.slice(1)}.`
+      return `- ${named}: ${row.what}${advice}`
     })
-    const head = '| code | what happened | fields | what to do |\n| --- | --- | --- | --- |'
-    return `${start}\n${head}\n${rows.join('\n')}\n\n${end}`
+    return `${start}\n${rows.join('\n')}\n\n${end}`
   })
 }
 

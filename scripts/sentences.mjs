@@ -56,6 +56,17 @@ export function lengths(markdown) {
   }
 }
 
+/** Words of README and the published pages as `wc -w` counts them: code included, comments left out. */
+function publishedWords() {
+  const docs = readdirSync(join(root, 'docs'), { recursive: true }).map((name) => `docs/${name}`)
+  const all = ['README.md', ...docs].filter((name) => name.endsWith('.md') && !name.includes('internals'))
+  const wordsIn = (page) =>
+    readFileSync(join(root, page), 'utf8')
+      .replace(/<!--[\s\S]*?-->/g, '')
+      .split(/\s+/)
+  return all.reduce((sum, page) => sum + wordsIn(page).filter(Boolean).length, 0)
+}
+
 /** Every page that a user may read. */
 export function pages() {
   const found = ['README.md', 'CHANGELOG.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
@@ -76,4 +87,5 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
       `${mean.toFixed(1).padStart(4)}  ${share.padStart(9)}  ${String(sentences).padStart(9)}  ${page}`,
     )
   }
+  console.log(`${publishedWords()} words in README.md and docs, without docs/internals`)
 }

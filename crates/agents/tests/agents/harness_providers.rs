@@ -146,7 +146,7 @@ fn the_list_of_what_a_sandbox_grants_is_that_of_the_descriptors() {
             list += &format!("  - {}\n", ways(place));
         }
     }
-    check("agents.md", "sandboxes", &format!("{list}\n"));
+    check("internals/agents.md", "sandboxes", &format!("{list}\n"));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn the_table_of_sessions_is_that_of_the_descriptors() {
         }
         table += &format!("| `{}` | {} |\n", provider.as_str(), cells.join(" | "));
     }
-    check("agents.md", "sessions", &format!("{table}\n"));
+    check("internals/agents.md", "sessions", &format!("{table}\n"));
     check("internals/agents.md", "modes", &details);
 }
 

@@ -27,7 +27,7 @@ codes! {
     ProcessKilled = "PROCESS_KILLED" ["result"],
     /// The source of the input failed. The tree was killed.
     ProcessInputFailed = "PROCESS_INPUT_FAILED" ["file", "errno", "result"],
-    /// `saveOutput()` could not open or write its file, or was called after a part of the output was dropped; the run goes on, its output is kept.
+    /// `saveOutput()` could not open or write its file, or came after a part of the output was dropped. The run goes on.
     ProcessOutputFailed = "PROCESS_OUTPUT_FAILED" ["file", "errno"],
     /// An iterator met a line longer than `maxLineBytes`.
     ProcessLineTooLong = "PROCESS_LINE_TOO_LONG" ["maxLineBytes", "stream", "result"],

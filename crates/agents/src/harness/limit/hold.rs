@@ -154,7 +154,7 @@ mod tests {
     fn every_way_of_signing_in_that_the_docs_name_tells_accounts_apart() {
         let docs = [
             include_str!("../../../../../docs/signing-in.md"),
-            include_str!("../../../../../docs/agents.md"),
+            include_str!("../../../../../docs/internals/agents.md"),
         ];
         let ends = ["_KEY", "_TOKEN", "_BASE_URL", "_HOME", "_CONFIG_DIR", "_AGENT_DIR"];
         let is_name = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
