@@ -5,11 +5,10 @@
 //! free within [`STARVED_AFTER`] (all hang on a dead network folder), the work is taken back and refused. The caller's timeouts
 //! continue meanwhile: it awaits a future and holds no thread.
 
+use super::crew::Crew;
 use crate::lock::lock;
-use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -82,16 +81,9 @@ fn start_thread(pool: &'static Pool) -> io::Result<()> {
 }
 
 struct Pool {
-    state: Mutex<State>,
-    changed: Condvar,
+    crew: Crew<Arc<Job>>,
     start_thread: StartThread,
     starved_after: Duration,
-}
-
-struct State {
-    waiting: VecDeque<Arc<Job>>,
-    threads: usize,
-    idle: usize,
 }
 
 /// The work, until a thread takes it or its owner takes it back.
@@ -114,12 +106,7 @@ impl Drop for TakenBackOnDrop {
 
 impl Pool {
     const fn new(start_thread: StartThread, starved_after: Duration) -> Pool {
-        let state = State { waiting: VecDeque::new(), threads: 0, idle: 0 };
-        Pool { state: Mutex::new(state), changed: Condvar::new(), start_thread, starved_after }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        Pool { crew: Crew::new(MOST_THREADS, KEEP_ALIVE, true), start_thread, starved_after }
     }
 
     fn hand_over<T: Send + 'static>(
@@ -134,58 +121,18 @@ impl Pool {
             let _ = reply.send(work());
         };
         let job = TakenBackOnDrop(Arc::new(Job(Mutex::new(Some(Box::new(work))))));
-        let is_queued = self.begin(&job.0)?;
+        let is_queued =
+            self.crew.put(job.0.clone(), || (self.start_thread)(self)).map_err(|(error, _)| error)?;
         Ok(HandedOver { job, done, starves_at: Instant::now() + self.starved_after, is_queued })
     }
 
-    /// Whether the work has to wait until a thread is done with its own.
-    fn begin(&'static self, job: &Arc<Job>) -> io::Result<bool> {
-        let is_behind_others;
-        {
-            let mut state = self.state();
-            state.waiting.push_back(job.clone());
-            let is_taken = state.idle >= state.waiting.len();
-            if is_taken || state.threads >= MOST_THREADS {
-                drop(state);
-                self.changed.notify_one();
-                return Ok(!is_taken);
-            }
-            is_behind_others = state.waiting.len() > state.idle + 1;
-            state.threads += 1;
-        }
-        let Err(error) = (self.start_thread)(self) else { return Ok(is_behind_others) };
-        let mut state = self.state();
-        state.threads -= 1;
-        if state.threads > 0 {
-            return Ok(true);
-        }
-        state.waiting.retain(|waiting| !Arc::ptr_eq(waiting, job));
-        Err(error)
-    }
-
-    /// The main loop of a thread.
     fn work(&self) {
-        let mut state = self.state();
-        loop {
-            if let Some(job) = state.waiting.pop_front() {
-                drop(state);
-                if let Some(work) = job.take() {
-                    // After a panic no reply is sent; the owner recognises the panic by that.
-                    let _ = catch_unwind(AssertUnwindSafe(work));
-                }
-                state = self.state();
-                continue;
+        self.crew.work(|job| {
+            // After a panic no reply is sent; the owner recognises the panic by that.
+            if let Some(work) = job.take() {
+                work();
             }
-            state.idle += 1;
-            let (woken, waited) =
-                self.changed.wait_timeout(state, KEEP_ALIVE).unwrap_or_else(PoisonError::into_inner);
-            state = woken;
-            state.idle -= 1;
-            if waited.timed_out() && state.waiting.is_empty() {
-                state.threads -= 1;
-                return;
-            }
-        }
+        });
     }
 }
 
@@ -213,7 +160,7 @@ mod tests {
     }
 
     fn one_thread(pool: &'static Pool) -> io::Result<()> {
-        if pool.state().threads > 1 { refuse(pool) } else { start_thread(pool) }
+        if pool.crew.state().threads > 1 { refuse(pool) } else { start_thread(pool) }
     }
 
     #[tokio::test]
@@ -244,7 +191,7 @@ mod tests {
         let pool = pool(one_thread);
         let (let_go, held) = mpsc::channel::<()>();
         let hanging = crate::task::spawn(pool.run(move || held.recv().is_err()));
-        while pool.state().threads == 0 || !pool.state().waiting.is_empty() {
+        while pool.crew.state().threads == 0 || !pool.crew.state().waiting.is_empty() {
             tokio::task::yield_now().await;
         }
         let (told, ran) = mpsc::channel();

@@ -75,7 +75,7 @@ impl std::os::fd::AsRawFd for Waiting {
 }
 
 async fn serve(fence: &Arc<answer::Fence>, ready: &AsyncFd<Waiting>) {
-    let (places, threads) = (Arc::new(Semaphore::new(AT_ONCE)), Threads::default());
+    let (places, threads) = (Arc::new(Semaphore::new(AT_ONCE)), Threads::new(AT_ONCE));
     loop {
         let Ok(mut readiness) = ready.readable().await else { return };
         loop {
