@@ -66,30 +66,59 @@ pub struct ArtifactDirs {
     pub ignore: Option<String>,
 }
 
-/// A prompt.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Invocation {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_id: Option<String>,
+/// A message that asks for work, with the fields that all such messages have. They are written out in each struct, because serde's
+/// `flatten` would store unknown fields.
+macro_rules! request {
+    ($(#[$doc:meta])* $name:ident, downloads: $downloads:literal, $($own:tt)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct $name {
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub request_id: Option<String>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub source_id: Option<String>,
+            #[serde(rename = "secrets_to_redact", default, deserialize_with = "null_as_default")]
+            pub secrets: Vec<String>,
+            $($own)*
+            /// The old name of a single directory.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub artifacts_dir: Option<String>,
+            #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+            pub artifacts_dirs: Vec<String>,
+            #[serde(rename = "artifacts_ignore_content", default, skip_serializing_if = "Option::is_none")]
+            pub artifacts_ignore: Option<String>,
+            #[serde(rename = $downloads, default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+            pub downloads: Vec<Downloadable>,
+        }
+
+        impl $name {
+            /// Takes the directories out of the message.
+            pub fn take_artifacts(&mut self) -> ArtifactDirs {
+                let dirs = self.artifacts_dir.take().into_iter().chain(self.artifacts_dirs.drain(..)).collect();
+                ArtifactDirs { dirs, ignore: self.artifacts_ignore.take() }
+            }
+
+            /// The first problem, in the order of the fields.
+            fn problem(&self) -> Option<String> {
+                bad_id(self.request_id.as_deref())
+                    .or_else(|| self.own_problem())
+                    .or_else(|| bad_directories(self.artifacts_dir.iter().chain(&self.artifacts_dirs)))
+            }
+        }
+    };
+}
+
+request! {
+    /// A prompt.
+    Invocation, downloads: "pre_agent_downloadables",
     pub system_prompt: String,
     pub user_prompt: String,
     pub model: String,
-    #[serde(rename = "secrets_to_redact", default, deserialize_with = "null_as_default")]
-    pub secrets: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_env: Option<BTreeMap<String, String>>,
     /// The text of a JSON object. It is parsed only when the request runs.
     #[serde(rename = "output_format_json_schema_str", default, skip_serializing_if = "Option::is_none")]
     pub output_format: Option<String>,
-    /// The old name of a single directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artifacts_dir: Option<String>,
-    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
-    pub artifacts_dirs: Vec<String>,
-    #[serde(rename = "artifacts_ignore_content", default, skip_serializing_if = "Option::is_none")]
-    pub artifacts_ignore: Option<String>,
     #[serde(
         rename = "pre_agent_invocation_commands",
         default,
@@ -104,39 +133,12 @@ pub struct Invocation {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub post_commands: Vec<CommandSpec>,
-    #[serde(
-        rename = "pre_agent_downloadables",
-        default,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub downloads: Vec<Downloadable>,
 }
 
-/// Commands to run, one after the other until one fails.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CommandExecution {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_id: Option<String>,
-    #[serde(rename = "secrets_to_redact", default, deserialize_with = "null_as_default")]
-    pub secrets: Vec<String>,
+request! {
+    /// Commands to run, one after the other until one fails.
+    CommandExecution, downloads: "pre_execution_downloadables",
     pub commands: Vec<CommandSpec>,
-    /// The old name of a single directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub artifacts_dir: Option<String>,
-    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
-    pub artifacts_dirs: Vec<String>,
-    #[serde(rename = "artifacts_ignore_content", default, skip_serializing_if = "Option::is_none")]
-    pub artifacts_ignore: Option<String>,
-    #[serde(
-        rename = "pre_execution_downloadables",
-        default,
-        deserialize_with = "null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub downloads: Vec<Downloadable>,
 }
 
 /// The URL for a file that the runtime asked to upload.
@@ -182,38 +184,22 @@ impl ClientMessage {
 }
 
 impl Invocation {
-    /// Takes the directories out of the message.
-    pub fn take_artifacts(&mut self) -> ArtifactDirs {
-        let dirs = self.artifacts_dir.take().into_iter().chain(self.artifacts_dirs.drain(..)).collect();
-        ArtifactDirs { dirs, ignore: self.artifacts_ignore.take() }
-    }
-
-    fn problem(&self) -> Option<String> {
+    fn own_problem(&self) -> Option<String> {
         let environment = || {
             let mut variables = self.agent_env.iter().flatten();
             variables
                 .find_map(|(name, value)| bad_variable(name, value))
                 .map(|problem| format!("agent_env: {problem}"))
         };
-        bad_id(self.request_id.as_deref())
-            .or_else(|| bad_commands("pre_agent_invocation_commands", &self.pre_commands))
+        bad_commands("pre_agent_invocation_commands", &self.pre_commands)
             .or_else(|| bad_commands("post_agent_invocation_commands", &self.post_commands))
             .or_else(environment)
-            .or_else(|| bad_directories(self.artifacts_dir.iter().chain(&self.artifacts_dirs)))
     }
 }
 
 impl CommandExecution {
-    /// Takes the directories out of the message.
-    pub fn take_artifacts(&mut self) -> ArtifactDirs {
-        let dirs = self.artifacts_dir.take().into_iter().chain(self.artifacts_dirs.drain(..)).collect();
-        ArtifactDirs { dirs, ignore: self.artifacts_ignore.take() }
-    }
-
-    fn problem(&self) -> Option<String> {
-        bad_id(self.request_id.as_deref())
-            .or_else(|| bad_commands("commands", &self.commands))
-            .or_else(|| bad_directories(self.artifacts_dir.iter().chain(&self.artifacts_dirs)))
+    fn own_problem(&self) -> Option<String> {
+        bad_commands("commands", &self.commands)
     }
 }
 
