@@ -5,6 +5,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+import { recordedStream } from './recorded-stream'
 
 const root = join(__dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'harness-cli-'))
@@ -191,7 +192,7 @@ describe('sheepdog agent', () => {
 })
 
 describe('sheepdog replay', () => {
-  const recording = join(root, 'fixtures/streams/codex/tool.jsonl')
+  const recording = recordedStream('codex', 'tool')
 
   it.runIf(process.platform === 'linux')('fails when what it has to say can not be written', () => {
     const { status, stderr } = sheepdogTo('/dev/full', ['replay', 'codex', recording])
@@ -212,7 +213,7 @@ describe('sheepdog replay', () => {
     const cut = sheepdog([
       'replay',
       'codex',
-      join(root, 'fixtures/streams/codex/stall.jsonl'),
+      recordedStream('codex', 'stall'),
       '--signal',
       'SIGKILL',
       '--json',

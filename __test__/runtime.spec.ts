@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { RuntimeClient, serveRuntime, type AgentHandler, type ArtifactUpload } from '../entries/runtime.js'
 import puppet from '../fixtures/runtime/puppet.mjs'
+import { recordedStream } from './recorded-stream'
 import { findPython, runClient } from '../trials/interop.mjs'
 
 const query = { systemPrompt: 's', model: 'm' }
@@ -299,7 +300,7 @@ describe('serveRuntime and RuntimeClient', () => {
   })
 
   it('has a coding agent answer, through the harness', async () => {
-    const stream = join(import.meta.dirname, '../fixtures/streams/codex/plain.jsonl')
+    const stream = recordedStream('codex', 'plain')
     const client = await session({
       handler: undefined,
       provider: 'codex',

@@ -3,20 +3,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+use crate::recordings::stdout_of;
 use agents::harness::verdict::Ending;
 use agents::harness::{AgentEvent, Provider, Recording, Transcript, replay};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::LazyLock;
 
 /// Lines that each provider printed.
 static LINES: LazyLock<Vec<(Provider, Vec<Value>)>> = LazyLock::new(|| {
-    let streams = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures/streams");
     let read = |provider: Provider| {
-        let text = ["multi", "cutok", "e401", "toolfail"].map(|name| {
-            std::fs::read_to_string(streams.join(provider.as_str()).join(format!("{name}.jsonl"))).unwrap()
-        });
+        let text = ["multi", "cutok", "e401", "toolfail"].map(|name| stdout_of(provider, name));
         let lines =
             text.iter().flat_map(|text| text.lines()).map(|line| ground::json::read_own(line).unwrap());
         (provider, lines.collect())

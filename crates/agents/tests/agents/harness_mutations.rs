@@ -4,34 +4,21 @@
 //! This file defines a complete successful end, and work after it, a second time, line by line and strictly. So the readers are
 //! checked against a definition that is independent of theirs.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
-
+use crate::recordings::{Recorded, recordings};
 use agents::harness::verdict::Ending;
 use agents::harness::{Provider, Recording, replay};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::LazyLock;
 
 /// All recordings.
 static RECORDINGS: LazyLock<Vec<(Provider, Vec<Value>)>> = LazyLock::new(|| {
-    let streams = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures/streams");
-    let mut all = Vec::new();
-    for provider in Provider::ALL {
-        for entry in std::fs::read_dir(streams.join(provider.as_str())).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "jsonl") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let lines: Vec<Value> =
-                    text.lines().filter_map(|line| ground::json::read_own(line).ok()).collect();
-                if !lines.is_empty() {
-                    all.push((provider, lines));
-                }
-            }
-        }
-    }
-    all
+    let read = |one: Recorded| {
+        let lines = one.stdout.lines().filter_map(|line| ground::json::read_own(line).ok()).collect();
+        (one.provider, lines)
+    };
+    recordings().into_iter().map(read).filter(|(_, lines): &(_, Vec<_>)| !lines.is_empty()).collect()
 });
 
 fn is_text(value: &Value) -> bool {

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+use crate::recordings::recordings_of;
 use agents::harness::launch::{Launch, Wanted};
 use agents::harness::{Level, Provider};
 use serde_json::json;
@@ -193,12 +194,6 @@ fn the_table_of_sessions_is_that_of_the_descriptors() {
 #[test]
 fn every_provider_has_recordings() {
     for provider in Provider::ALL {
-        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-            .join("fixtures/streams")
-            .join(provider.as_str());
-        let recorded = fs::read_dir(&folder).unwrap().filter(|entry| {
-            entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "jsonl")
-        });
-        assert!(recorded.count() >= 13, "{}", provider.as_str());
+        assert!(recordings_of(provider).len() >= 13, "{}", provider.as_str());
     }
 }

@@ -7,3 +7,4 @@ mod harness_providers;
 mod harness_replay;
 #[cfg(feature = "model")]
 mod model;
+mod recordings;

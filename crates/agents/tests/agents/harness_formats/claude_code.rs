@@ -1,4 +1,5 @@
 use super::*;
+use crate::recordings::stdout_of;
 
 fn message(id: &str, content: Value) -> Value {
     json!({"type": "assistant", "session_id": "s", "parent_tool_use_id": null,
@@ -101,7 +102,7 @@ fn a_sub_agent_works_but_does_not_answer() {
 
 #[test]
 fn a_turn_is_over_when_what_it_left_running_is_done_and_the_agent_has_answered_again() {
-    let recorded = include_str!("../../../../../fixtures/streams/claude-code/background.jsonl");
+    let recorded = stdout_of(Provider::ClaudeCode, "background");
     let mut transcript = Transcript::new(Provider::ClaudeCode, false, None);
     let mut settled = Vec::new();
     for line in recorded.lines() {
