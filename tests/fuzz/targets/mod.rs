@@ -7,9 +7,9 @@
 mod agent_output;
 mod input;
 mod text;
+mod transcript;
 mod wire_frames;
 
-use agents::acp::fuzz_transcript;
 use agents::harness::fuzz_commands;
 use copilot::event_log::fuzz_event_log;
 use process::guard::fuzz_lifeline;
@@ -31,7 +31,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("lifeline", fuzz_lifeline),
     ("provider_lines", agent_output::provider_lines),
     ("resume", agent_output::resume),
-    ("transcript", fuzz_transcript),
+    ("transcript", transcript::transcript),
     ("commands", fuzz_commands),
     ("session_event", agent_output::session_event),
     ("event_log", fuzz_event_log),

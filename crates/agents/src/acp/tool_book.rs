@@ -13,7 +13,7 @@ const MAX_TERMINAL_BYTES: usize = 256 << 10;
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct ToolBook {
+pub struct ToolBook {
     tools: Vec<Tool>,
     terminals: Vec<Terminal>,
 }
@@ -37,7 +37,7 @@ struct Terminal {
 
 impl ToolBook {
     /// The events of an update, and whether its call is new.
-    pub(crate) fn on_update(&mut self, update: ToolUpdate) -> (Vec<AgentEvent>, bool) {
+    pub fn on_update(&mut self, update: ToolUpdate) -> (Vec<AgentEvent>, bool) {
         let known = self.tools.iter().position(|tool| tool.known.id == update.id);
         // An update that is not an end reuses the id of a call that has ended, so it belongs to a new call.
         let is_another = update.status.is_some_and(|status| !status.is_end());
@@ -69,7 +69,7 @@ impl ToolBook {
         (events, is_new)
     }
 
-    pub(crate) fn on_terminal(&mut self, id: &str, data: Option<&str>, whole: bool, exit_code: Option<i64>) {
+    pub fn on_terminal(&mut self, id: &str, data: Option<&str>, whole: bool, exit_code: Option<i64>) {
         let index = self.terminals.iter().position(|terminal| terminal.id == id).unwrap_or_else(|| {
             if self.terminals.len() >= 64 {
                 self.terminals.remove(0);
@@ -90,7 +90,7 @@ impl ToolBook {
     }
 
     /// A question about this call is open: it is told, whatever is known of it.
-    pub(crate) fn on_asked(&mut self, update: ToolUpdate) -> (Vec<AgentEvent>, bool) {
+    pub fn on_asked(&mut self, update: ToolUpdate) -> (Vec<AgentEvent>, bool) {
         let id = update.id.clone();
         let (mut events, is_new) = self.on_update(update);
         if let Some(tool) = self.tools.iter_mut().find(|tool| tool.known.id == id && !tool.is_told) {
@@ -99,19 +99,19 @@ impl ToolBook {
         (events, is_new)
     }
 
-    pub(crate) fn on_refused(&mut self, id: &str) {
+    pub fn on_refused(&mut self, id: &str) {
         if let Some(tool) = self.tools.iter_mut().find(|tool| tool.known.id == id) {
             tool.is_refused = true;
         }
     }
 
     /// The turn is over: calls that we refused are over as well.
-    pub(crate) fn close_refused(&mut self) -> Vec<AgentEvent> {
+    pub fn close_refused(&mut self) -> Vec<AgentEvent> {
         self.close(|tool| tool.is_refused)
     }
 
     /// The turn was cancelled, or the session is over: nothing is open any more.
-    pub(crate) fn close_all(&mut self) -> Vec<AgentEvent> {
+    pub fn close_all(&mut self) -> Vec<AgentEvent> {
         self.close(|_| true)
     }
 
@@ -133,22 +133,22 @@ impl ToolBook {
     }
 
     /// The facts about a call so far.
-    pub(crate) fn known(&self, id: &str) -> Option<ToolUpdate> {
+    pub fn known(&self, id: &str) -> Option<ToolUpdate> {
         self.tools.iter().find(|tool| tool.known.id == id).map(|tool| tool.known.clone())
     }
 
     /// The names of the calls that are open.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &str> {
+    pub fn open(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().filter(|tool| !tool.has_ended && !tool.is_refused).map(|tool| tool.known.name())
     }
 
     /// The names of the calls that are in progress: one that never began is not waited for.
-    pub(crate) fn in_progress(&self) -> impl Iterator<Item = &str> {
+    pub fn in_progress(&self) -> impl Iterator<Item = &str> {
         let open = self.tools.iter().filter(|tool| !tool.has_ended && !tool.is_refused);
         open.filter(|tool| tool.known.status == Some(ToolStatus::Running)).map(|tool| tool.known.name())
     }
 
-    pub(crate) fn has_open(&self) -> bool {
+    pub fn has_open(&self) -> bool {
         self.open().next().is_some()
     }
 

@@ -23,7 +23,7 @@ pub enum Version {
 impl Version {
     /// The version of the answer to `initialize`; else its number. Agents on the Python SDK return the number that they were
     /// asked for, whatever they speak: only a version 1 agent has `agentCapabilities` alone.
-    pub(crate) fn of(hello: &Value) -> Result<Version, Option<u64>> {
+    pub fn of(hello: &Value) -> Result<Version, Option<u64>> {
         let is_first = hello["agentCapabilities"].is_object() && !hello["capabilities"].is_object();
         match hello["protocolVersion"].as_u64() {
             Some(1) => Ok(Version::One),
@@ -43,7 +43,7 @@ impl Version {
 
 /// The agent's own end of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ending {
+pub enum Ending {
     Said(StopReason),
     /// The prompt was answered with an error.
     Refused(AgentFault),
@@ -53,7 +53,7 @@ pub(crate) enum Ending {
 
 /// One prompt, from its sending to its end.
 #[derive(Debug)]
-pub(crate) struct TurnState {
+pub struct TurnState {
     version: Version,
     /// A good end is held back while something goes on behind it.
     waits: bool,
@@ -70,7 +70,7 @@ pub(crate) struct TurnState {
 
 impl TurnState {
     /// The prompt was sent just now.
-    pub(crate) fn new(version: Version, waits: bool, settle: Duration) -> Self {
+    pub fn new(version: Version, waits: bool, settle: Duration) -> Self {
         TurnState {
             version,
             waits,
@@ -85,27 +85,27 @@ impl TurnState {
     }
 
     /// Whether the agent's messages from now on belong to this turn.
-    pub(crate) fn is_in(&self) -> bool {
+    pub fn is_in(&self) -> bool {
         self.is_in
     }
 
     /// Whether the agent's end of turn has arrived; it may still be held back.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.ending.is_some()
     }
 
     /// Whether the agent works on the turn, rather than something behind it.
-    pub(crate) fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         self.is_running
     }
 
     /// The words of the prompt came back: it is in.
-    pub(crate) fn on_repeated(&mut self) {
+    pub fn on_repeated(&mut self) {
         self.is_in = true;
     }
 
     /// The prompt's answer. Returns what it says of tokens.
-    pub(crate) fn on_answer(&mut self, answer: Result<&Value, AgentFault>) -> Option<TurnEnd> {
+    pub fn on_answer(&mut self, answer: Result<&Value, AgentFault>) -> Option<TurnEnd> {
         self.is_in = true;
         match answer {
             Err(fault) => self.end(Ending::Refused(fault)),
@@ -121,7 +121,7 @@ impl TurnState {
         None
     }
 
-    pub(crate) fn on_state(&mut self, update: &StateUpdate) {
+    pub fn on_state(&mut self, update: &StateUpdate) {
         if !self.is_in {
             return;
         }
@@ -138,22 +138,22 @@ impl TurnState {
     }
 
     /// Words or tools came: if the turn had ended, something goes on behind it.
-    pub(crate) fn on_activity(&mut self) {
+    pub fn on_activity(&mut self) {
         self.quiet_since = None;
     }
 
     /// After a cancel, any end of turn counts.
-    pub(crate) fn on_cancel(&mut self) {
+    pub fn on_cancel(&mut self) {
         self.is_cancelling = true;
     }
 
     /// The wait for what goes on behind is given up.
-    pub(crate) fn stop_waiting(&mut self) {
+    pub fn stop_waiting(&mut self) {
         self.waits = false;
     }
 
     /// Nothing is asked of the agent: who stops the turn finds it ended.
-    pub(crate) fn rest(&mut self) {
+    pub fn rest(&mut self) {
         self.is_running = false;
         self.ending.get_or_insert(Ending::Silent);
     }
@@ -164,7 +164,7 @@ impl TurnState {
     }
 
     /// The ending, once it counts. `behind`: whether work goes on behind the turn, or a tool call is open.
-    pub(crate) fn due(&mut self, now: Instant, behind: bool) -> Option<&Ending> {
+    pub fn due(&mut self, now: Instant, behind: bool) -> Option<&Ending> {
         let is_good = matches!(self.ending, Some(Ending::Said(StopReason::EndTurn)));
         if self.ending.is_none() || self.is_running && self.waits && is_good && !self.is_cancelling {
             return None;
@@ -187,7 +187,7 @@ impl TurnState {
     }
 
     /// When [`TurnState::due`] is to be asked again though nothing came.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         self.quiet_since.and_then(|since| since.checked_add(self.settle))
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// One `session/update`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Update {
+pub enum Update {
     /// Words of the answer. `message`: which message, where the agent counts them; `whole`: all of it, not a piece.
     Text {
         text: String,
@@ -68,7 +68,7 @@ pub(crate) enum Update {
 
 /// The facts about a tool call in an update; an absent field is unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ToolUpdate {
+pub struct ToolUpdate {
     pub id: String,
     pub name: Option<String>,
     pub kind: Option<String>,
@@ -86,7 +86,7 @@ pub(crate) struct ToolUpdate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ToolStatus {
+pub enum ToolStatus {
     Pending,
     Running,
     Completed,
@@ -95,14 +95,14 @@ pub(crate) enum ToolStatus {
 
 /// State of the session, in version 2 only.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct StateUpdate {
+pub struct StateUpdate {
     pub state: SessionState,
     /// Background work behind the turns, if the agent reports it.
     pub background: Option<Vec<Value>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum SessionState {
+pub enum SessionState {
     Running,
     /// A question is open.
     Waiting,
@@ -115,13 +115,13 @@ pub(crate) enum SessionState {
 
 /// The agent's own word on how a turn ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TurnEnd {
+pub struct TurnEnd {
     pub reason: StopReason,
     pub usage: Option<Usage>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum StopReason {
+pub enum StopReason {
     EndTurn,
     MaxTokens,
     MaxTurnRequests,
@@ -134,7 +134,7 @@ pub(crate) enum StopReason {
 
 /// An error in the agent's words.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct AgentFault {
+pub struct AgentFault {
     pub code: i64,
     pub message: String,
     /// Text of `data`, with details that the message leaves out.
@@ -144,7 +144,7 @@ pub(crate) struct AgentFault {
 
 impl Update {
     /// Reads `params.update` of a `session/update`.
-    pub(crate) fn read(update: &Value) -> Update {
+    pub fn read(update: &Value) -> Update {
         match text_of(&update["sessionUpdate"]).unwrap_or_default() {
             "agent_message_chunk" => Update::Text {
                 text: content_text(&update["content"]),
@@ -202,7 +202,7 @@ impl Update {
 
 impl ToolUpdate {
     /// Reads a tool call of an update, or of a question's subject.
-    pub(crate) fn read(call: &Value) -> Option<ToolUpdate> {
+    pub fn read(call: &Value) -> Option<ToolUpdate> {
         let meta = &call["_meta"];
         let raw = &call["rawOutput"];
         let printed = text_of(&meta["terminal_output"]["data"]).map(str::to_owned);
@@ -250,7 +250,7 @@ impl ToolStatus {
         }
     }
 
-    pub(crate) fn is_end(self) -> bool {
+    pub fn is_end(self) -> bool {
         matches!(self, ToolStatus::Completed | ToolStatus::Failed)
     }
 }
@@ -269,7 +269,7 @@ impl StateUpdate {
 
 impl TurnEnd {
     /// Reads the answer to a prompt (version 1), or the state after it (version 2).
-    pub(crate) fn read(end: &Value) -> Option<TurnEnd> {
+    pub fn read(end: &Value) -> Option<TurnEnd> {
         let reason = match text_of(&end["stopReason"])? {
             "end_turn" => StopReason::EndTurn,
             "max_tokens" => StopReason::MaxTokens,
@@ -286,7 +286,7 @@ impl TurnEnd {
 
 impl AgentFault {
     /// Reads a JSON-RPC error object.
-    pub(crate) fn read(error: &Value) -> AgentFault {
+    pub fn read(error: &Value) -> AgentFault {
         AgentFault {
             code: error["code"].as_i64().unwrap_or_default(),
             message: text_of(&error["message"]).unwrap_or_default().to_owned(),
@@ -296,7 +296,7 @@ impl AgentFault {
     }
 
     /// All that it says, in one line.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         match &self.details {
             Some(details) if !self.message.contains(details.as_str()) => {
                 format!("{}: {details}", self.message)
@@ -317,11 +317,11 @@ fn rate_limit(info: &Value) -> Option<Reset> {
     info["resetsAt"].as_i64().filter(|_| is_met).and_then(Reset::at_epoch)
 }
 
-pub(crate) fn text_of(value: &Value) -> Option<&str> {
+pub fn text_of(value: &Value) -> Option<&str> {
     value.as_str()
 }
 
-pub(crate) fn owned(value: &Value) -> Option<String> {
+pub fn owned(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 

@@ -1,9 +1,9 @@
-//! A fuzz target. For any messages about a prompt, the turn ends for the reason that was reported last, and no tool stays open
+//! For any messages about a prompt, the turn ends for the reason that was reported last, and no tool stays open
 //! that was reported to have ended.
 
-use super::tool_book::ToolBook;
-use super::turn_state::{Ending, TurnState, Version};
-use super::update::{AgentFault, SessionState, StopReason, ToolStatus, Update};
+use agents::acp::tool_book::ToolBook;
+use agents::acp::turn_state::{Ending, TurnState, Version};
+use agents::acp::update::{AgentFault, SessionState, StopReason, ToolStatus, Update};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const STEP: Duration = Duration::from_millis(100);
 
 /// The first byte chooses the version and whether the turn waits for what goes on behind; then a line each: an update, the answer to the
 /// prompt (`{"result": ...}`), or its error (`{"error": ...}`).
-pub fn fuzz_transcript(bytes: &[u8]) {
+pub(super) fn transcript(bytes: &[u8]) {
     let Some((choice, lines)) = bytes.split_first() else { return };
     let version = if choice & 1 == 0 { Version::One } else { Version::Two };
     let mut turn = TurnState::new(version, choice & 2 == 0, SETTLE);
