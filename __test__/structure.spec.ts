@@ -43,19 +43,15 @@ const longOnes = [
   'crates/agents/src/acp/ready.rs ready',
   'crates/agents/src/acp/relay/mod.rs serve',
   'crates/agents/src/acp/stopping.rs end',
-  'crates/agents/src/acp/transcript.rs fuzz_transcript',
   'crates/agents/src/acp/turns.rs finish',
-  'crates/agents/src/harness/evidence/verdict.rs no_end',
   'crates/agents/src/harness/level/command.rs started',
   'crates/agents/src/harness/provider/copilot_cli.rs line',
   'crates/agents/src/harness/provider/message.rs result',
   'crates/agents/src/harness/provider/opencode.rs line',
-  'crates/agents/src/harness/turn/attempt.rs finish',
   'crates/agents/src/harness/turn/owner.rs run_attempts',
   'crates/agents/src/harness/turn/preparation.rs prepare',
   'crates/agents/src/model/client.rs complete',
   'crates/copilot/src/resume.rs classify_resume_error',
-  'crates/copilot/src/turn_state.rs apply',
   'crates/egress/src/caller.rs poll_read',
   'crates/egress/src/inspect.rs pass',
   'crates/fleet/src/engine/nats/connection.rs connect',
@@ -68,14 +64,6 @@ const longOnes = [
   'crates/fleet/src/worker/owner.rs run',
   'crates/fleet/src/worker/turn.rs run_turn',
   'crates/ground/src/json/grammar.rs pair',
-  'crates/ground/src/retry/code.rs of_code',
-  'crates/guard/build.rs compile',
-  'crates/guard/src/children.rs kill_all',
-  'crates/guard/src/program.rs spawn',
-  'crates/process/src/guard/plan/mod.rs new',
-  'crates/process/src/life.rs run',
-  'crates/process/src/on_record.rs start_of',
-  'crates/process/src/stop.rs stop_error',
   'crates/runtime/src/client/socket.rs open',
   'crates/runtime/src/client/socket.rs pump',
   'crates/runtime/src/command.rs run',
@@ -84,14 +72,7 @@ const longOnes = [
   'lib/copilot/client_options.ts toSettings',
   'lib/copilot/run_api.ts runApi',
   'lib/copilot/session_fs.ts createSessionFsAdapter',
-  'lib/harness/request.ts waitForResetMs',
-  'lib/harness/request.ts env',
-  'lib/model.ts seed',
-  'lib/model.ts schema',
-  'lib/option.ts expected',
-  'lib/process/request.ts cwd',
-  'lib/process/request.ts input',
-  'lib/testing.ts on',
+  'lib/testing/scripted_program.ts update',
   'src/binding/process.rs to_spec',
   'src/binding/process.rs to_napi_value',
 ]
@@ -123,7 +104,6 @@ const wideOnes = [
   'crates/process/src/spec.rs ProcessSpec',
   'crates/process/src/spec.rs RunResult',
   'crates/runtime/src/client/session.rs ClientSession',
-  'crates/runtime/src/wire/client_message.rs Invocation',
   'src/binding/agent.rs AgentSpec',
 ]
 
@@ -159,7 +139,8 @@ function blocks(lines: string[], begin: RegExp): Block[] {
     if (indent === undefined || name === undefined) return []
     const opened = lines.findIndex((other, here) => here >= at && /[{;}]$/.test(other))
     if (!lines[opened]?.endsWith('{')) return []
-    const isEnd = (other: string) => other === `${indent}}`
+    // The end of a method of an object literal has a comma.
+    const isEnd = (other: string) => other === `${indent}}` || other === `${indent}},`
     const end = lines.findIndex((other, here) => here > at && isEnd(other))
     return end < 0 ? [] : [{ name, lines: lines.slice(at, end + 1) }]
   })

@@ -70,7 +70,6 @@ fn compile(guard: &Path, linker: Linker) -> Result<Command, String> {
         "relocation-model=static",
         "target-feature=+crt-static",
     ];
-    let layout = ["-znorelro", "-znoseparate-code", "--build-id=none", "--gc-sections", "--no-eh-frame-hdr"];
     for option in code_generation {
         rustc.args(["-C", option]);
     }
@@ -78,38 +77,28 @@ fn compile(guard: &Path, linker: Linker) -> Result<Command, String> {
         // No start files of musl, which rustc carries. For glibc it carries none, and some of those targets refuse the option.
         rustc.args(["-C", "link-self-contained=no"]);
     }
-    match linker {
-        Linker::Bundled => {
-            rustc.args([
-                "-C",
-                "linker=rust-lld",
-                "-C",
-                "linker-flavor=ld.lld",
-                "-C",
-                "link-arg=--no-rosegment",
-            ]);
-            for option in layout {
-                rustc.arg("-C").arg(format!("link-arg={option}"));
-            }
-        }
-        Linker::C => {
-            rustc.args([
-                "-C",
-                "link-arg=-nostartfiles",
-                "-C",
-                "link-arg=-nostdlib",
-                "-C",
-                "link-arg=-static",
-            ]);
-            if let Some(path) = c_linker()? {
-                rustc.arg("-C").arg(format!("linker={}", path.display()));
-            }
-            for option in layout {
-                rustc.arg("-C").arg(format!("link-arg=-Wl,{option}"));
-            }
-        }
+    for option in link_options(linker)? {
+        rustc.arg("-C").arg(option);
     }
     Ok(rustc)
+}
+
+/// The linker, and how it lays the program out.
+fn link_options(linker: Linker) -> Result<Vec<String>, String> {
+    let layout = ["-znorelro", "-znoseparate-code", "--build-id=none", "--gc-sections", "--no-eh-frame-hdr"];
+    let (mut options, prefix) = match linker {
+        Linker::Bundled => {
+            let options = ["linker=rust-lld", "linker-flavor=ld.lld", "link-arg=--no-rosegment"];
+            (options.map(str::to_owned).to_vec(), "link-arg=")
+        }
+        Linker::C => {
+            let options = ["link-arg=-nostartfiles", "link-arg=-nostdlib", "link-arg=-static"];
+            let path = c_linker()?.map(|path| format!("linker={}", path.display()));
+            (options.map(str::to_owned).into_iter().chain(path).collect(), "link-arg=-Wl,")
+        }
+    };
+    options.extend(layout.map(|option| format!("{prefix}{option}")));
+    Ok(options)
 }
 
 /// The linker as cargo chooses it: `RUSTC_LINKER` for build scripts, else the configuration of the target.

@@ -124,17 +124,14 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
         );
     }
     let text = Text::new(message);
-    if text.says(&IN_USE) {
-        return judge(ResumeVerdict::InUse, "the session is in use elsewhere");
-    }
-    if text.says(&MISSING_DIRECTORY) {
-        return judge(ResumeVerdict::Failed, "a directory is missing");
-    }
-    if text.says(&REFUSED_ID) {
-        return judge(ResumeVerdict::Failed, "the session id was refused");
-    }
-    if text.says(&TRANSIENT) {
-        return judge(ResumeVerdict::Transient, "network, sign-in, permission or time trouble");
+    let by_words = [
+        (&IN_USE, ResumeVerdict::InUse, "the session is in use elsewhere"),
+        (&MISSING_DIRECTORY, ResumeVerdict::Failed, "a directory is missing"),
+        (&REFUSED_ID, ResumeVerdict::Failed, "the session id was refused"),
+        (&TRANSIENT, ResumeVerdict::Transient, "network, sign-in, permission or time trouble"),
+    ];
+    if let Some((_, verdict, reason)) = by_words.into_iter().find(|(words, ..)| text.says(words)) {
+        return judge(verdict, reason);
     }
     if is_agent_missing(message) {
         return match (evidence.fallback, evidence.agent) {

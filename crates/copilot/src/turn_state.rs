@@ -227,13 +227,7 @@ impl Turns {
                 self.on_own_error(error, now, only);
             }
             TurnEvent::Error(error) if error.error_type != "notification" => {
-                let latest = self.latest;
-                for turn in self.affected(only).filter(|turn| Some(turn.id) == latest) {
-                    turn.signs.error.get_or_insert_with(|| ((**error).clone(), now));
-                }
-                for turn in self.queued(only).filter(|turn| turn.message.is_alone) {
-                    turn.signs.early_error.get_or_insert_with(|| ((**error).clone(), None));
-                }
+                self.on_nameless_error(error, now, only);
             }
             TurnEvent::Abort => {
                 self.affected(only).for_each(|turn| turn.signs.aborted = true);
@@ -250,17 +244,7 @@ impl Turns {
                 }
             }
             TurnEvent::AutopilotEnd => self.affected(only).for_each(|turn| turn.signs.autopilot_ended = true),
-            TurnEvent::AssistantIdle { aborted } => {
-                let mut failed = false;
-                for turn in self.affected(only) {
-                    turn.signs.aborted |= *aborted;
-                    failed |= turn.fail();
-                }
-                self.queued(only).for_each(|turn| turn.on_early_idle(now));
-                if failed {
-                    self.owed_idle = Some(now);
-                }
-            }
+            TurnEvent::AssistantIdle { aborted } => self.on_assistant_idle(*aborted, now, only),
             TurnEvent::SessionIdle { background, aborted, autopilot } => {
                 self.on_idle(background, *aborted, *autopilot, now, only);
             }
@@ -290,6 +274,29 @@ impl Turns {
         if let Some(turn) = self.of_message(error.origin.as_deref(), only) {
             turn.end(Err(error.clone().into_error()));
             // The next idle belongs to this turn.
+            self.owed_idle = Some(now);
+        }
+    }
+
+    /// An error that names no message fails the newest turn when that becomes idle.
+    fn on_nameless_error(&mut self, error: &ReportedError, now: Duration, only: Option<TurnId>) {
+        let latest = self.latest;
+        for turn in self.affected(only).filter(|turn| Some(turn.id) == latest) {
+            turn.signs.error.get_or_insert_with(|| (error.clone(), now));
+        }
+        for turn in self.queued(only).filter(|turn| turn.message.is_alone) {
+            turn.signs.early_error.get_or_insert_with(|| (error.clone(), None));
+        }
+    }
+
+    fn on_assistant_idle(&mut self, aborted: bool, now: Duration, only: Option<TurnId>) {
+        let mut failed = false;
+        for turn in self.affected(only) {
+            turn.signs.aborted |= aborted;
+            failed |= turn.fail();
+        }
+        self.queued(only).for_each(|turn| turn.on_early_idle(now));
+        if failed {
             self.owed_idle = Some(now);
         }
     }

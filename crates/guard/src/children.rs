@@ -107,6 +107,21 @@ impl Children {
         }
     }
 
+    /// Reaps what has ended and returns how many; `None` when no child is left.
+    fn reap_killed(&mut self, killing: bool) -> Option<u32> {
+        let mut ended = 0;
+        let mut killed = 0;
+        let reaped = self.reap(|_, status| {
+            ended += 1;
+            // Children that had ended before the first round do not count as killed.
+            if killing && status & 0x7f == syscall::SIGKILL as i32 {
+                killed += 1;
+            }
+        });
+        self.killed = self.killed.wrapping_add(killed);
+        if let Reaped::None = reaped { None } else { Some(ended) }
+    }
+
     /// Sends SIGKILL to every child, and to the orphans that become children by that, until none is left. The order is top-down:
     /// a killed process hands its children to this guard, so no child can be born unseen below a living parent. A process that
     /// forks and ends faster than the guard looks (pid hopper) loses that race within some rounds, because the guard does not
@@ -117,20 +132,10 @@ impl Children {
         let mut was_stuck = false;
         let mut killing = false;
         loop {
-            let mut ended = 0;
-            let mut killed = 0;
-            let reaped = self.reap(|_, status| {
-                ended += 1;
-                // Children that had ended before the first round do not count as killed.
-                if killing && status & 0x7f == syscall::SIGKILL as i32 {
-                    killed += 1;
-                }
-            });
-            self.killed = self.killed.wrapping_add(killed);
-            if let Reaped::None = reaped {
+            let Some(ended) = self.reap_killed(killing) else {
                 self.left = 0;
                 return;
-            }
+            };
             let now = syscall::now_us();
             if ended > 0 {
                 moved = now;

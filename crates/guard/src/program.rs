@@ -93,13 +93,7 @@ fn spawn(
     let program = strings.next().ok_or_else(broken)?;
     let directory = strings.next().ok_or_else(broken)?;
     let cgroup = strings.next().ok_or_else(broken)?;
-    let mut kept_cgroup = [0; CGROUP_BYTES];
-    if cgroup.len() > kept_cgroup.len() {
-        return Err(broken());
-    }
-    for (place, byte) in kept_cgroup.iter_mut().zip(cgroup) {
-        *place = *byte;
-    }
+    let kept_cgroup = kept(cgroup).ok_or_else(broken)?;
 
     let (arguments, variables) =
         table.split_at_mut_checked(header.arguments as usize + 2).ok_or_else(broken)?;
@@ -141,10 +135,18 @@ fn spawn(
             ptr::read_volatile(&raw const (*shared).is_in_cgroup),
         )
     };
-    if !is_in_cgroup {
-        kept_cgroup = [0; CGROUP_BYTES];
+    let cgroup = if is_in_cgroup { kept_cgroup } else { [0; CGROUP_BYTES] };
+    if failure.stage == 0 { Ok(Started { pid, cgroup }) } else { Err(failure) }
+}
+
+/// A copy of the path, padded with zeros.
+fn kept(path: &[u8]) -> Option<[u8; CGROUP_BYTES]> {
+    let mut kept = [0; CGROUP_BYTES];
+    let places = kept.get_mut(..path.len())?;
+    for (place, byte) in places.iter_mut().zip(path) {
+        *place = *byte;
     }
-    if failure.stage == 0 { Ok(Started { pid, cgroup: kept_cgroup }) } else { Err(failure) }
+    Some(kept)
 }
 
 /// Runs in the other process until that becomes the program. Its descriptors are its own, the memory is shared, and the parent

@@ -2,11 +2,11 @@
 
 use super::on_record;
 use super::order::Order;
+use super::protected::Protected;
 use super::publisher::Publisher;
 use super::replay::replay;
 use super::report::Report;
 use super::runner::Runner;
-use super::sandbox::report::SandboxReport;
 use super::spec::{Outcome, ProcessSpec};
 use super::start::{Admission, Begun, Opened, start};
 use super::stdin::Chunk;
@@ -68,10 +68,7 @@ pub(super) async fn run(
     let error = outcome.error.as_ref().map_or("none", |error| error.code().as_str());
     debug!(target: RUN, id = number, error, duration_ms, "ended");
     if let Some(protected) = protected {
-        let changes = blocking(move || protected.after()).await.unwrap_or_default();
-        if let Some(report) = sandbox_of(&mut outcome) {
-            (report.changed, report.restored) = (changes.changed, changes.restored);
-        }
+        report_changes(protected, &mut outcome).await;
     }
     on_record::close(record, &mut outcome).await;
     if let Some(echo) = echo {
@@ -80,8 +77,12 @@ pub(super) async fn run(
     finish(&publisher, orders, Vec::new(), outcome).await;
 }
 
-fn sandbox_of(outcome: &mut Outcome) -> Option<&mut SandboxReport> {
-    outcome.result.as_mut()?.sandbox.as_mut()
+/// Adds to the outcome what the tree changed in protected files, after they are restored.
+async fn report_changes(protected: Protected, outcome: &mut Outcome) {
+    let changes = blocking(move || protected.after()).await.unwrap_or_default();
+    if let Some(report) = outcome.result.as_mut().and_then(|result| result.sandbox.as_mut()) {
+        (report.changed, report.restored) = (changes.changed, changes.restored);
+    }
 }
 
 /// Publishes the outcome, then serves the reader that came too late for the live output.

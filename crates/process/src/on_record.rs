@@ -58,7 +58,6 @@ fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
         stdout_pipe_bytes: _,
     } = spec;
     let now = epoch_ms(SystemTime::now());
-    let limit = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64() * 1e3);
     let environment: Vec<&String> = environment.changes.iter().map(|(name, _)| name).collect();
     let fields = json!({
         "version": 1,
@@ -73,21 +72,26 @@ fn start_of(spec: &ProcessSpec, mark: &str) -> Map<String, Value> {
         "startedAtMs": now,
         "host": { "pid": std::process::id(), "id": Host::own().to_string() },
         "mark": mark,
-        "idleTimeoutMs": limit(*idle_timeout),
-        "timeoutMs": limit(*timeout),
-        "containment": match containment {
-            Containment::Auto => "auto",
-            Containment::Group => "group",
-            Containment::Strict => "strict",
-        },
-        "strays": match strays {
-            Strays::Kill => "kill",
-            Strays::Keep => "keep",
-        },
+        "idleTimeoutMs": millis(*idle_timeout),
+        "timeoutMs": millis(*timeout),
+        "containment": word_of(*containment),
+        "strays": if *strays == Strays::Kill { "kill" } else { "keep" },
     });
     match fields {
         Value::Object(fields) => fields,
         _ => Map::new(),
+    }
+}
+
+fn millis(limit: Option<Duration>) -> Option<f64> {
+    limit.map(|limit| limit.as_secs_f64() * 1e3)
+}
+
+fn word_of(containment: Containment) -> &'static str {
+    match containment {
+        Containment::Auto => "auto",
+        Containment::Group => "group",
+        Containment::Strict => "strict",
     }
 }
 

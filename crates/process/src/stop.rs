@@ -17,19 +17,7 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
         StopReason::TimedOut if spec.timeout.is_none() => {
             Error::new(ErrorCode::ProcessTimedOut, format!("{name} ran for too long and was stopped"))
         }
-        StopReason::Idle => {
-            let limit = millis(spec.idle_timeout);
-            let likely = if result.stdout_bytes + result.stderr_bytes == 0 && spec.stdio == Stdio::Piped {
-                ". It has printed nothing at all: many programs hold their output back when they have no terminal; give it one \
-                 (`pty: true`), or its own switch for that (`PYTHONUNBUFFERED=1` in the environment of Python)"
-            } else {
-                ""
-            };
-            let message = format!(
-                "{name} was silent for {limit} ms and was killed: raise `idleTimeoutMs` if it needs longer{likely}"
-            );
-            Error::new(ErrorCode::ProcessIdle, message).with("idleTimeoutMs", limit)
-        }
+        StopReason::Idle => idle_error(millis(spec.idle_timeout), spec, result),
         StopReason::TimedOut => {
             let limit = millis(spec.timeout);
             let message = format!(
@@ -66,6 +54,20 @@ pub(super) fn stop_error(reason: StopReason, spec: &ProcessSpec, result: &RunRes
         }
     };
     Some(error)
+}
+
+fn idle_error(limit: f64, spec: &ProcessSpec, result: &RunResult) -> Error {
+    let likely = if result.stdout_bytes + result.stderr_bytes == 0 && spec.stdio == Stdio::Piped {
+        ". It has printed nothing at all: many programs hold their output back when they have no terminal; give it one \
+         (`pty: true`), or its own switch for that (`PYTHONUNBUFFERED=1` in the environment of Python)"
+    } else {
+        ""
+    };
+    let message = format!(
+        "{} was silent for {limit} ms and was killed: raise `idleTimeoutMs` if it needs longer{likely}",
+        result.command
+    );
+    Error::new(ErrorCode::ProcessIdle, message).with("idleTimeoutMs", limit)
 }
 
 /// The error of a program that ended by itself and failed, for those who want one.

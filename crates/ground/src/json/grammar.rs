@@ -26,9 +26,7 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
                 open.push(token as u32);
                 token += 1;
                 end = place + 1;
-                let next = *at.get(token)? as usize;
-                let is_empty = *line.get(next)? == byte + CLOSING && is_blank(line.get(end..next)?);
-                if !is_empty {
+                if !closes_at_once(line, at, token, end, byte)? {
                     if byte == b'{' {
                         (token, end) = key(line, at, token, end)?;
                     }
@@ -72,6 +70,13 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
 
 /// From an opening bracket to its closing one.
 const CLOSING: u8 = b'}' - b'{';
+
+/// Whether the object or array that opens with `byte` before `end` closes with the token `next`.
+#[inline]
+fn closes_at_once(line: &[u8], at: &[u32], next: usize, end: usize, byte: u8) -> Option<bool> {
+    let next = *at.get(next)? as usize;
+    Some(*line.get(next)? == byte + CLOSING && is_blank(line.get(end..next)?))
+}
 
 /// Past the name whose quote is `token`, and its colon: the next token, and the place behind the colon.
 #[inline]

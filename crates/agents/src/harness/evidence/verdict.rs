@@ -204,14 +204,26 @@ fn is_kill(ending: &Ending) -> bool {
 }
 
 fn no_end(evidence: &Evidence) -> Verdict {
-    let Evidence { provider, digest, ending, stop, stderr, resume, may_resume } = *evidence;
-    let words = provider.descriptor().words;
-    let name = provider.as_str();
+    let Evidence { provider, digest, stop, stderr, may_resume, .. } = *evidence;
     let hint = digest.last_failure().or(digest.last_retry());
     let kind = hint.map(|failure| failure.kind);
+    if let Some(verdict) = stop.and_then(|stop| stopped(evidence, stop, kind)) {
+        return verdict;
+    }
+    let said = provider.descriptor().words.reason_in(stderr, may_resume);
+    match said {
+        Some(failure) if failure.is_resume => Verdict::failed(&failure, may_resume),
+        said => ended_alone(evidence, kind, said),
+    }
+}
+
+/// The verdict on a turn without an end that was stopped for a fault of its own.
+fn stopped(evidence: &Evidence, stop: Stop, kind: Option<AgentErrorKind>) -> Option<Verdict> {
+    let Evidence { provider, digest, stderr, resume, .. } = *evidence;
+    let name = provider.as_str();
     let last_words = last_words(digest);
-    match stop {
-        Some(Stop::Idle { ms, in_tool, before_first_byte }) => {
+    Some(match stop {
+        Stop::Idle { ms, in_tool, before_first_byte } => {
             let seconds = ms / 1000.0;
             let other = digest.other_lines().or_else(|| LastLines::of(stderr).told());
             let what = match (before_first_byte, in_tool) {
@@ -230,81 +242,80 @@ fn no_end(evidence: &Evidence) -> Verdict {
             };
             let before = other.map(|lines| format!(". Before that it printed {lines}")).unwrap_or_default();
             let what = what + &digest.unanswered_words() + &before + &last_words;
-            return Verdict::fault(ErrorCode::AgentIdle, kind, what);
+            Verdict::fault(ErrorCode::AgentIdle, kind, what)
         }
-        Some(Stop::TimedOut { ms }) => {
+        Stop::TimedOut { ms } => {
             let message = format!("{name} had not finished after {} s (timeoutMs){last_words}", ms / 1000.0);
-            return Verdict::fault(ErrorCode::AgentTimedOut, kind, message);
+            Verdict::fault(ErrorCode::AgentTimedOut, kind, message)
         }
-        Some(Stop::NoProgress) => {
+        Stop::NoProgress => {
             let message = format!("{name} kept printing without any progress{last_words}");
-            return Verdict::fault(ErrorCode::AgentNoProgress, kind, message);
+            Verdict::fault(ErrorCode::AgentNoProgress, kind, message)
         }
-        Some(Stop::OtherSession) => {
+        Stop::OtherSession => {
             let asked = resume.unwrap_or_default();
             let message = format!("{name} was asked to continue session {asked} but began another one");
-            return Verdict::fault(ErrorCode::AgentResumeFailed, None, message);
-        }
-        Some(Stop::Lingered | Stop::Aborted | Stop::OverBudget) | None => {}
-    }
-    let said = words.reason_in(stderr, may_resume);
-    if let Some(unknown_session) = said.as_ref().filter(|failure| failure.is_resume) {
-        return Verdict::failed(unknown_session, may_resume);
-    }
-    let is_silent = digest.session_id().is_none() && digest.turns() == 0 && digest.final_text().is_empty();
-    match ending {
-        Ending::Exited(0) if resume.is_some() && is_silent => {
-            let message = format!(
-                "{name} printed nothing when asked to continue session {}",
-                resume.unwrap_or_default()
-            );
             Verdict::fault(ErrorCode::AgentResumeFailed, None, message)
         }
+        Stop::Lingered | Stop::Aborted | Stop::OverBudget => return None,
+    })
+}
+
+/// The verdict on a turn whose process ended by itself, without an end of the turn. `said`: the reason in its stderr.
+fn ended_alone(evidence: &Evidence, kind: Option<AgentErrorKind>, said: Option<Failure>) -> Verdict {
+    let Evidence { provider, digest, ending, stderr, resume, may_resume, .. } = *evidence;
+    let name = provider.as_str();
+    let last_words = last_words(digest);
+    let is_silent = digest.session_id().is_none() && digest.turns() == 0 && digest.final_text().is_empty();
+    let tail = || reason_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
+    let (code, kind, message) = match ending {
+        Ending::Exited(0) if resume.is_some() && is_silent => {
+            let asked = resume.unwrap_or_default();
+            let message = format!("{name} printed nothing when asked to continue session {asked}");
+            (ErrorCode::AgentResumeFailed, None, message)
+        }
         Ending::Exited(0) => {
-            let said = reason_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
             let message = format!(
-                "{name} exited with 0 but never reported the end of its turn: its output was cut{said}{last_words}"
+                "{name} exited with 0 but never reported the end of its turn: its output was cut{}{last_words}",
+                tail()
             );
-            Verdict::fault(ErrorCode::AgentTruncated, kind, message)
+            (ErrorCode::AgentTruncated, kind, message)
         }
         Ending::Unknown => {
             let message = format!("the output of {name} contains no end of turn{last_words}");
-            Verdict::fault(ErrorCode::AgentTruncated, kind, message)
+            (ErrorCode::AgentTruncated, kind, message)
         }
-        Ending::Signalled(signal) => Verdict::fault(
-            ErrorCode::AgentCrashed,
-            kind,
-            format!("{name} died of {signal} before its turn ended{last_words}"),
-        ),
+        Ending::Signalled(signal) => {
+            let message = format!("{name} died of {signal} before its turn ended{last_words}");
+            (ErrorCode::AgentCrashed, kind, message)
+        }
         Ending::Exited(code) if is_kill(ending) => {
             let message = format!("{name} was killed (exit code {code}) before its turn ended{last_words}");
-            Verdict::fault(ErrorCode::AgentCrashed, kind, message)
+            (ErrorCode::AgentCrashed, kind, message)
         }
         Ending::Exited(code) => {
-            // The meaning of an exit code, with the CLI's own words before it.
-            let coded = words.explain(name, *code).map(|mut failure| {
-                if let Some(said) = said.as_ref().filter(|said| !said.message.is_empty()) {
-                    failure.message = format!("{} ({})", said.message, failure.message);
-                    // gemini exits as for wrong settings where it is not signed in.
-                    if failure.kind == AgentErrorKind::InvalidRequest && said.kind != AgentErrorKind::Unknown
-                    {
-                        failure.kind = said.kind;
-                    }
-                }
-                failure
-            });
-            let explained = digest.last_failure().cloned().or(coded).or(said);
-            if let Some(failure) = explained {
+            let coded = explained(provider, *code, said.as_ref());
+            if let Some(failure) = digest.last_failure().cloned().or(coded).or(said) {
                 return Verdict::failed(&failure, may_resume);
             }
-            let tail = reason_line(stderr).map(|line| format!(": {line}")).unwrap_or_default();
-            Verdict::fault(
-                ErrorCode::AgentCrashed,
-                kind,
-                format!("{name} exited with {code} before its turn ended{tail}{last_words}"),
-            )
+            let message = format!("{name} exited with {code} before its turn ended{}{last_words}", tail());
+            (ErrorCode::AgentCrashed, kind, message)
+        }
+    };
+    Verdict::fault(code, kind, message)
+}
+
+/// The meaning of an exit code, with the CLI's own words before it.
+fn explained(provider: Provider, code: i32, said: Option<&Failure>) -> Option<Failure> {
+    let mut failure = provider.descriptor().words.explain(provider.as_str(), code)?;
+    if let Some(said) = said.filter(|said| !said.message.is_empty()) {
+        failure.message = format!("{} ({})", said.message, failure.message);
+        // gemini exits as for wrong settings where it is not signed in.
+        if failure.kind == AgentErrorKind::InvalidRequest && said.kind != AgentErrorKind::Unknown {
+            failure.kind = said.kind;
         }
     }
+    Some(failure)
 }
 
 /// The last thing that the agent said went wrong, if anything did.

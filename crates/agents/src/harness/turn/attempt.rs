@@ -424,24 +424,9 @@ impl Watch<'_> {
         }
         let (mut transcript, stderr) = self.reader.end(request.agent.provider);
         let stderr = String::from_utf8_lossy(&stderr);
-        let ending = match &outcome.result {
-            Some(RunResult { exit_code: Some(code), .. }) => Ending::Exited(*code),
-            Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
-            _ => Ending::Signalled("an unknown cause".to_owned()),
-        };
         transcript.read_rest();
         let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
-        if transcript.digest().terminal().is_some() && !left.is_empty() {
-            let message = format!("still running at the end of the turn, and killed: {}", left.join(", "));
-            transcript.digest_mut().warning(&message);
-        } else if self.stop.is_none()
-            && let Some(message) = strays_of(&outcome)
-        {
-            transcript.digest_mut().warning(&message);
-        }
-        if let Some(message) = changed_of(&outcome) {
-            transcript.digest_mut().warning(&message);
-        }
+        warn_of_tree(transcript.digest_mut(), &outcome, &left, self.stop.is_some());
         transcript.digest_mut().refused(self.traffic.take_refused());
         transcript.digest_mut().set_unanswered(self.traffic.unanswered());
         let (refused, metered) = (self.traffic.refused(), self.traffic.metered());
@@ -458,20 +443,13 @@ impl Watch<'_> {
         {
             self.stop = Some(Stop::OverBudget);
         }
-        let digest = transcript.digest();
         if !self.plan.allowance.is_unlimited() {
-            let is_unknown = digest.total_usage().is_none() && metered.requests == 0 && digest.turns() > 0;
-            let unknown =
-                is_unknown.then(|| "the CLI reported no usage: no budget counts this attempt".to_owned());
-            let unpriced = self.plan.allowance.unpriced_words(digest.total_usage(), &usage_of(&metered));
-            for message in [unknown, unpriced, metered_words(&metered)].into_iter().flatten() {
-                transcript.digest_mut().warning(&message);
-            }
+            warn_of_usage(transcript.digest_mut(), self.plan.allowance, &metered);
         }
         let verdict = verdict(&Evidence {
             provider: request.agent.provider,
             digest: transcript.digest(),
-            ending: &ending,
+            ending: &ending_of(&outcome),
             stop: self.stop,
             stderr: &stderr,
             resume,
@@ -527,6 +505,36 @@ impl Watch<'_> {
             before: self.plan.before,
             stop: self.stop,
         }
+    }
+}
+
+fn ending_of(outcome: &Outcome) -> Ending {
+    match &outcome.result {
+        Some(RunResult { exit_code: Some(code), .. }) => Ending::Exited(*code),
+        Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
+        _ => Ending::Signalled("an unknown cause".to_owned()),
+    }
+}
+
+/// Warns of processes that were left, and of protected files that they changed.
+fn warn_of_tree(digest: &mut Digest, outcome: &Outcome, left: &[String], is_stopped: bool) {
+    if digest.terminal().is_some() && !left.is_empty() {
+        digest.warning(&format!("still running at the end of the turn, and killed: {}", left.join(", ")));
+    } else if !is_stopped && let Some(message) = strays_of(outcome) {
+        digest.warning(&message);
+    }
+    if let Some(message) = changed_of(outcome) {
+        digest.warning(&message);
+    }
+}
+
+/// Warns of usage that a limit does not count.
+fn warn_of_usage(digest: &mut Digest, allowance: &Allowance, metered: &Metered) {
+    let is_unknown = digest.total_usage().is_none() && metered.requests == 0 && digest.turns() > 0;
+    let unknown = is_unknown.then(|| "the CLI reported no usage: no budget counts this attempt".to_owned());
+    let unpriced = allowance.unpriced_words(digest.total_usage(), &usage_of(metered));
+    for message in [unknown, unpriced, metered_words(metered)].into_iter().flatten() {
+        digest.warning(&message);
     }
 }
 

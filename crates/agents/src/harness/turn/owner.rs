@@ -205,6 +205,7 @@ impl Owner {
             }
             let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
             let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
+            let record = self.audience.record().as_mut();
             let plan = Plan {
                 number: self.number,
                 request: &self.request,
@@ -213,11 +214,7 @@ impl Owner {
                 folder,
                 resume: resume.as_deref(),
                 before,
-                record: self
-                    .audience
-                    .record()
-                    .as_mut()
-                    .map(|record| record.next_attempt(self.request.agent.provider)),
+                record: record.map(|record| record.next_attempt(provider)),
                 name: self.label(),
                 allowance,
             };

@@ -213,14 +213,7 @@ impl Plan {
             paths.push(grant("sandbox.read", index, path, READS, links));
         }
 
-        let (handled_network, ports) = match &sandbox.network {
-            Network::All => (0, Vec::new()),
-            // With hosts, the program connects and binds by way of this process alone.
-            Network::None | Network::Hosts(_) if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
-            Network::None | Network::Hosts(_) => (0, Vec::new()),
-            Network::Ports(_) if abi < 4 => return Err(Shortfall::Network),
-            ports @ Network::Ports(_) => (CONNECT_TCP, ports.open_ports().unwrap_or_default()),
-        };
+        let (handled_network, ports) = network_of(&sandbox.network, abi)?;
         let reach = match sandbox.network {
             Network::All => Reach::All,
             Network::None => Reach::None,
@@ -291,6 +284,18 @@ impl Plan {
         }
         bytes
     }
+}
+
+/// The rights to TCP that Landlock handles, and the ports that stay open.
+fn network_of(network: &Network, abi: u32) -> Result<(u64, Vec<u16>), Shortfall> {
+    Ok(match network {
+        Network::All => (0, Vec::new()),
+        // With hosts, the program connects and binds by way of this process alone.
+        Network::None | Network::Hosts(_) if abi >= 4 => (BIND_AND_CONNECT_TCP, Vec::new()),
+        Network::None | Network::Hosts(_) => (0, Vec::new()),
+        Network::Ports(_) if abi < 4 => return Err(Shortfall::Network),
+        ports @ Network::Ports(_) => (CONNECT_TCP, ports.open_ports().unwrap_or_default()),
+    })
 }
 
 /// The rights over files that a version of Landlock knows.
