@@ -72,7 +72,6 @@ const longOnes = [
   'lib/copilot/client_options.ts toSettings',
   'lib/copilot/run_api.ts runApi',
   'lib/copilot/session_fs.ts createSessionFsAdapter',
-  'lib/testing/scripted_program.ts update',
   'src/binding/process.rs to_spec',
   'src/binding/process.rs to_napi_value',
 ]
