@@ -44,7 +44,7 @@ const starts = {
     const children = Array.from({ length: count }, () =>
       execa(...program, { stdin: 'ignore', reject: false }),
     )
-    await Promise.all(children.map((child) => once(child, 'spawn')))
+    await Promise.all(children.map(async (child) => once(await child.nodeChildProcess, 'spawn')))
     return () => children.forEach((child) => child.kill('SIGKILL'))
   },
   async tinyexec(count) {
