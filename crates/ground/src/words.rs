@@ -1,14 +1,16 @@
-//! PURE: finds which of many words begin where in a text, for [`redaction`](crate::redaction) and for the proxy of a sandbox. The time grows with the length of the text only, whatever the number of
-//! words. The module uses Aho and Corasick's automaton twice. Backwards it gives the longest word that begins at each position.
-//! Forwards it finds the words that may begin at the end of the text.
+//! PURE: finds which of many words begin where in a text, for [`redaction`](crate::redaction) and for the proxy of a sandbox. The time
+//! grows with the length of the text only, whatever the number of words: `aho-corasick` finds those that are complete, and the same
+//! automaton without matches finds the ones that may begin at the end of the text.
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use std::fmt;
 use std::ops::Range;
 
 /// A set of words to look for.
 pub struct Words {
-    backwards: Automaton,
-    forwards: Automaton,
+    /// `None`: more words than a machine's memory holds. Then nothing is ever decided.
+    complete: Option<AhoCorasick>,
+    begun: Beginnings,
     longest: usize,
 }
 
@@ -30,11 +32,10 @@ impl fmt::Debug for Words {
 impl Words {
     /// Empty words are ignored.
     pub fn new(words: impl IntoIterator<Item = Vec<u8>>) -> Words {
-        let mut words: Vec<Vec<u8>> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let words: Vec<Vec<u8>> = words.into_iter().filter(|word| !word.is_empty()).collect();
         let longest = words.iter().map(Vec::len).max().unwrap_or(0);
-        let forwards = Automaton::new(&mut words);
-        words.iter_mut().for_each(|word| word.reverse());
-        Words { backwards: Automaton::new(&mut words), forwards, longest }
+        let complete = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&words).ok();
+        Words { complete, begun: Beginnings::new(words), longest }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -43,33 +44,25 @@ impl Words {
 
     /// `ended`: no text follows.
     pub fn find(&self, text: &[u8], ended: bool) -> Found {
+        let mut found = Found { words: Vec::new(), decided: 0 };
+        let Some(complete) = &self.complete else { return found };
         let open = if ended { Vec::new() } else { self.open_at_the_end(text) };
-        // Positions and lengths, from right to left.
-        let mut begins = Vec::new();
-        let mut state = ROOT;
-        for (at, byte) in text.iter().enumerate().rev() {
-            state = self.backwards.step(state, *byte);
-            match self.backwards.nodes[state as usize].word {
-                0 => {}
-                length => begins.push((at, length as usize)),
-            }
-        }
-        let mut found = Found { words: Vec::new(), decided: text.len() };
         let mut open = open.into_iter().peekable();
         let mut at = 0;
-        for (begin, length) in begins.into_iter().rev().chain([(text.len(), 0)]) {
+        for word in complete.find_iter(text).map(|word| word.range()).chain([text.len()..text.len()]) {
             // A longer word that may still be completed takes precedence over a shorter one that is complete.
-            while let Some(undecided) = open.next_if(|undecided| *undecided <= begin) {
+            while let Some(undecided) = open.next_if(|undecided| *undecided <= word.start) {
                 if undecided >= at {
                     found.decided = undecided;
                     return found;
                 }
             }
-            if begin >= at && length > 0 {
-                at = begin + length;
-                found.words.push(begin..at);
+            at = word.end;
+            if !word.is_empty() {
+                found.words.push(word);
             }
         }
+        found.decided = text.len();
         found
     }
 
@@ -78,11 +71,11 @@ impl Words {
         let tail = text.len().saturating_sub(self.longest.saturating_sub(1));
         let mut state = ROOT;
         for byte in &text[tail..] {
-            state = self.forwards.step(state, *byte);
+            state = self.begun.step(state, *byte);
         }
         let mut open = Vec::new();
         while state != ROOT {
-            let node = &self.forwards.nodes[state as usize];
+            let node = &self.begun.nodes[state as usize];
             if node.children > 0 {
                 open.push(text.len() - node.depth as usize);
             }
@@ -104,18 +97,17 @@ struct Node {
     depth: u32,
     /// Index of the node for the longest proper suffix of this node's text that is the beginning of a word.
     fail: u32,
-    /// The length of the longest word that is a suffix of this node's text.
-    word: u32,
 }
 
-struct Automaton {
+/// Aho and Corasick's automaton, for the beginnings of words alone.
+struct Beginnings {
     nodes: Vec<Node>,
     /// The children of the root by byte. Most steps start there.
     from_root: Box<[u32; 256]>,
 }
 
-impl Automaton {
-    fn new(words: &mut Vec<Vec<u8>>) -> Automaton {
+impl Beginnings {
+    fn new(mut words: Vec<Vec<u8>>) -> Beginnings {
         words.sort();
         words.dedup();
         let mut nodes = vec![Node::default()];
@@ -128,7 +120,6 @@ impl Automaton {
             let mut range = through[at].clone();
             if words.get(range.start).is_some_and(|word| word.len() == depth) {
                 // The shortest word comes first.
-                nodes[at].word = nodes[at].depth;
                 range.start += 1;
             }
             nodes[at].first_child = nodes.len() as u32;
@@ -142,7 +133,7 @@ impl Automaton {
             }
             at += 1;
         }
-        let mut automaton = Automaton { nodes, from_root: Box::new([ROOT; 256]) };
+        let mut automaton = Beginnings { nodes, from_root: Box::new([ROOT; 256]) };
         automaton.link();
         automaton
     }
@@ -154,12 +145,7 @@ impl Automaton {
             for child in parent.first_child..parent.first_child + u32::from(parent.children) {
                 let byte = self.nodes[child as usize].byte;
                 let fail = if at == 0 { ROOT } else { self.step(parent.fail, byte) };
-                let word = self.nodes[fail as usize].word;
-                let node = &mut self.nodes[child as usize];
-                node.fail = fail;
-                if node.word == 0 {
-                    node.word = word;
-                }
+                self.nodes[child as usize].fail = fail;
                 if at == 0 {
                     self.from_root[usize::from(byte)] = child;
                 }
