@@ -3,13 +3,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { serveRuntime } from '../entries/runtime.js'
 import { startModelServer } from '../fixtures/model-server.mjs'
+import { hasServer, newFolder } from './fleet-worker'
 import { done, player, said, session } from './played-agent'
 
 const root = join(import.meta.dirname, '..')
@@ -63,20 +65,72 @@ const works: Record<string, string> = {
     begun()
     await first
     return second`,
+  'runtime: timeoutMs': `
+    const client = await RuntimeClient.connect(runtimeUrl)
+    await others
+    const answer = client.query('short', { systemPrompt: '', model: '', timeoutMs: limitMs })
+    begun()
+    const { data } = await answer
+    await client.close()
+    return data.text`,
+  'runtime: connectTimeoutMs': `
+    await others
+    const connected = RuntimeClient.connect(slowRuntimeUrl, { connectTimeoutMs: limitMs })
+    begun()
+    await (await connected).close()
+    return 'connected'`,
+  'copilot: idleTimeoutMs': `
+    const { session, stop } = await copilot()
+    const answer = session.sendAndWait('' + silentMs, { timeoutMs: 60_000, idleTimeoutMs: limitMs })
+    begun()
+    const { data } = await answer
+    await stop()
+    return data.content`,
+  'copilot: timeoutMs': `
+    const { session, stop } = await copilot()
+    await others
+    const answer = session.sendAndWait('1000', { timeoutMs: limitMs })
+    begun()
+    const { data } = await answer
+    await stop()
+    return data.content`,
+  'copilot: startTimeoutMs': `
+    await others
+    const client = copilotOf(['--slow', 'connect'], { startTimeoutMs: limitMs })
+    const started = client.start()
+    begun()
+    await started
+    await client.stop()
+    return 'started'`,
+  'fleet: a job over its lease': `
+    if (!fleet) return begun(), ['fine', 1]
+    const connected = await Fleet.connect(fleet)
+    const worker = await connected.work({
+      handlers: { wait: () => (begun(), new Promise((done) => setTimeout(done, silentMs, 'fine'))) },
+    })
+    const job = await connected.submit({ handler: 'wait' })
+    const result = await job.result
+    const { attempt } = await job.record()
+    await worker.close()
+    await connected.close()
+    return [result, attempt]`,
 }
 
 const script = (facts: object) => `
   const { run, spawn, Harness, ConcurrencyLimit } = require(${JSON.stringify(root)})
   const { complete } = require(${JSON.stringify(join(root, 'entries/model.js'))})
+  const { CopilotClient, RuntimeConnection } = require(${JSON.stringify(join(root, 'entries/copilot.js'))})
+  const { Fleet } = require(${JSON.stringify(join(root, 'entries/fleet.js'))})
   const { RuntimeClient } = require(${JSON.stringify(join(root, 'entries/runtime.js'))})
-  const { limitMs, silentMs, folder, acpAgent, plan, player, modelUrl, runtimeUrl } = ${JSON.stringify(facts)}
+  const { limitMs, silentMs, folder, acpAgent, plan, player, modelUrl, runtimeUrl, slowRuntimeUrl, copilotPeer, fleet } = ${JSON.stringify(facts)}
   const waiting = new Set(${JSON.stringify(Object.keys(works))})
+  const short = ${JSON.stringify(Object.keys(works).filter((name) => works[name]!.includes('await others')))}
   let tellOthers
   /** Waits of their own begin when what takes long to start has begun. */
   const others = new Promise((done) => (tellOthers = done))
   const tellBegun = (name) => {
     if (!waiting.delete(name)) return
-    if (waiting.size === 2) tellOthers()
+    if ([...waiting].every((name) => short.includes(name))) tellOthers()
     if (waiting.size === 0) console.log('"begun"')
   }
   async function turn(begun, limits) {
@@ -85,24 +139,40 @@ const script = (facts: object) => `
     for await (const { type } of turn) if (type === 'session') begun()
     return (await turn.result).text
   }
+  const copilotOf = (args, more) =>
+    new CopilotClient({ connection: RuntimeConnection.forStdio({ path: copilotPeer, args: [...args, '--'] }), baseDirectory: folder, ...more })
+  async function copilot() {
+    const client = copilotOf(['--play', 'patient'])
+    return { session: await client.createSession(), stop: () => client.stop() }
+  }
   const works = { ${Object.entries(works).map(([name, body]) => `${JSON.stringify(name)}: async (begun) => {${body}}`)} }
-  for (const [name, work] of Object.entries(works))
+  // What a failed work leaves open keeps no host.
+  Promise.all(Object.entries(works).map(([name, work]) =>
     work(() => tellBegun(name)).finally(() => tellBegun(name)).then(
       (result) => console.log(JSON.stringify([name, result])),
       (error) => console.log(JSON.stringify([name, error.code + ' ' + error.message])),
-    )`
+    ),
+  )).then(() => process.exit())`
 
 it('is no silence for any limit', async () => {
   await using model = await startModelServer()
   await using runtime = await serveRuntime({
     port: 0,
     handler: {
-      async run() {
-        await sleep(SILENT_MS)
+      async run({ prompt }) {
+        await sleep(prompt === 'short' ? 1000 : SILENT_MS)
         return { type: 'text', text: 'fine' }
       },
     },
   })
+  // Takes a connection at once, and what comes over it a second later.
+  const slow = createServer(async (socket) => {
+    await sleep(1000)
+    const there = connect(runtime.port, '127.0.0.1')
+    socket.pipe(there).pipe(socket)
+    for (const side of [socket, there]) side.on('error', () => {})
+  })
+  await once(slow.listen(0, '127.0.0.1'), 'listening')
   const facts = {
     limitMs: LIMIT_MS,
     silentMs: SILENT_MS,
@@ -112,8 +182,12 @@ it('is no silence for any limit', async () => {
     plan: [session, { wait: SILENT_MS }, said('fine'), done],
     modelUrl: `${model.urlFor([{ every: true }, { delayMs: SILENT_MS, text: 'fine' }])}/v1`,
     runtimeUrl: runtime.url,
+    slowRuntimeUrl: `ws://127.0.0.1:${(slow.address() as AddressInfo).port}`,
+    copilotPeer: join(root, 'fixtures/copilot/peer.mjs'),
+    fleet: hasServer && { dir: newFolder(), leaseMs: LIMIT_MS },
   }
   const host = spawn(process.execPath, ['-e', script(facts)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void host.kill('SIGKILL'))
   const ends: Record<string, unknown> = {}
   for await (const line of createInterface(host.stdout)) {
     const told = JSON.parse(line) as string | [string, unknown]
@@ -125,6 +199,7 @@ it('is no silence for any limit', async () => {
     } else ends[told[0]] = told[1]
   }
   if (host.exitCode === null) await once(host, 'exit')
+  slow.close()
   expect(ends).toEqual({
     'run: idleTimeoutMs': 'a\nb\n',
     'turn: idleTimeoutMs': 'fine',
@@ -133,5 +208,11 @@ it('is no silence for any limit', async () => {
     'runtime: idleTimeoutMs': 'fine',
     'expect: timeoutMs': 'b',
     'limit: timeoutMs': 'ran',
+    'runtime: timeoutMs': 'fine',
+    'runtime: connectTimeoutMs': 'connected',
+    'copilot: idleTimeoutMs': 'done',
+    'copilot: timeoutMs': 'done',
+    'copilot: startTimeoutMs': 'started',
+    'fleet: a job over its lease': ['fine', 1],
   })
 })

@@ -3,12 +3,11 @@
 use super::outbox::Outbox;
 use super::runtime_process::{RuntimeProcess, StdinSink, StdoutSource};
 use ground::error::{Error, ErrorCode};
-use ground::os::connect_to;
+use ground::os::{connect_to, within};
 use process::ProcessSpec;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use wires::jsonrpc::ByteSource;
 
 /// The way to reach the runtime.
@@ -69,14 +68,14 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
         let message = format!("Failed to connect to CLI server: {why} ({host}:{port})");
         Error::new(ErrorCode::ConnectionLost, message).with("host", host).with("port", port)
     };
-    match timeout(TIMEOUT, connect_to(host, port)).await {
-        Ok(Ok(socket)) => {
+    match within(TIMEOUT, connect_to(host, port)).await {
+        Some(Ok(socket)) => {
             // Send small requests without delay.
             let _ = socket.set_nodelay(true);
             Ok(socket)
         }
-        Ok(Err(error)) => Err(failed(error.to_string())),
-        Err(_) => {
+        Some(Err(error)) => Err(failed(error.to_string())),
+        None => {
             let message = format!("Timeout connecting to CLI server ({host}:{port})");
             Err(Error::new(ErrorCode::ConnectionTimedOut, message).with("host", host).with("port", port))
         }

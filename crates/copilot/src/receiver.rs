@@ -6,11 +6,11 @@ use super::session::Sessions;
 use super::session_event::parse_session_event;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
+use ground::os::within;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::timeout;
 use wires::jsonrpc::{Client, Handler, Noise};
 
 /// Longest wait between the end of a stream and the exit of its process.
@@ -22,7 +22,7 @@ pub(crate) async fn close_after_exit(process: ExitWatch, client: Client) {
         exit = process.exited() => exit,
         () = client.ended() => return,
     };
-    if timeout(EXIT_WAIT, client.ended()).await.is_err() {
+    if within(EXIT_WAIT, client.ended()).await.is_none() {
         client.close(&exit.to_error());
     }
 }
@@ -109,7 +109,7 @@ impl Handler for Receiver {
     async fn on_end(&mut self, cause: Error) -> Error {
         let (mut exit, mut was_ended_by_us) = (None, false);
         if let Some((watch, process)) = &self.process {
-            exit = timeout(EXIT_WAIT, watch.exited()).await.ok();
+            exit = within(EXIT_WAIT, watch.exited()).await;
             if exit.is_none() {
                 // No message can reach the process any more, so it is of no use.
                 process.kill().await;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::mpsc;
+use ground::os::within;
 use process::{self, ChunkReader, Input, Process, ProcessSpec, StdinWriter, StopReason, Strays, Stream};
 use serde_json::{Value, json};
 use std::io;
@@ -14,7 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 use wires::jsonrpc::{ByteSink, ByteSource};
 
 /// How the process ended.
@@ -196,13 +196,13 @@ impl RuntimeProcess {
     /// Sends SIGTERM, and SIGKILL to the remaining tree. Whether the tree is gone.
     pub(crate) async fn stop(&self) -> bool {
         self.0.process.stop(StopReason::Killed);
-        timeout(Self::KILL_GRACE + Self::KILL_WAIT, self.exit().exited()).await.is_ok()
+        within(Self::KILL_GRACE + Self::KILL_WAIT, self.exit().exited()).await.is_some()
     }
 
     /// Sends SIGKILL to the tree at once. Whether the tree is gone.
     pub(crate) async fn kill(&self) -> bool {
         self.abandon();
-        timeout(Self::KILL_WAIT, self.exit().exited()).await.is_ok()
+        within(Self::KILL_WAIT, self.exit().exited()).await.is_some()
     }
 
     /// Does the same as [`RuntimeProcess::kill`], without waiting.
@@ -232,7 +232,7 @@ async fn watch_exit(
 ) {
     let outcome = process.outcome().await;
     // The last output may still be on its way. A host that takes no events delays the exit no longer than this.
-    let _ = timeout(RuntimeProcess::LAST_WORDS, reader).await;
+    within(RuntimeProcess::LAST_WORDS, reader).await;
     let (exit_code, signal) =
         outcome.result.as_ref().map_or((None, None), |result| (result.exit_code, result.signal.clone()));
     stderr.finish();

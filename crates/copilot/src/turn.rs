@@ -5,7 +5,7 @@ use super::session::{Left, Session, TurnLook};
 use super::tracked_turn::TurnEnd;
 use super::turn_handle::TurnHandle;
 use ground::error::{Error, ErrorCode};
-use ground::os::Awake;
+use ground::os::{Awake, WallLimit};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,8 +96,11 @@ impl Wait<'_> {
     async fn until_over(&self) -> Option<TurnEnd> {
         // The runtime could not be heard while this process was stopped: that is no silence.
         let awake = Awake::new();
-        let mut heard = (Duration::ZERO, Duration::ZERO);
+        let (mut heard, mut lost) = ((Duration::ZERO, Duration::ZERO), Duration::ZERO);
+        let mut whole = WallLimit::new(awake.now());
         loop {
+            let (resting, gap) = awake.tick(&mut lost);
+            whole.on_stopped(gap, resting);
             let (deadline, last_event_at) = match self.session.look(self.handle) {
                 TurnLook::Told => return None,
                 TurnLook::Ended(end) => return Some(end),
@@ -109,12 +112,13 @@ impl Wait<'_> {
             let began = Instant::from_std(self.session.began());
             let silent_since = self.start.max(began + last_event_at);
             if heard.0 != last_event_at {
-                heard = (last_event_at, awake.lost());
+                heard = (last_event_at, lost);
             }
-            let rest = awake.lost().saturating_sub(heard.1);
+            let rest = lost.saturating_sub(heard.1);
             let idle = self.options.idle_timeout.and_then(|idle| idle.checked_add(rest));
             let idle_at = idle.and_then(|idle| silent_since.checked_add(idle));
-            let over_at = self.options.timeout.and_then(|timeout| self.start.checked_add(timeout));
+            let over_at = self.options.timeout.and_then(|timeout| whole.end(timeout)?.checked_add(lost));
+            let over_at = over_at.map(Instant::from_std);
             let now = Instant::now();
             if over_at.is_some_and(|at| at <= now) {
                 return Some(Err(self.timed_out()));

@@ -5,6 +5,7 @@ use super::record::{JobEvent, JobRecord, JobState, Refusal};
 use super::spec::JobSpec;
 use futures_util::{StreamExt, stream};
 use ground::error::{Error, ErrorCode};
+use ground::os::within;
 use ground::random;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -230,7 +231,7 @@ impl dyn Engine {
     /// `None`: its holder did not answer for long.
     async fn until_over(&self, id: &str) -> Result<Option<JobRecord>, Error> {
         let waiting = self.settled(id);
-        tokio::time::timeout(self.lease() + CANCEL_MARGIN, waiting).await.ok().transpose()
+        within(self.lease() + CANCEL_MARGIN, waiting).await.transpose()
     }
 
     /// The record of the job once it is over.

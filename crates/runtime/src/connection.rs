@@ -14,7 +14,7 @@ use super::wire::frame::{Body, parse_client_frame};
 use super::wire::reply;
 use futures_util::{SinkExt, StreamExt};
 use ground::lock::lock;
-use ground::os::Awake;
+use ground::os::{Awake, within};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -72,10 +72,10 @@ pub async fn serve_connection(
     let live = service.live();
     // Send small frames without waiting for more data.
     let _ = stream.set_nodelay(true);
-    let head = tokio::time::timeout(HEAD_TIMEOUT, read_head(&mut stream, &policy, &registry)).await;
+    let head = within(HEAD_TIMEOUT, read_head(&mut stream, &policy, &registry)).await;
     let (permit, response, rest) = match head {
-        Ok(Ok(accepted)) => accepted,
-        Ok(Err(Some(refusal))) => {
+        Some(Ok(accepted)) => accepted,
+        Some(Err(Some(refusal))) => {
             let refuse = async {
                 stream.write_all(refusal.as_bytes()).await?;
                 stream.shutdown().await?;
@@ -89,10 +89,10 @@ pub async fn serve_connection(
                 }
                 Ok::<(), std::io::Error>(())
             };
-            let _ = tokio::time::timeout(CLOSE_TIMEOUT, refuse).await;
+            within(CLOSE_TIMEOUT, refuse).await;
             return;
         }
-        Ok(Err(None)) | Err(_) => return,
+        Some(Err(None)) | None => return,
     };
     if stream.write_all(response.as_bytes()).await.is_err() {
         return;
@@ -386,7 +386,7 @@ async fn say_goodbye(socket: &mut Socket, end: End) {
         while let Some(Ok(_)) = socket.next().await {}
         Ok::<(), WsError>(())
     };
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
+    within(CLOSE_TIMEOUT, goodbye).await;
 }
 
 /// Watches whether the client is still alive.

@@ -8,6 +8,7 @@ use super::service::{Closing, Service};
 use super::upgrade::AccessPolicy;
 use super::upload::upload_client;
 use ground::error::{Error, ErrorCode, Result};
+use ground::os::within;
 use process::EnvironmentBase;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
@@ -225,10 +226,10 @@ impl RuntimeServer {
             return;
         }
         let mut live = service.live.subscribe();
-        if tokio::time::timeout(CLOSE_WITHIN, live.wait_for(|count| *count == 0)).await.is_err() {
+        if within(CLOSE_WITHIN, live.wait_for(|count| *count == 0)).await.is_none() {
             service.closing.send_replace(Closing::Now);
             // A socket that does not close in time is left to the operating system.
-            let _ = tokio::time::timeout(SOCKETS_WITHIN, live.wait_for(|count| *count == 0)).await;
+            within(SOCKETS_WITHIN, live.wait_for(|count| *count == 0)).await;
         }
         self.inner.closed.send_replace(true);
     }

@@ -2,7 +2,7 @@
 
 use crate::harness::limit::session_log;
 use crate::harness::provider::protocol::{AgentLog, Logged};
-use ground::os::{blocking, open_regular};
+use ground::os::{blocking, open_regular, within};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) async fn told(
         let tail = tail(&(log.file)(&folder, &session)?).ok()?;
         (log.told)(&String::from_utf8_lossy(&tail))
     });
-    tokio::time::timeout(LONGEST, read).await.ok()?.ok().flatten()
+    within(LONGEST, read).await?.ok().flatten()
 }
 
 fn tail(file: &Path) -> std::io::Result<Vec<u8>> {

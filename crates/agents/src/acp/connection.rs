@@ -7,6 +7,7 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::json;
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use ground::os::within;
 use process::{self, ChunkReader, Input, Outcome, Process, ProcessSpec, StdinWriter, StopReason, Stream};
 use serde_json::Value;
 use std::io;
@@ -182,9 +183,9 @@ impl Connection {
 
     /// Its stream is over: the process is given a moment to end by itself, for its own status tells more than ours.
     pub(crate) async fn ended(&self) -> Exit {
-        match tokio::time::timeout(Self::EXIT_WAIT, self.exit()).await {
-            Ok(exit) => exit,
-            Err(_) => self.close().await,
+        match within(Self::EXIT_WAIT, self.exit()).await {
+            Some(exit) => exit,
+            None => self.close().await,
         }
     }
 

@@ -264,7 +264,7 @@ impl Owner {
     pub(super) fn now(&mut self) -> Instant {
         let (now, gap) = self.awake.tick(&mut self.lost);
         if let Some(active) = &mut self.turns.active {
-            active.clock.on_stopped(gap);
+            active.clock.on_stopped(gap, now);
         }
         now
     }

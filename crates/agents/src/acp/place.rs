@@ -3,7 +3,7 @@
 use super::policy::Policy;
 use super::question::Question;
 use crate::harness::level::glob::path_matches;
-use ground::os::{blocking, destination};
+use ground::os::{blocking, destination, within};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ impl Places {
             return Places::default();
         }
         let look = blocking(move || Places::look(&asked, &rules, &folder));
-        match tokio::time::timeout(LONGEST_LOOK, look).await {
-            Ok(Ok(places)) => places,
-            Ok(Err(_)) | Err(_) => Places::unknown(question, cwd),
+        match within(LONGEST_LOOK, look).await {
+            Some(Ok(places)) => places,
+            Some(Err(_)) | None => Places::unknown(question, cwd),
         }
     }
 

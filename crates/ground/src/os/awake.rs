@@ -14,6 +14,10 @@ use tokio::task::JoinHandle;
 const BEAT: Duration = Duration::from_millis(50);
 /// A beat that is later than this means a stopped process. Ordinary load causes shorter delays.
 const LATE: Duration = Duration::from_millis(100);
+/// Ordinary load causes no stop that is as long as this.
+const LONG: Duration = Duration::from_secs(1);
+/// Time in which the tasks of this process read what came while it was stopped.
+const LOOK: Duration = Duration::from_millis(500);
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 static HEART: Mutex<Heart> =
@@ -89,14 +93,38 @@ impl Awake {
         (now.checked_sub(lost).unwrap_or(now), gap)
     }
 
-    /// Resolves when this clock has reached the deadline. Stays pending when there is none.
+    /// Resolves when this clock has reached the deadline, or at this time of the wall clock if this process was stopped meanwhile: then
+    /// a [`WallLimit`] may be over. Stays pending when there is no deadline.
     pub async fn sleep_until(&self, deadline: Option<Instant>) {
-        loop {
-            sleep_until(deadline.and_then(|deadline| deadline.checked_add(self.lost()))).await;
-            if deadline.is_some_and(|deadline| deadline <= self.now()) {
-                return;
-            }
+        sleep_until(deadline.and_then(|deadline| deadline.checked_add(self.lost()))).await;
+    }
+}
+
+/// PURE: the start of a limit that counts also the time for which this process was stopped, by the clock that rests meanwhile. After a long
+/// stop the limit waits until what came in time is read.
+#[derive(Clone, Copy, Debug)]
+pub struct WallLimit {
+    start: Instant,
+    looks_until: Option<Instant>,
+}
+
+impl WallLimit {
+    pub fn new(now: Instant) -> WallLimit {
+        WallLimit { start: now, looks_until: None }
+    }
+
+    /// See [`Awake::tick`].
+    pub fn on_stopped(&mut self, gap: Duration, now: Instant) {
+        self.start = self.start.checked_sub(gap).unwrap_or(self.start);
+        if gap > LONG {
+            self.looks_until = now.checked_add(LOOK);
         }
+    }
+
+    /// `None`: never.
+    pub fn end(&self, limit: Duration) -> Option<Instant> {
+        let end = self.start.checked_add(limit)?;
+        Some(self.looks_until.map_or(end, |until| until.max(end)))
     }
 }
 
@@ -105,10 +133,15 @@ impl Awake {
 pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let awake = Awake::new();
     let deadline = awake.now().checked_add(limit);
+    let over = async {
+        while deadline.is_none_or(|deadline| awake.now() < deadline) {
+            awake.sleep_until(deadline).await;
+        }
+    };
     tokio::select! {
         biased;
         result = work => Some(result),
-        () = awake.sleep_until(deadline) => None,
+        () = over => None,
     }
 }
 
@@ -149,5 +182,18 @@ mod tests {
             rest.beat(ms(now));
             assert_eq!(rest.lost, ms(lost), "at {now} ms");
         }
+    }
+
+    #[test]
+    fn a_limit_that_passed_during_a_stop_waits_for_what_came_in_time() {
+        let (now, limit) = (Instant::now(), Duration::from_secs(3));
+        let mut whole = WallLimit::new(now);
+        whole.on_stopped(BEAT, now + BEAT);
+        assert_eq!(whole.end(limit), Some(now - BEAT + limit), "a delay by load puts nothing off");
+        whole.on_stopped(limit, now + BEAT);
+        assert_eq!(whole.end(limit), Some(now + BEAT + LOOK));
+        let far = Duration::from_secs(60);
+        assert_eq!(whole.end(far), Some(now - BEAT - limit + far));
+        assert_eq!(whole.end(Duration::MAX), None);
     }
 }

@@ -66,7 +66,7 @@ use unix as system;
 use windows as system;
 
 pub use address::{addresses_of, connect_to};
-pub use awake::{Awake, within};
+pub use awake::{Awake, WallLimit, within};
 pub use blocking::{HandedOver, blocking, hand_over};
 pub use crew::Crew;
 pub use deadline::sleep_until;

@@ -6,6 +6,7 @@ use super::session::ClientSession;
 use super::socket::{Address, greet, open};
 use ground::error::{Error, ErrorCode, Result};
 use ground::mpsc;
+use ground::os::within;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
@@ -93,15 +94,13 @@ impl Connecting {
         }
         let connecting = async {
             let (mut stream, announced) = open(&address).await?;
-            let within = if announced { RESUME_FOR } else { HELLO_WITHIN };
-            let greeting = greet(&mut stream, &session_id, 0, within).await;
+            let limit = if announced { RESUME_FOR } else { HELLO_WITHIN };
+            let greeting = greet(&mut stream, &session_id, 0, limit).await;
             Ok::<_, Error>((stream, greeting))
         };
         let (stream, greeting) = match self.options.connect_timeout {
             None => connecting.await?,
-            Some(limit) => {
-                tokio::time::timeout(limit, connecting).await.map_err(|_| not_answered(limit))??
-            }
+            Some(limit) => within(limit, connecting).await.ok_or_else(|| not_answered(limit))??,
         };
         let greeting = greeting.map_err(|end| address.unreachable_after(end))?;
         let (orders, order_queue) = mpsc::channel(16);

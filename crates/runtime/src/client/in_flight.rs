@@ -9,6 +9,7 @@
 
 use super::event::{ClientRequest, RequestMessage};
 use ground::error::{Error, ErrorCode};
+use ground::os::WallLimit;
 use std::time::{Duration, Instant};
 
 /// Longest time that a stopped request may take to end. After it the caller gets the outcome anyway.
@@ -28,7 +29,8 @@ pub(super) struct InFlight {
     pub(super) request_id: String,
     /// True for a prompt, false for commands.
     pub(super) is_prompt: bool,
-    deadline: Option<Instant>,
+    whole: WallLimit,
+    timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
     last_heard: Instant,
     stopped: Option<(Error, Instant)>,
@@ -41,7 +43,8 @@ impl InFlight {
             number,
             request_id,
             is_prompt: matches!(request.message, RequestMessage::Invocation(_)),
-            deadline: request.timeout.and_then(|limit| now.checked_add(limit)),
+            whole: WallLimit::new(now),
+            timeout: request.timeout,
             idle_timeout: request.idle_timeout,
             last_heard: now,
             stopped: None,
@@ -50,8 +53,8 @@ impl InFlight {
     }
 
     /// This process was stopped for so long. The times that are passed in leave that out; only `timeout` counts it too.
-    pub(super) fn on_stopped(&mut self, gap: Duration) {
-        self.deadline = self.deadline.map(|deadline| deadline.checked_sub(gap).unwrap_or(deadline));
+    pub(super) fn on_stopped(&mut self, gap: Duration, now: Instant) {
+        self.whole.on_stopped(gap, now);
     }
 
     /// The runtime sent a message about this request.
@@ -100,10 +103,11 @@ impl InFlight {
             self.told = true;
             return Due::Tell(error.clone());
         }
-        if self.deadline.is_some_and(|deadline| now >= deadline) {
+        let deadline = self.timeout.and_then(|limit| self.whole.end(limit));
+        if deadline.is_some_and(|deadline| now >= deadline) {
             return Due::Stop(Error::new(ErrorCode::RuntimeTimedOut, "the request took too long"));
         }
-        let mut wake = self.deadline;
+        let mut wake = deadline;
         if let Some(limit) = self.idle_timeout
             && let Some(until) = self.last_heard.checked_add(limit)
         {

@@ -7,6 +7,7 @@ use crate::sequence::{Arrival, Sequence};
 use crate::wire::frame::RuntimeFrame;
 use ground::error::Error;
 use ground::mpsc;
+use ground::os::within;
 use ground::random;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -125,10 +126,10 @@ impl Line {
         self.state = Link::Broken(since);
         let (address, session_id) = (self.address.clone(), self.session_id.clone());
         let (received, reopened) = (self.inbound.received(), self.reopened_sender.clone());
-        let within = RESUME_FOR.saturating_sub(since.elapsed());
+        let limit = RESUME_FOR.saturating_sub(since.elapsed());
         ground::task::spawn(async move {
             let again = tokio::select! {
-                again = open_again(&address, &session_id, received, pause, within) => again,
+                again = open_again(&address, &session_id, received, pause, limit) => again,
                 () = reopened.closed() => None,
             };
             // Sending fails when the owner has given up.
@@ -142,7 +143,7 @@ impl Line {
         self.outbox.close();
         if self.is_connected() {
             let last = async { while let Some(SocketEvent::Frame { .. }) = self.sockets.recv().await {} };
-            let _ = tokio::time::timeout(Duration::from_secs(2), last).await;
+            within(Duration::from_secs(2), last).await;
         }
     }
 }

@@ -401,7 +401,7 @@ impl ClientSession {
     fn now(&mut self) -> Instant {
         let (now, gap) = self.awake.tick(&mut self.lost);
         if let Some(current) = &mut self.current {
-            current.on_stopped(gap);
+            current.on_stopped(gap, now);
         }
         now
     }

@@ -239,7 +239,7 @@ pub(super) async fn greet(
     stream: &mut ClientStream,
     session_id: &str,
     received: u64,
-    within: Duration,
+    limit: Duration,
 ) -> std::result::Result<Greeting, SocketEnd> {
     let hello = Body::of(&ClientMessage::Hello(Hello {
         version: 1,
@@ -274,10 +274,7 @@ pub(super) async fn greet(
             }
         }
     };
-    let answer = match tokio::time::timeout(within, waiting).await {
-        Ok(answer) => Some(answer?),
-        Err(_) => None,
-    };
+    let answer = within(limit, waiting).await.transpose()?;
     Ok(Greeting { answer, early })
 }
 
@@ -288,7 +285,7 @@ pub(super) async fn open_again(
     session_id: &str,
     received: u64,
     pause: Duration,
-    within: Duration,
+    limit: Duration,
 ) -> Option<(ClientStream, Greeting)> {
     let attempts = async {
         tokio::time::sleep(pause).await;
@@ -315,7 +312,7 @@ pub(super) async fn open_again(
             tokio::time::sleep(PAUSES.delay(failures, None, random::fraction())).await;
         }
     };
-    tokio::time::timeout(within, attempts).await.ok().flatten()
+    within(limit, attempts).await.flatten()
 }
 
 /// Moves frames until the socket ends, reports the end, and closes it.
@@ -380,5 +377,5 @@ pub(super) async fn pump(
         let _ = sink.close().await;
         while let Some(Ok(_)) = source.next().await {}
     };
-    let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
+    within(CLOSE_TIMEOUT, goodbye).await;
 }

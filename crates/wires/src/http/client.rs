@@ -6,7 +6,7 @@ use super::response::Response;
 use super::{proxy, trust};
 use futures_util::StreamExt;
 use ground::lock::lock;
-use ground::os::{Awake, addresses_of};
+use ground::os::{addresses_of, within};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect;
@@ -249,19 +249,22 @@ async fn within_progress<T>(
     let Some(limit) = limit else { return Ok(response.await) };
     tokio::pin!(response);
     let mut uploading = true;
-    let awake = Awake::new();
-    let mut silent_since = awake.now();
     loop {
-        tokio::select! {
-            // When both are ready, an answer that came in time counts.
-            biased;
-            response = &mut response => return Ok(response),
-            // An error means that the stream is gone: everything is sent, and the timeout is no longer restarted.
-            changed = progress.changed(), if uploading => {
-                uploading = changed.is_ok();
-                silent_since = awake.now();
+        let next = async {
+            tokio::select! {
+                biased;
+                response = &mut response => Some(response),
+                // An error means that the stream is gone: everything is sent, and the timeout is no longer restarted.
+                changed = progress.changed(), if uploading => {
+                    uploading = changed.is_ok();
+                    None
+                }
             }
-            () = awake.sleep_until(silent_since.checked_add(limit)) => return Err(HttpError::Timeout { waiting_for: Waiting::Response, after: limit }),
+        };
+        match within(limit, next).await {
+            Some(Some(response)) => return Ok(response),
+            Some(None) => {}
+            None => return Err(HttpError::Timeout { waiting_for: Waiting::Response, after: limit }),
         }
     }
 }

@@ -90,7 +90,7 @@ impl Response {
         let (status, retry_after) = (self.status(), self.retry_after());
         let mut body = Vec::new();
         // The part that was read is used, even when reading the rest fails or times out.
-        let _ = tokio::time::timeout(EXCERPT_WAIT, self.read_into(&mut body, EXCERPT_BYTES)).await;
+        within(EXCERPT_WAIT, self.read_into(&mut body, EXCERPT_BYTES)).await;
         Err(HttpError::Status { status, body: String::from_utf8_lossy(&body).into_owned(), retry_after })
     }
 

@@ -10,13 +10,14 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use ground::error::{Error, ErrorCode};
 use ground::json;
+use ground::os::within;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 const PEER_CLOSED: &str = "the peer closed the connection";
 const NOTHING_TAKEN: &str = "the peer does not take any more input";
@@ -99,7 +100,7 @@ impl ReadDeadline<'_> {
                 () = self.write_failed.notified() => self.until = Some(since + AFTER_WRITE_FAILED),
             }
         }
-        let has_room = timeout(LISTENER, ready).await.is_ok();
+        let has_room = within(LISTENER, ready).await.is_some();
         if let Some(until) = &mut self.until {
             *until += since.elapsed();
         }

@@ -29,7 +29,7 @@ use bytes::Bytes;
 use ground::error::{Error, ErrorCode};
 use ground::line::LineFramer;
 use ground::mpsc;
-use ground::os::Awake;
+use ground::os::{Awake, within};
 use ground::redaction::{Redactor, Secret};
 use process::{ChunkReader, Input, Process, StdinWriter, StopReason, Stream};
 use std::future::poll_fn;
@@ -190,7 +190,7 @@ impl Relay<'_> {
         let (awake, mut lost) = (Awake::new(), Duration::ZERO);
         loop {
             let (now, gap) = awake.tick(&mut lost);
-            self.traffic.on_stopped(gap);
+            self.traffic.on_stopped(gap, now);
             let deadline = self.traffic.deadline(now);
             let has_room = self.for_client.is_empty() && self.for_log.is_empty();
             let is_read = self.for_agent.len().max(self.for_client.len()) < MAX_WAITING_BYTES;
@@ -272,9 +272,9 @@ impl Relay<'_> {
                 return Ok(());
             }
             Over::AgentGone => {
-                let exit = match tokio::time::timeout(EXIT_WAIT, self.exit()).await {
-                    Ok(exit) => exit,
-                    Err(_) => {
+                let exit = match within(EXIT_WAIT, self.exit()).await {
+                    Some(exit) => exit,
+                    None => {
                         self.process.stop(StopReason::Killed);
                         self.exit().await
                     }
@@ -295,7 +295,7 @@ impl Relay<'_> {
             append(&mut self.for_client, &line);
         }
         let room = poll_fn(|context| self.output.poll_room(context));
-        if tokio::time::timeout(EXIT_WAIT, room).await.is_ok() {
+        if within(EXIT_WAIT, room).await.is_some() {
             self.deliver();
         }
         Err(ended)

@@ -503,9 +503,9 @@ impl Traffic {
     // Clocks and budgets.
 
     /// See [`Clock::on_stopped`](crate::harness::turn::clock::Clock::on_stopped).
-    pub(super) fn on_stopped(&mut self, gap: Duration) {
+    pub(super) fn on_stopped(&mut self, gap: Duration, now: Instant) {
         for prompt in self.talks.values_mut().filter_map(|talk| talk.prompt.as_mut()) {
-            prompt.clock.on_stopped(gap);
+            prompt.clock.on_stopped(gap, now);
         }
     }
 

@@ -216,7 +216,7 @@ impl Watch<'_> {
     /// Now, on the clock that rests while this process is stopped.
     fn now(&mut self) -> Instant {
         let (now, gap) = self.awake.tick(&mut self.lost);
-        self.clock.on_stopped(gap);
+        self.clock.on_stopped(gap, now);
         now
     }
 

@@ -13,6 +13,7 @@
 //! stopped ([`Clock::on_stopped`]); only `total` counts that time too.
 
 use ground::error::{Error, ErrorCode};
+use ground::os::WallLimit;
 use std::time::{Duration, Instant};
 
 /// For an agent that does not end by itself after its end of turn.
@@ -101,7 +102,7 @@ pub enum Due {
 #[derive(Debug)]
 pub struct Clock {
     limits: ClockLimits,
-    started: Instant,
+    whole: WallLimit,
     /// Start of the silence: when the last byte was read, or when reading resumed after a pause.
     heard: Instant,
     has_heard: bool,
@@ -128,7 +129,7 @@ impl Clock {
     pub fn new(limits: ClockLimits, now: Instant) -> Self {
         Clock {
             limits,
-            started: now,
+            whole: WallLimit::new(now),
             heard: now,
             has_heard: false,
             in_tool: false,
@@ -165,8 +166,13 @@ impl Clock {
     }
 
     /// This process was stopped for so long. The times that are passed in leave that out; only `total` counts it too.
-    pub fn on_stopped(&mut self, gap: Duration) {
-        self.started = self.started.checked_sub(gap).unwrap_or(self.started);
+    pub fn on_stopped(&mut self, gap: Duration, now: Instant) {
+        self.whole.on_stopped(gap, now);
+    }
+
+    /// The limit of the whole attempt, if it is over.
+    fn timed_out(&self, now: Instant) -> Option<Duration> {
+        self.limits.total.filter(|limit| self.whole.end(*limit).is_some_and(|end| now >= end))
     }
 
     fn listen_anew(&mut self, now: Instant) {
@@ -213,7 +219,7 @@ impl Clock {
 
     /// When [`Clock::due`] is to be asked next.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
-        let total = self.limits.total.and_then(|limit| self.started.checked_add(limit));
+        let total = self.limits.total.and_then(|limit| self.whole.end(limit));
         let linger = self.ended.and_then(|at| at.checked_add(LINGER));
         let silence = self.silence_limit().filter(|_| self.ended.is_none()).and_then(|limit| {
             let end = self.heard.checked_add(limit)?;
@@ -227,9 +233,7 @@ impl Clock {
         if self.ended.is_some_and(|at| now.saturating_duration_since(at) >= LINGER) {
             return Due::Lingers;
         }
-        if let Some(limit) =
-            self.limits.total.filter(|limit| now.saturating_duration_since(self.started) >= *limit)
-        {
+        if let Some(limit) = self.timed_out(now) {
             return Due::TimedOut { limit };
         }
         if self.chatter(now, idle_lines, idle_steps) {
@@ -243,8 +247,7 @@ impl Clock {
 
     /// The action that is due while bytes come without a pause, so that the timer is never polled.
     pub fn due_in_flood(&self, now: Instant, idle_lines: u64, idle_steps: u64) -> Due {
-        let total = self.limits.total.filter(|limit| now.saturating_duration_since(self.started) >= *limit);
-        match total {
+        match self.timed_out(now) {
             Some(limit) if self.ended.is_none() => Due::TimedOut { limit },
             _ if self.chatter(now, idle_lines, idle_steps) => Due::NoProgress,
             _ => Due::Nothing,
@@ -304,7 +307,7 @@ mod tests {
             ClockLimits { idle: Some(3 * SECOND), total: Some(20 * SECOND), ..ClockLimits::default() };
         let mut clock = Clock::new(limits, start);
         clock.on_heard(heard(), start);
-        clock.on_stopped(15 * SECOND);
+        clock.on_stopped(15 * SECOND, start);
         assert_eq!(clock.due(start + SECOND, 0, 0), Due::Nothing);
         clock.on_heard(heard(), start + 4 * SECOND);
         assert_eq!(clock.due(start + 5 * SECOND, 0, 0), Due::TimedOut { limit: 20 * SECOND });

@@ -9,6 +9,7 @@ use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, S
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::login::part;
+use ground::os::within;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -179,12 +180,11 @@ impl Nats {
                 Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
             })?;
         }
-        let connected =
-            tokio::time::timeout(CONNECT_TIMEOUT * 2, options.connect(plain_servers(access))).await;
+        let connected = within(CONNECT_TIMEOUT * 2, options.connect(plain_servers(access))).await;
         let client = match connected {
-            Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(refused(access, &error)),
-            Err(_) => return Err(unreachable_server(access, "it did not answer in time")),
+            Some(Ok(client)) => client,
+            Some(Err(error)) => return Err(refused(access, &error)),
+            None => return Err(unreachable_server(access, "it did not answer in time")),
         };
         check_version(&client)?;
         let mut context = jetstream::new(client.clone());
