@@ -88,8 +88,9 @@ impl Protected {
             // The start refuses a folder that can't be opened by now.
             let Ok(folder) = HeldFolder::open(&cwd.join(path), &contained) else { continue };
             let protect = within_git(&protect, &folder, &contained);
-            let prints = Prints::of(&folder, &protect, &hasher);
-            if let Some(path) = prints.first_unkept(&protect) {
+            let all = with_submodules(&protect, &folder);
+            let prints = Prints::of(&folder, &all, &hasher);
+            if let Some(path) = prints.first_unkept(&all) {
                 let problem = format!(
                     "{} can't be kept to be put back after the run (at most {} MB in all, {MAX_FILES} files of a name): use \"report\", or list other `names`",
                     folder.path().join(path).display(),
@@ -106,6 +107,7 @@ impl Protected {
     pub(super) fn after(&self) -> Changes {
         let (mut changed, mut restored) = (BTreeSet::new(), BTreeSet::new());
         for (folder, protect, before) in &self.folders {
+            let protect = &with_submodules(protect, folder);
             let after = Prints::of(folder, protect, &self.hasher);
             let paths: BTreeSet<&PathBuf> = before.entries.keys().chain(after.entries.keys()).collect();
             let print = |prints: &Prints, path| prints.entries.get(path).map(|entry| entry.print);
@@ -134,6 +136,9 @@ fn restores(protect: &Protect, path: &Path) -> bool {
 
 /// The folder of a repository, above a folder that may be granted by itself.
 const GIT: &str = ".git/";
+/// The folder of its submodules, and the most folders of it that are looked into for more.
+const MODULES: &str = ".git/modules";
+const MAX_MODULES: usize = 200;
 /// The name of a folder as a whole.
 const ITSELF: &str = ".";
 
@@ -160,6 +165,30 @@ fn within_git(protect: &Protect, folder: &HeldFolder, contained: &ContainedFolde
                 })
                 .collect();
             names.extend(own);
+        }
+    }
+    protect
+}
+
+/// The same names in the folders of submodules, which git keeps below its own.
+fn with_submodules(protect: &Protect, folder: &HeldFolder) -> Protect {
+    let mut protect = protect.clone();
+    let mut left = vec![PathBuf::from(MODULES)];
+    let mut looked_at = 0;
+    while let Some(path) = left.pop() {
+        let Ok(held) = folder.open_below(&path) else { continue };
+        looked_at += 1;
+        if matches!(held.kind_of("HEAD"), Some(EntryKind::File { .. })) {
+            for names in [&mut protect.told, &mut protect.restored] {
+                let own = names.iter().filter(|name| !name.starts_with(MODULES));
+                let own =
+                    own.filter_map(|name| path.join(name.strip_prefix(GIT)?).to_str().map(str::to_owned));
+                let own: Vec<String> = own.collect();
+                names.extend(own);
+            }
+        } else if looked_at < MAX_MODULES {
+            // A name may have several parts.
+            left.extend(held.entries().unwrap_or_default().into_iter().map(|(name, _)| path.join(name)));
         }
     }
     protect
@@ -464,6 +493,39 @@ mod tests {
                 assert_eq!(changes.restored, if is_restored { told } else { Vec::new() });
                 assert_eq!(granted.join(file).exists(), !is_restored || expected.is_empty());
             }
+        }
+    }
+
+    #[test]
+    fn submodules_have_the_names_of_a_repository() {
+        for is_restored in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let top = folder.path().canonicalize().unwrap();
+            let of = |module: &str, file: &str| top.join(".git/modules").join(module).join(file);
+            let make = |module: &str| {
+                fs::create_dir_all(of(module, "hooks")).unwrap();
+                fs::write(of(module, "HEAD"), "ref: refs/heads/main").unwrap();
+                fs::write(of(module, "config"), "[core]").unwrap();
+            };
+            make("one");
+            make("below/two");
+            let mut spec = ProcessSpec::new("true", Vec::<String>::new());
+            spec.cwd = Some(top.clone());
+            let protect = is_restored.then(|| Protect::restoring(&[".git"]));
+            spec.sandbox = Some(Sandbox { write: vec![top.clone()], protect, ..Sandbox::default() });
+            let protected = Protected::before(&spec).unwrap().unwrap();
+            assert_eq!(protected.after(), Changes::default());
+            fs::write(of("one", "hooks/pre-push"), "x").unwrap();
+            fs::write(of("below/two", "config"), "[core] fsmonitor = x").unwrap();
+            fs::write(of("one", "index"), "written by each commit").unwrap();
+            make("new");
+            let expected = [("below/two", "config"), ("new", "config"), ("one", "hooks/pre-push")];
+            let expected = expected.map(|(module, file)| of(module, file).display().to_string());
+            let changes = protected.after();
+            assert_eq!(changes.changed, expected);
+            assert_eq!(changes.restored.len(), if is_restored { 3 } else { 0 });
+            assert_eq!(fs::read_to_string(of("below/two", "config")).unwrap() == "[core]", is_restored);
+            assert_eq!(of("one", "hooks/pre-push").exists(), !is_restored);
         }
     }
 
