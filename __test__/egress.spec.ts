@@ -114,7 +114,7 @@ describe('network: { hosts }', () => {
 const server = require('http').createServer((_, response) => response.end('own'))
 server.listen(0, async () => {
   const { port } = server.address()
-  const hosts = ['127.0.0.1', 'localhost', '0.0.0.0', '[::1]', require('os').hostname(), 'a.localhost']
+  const hosts = ['127.0.0.1', 'localhost', '0.0.0.0', '[::1]', '[::ffff:127.0.0.1]', require('os').hostname(), 'a.localhost']
   const ask = (host) => new Promise((resolve) =>
     require('child_process').execFile('curl', ['-sS', '-m', '20', \`http://\${host}:\${port}/\`], (error, stdout, stderr) => resolve(\`\${host} \${stdout || stderr}\`)))
   for (const host of hosts) console.log(await ask(host))

@@ -51,7 +51,10 @@ pub fn is_own_address(ip: IpAddr) -> bool {
 
 /// A list for `NO_PROXY` and its like: programs reach this machine's servers without a proxy.
 pub fn without_proxy() -> String {
-    let addresses = ["127.0.0.1", "127.0.0.0/8", "::1", "[::1]", "0.0.0.0"].map(str::to_owned);
+    // As they are written, and as clients write them anew.
+    let mapped = ["::ffff:127.0.0.1", "[::ffff:127.0.0.1]", "::ffff:7f00:1", "[::ffff:7f00:1]"];
+    let addresses =
+        ["127.0.0.1", "127.0.0.0/8", "::1", "[::1]", "0.0.0.0"].into_iter().chain(mapped).map(str::to_owned);
     let names = own_names().iter().cloned().chain([BELOW.to_owned()]);
     names.chain(addresses).collect::<Vec<_>>().join(",")
 }
