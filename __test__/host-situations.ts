@@ -70,6 +70,11 @@ export const situations: Situation[] = [
     name: 'options `env` and the environment',
     script: `process.env.A = '1'; process.env.B = '2'; return (await call('sh', ['-c', 'echo $A-$B'], { env: { ...process.env, A: '3', B: undefined } })).stdout`,
   },
+  {
+    name: '`Object.prototype` has members with the names of options',
+    script: `const evil = { cwd: '/nowhere', env: { A: 'evil' }, timeoutMs: 1, maxOutputBytes: 1, inheritEnv: false }
+    Object.assign(Object.prototype, evil); const came = await call('sh', ['-c', 'sleep 0.1; echo "\${A-none}"; pwd | sed "s|.*/||" | grep -c nowhere']); for (const name in evil) delete Object.prototype[name]; return came`,
+  },
   // The folder.
   {
     name: 'the folder was renamed',

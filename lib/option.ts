@@ -152,6 +152,11 @@ function elsewhere(name: string): string {
   return found.length === 0 ? '' : ` here: it is an option of ${found.slice(0, 3).join(' and of ')}`
 }
 
+/** The own members alone, as `child_process` takes them: what somebody added to `Object.prototype` is no option. */
+export function ownMembers<T extends object>(object: T): T {
+  return Object.assign(Object.create(null) as T, object)
+}
+
 /**
  * Checks an options object against its table; `undefined` counts as absent, a name that is not in the table as a typo.
  * @param instead what to use in the place of options that others have

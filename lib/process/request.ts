@@ -9,7 +9,7 @@ import { types } from 'node:util'
 import { invalidOption } from '../error'
 import { absolutePath } from '../host'
 import { checkLimit, type ConcurrencyLimit } from '../limit'
-import { check, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
+import { check, checkOptions, optionsOf, ownMembers, show, type Checks, type Crossing } from '../option'
 import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { inTheirPlace } from './foreign_option'
@@ -368,7 +368,7 @@ export function callOf(command: unknown, args: unknown, options: unknown): Call 
   return {
     command: command as string,
     args: (list as string[] | undefined) ?? [],
-    options: (given as RunOptions | undefined) ?? {},
+    options: ownMembers((given as RunOptions | undefined) ?? {}),
   }
 }
 
@@ -427,7 +427,7 @@ export function toSpec(
   })
   const folder = folderPath(cwd)
   const { source, ...fed } = toFed(input, folder, !!pty)
-  const spec: RunSpec = {
+  const spec = ownMembers<RunSpec>({
     ...rest,
     ...fed,
     ...(stdin && stdin !== 'null' ? { stdin } : {}),
@@ -443,7 +443,7 @@ export function toSpec(
     sandbox: sandbox && sandboxSpec(sandbox === 'workspace' ? { write: ['.'] } : sandbox),
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
-  }
+  })
   return { spec, source }
 }
 
