@@ -1535,7 +1535,7 @@ export interface ErrorFacts {
     errno?: number
     result?: RunResult
   }
-  /** `saveOutput()` could not open or write its file, or was called after a part of the output was dropped; the run goes on, its output is kept. */
+  /** `saveOutput()` could not open or write its file, or came after a part of the output was dropped. The run goes on. */
   PROCESS_OUTPUT_FAILED: {
     file?: string
     errno?: number
