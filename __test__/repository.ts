@@ -62,9 +62,7 @@ export const sheepdogRefs = (top: string) =>
 /** Checkouts that are there. */
 export function checkouts(): string[] {
   try {
-    const names = readdirSync(join(folder, 'caches', 'sheepdog', 'git', 'worktrees'))
-    // The lock of `apply()`: one empty file for each repository, which stays.
-    return names.filter((name) => !name.endsWith('.applying'))
+    return readdirSync(join(folder, 'caches', 'sheepdog', 'git', 'worktrees'))
   } catch {
     return []
   }

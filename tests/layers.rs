@@ -565,6 +565,7 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("worktree.rs", "fills a checkout that no agent has seen yet; removes a file beside it"),
             ("harvest.rs", "writes copies; what it reads is opened by `HeldFolder`"),
             ("snapshot.rs", "asks for the kinds and sizes of entries, and opens none"),
+            ("room.rs", "a folder of ours, in the user's caches"),
             ("changes.rs", "asks whether entries exist in the user's folder; removes what it wrote there"),
         ],
     ),

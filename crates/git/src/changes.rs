@@ -5,22 +5,18 @@
 //! are never touched.
 
 use crate::command::{Call, CallFault};
-use crate::desk::{Desk, copy_index};
-use crate::folder::{digest, make_private, remove, try_lock};
-use crate::ledger::{forget, notes};
+use crate::desk::Desk;
+use crate::ledger::forget;
 use crate::place::GitPlace;
 use crate::repository::{Repository, failed, refused};
+use crate::room::Room;
 use crate::snapshot::{names_of, snapshot};
 use ground::error::{Error, ErrorCode};
 use ground::os::{on_disk, path_of};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The changes of an agent, as data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -308,59 +304,6 @@ async fn undo(room: &Room, repository: &Repository, ours: &str, merged: &str) ->
         Ok(())
     });
     removed.await.map_err(|error| CallFault::Other(error.to_string()))
-}
-
-/// A folder for the objects and indexes of one `apply`. One apply at a time works on a working tree.
-struct Room {
-    folder: PathBuf,
-    lock: File,
-}
-
-impl Room {
-    async fn open(place: &GitPlace, repository: &Repository, source: &Path) -> Result<Room, Error> {
-        let parent = notes(place);
-        let name = digest(&repository.top.to_string_lossy());
-        let lock_path = parent.join(format!("{name}.applying"));
-        let unusable = |error: io::Error| refused("apply", "the changes cannot be applied", &error);
-        let lock = loop {
-            let (parent, lock_path) = (parent.clone(), lock_path.clone());
-            let tried = on_disk(move || {
-                make_private(&parent)?;
-                try_lock(&lock_path)
-            });
-            match tried.await.map_err(unusable)? {
-                Some(lock) => break lock,
-                None => tokio::time::sleep(LOOK_EVERY).await,
-            }
-        };
-        let folder = parent.join(format!("{name}.apply"));
-        let (made, index) = (folder.clone(), repository.own.join("index"));
-        let objects = [repository.objects(), source.join("objects")];
-        let done = on_disk(move || {
-            // An apply of a host that was killed leaves its folder.
-            remove(&made)?;
-            make_private(&made.join("objects/info"))?;
-            let lines: Vec<String> = objects.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-            std::fs::write(made.join("objects/info/alternates"), lines.join("\n") + "\n")?;
-            copy_index(&index, &made.join("index"))
-        });
-        done.await.map_err(unusable)?;
-        Ok(Room { folder, lock })
-    }
-
-    fn desk(&self, repository: &Repository, index: &str) -> Desk {
-        Desk::user(repository, self.folder.join(index)).writing_to(self.folder.join("objects"))
-    }
-
-    async fn close(self) {
-        let Room { folder, lock } = self;
-        let _ = on_disk(move || {
-            let removed = remove(&folder);
-            drop(lock);
-            removed
-        })
-        .await;
-    }
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@
 use crate::folder::{make_private, remove, try_lock};
 use crate::place::GitPlace;
 use crate::repository::Repository;
+use crate::room::sweep;
 use ground::error::{Error, ErrorCode};
 use ground::os::on_disk;
 use ground::record::epoch_ms;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -88,10 +89,6 @@ pub(crate) struct Claim {
     lock: File,
 }
 
-pub(crate) fn notes(place: &GitPlace) -> PathBuf {
-    place.folder.join("worktrees")
-}
-
 impl Claim {
     /// A new place in `dir`, or beside the note. Blocks.
     pub(crate) fn new(
@@ -100,7 +97,7 @@ impl Claim {
         dir: Option<PathBuf>,
         name: Option<String>,
     ) -> io::Result<Claim> {
-        let parent = notes(place);
+        let parent = place.notes();
         make_private(&parent)?;
         let dir = dir.unwrap_or_else(|| parent.clone());
         std::fs::create_dir_all(&dir)?;
@@ -117,22 +114,36 @@ impl Claim {
             made_at_ms: epoch_ms(SystemTime::now()),
             kept: false,
         };
-        let taken = || io::Error::other("another checkout has this id");
-        let lock = try_lock(&lock_path)?.ok_or_else(taken)?;
+        // Nobody else has this name. One that looks at all locks may hold it for a moment.
+        let lock = loop {
+            match try_lock(&lock_path)? {
+                Some(lock) => break lock,
+                None => std::thread::yield_now(),
+            }
+        };
         let claim = Claim { note, lock_path, lock };
         claim.write()?;
         make_private(&claim.note.folder())?;
         Ok(claim)
     }
 
+    /// By one write over what is there, so that a host that is killed leaves one note or the other.
     fn write(&self) -> io::Result<()> {
-        std::fs::write(&self.lock_path, serde_json::to_string(&self.note)?)
+        let length = usize::try_from(self.lock.metadata()?.len()).unwrap_or_default();
+        let text = format!("{:<length$}", serde_json::to_string(&self.note)?);
+        let mut file = std::fs::OpenOptions::new().write(true).open(&self.lock_path)?;
+        file.write_all(text.as_bytes())
     }
 
     /// Says that the checkout is kept, and releases it. Blocks.
     pub(crate) fn keep(mut self) -> io::Result<()> {
         self.note.kept = true;
         self.write()
+    }
+
+    /// The folder of the checkout and all that belongs to it.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.note.folder()
     }
 
     /// Removes the checkout and its note. The lock goes last. Blocks.
@@ -176,22 +187,21 @@ fn facts_of(note: &Note, is_held: bool) -> WorktreeFacts {
 
 /// All notes, each with the lock where nobody holds it. Blocks.
 fn look(place: &GitPlace) -> io::Result<Vec<(Note, PathBuf, Option<File>)>> {
-    let entries = match std::fs::read_dir(notes(place)) {
+    let entries = match std::fs::read_dir(place.notes()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
     let paths = entries.flatten().map(|entry| entry.path());
     let mut found = Vec::new();
     for path in paths.filter(|path| path.extension().is_some_and(|end| end == "lock")) {
-        // One that is made at this moment has no content yet.
-        let Some(note) = read(&path) else { continue };
         let lock = try_lock(&path)?;
-        // It was removed since, and the lock has made it again.
-        if lock.is_some() && read(&path).is_none() {
-            std::fs::remove_file(&path)?;
-            continue;
+        match read(&path) {
+            Some(note) => found.push((note, path, lock)),
+            // Its host was killed before it wrote, or it was removed since and the lock has made it again.
+            None if lock.is_some() => std::fs::remove_file(&path)?,
+            // It is made at this moment.
+            None => {}
         }
-        found.push((note, path, lock));
     }
     found.sort_by_key(|(note, ..)| note.made_at_ms);
     Ok(found)
@@ -213,7 +223,11 @@ pub async fn list_worktrees(place: &GitPlace) -> Result<Vec<WorktreeFacts>, Erro
 /// named.
 pub async fn reap_worktrees(place: &GitPlace, ids: Option<&[String]>) -> Result<Vec<ReapedWorktree>, Error> {
     let at = place.clone();
-    let found = on_disk(move || look(&at)).await.map_err(|error| unusable(place, &error))?;
+    let swept = on_disk(move || {
+        sweep(&at)?;
+        look(&at)
+    });
+    let found = swept.await.map_err(|error| unusable(place, &error))?;
     let mut reaped = Vec::new();
     for (note, path, lock) in found {
         let is_meant = match ids {
@@ -241,12 +255,13 @@ pub async fn reap_worktrees(place: &GitPlace, ids: Option<&[String]>) -> Result<
     Ok(reaped)
 }
 
-/// Forgets a kept checkout: removes its files and its note.
+/// Forgets a kept checkout: removes its files and its note. One that an agent works in stays.
 pub(crate) async fn forget(place: &GitPlace, id: &str) -> io::Result<()> {
-    let lock_path = notes(place).join(format!("{id}.lock"));
-    on_disk(move || match read(&lock_path) {
-        Some(note) => remove_files(&note, &lock_path),
-        None => Ok(()),
+    let lock_path = place.notes().join(format!("{id}.lock"));
+    on_disk(move || {
+        let Some(note) = read(&lock_path) else { return Ok(()) };
+        let lock = try_lock(&lock_path)?;
+        if lock.is_some() { remove_files(&note, &lock_path) } else { Ok(()) }
     })
     .await
 }

@@ -10,6 +10,7 @@
 //! worktree     a checkout for an agent: made, read and left
 //! harvest      commits of an agent, read without running git in its repository
 //! changes      what an agent left: its files, its patch, and its way into a working tree
+//! room         the place and the lock of one such way
 //! ledger       the checkouts of this user, so that none is left behind
 //! ```
 //!
@@ -28,6 +29,7 @@ mod mirror;
 mod place;
 mod remote;
 mod repository;
+mod room;
 mod setting;
 mod snapshot;
 mod source;

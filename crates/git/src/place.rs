@@ -13,6 +13,11 @@ pub struct GitPlace {
 }
 
 impl GitPlace {
+    /// The folder with a note of each checkout of an agent.
+    pub(crate) fn notes(&self) -> PathBuf {
+        self.folder.join("worktrees")
+    }
+
     pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
     /// In the caches of this process's user.

@@ -12,6 +12,7 @@
 use crate::changes::{Changes, files_between};
 use crate::command::{Call, CallFault};
 use crate::desk::{Desk, copy_index};
+use crate::folder::remove;
 use crate::harvest::harvest;
 use crate::ledger::{Claim, reap_worktrees};
 use crate::place::GitPlace;
@@ -332,6 +333,10 @@ impl Worktree {
         let theirs = Desk::own(git.clone(), self.tree.clone());
         let (tree, base, repository) = (self.tree.clone(), self.base.clone(), self.repository.clone());
         let said = |fault: CallFault| fault.words();
+        let last = git.clone();
+        // That of the last look.
+        let removed = on_disk(move || remove(&last)).await;
+        removed.map_err(|error| error.to_string())?;
         init.run().await.map_err(said)?;
         let found = on_disk(move || {
             Setting::default().write(std::slice::from_ref(&git), &repository)?;
@@ -375,6 +380,13 @@ impl Worktree {
         });
         let _ = left.await;
         keeps.then(|| self.tree.clone())
+    }
+
+    /// Removes the files, and goes on to hold the note: if this host is killed, the ref is removed as well.
+    pub async fn clear(&self) {
+        let Some(folder) = lock(&self.claim).as_ref().map(|claim| claim.folder()) else { return };
+        // What cannot be removed now is tried again when the checkout is left.
+        let _ = on_disk(move || remove(&folder)).await;
     }
 
     /// Removes what a failed or unwanted checkout left, its ref included.

@@ -213,6 +213,52 @@ async fn what_a_dead_host_left_is_listed_and_removed_by_reap_or_the_next_checkou
 }
 
 #[tokio::test]
+async fn what_hosts_left_that_were_killed_between_two_steps_is_removed_as_well() {
+    let scene = Scene::new();
+    let made = scene.make().await;
+    made.leave(true).await;
+    let notes = scene.place.folder.join("worktrees");
+    // Killed before its note was written, and in the middle of an apply.
+    std::fs::write(notes.join("abcdefgh.lock"), "").unwrap();
+    std::fs::write(notes.join("0123.applying"), "").unwrap();
+    write(&notes, "0123.apply/objects/info/alternates", "x");
+    let reaped = reap_worktrees(&scene.place, None).await.unwrap();
+    assert!(reaped.is_empty(), "{reaped:?}");
+    let ids: Vec<String> =
+        list_worktrees(&scene.place).await.unwrap().into_iter().map(|kept| kept.id).collect();
+    assert_eq!(ids.len(), 1, "the note of a kept checkout is whole");
+    reap_worktrees(&scene.place, Some(&ids)).await.unwrap();
+    assert_eq!((scene.left(), scene.refs()), (Vec::new(), String::new()));
+}
+
+#[tokio::test]
+async fn changes_are_read_again_and_again_and_a_discard_leaves_the_agent_its_folder() {
+    let scene = Scene::new().dirty();
+    let made = scene.make().await;
+    write(made.top(), "one.txt", "one\n");
+    git(made.top(), &["add", "one.txt"]);
+    git(made.top(), &["commit", "-qm", "by the agent"]);
+    let (first, _) = made.changes().await.unwrap();
+    assert_eq!(first.files.len(), 1);
+    first.discard(&scene.place).await.unwrap();
+    assert_eq!(read(made.top(), "one.txt"), "one\n");
+    write(made.top(), "two.txt", "two\n");
+    git(made.top(), &["add", "two.txt"]);
+    git(made.top(), &["commit", "-qm", "again"]);
+    std::fs::remove_file(made.top().join("one.txt")).unwrap();
+    let (second, warnings) = made.changes().await.unwrap();
+    assert_eq!(warnings, Vec::<String>::new());
+    made.leave(false).await;
+    let paths: Vec<_> = second.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["two.txt"]);
+    let subjects =
+        git(&scene.repo(), &["log", "--format=%s", &format!("{}..{}", second.base, second.commit)]);
+    assert_eq!(subjects, "Files as an agent left them\nagain\nby the agent");
+    second.discard(&scene.place).await.unwrap();
+    assert_eq!((scene.left(), scene.refs()), (Vec::new(), String::new()));
+}
+
+#[tokio::test]
 async fn another_folder_for_checkouts_is_listed_all_the_same() {
     let scene = Scene::new();
     let dir = scene.root.path().join("elsewhere");

@@ -133,8 +133,7 @@ impl Scene {
     /// Entries that checkouts left.
     pub fn left(&self) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.place.folder.join("worktrees")) else { return Vec::new() };
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| !name.ends_with(".applying")).collect()
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     pub fn refs(&self) -> String {
