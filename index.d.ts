@@ -38,6 +38,8 @@ export declare class Changes {
   readonly files: readonly ChangedFile[]
   /** The folder of the checkout, where it was kept. */
   readonly worktree?: string
+  /** Notes about files and commits that could not be taken. */
+  readonly warnings: readonly string[]
   /**
    * The changes as a patch that `git apply` takes, binary files included.
    *
@@ -2472,6 +2474,8 @@ export interface OpenOptions extends Pick<
   | 'maxCostUsd'
   | 'prices'
   | 'budget'
+  | 'changes'
+  | 'worktree'
 > {
   /**
    * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
@@ -2783,6 +2787,19 @@ export declare class AgentSession implements AsyncDisposable {
    *   `signal` is aborted.
    */
   idle(options?: { signal?: AbortSignal | undefined }): Promise<void>
+  /**
+   * The changes of the agent in its repository, since the session was opened. Waits until nothing runs. `close()` reads them once
+   * more, and from then on these are returned.
+   *
+   * @throws INVALID_OPTION for a session that was opened without `changes` and `worktree`, or outside of a repository;
+   *   WORKTREE_FAILED when the changes cannot be read.
+   *
+   * @example
+   * await using session = await codex.open({ worktree: true })
+   * await session.prompt('Fix the failing test.')
+   * await (await session.changes()).apply()
+   */
+  changes(): Promise<Changes>
   /**
    * Sends a message to the agent while it works on a turn (claude-code and codex).
    *
@@ -3244,9 +3261,9 @@ export interface RaceOptions {
   /** Ends the race: every entry is killed, and its changes are discarded. */
   signal?: AbortSignal | undefined
   /**
-   * Keep a record of each turn in a new folder below this one.
+   * Keep a record of each turn in a new folder below this one. The page of `sheepdog view` shows the entries side by side.
    *
-   * @default no record
+   * @default that of each agent's harness
    */
   record?: string | undefined
 }

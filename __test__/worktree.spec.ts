@@ -7,6 +7,12 @@ import { sheepdog } from './cli-command'
 import { failure, isAlive } from './played-agent'
 import { checkouts, git, plainFolder, repository, sheepdogRefs, stateOf, worker } from './repository'
 
+/** An agent of sessions that does what the prompt's first word says (fixtures/acp/plays.mjs). */
+function talker(cwd: string, start = ''): Harness {
+  const agent = join(__dirname, '..', 'fixtures', 'acp', 'agent.mjs')
+  return new Harness({ provider: 'gemini', binary: ['node', agent, '--start', start], cwd })
+}
+
 const edits = 'echo four >> kept.txt; rm untracked.txt; printf "new\\n" > added.txt'
 
 describe('a turn with `worktree`', () => {
@@ -105,6 +111,86 @@ describe('a turn with `worktree`', () => {
   })
 })
 
+describe('a session', () => {
+  it('works in a checkout of its own, whose changes are told between prompts and at the end', async () => {
+    const top = repository()
+    const before = stateOf(top)
+    const session = await talker(top).open({ worktree: true })
+    await session.prompt('writes one')
+    const first = await session.changes()
+    expect(first.files.map(({ path, status }) => [path, status])).toEqual([['one', 'added']])
+    await first.apply()
+    expect(readFileSync(join(top, 'one'), 'utf8')).toBe('written')
+    await first.discard()
+    await session.prompt('writes two')
+    await session.close()
+    expect(checkouts()).toEqual([])
+    const all = await session.changes()
+    expect(all.files.map(({ path }) => path)).toEqual(['one', 'two'])
+    expect([all.warnings, all.worktree]).toEqual([[], undefined])
+    await all.apply()
+    await all.discard()
+    expect(sheepdogRefs(top)).toEqual([])
+    const { status, ...after } = stateOf(top)
+    expect({ ...after, status: before.status }).toEqual({ ...before, one: 'written', two: 'written' })
+    expect(status).toContain('?? one\n?? two')
+  })
+
+  it('is kept where one of its prompts failed, and has changes when its agent died', async () => {
+    const top = repository()
+    const session = await talker(top).open({ worktree: { keep: 'failure' } })
+    await session.prompt('writes one')
+    expect(await failure(session.prompt('killed'))).toMatchObject({ code: 'AGENT_CRASHED' })
+    await session.close()
+    const changes = await session.changes()
+    expect(changes.files.map(({ path }) => path)).toEqual(['one'])
+    expect(readFileSync(join(changes.worktree!, 'one'), 'utf8')).toBe('written')
+    await changes.discard()
+    expect([checkouts(), sheepdogRefs(top)]).toEqual([[], []])
+  })
+
+  it('tells the changes in the folder itself, where it was asked to', async () => {
+    const top = repository()
+    await using session = await talker(top).open({ changes: true })
+    await session.prompt('writes one')
+    const changes = await session.changes()
+    expect(changes.files.map(({ path }) => path)).toEqual(['one'])
+    await changes.discard()
+    await using other = await talker(top).open()
+    expect(await failure(other.changes())).toMatchObject({ code: 'INVALID_OPTION' })
+    await using outside = await talker(plainFolder()).open({ changes: true })
+    expect(await failure(outside.changes())).toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it('that cannot be opened leaves nothing', async () => {
+    const top = repository()
+    const opening = talker(top, 'initialize-exit').open({ worktree: true })
+    expect(await failure(opening)).toMatchObject({ code: 'AGENT_CRASHED' })
+    const stop = new AbortController()
+    const aborted = talker(top, 'initialize-silent').open({ worktree: true, signal: stop.signal })
+    setTimeout(() => stop.abort(), 50)
+    expect(await failure(aborted)).toMatchObject({ code: 'AGENT_ABORTED' })
+    expect([checkouts(), sheepdogRefs(top)]).toEqual([[], []])
+  })
+})
+
+it('a checkout is made when the turn has its slot, and no earlier', async () => {
+  const top = repository()
+  const go = join(plainFolder(), 'go')
+  const script = `until [ -e ${go} ]; do sleep 0.05; done`
+  const harness = new Harness({ ...worker(script), cwd: top, maxConcurrent: 1 })
+  const turns = [1, 2, 3].map(() => harness.start('x', { worktree: true }))
+  for await (const { type } of turns[0]!) if (type === 'session') break
+  expect(checkouts().filter((name) => name.endsWith('.lock'))).toHaveLength(1)
+  const last = turns.pop()!
+  await last.abort()
+  expect(await failure(last.result)).toMatchObject({ code: 'AGENT_ABORTED' })
+  writeFileSync(go, '')
+  const [first, second] = await Promise.all(turns.map(({ result }) => result))
+  expect(second!.queuedMs).toBeGreaterThan(first!.queuedMs)
+  expect([checkouts(), sheepdogRefs(top)]).toEqual([[], []])
+})
+
 describe('before the agent starts', () => {
   it('`include` and `setup` fill the checkout', async () => {
     const top = repository()
@@ -155,8 +241,13 @@ describe('before the agent starts', () => {
       await failure(harness.run('x', { worktree: { base: 'nowhere' }, cwd: repository() })),
     ).toMatchObject(refused)
     expect(await failure(harness.run('x', { worktree: { bas: 'x' } as object }))).toMatchObject(refused)
-    expect(await failure(new Harness({ ...worker('true'), worktree }).open())).toMatchObject(refused)
-    expect(await failure(harness.open({ worktree } as object))).toMatchObject(refused)
+    expect(await failure(harness.open({ worktree, resume: 's-1' }))).toMatchObject(refused)
+    expect(await failure(talker(plainFolder()).open({ worktree }))).toMatchObject({
+      ...refused,
+      message: expect.stringContaining('is not in a git repository'),
+    })
+    const served = harness.serve({ input: process.stdin, output: process.stdout }, { worktree } as object)
+    expect(await failure(served)).toMatchObject(refused)
     expect((await harness.run('x', { changes: true })).changes).toBeUndefined()
   })
 })

@@ -1,7 +1,7 @@
 import { SheepdogError, invalidOption } from './error'
 import { agentName, type AgentName } from './harness/agent_program'
 import { nativeBudget } from './harness/budget'
-import { CheckoutTurn, checkNoCheckout, checkResume, type Judge } from './harness/checkout'
+import { Checkout, checkNoCheckout, type Judge, type There } from './harness/checkout'
 import { host } from './harness/host'
 import { inside } from './harness/judged'
 import { nativeLimit } from './limit'
@@ -128,7 +128,6 @@ export class Harness {
    * const { text } = await session.prompt('Which tests fail?')
    */
   async open(options?: OpenOptions): Promise<AgentSession> {
-    checkNoCheckout(this.#options)
     return openSession(this.#options, options, this.#limits)
   }
 
@@ -176,22 +175,18 @@ export class Harness {
       const { signal, model, cwd, resume } = merged
       watch = TurnWatch.start({ provider: this.provider, prompt, model, cwd, resume }, hasListener)
       if (watch) merged.env = { ...watch.environment, ...merged.env }
-      checkResume(merged)
-      const { changes, worktree, ...plain } = merged
-      const specOf = (there: Partial<HarnessOptions>) =>
+      const checkout = Checkout.of(merged)
+      const { changes: _, worktree: __, ...plain } = merged
+      const specOf = (there: There) =>
         toSpec(prompt, { ...plain, ...there }, hasListener || watch?.wantsEvents === true)
       const spec = specOf({})
       if (signal?.aborted) throw notStarted(this.provider, signal)
       const budget = merged.budget && nativeBudget(merged.budget)
-      if (!changes && !worktree)
-        return new Turn(host.start(spec, this.#limits, budget), signal, merged.schema, watch)
-      const later = new CheckoutTurn({
-        options: merged,
-        start: (there) => host.start(specOf(there), this.#limits, budget),
-        aborted: () => notStarted(this.provider, signal),
-        judge,
+      const turn = host.start(spec, this.#limits, budget, checkout !== undefined)
+      const go = (there: There) => turn.begin(specOf(there), budget)
+      return new Turn(turn, signal, merged.schema, watch, {
+        finish: checkout && ((ended) => checkout.turn(turn, ended, go, judge)),
       })
-      return new Turn(later, signal, merged.schema, watch)
     } catch (error) {
       return new Turn(error as Error, undefined, undefined, watch)
     }
@@ -207,9 +202,8 @@ function checkTurnPrompt(prompt: unknown): void {
   check.string('prompt', prompt)
 }
 
-function notStarted(provider: AgentName, signal: AbortSignal | undefined): SheepdogError {
-  const why = signal?.aborted ? 'its abort signal was already aborted' : 'it was aborted before'
-  const message = `the ${provider} turn was not started: ${why}`
+function notStarted(provider: AgentName, signal: AbortSignal): SheepdogError {
+  const message = `the ${provider} turn was not started: its abort signal was already aborted`
   const result: TurnResult = {
     text: '',
     turns: 0,
@@ -221,5 +215,5 @@ function notStarted(provider: AgentName, signal: AbortSignal | undefined): Sheep
     recovered: false,
     warnings: [],
   }
-  return new SheepdogError('AGENT_ABORTED', message, { result, events: [] }, signal?.reason)
+  return new SheepdogError('AGENT_ABORTED', message, { result, events: [] }, signal.reason)
 }

@@ -51,14 +51,17 @@ export class Changes {
   readonly files: readonly ChangedFile[]
   /** The folder of the checkout, where it was kept. */
   readonly worktree?: string
+  /** Notes about files and commits that could not be taken. */
+  readonly warnings: readonly string[]
   readonly #facts: string
 
   /** @internal */
-  constructor(facts: ChangesFacts, worktree?: string) {
+  constructor(facts: ChangesFacts, warnings: readonly string[], worktree?: string) {
     this.base = facts.base
     this.commit = facts.commit
     if (facts.ref !== undefined) this.ref = facts.ref
     this.files = facts.files
+    this.warnings = warnings
     if (worktree !== undefined) this.worktree = worktree
     this.#facts = toJson('changes', facts)
   }

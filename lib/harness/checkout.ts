@@ -69,11 +69,11 @@ export function checkWorktree(path: string, value: unknown): void {
 /** Refuses what would have no effect there. */
 export function checkNoCheckout({ changes, worktree }: Pick<TurnOptions, 'changes' | 'worktree'>): void {
   const path = worktree ? 'worktree' : changes ? 'changes' : undefined
-  if (path) throw invalidOption(path, 'belongs to a turn: use `harness.run()`, `harness.start()` or `race()`')
+  if (path) throw invalidOption(path, 'belongs to a turn, a session or a race: it has no effect here')
 }
 
 /** A new checkout is another folder than that of any earlier session. */
-export function checkResume({ resume, worktree }: TurnOptions): void {
+function checkResume({ resume, worktree }: CheckoutOptions): void {
   if (resume !== undefined && worktree)
     throw invalidOption(
       'resume',
@@ -82,10 +82,15 @@ export function checkResume({ resume, worktree }: TurnOptions): void {
 }
 
 /** Runs a command where the agent worked. */
-export type RunThere = (command: readonly string[]) => Promise<RunResult>
+export type RunThere = (command: readonly string[], signal: AbortSignal) => Promise<RunResult>
 
-/** @internal Looks at what an agent left, before its checkout is removed. Never rejects. */
-export type Judge = (runThere: RunThere) => Promise<void>
+/** @internal A race, as the checkout of an entry knows it. */
+export interface Judge {
+  /** Looks at what an agent left, before its checkout is removed. Never rejects. */
+  judge(runThere: RunThere): Promise<void>
+  /** The changes belong to the race until it calls `release`: if its host is killed before, they are removed with the rest. */
+  hold(release: () => Promise<unknown>): void
+}
 
 interface Place {
   cwd: string
@@ -94,32 +99,57 @@ interface Place {
   removed: string[]
 }
 
-interface Request {
-  options: HarnessOptions
-  /** Starts the turn with these options in the place of its own. */
-  start(options: Partial<HarnessOptions>): NativeTurn
-  /** The error of a turn that was aborted before its start. */
-  aborted(): Error
-  judge?: Judge
+type CheckoutOptions = Pick<
+  HarnessOptions,
+  | 'cwd'
+  | 'env'
+  | 'inheritEnv'
+  | 'sandbox'
+  | 'killGraceMs'
+  | 'containment'
+  | 'timeoutMs'
+  | 'toolIdleTimeoutMs'
+  | 'resume'
+  | 'changes'
+  | 'worktree'
+> & { name?: string }
+
+/** The options that are others in a checkout. */
+export type There = Pick<CheckoutOptions, 'cwd' | 'env' | 'sandbox'>
+
+/** A turn or a session that has its slot, and waits for its folder. */
+interface Waiting {
+  granted(): ReturnType<NativeTurn['granted']>
+  abort(): void
 }
 
-/** A turn that starts when its checkout is there. */
-export class CheckoutTurn {
-  readonly #request: Request
-  readonly #worktree: WorktreeOptions | undefined
-  readonly #checkout: InstanceType<typeof native.NativeCheckout>
-  readonly #stopped = new AbortController()
-  #native: NativeTurn | undefined
-  #begin!: (turn: NativeTurn | undefined) => void
-  /** The turn once it has started; `undefined` when it never does. */
-  readonly started = new Promise<NativeTurn | undefined>((resolve) => (this.#begin = resolve))
+interface Read {
+  changes: ConstructorParameters<typeof Changes>[0]
+  warnings: string[]
+}
 
-  constructor(request: Request) {
-    this.#request = request
-    const { cwd, name, worktree } = request.options
+/** A checkout, or a folder whose changes are looked at: made before the start of a turn or session, read and left behind its end. */
+export class Checkout {
+  readonly #options: CheckoutOptions
+  readonly #worktree: WorktreeOptions | undefined
+  readonly #native: InstanceType<typeof native.NativeCheckout>
+  #place: Place | null = null
+  /** Reads of the changes, one after the other. */
+  #reading: Promise<unknown> = Promise.resolve()
+  #end: Promise<Changes> | undefined
+
+  /** `undefined` where neither option asks for it. */
+  static of(options: CheckoutOptions): Checkout | undefined {
+    checkResume(options)
+    return options.changes || options.worktree ? new Checkout(options) : undefined
+  }
+
+  private constructor(options: CheckoutOptions) {
+    this.#options = options
+    const { cwd, name, worktree } = options
     this.#worktree = worktree === true ? {} : worktree || undefined
     const { base, include, dir } = this.#worktree ?? {}
-    this.#checkout = new native.NativeCheckout({
+    this.#native = new native.NativeCheckout({
       cwd: absolutePath(folderPath(cwd) ?? '.'),
       inPlace: this.#worktree === undefined,
       base,
@@ -129,55 +159,41 @@ export class CheckoutTurn {
     })
   }
 
-  abort(): void {
-    this.#stopped.abort()
-    this.#native?.abort()
-  }
-
-  /** `outcome`: waits for the end of the turn, when nothing of the agent lives. */
-  async run(outcome: (turn: NativeTurn) => Promise<TurnResult>): Promise<TurnResult> {
-    const place = await this.#prepared()
-    this.#native = this.#request.start(this.#there(place))
-    this.#begin(this.#native)
-    let result: TurnResult
+  /** Makes the checkout once the agent has its slot, and lets the agent go on there. `ended` settles when nothing of it lives. */
+  async begin(agent: Waiting, ended: Promise<unknown>, go: (there: There) => void): Promise<void> {
+    const over = new AbortController()
+    const end = () => over.abort()
+    void ended.then(end, end)
+    if (!(await settle<boolean>(agent.granted()))) return
     try {
-      result = await outcome(this.#native)
+      await this.#prepare(over.signal)
+      over.signal.throwIfAborted()
+      go(this.#there())
     } catch (error) {
-      if (place) await this.#failed(error as { result?: TurnResult })
-      throw error
-    }
-    return place ? this.#succeeded(result, place) : result
-  }
-
-  /** Makes the checkout; `null` for a folder that is in no repository. */
-  async #prepared(): Promise<Place | null> {
-    try {
-      const place = JSON.parse(await settle<string>(this.#checkout.prepare(), callSite())) as Place | null
-      const setup = this.#worktree?.setup
-      if (place && setup && !this.#stopped.signal.aborted) await this.#setUp(setup, place)
-      if (this.#stopped.signal.aborted) throw this.#request.aborted()
-      return place
-    } catch (error) {
+      const wasAborted = over.signal.aborted
+      agent.abort()
+      await ended.catch(() => {})
       await this.#leave(this.#worktree?.keep === 'always')
-      this.#begin(undefined)
-      throw error
+      if (!wasAborted) throw error
     }
   }
 
-  async #setUp(setup: readonly string[], place: Place): Promise<void> {
+  async #prepare(signal: AbortSignal): Promise<void> {
+    const place = JSON.parse(await settle<string>(this.#native.prepare(), callSite())) as Place | null
+    this.#place = place
+    const setup = this.#worktree?.setup
+    if (!place || !setup || signal.aborted) return
     try {
-      await this.#runThere(setup, place, true)
+      await this.#runThere(setup, signal, true)
     } catch (error) {
-      if (this.#stopped.signal.aborted) return
       const message = `the setup of the checkout failed: ${(error as Error).message}`
       throw new SheepdogError('WORKTREE_FAILED', message, { step: 'setup' }, error)
     }
   }
 
-  #runThere(command: readonly string[], place: Place, reject = false): Promise<RunResult> {
-    const { options } = this.#request
-    const { inheritEnv, killGraceMs, containment, timeoutMs, toolIdleTimeoutMs = 900_000 } = options
-    const { cwd, env, sandbox } = this.#there(place)
+  #runThere(command: readonly string[], signal: AbortSignal, reject = false): Promise<RunResult> {
+    const { inheritEnv, killGraceMs, containment, timeoutMs, toolIdleTimeoutMs = 900_000 } = this.#options
+    const { cwd, env, sandbox } = this.#there()
     const [program, ...args] = command as [string, ...string[]]
     return run(program, args, {
       cwd,
@@ -188,25 +204,41 @@ export class CheckoutTurn {
       containment,
       timeoutMs,
       idleTimeoutMs: toolIdleTimeoutMs,
-      signal: this.#stopped.signal,
+      signal,
       reject,
     })
   }
 
-  /** The options that are others in the checkout. Variables that point git at another repository are not inherited. */
-  #there(place: Place | null): Pick<HarnessOptions, 'cwd' | 'env' | 'sandbox'> {
-    const { cwd, env, sandbox } = this.#request.options
+  /** Variables that point git at another repository are not inherited. */
+  #there(): There {
+    const { cwd, env, sandbox } = this.#options
+    const place = this.#place
     if (!place || !this.#worktree) return { cwd, env, sandbox }
     const unset = Object.fromEntries(place.removed.map((name) => [name, undefined]))
     return { cwd: place.cwd, env: { ...unset, ...env }, sandbox: widened(sandbox, place) }
   }
 
-  async #succeeded(result: TurnResult, place: Place): Promise<TurnResult> {
+  /** The result of a turn that waits for its folder, with its changes. */
+  async turn(
+    agent: Waiting,
+    ended: Promise<TurnResult>,
+    go: (there: There) => void,
+    judge?: Judge,
+  ): Promise<TurnResult> {
+    await this.begin(agent, ended, go)
+    let result: TurnResult
     try {
-      const { changes, warnings } = await this.#read()
-      if (this.#request.judge) await this.#request.judge((command) => this.#runThere(command, place))
-      const kept = await this.#leave(this.#worktree?.keep === 'always')
-      return { ...result, warnings: [...result.warnings, ...warnings], changes: new Changes(changes, kept) }
+      result = await ended
+    } catch (error) {
+      if (this.#place) await this.#failed(error as { result?: TurnResult }, judge)
+      throw error
+    }
+    if (!this.#place) return result
+    try {
+      const read = await this.#read()
+      await judge?.judge((command, signal) => this.#runThere(command, signal))
+      const changes = toChanges(read, await this.#hand(this.#worktree?.keep === 'always', judge))
+      return { ...result, warnings: [...result.warnings, ...read.warnings], changes }
     } catch (error) {
       // The checkout holds the only copy of what the agent did.
       await this.#leave(true)
@@ -215,29 +247,81 @@ export class CheckoutTurn {
     }
   }
 
-  async #failed(error: { result?: TurnResult }): Promise<void> {
-    const keeps = this.#worktree?.keep
+  async #failed(error: { result?: TurnResult }, judge?: Judge): Promise<void> {
     try {
-      const { changes, warnings } = await this.#read()
-      const kept = await this.#leave(keeps === 'always' || keeps === 'failure')
-      const told = new Changes(changes, kept)
-      if (!error.result) return await told.discard()
-      error.result.changes = told
-      error.result.warnings = [...error.result.warnings, ...warnings]
+      const read = await this.#read()
+      const changes = toChanges(read, await this.#hand(this.#keepsFailed, judge))
+      if (!error.result) return await changes.discard()
+      error.result.changes = changes
+      error.result.warnings = [...error.result.warnings, ...read.warnings]
     } catch (unread) {
-      await this.#leave(true)
+      // Nothing of a loser survives.
+      await this.#leave(judge === undefined)
       if (error.result) error.result.warnings = [...error.result.warnings, (unread as Error).message]
     }
   }
 
-  async #read(): Promise<{ changes: ConstructorParameters<typeof Changes>[0]; warnings: string[] }> {
-    return JSON.parse(await settle<string>(this.#checkout.changes(), callSite()))
+  get #keepsFailed(): boolean {
+    const keep = this.#worktree?.keep
+    return keep === 'always' || keep === 'failure'
+  }
+
+  /** The changes of a session: so far, or those at its end. */
+  async changes(): Promise<Changes> {
+    if (this.#end) return this.#end
+    if (!this.#place) throw noRepository()
+    return toChanges(await this.#read())
+  }
+
+  /** Reads the changes of a session and leaves its checkout. Never rejects; `changes()` then does. */
+  async end(hasFailed: boolean): Promise<void> {
+    if (!this.#place || this.#end) return
+    this.#end = this.#read().then(
+      async (read) =>
+        toChanges(read, await this.#leave(hasFailed ? this.#keepsFailed : this.#worktree?.keep === 'always')),
+      async (error: unknown) => {
+        await this.#leave(true)
+        throw error
+      },
+    )
+    await this.#end.catch(() => {})
+  }
+
+  /** Gives up a session that could not be opened. */
+  async giveUp(): Promise<void> {
+    await this.#leave(this.#keepsFailed)
+  }
+
+  async #read(): Promise<Read> {
+    const read = this.#reading.then(() => settle<string>(this.#native.changes(), callSite()))
+    this.#reading = read.catch(() => {})
+    return JSON.parse(await read) as Read
+  }
+
+  /** Leaves a checkout whose changes came home: now, or when the race is over. */
+  async #hand(keeps: boolean, judge: Judge | undefined): Promise<string | undefined> {
+    if (keeps || !judge) return this.#leave(keeps)
+    await settle(this.#native.clear(), callSite())
+    judge.hold(() => this.#leave(false))
+    return undefined
   }
 
   async #leave(keeps: boolean): Promise<string | undefined> {
-    const kept = await settle<string>(this.#checkout.leave(keeps), callSite())
+    this.#place = null
+    const kept = await settle<string>(this.#native.leave(keeps), callSite())
     return (JSON.parse(kept) as string | null) ?? undefined
   }
+}
+
+function toChanges({ changes, warnings }: Read, kept?: string): Changes {
+  return new Changes(changes, warnings, kept)
+}
+
+function noRepository(): SheepdogError {
+  return invalidOption(
+    'changes',
+    'the folder of this session is in no git repository, so its changes are not known',
+  )
 }
 
 /** The checkout can be written, and the objects that it borrows can be read. */

@@ -1,4 +1,5 @@
 // A race: one prompt, several agents, a checkout each, and a command that decides.
+import { basename } from 'node:path'
 import { onAbort } from '../abort'
 import { callSite } from '../call-site'
 import { invalidOption, settle, SheepdogError } from '../error'
@@ -10,6 +11,7 @@ import { folderPath, processOptionChecks, type RunResult } from '../process'
 import { checkCommand, type RunThere } from './checkout'
 import type { Changes } from './changes'
 import { inside } from './judged'
+import { writeRace, type RecordedEntry } from './record_file'
 import type { AgentName } from './agent_program'
 import type { HarnessOptions } from './request'
 import type { AgentUsage, TurnResult } from './result'
@@ -53,9 +55,9 @@ export interface RaceOptions {
   /** Ends the race: every entry is killed, and its changes are discarded. */
   signal?: AbortSignal
   /**
-   * Keep a record of each turn in a new folder below this one.
+   * Keep a record of each turn in a new folder below this one. The page of `sheepdog view` shows the entries side by side.
    *
-   * @default no record
+   * @default that of each agent's harness
    */
   record?: string
 }
@@ -91,7 +93,7 @@ export interface Race {
   entries: RaceEntry[]
 }
 
-const { cwd, record, signal } = processOptionChecks
+const { cwd, record: recordCheck, signal } = processOptionChecks
 
 const raceChecks = optionsOf('race()', {
   cwd,
@@ -104,7 +106,7 @@ const raceChecks = optionsOf('race()', {
   concurrency: check.count,
   timeoutMs: check.timeout,
   signal,
-  record,
+  record: recordCheck,
 } satisfies Checks<RaceOptions>)
 
 /**
@@ -133,10 +135,11 @@ export async function race(prompt: string, options: RaceOptions): Promise<Race> 
   for (const folder of new Set(folders)) await settle<string>(native.findRepository(folder), callSite())
   const entries = harnesses.map((harness, index) => new Entry(harness, prompt, folders[index]!, options))
   const winner = await runAll(entries, options)
-  if (options.signal?.aborted && !winner) {
-    await Promise.all(entries.map((entry) => entry.discard()))
-    throw over()
-  }
+  await record(entries, winner)
+  const isAborted = options.signal?.aborted && !winner
+  if (isAborted) await Promise.all(entries.map((entry) => entry.discard()))
+  await Promise.all(entries.map((entry) => entry.release()))
+  if (isAborted) throw over()
   return { winner: winner?.facts, entries: entries.map(({ facts }) => facts) }
 }
 
@@ -182,6 +185,25 @@ async function runAll(entries: Entry[], options: RaceOptions): Promise<Entry | u
   return winner
 }
 
+/** Writes the whole race into the record of each of its turns. */
+async function record(entries: Entry[], winner: Entry | undefined): Promise<void> {
+  const race = { entries: entries.map((entry) => entry.recorded(entry === winner)) }
+  const write = async ({ facts: { result } }: Entry) => {
+    if (!result?.record) return
+    await writeRace(result.record.folder, race).catch((error: Error) => {
+      result.warnings = [...result.warnings, `the race is not on record: ${error.message}`]
+    })
+  }
+  await Promise.all(entries.map(write))
+}
+
+/** The reason for an entry's state, in a line. */
+function reasonOf({ error, verify, state }: RaceEntry): string | null {
+  if (error) return `${error.code}: ${error.message}`
+  if (state !== 'failed-verify' || !verify) return null
+  return `verify ended with ${verify.signal ?? `exit status ${verify.exitCode}`}`
+}
+
 class Entry {
   readonly facts: RaceEntry
   readonly #harness: Harness
@@ -189,6 +211,7 @@ class Entry {
   readonly #folder: string
   readonly #options: RaceOptions
   readonly #stopped = new AbortController()
+  #release: (() => Promise<unknown>) | undefined
 
   constructor(harness: Harness, prompt: string, folder: string, options: RaceOptions) {
     this.#harness = harness
@@ -200,6 +223,11 @@ class Entry {
 
   stop(): void {
     this.#stopped.abort()
+  }
+
+  /** Its changes are the caller's from now on. */
+  async release(): Promise<void> {
+    await this.#release?.()
   }
 
   /** Never rejects. */
@@ -217,7 +245,10 @@ class Entry {
     }
     const { facts } = this
     try {
-      const judge = (runThere: RunThere) => this.#judge(runThere, onPass)
+      const judge = {
+        judge: (runThere: RunThere) => this.#judge(runThere, onPass),
+        hold: (release: () => Promise<unknown>) => (this.#release = release),
+      }
       facts.result = await inside.start(this.#harness, this.#prompt, options, judge).result
     } catch (error) {
       facts.error = error as SheepdogError
@@ -236,13 +267,27 @@ class Entry {
     const { verify } = this.#options
     try {
       if (this.#stopped.signal.aborted) return
-      if (verify) facts.verify = await runThere(verify)
+      if (verify) facts.verify = await runThere(verify, this.#stopped.signal)
       facts.state = !facts.verify || facts.verify.ok ? 'passed' : 'failed-verify'
     } catch (error) {
       facts.error = error as SheepdogError
       facts.state = this.#stopped.signal.aborted ? 'aborted' : 'failed-verify'
     }
     if (facts.state === 'passed') onPass(this)
+  }
+
+  recorded(hasWon: boolean): RecordedEntry {
+    const { provider, state, result, usage, changes, durationMs } = this.facts
+    return {
+      run: result?.record ? basename(result.record.folder) : null,
+      provider,
+      state: hasWon ? 'won' : state,
+      reason: reasonOf(this.facts),
+      tokens: usage ? usage.inputTokens + usage.outputTokens : null,
+      costUsd: usage?.costUsd ?? null,
+      durationMs,
+      files: changes?.files.length ?? null,
+    }
   }
 
   /** Nothing of it is left but its facts. */

@@ -1,7 +1,8 @@
 // The two JSON files of a record (docs/record.md) as they stand on the disk, and the state of the run that follows from them.
 import { constants } from 'node:fs'
-import { lstat, open } from 'node:fs/promises'
+import { lstat, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { toJson } from '../json'
 import { unfinishedOf } from './record'
 
 const mostJsonBytes = 64 << 20
@@ -50,6 +51,26 @@ interface RecordUsage {
   outputTokens: number
   cachedInputTokens: number
   costUsd?: number
+}
+
+/** Content of `race.json`: all entries of the race that a turn took part in. */
+export interface RecordedRace {
+  entries: RecordedEntry[]
+}
+
+/** An entry of a race. */
+export interface RecordedEntry {
+  /** Name of its record's folder, beside the others; null when no turn was started. */
+  run: string | null
+  provider: string
+  state: 'won' | 'passed' | 'failed-verify' | 'failed' | 'aborted'
+  /** The error, or how `verify` ended. */
+  reason: string | null
+  tokens: number | null
+  costUsd: number | null
+  durationMs: number
+  /** Files that it changed. */
+  files: number | null
 }
 
 /** A record as far as its two files tell. */
@@ -102,6 +123,10 @@ export function readStart(folder: string): Promise<RecordStart | undefined> {
 /** `undefined`: the run has not ended, or its host could not write how. */
 export function readEnd(folder: string): Promise<RecordEnd | undefined> {
   return readJson(join(folder, 'end.json'))
+}
+
+export async function writeRace(folder: string, race: RecordedRace): Promise<void> {
+  await writeFile(join(folder, 'race.json'), toJson('race', race), { flag: 'wx', mode: 0o600 })
 }
 
 /** Attempts count as runs: they are processes. */

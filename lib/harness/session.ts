@@ -4,6 +4,8 @@ import { abortable, onAbort, orAborted, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { attach, delivery, detach, release, type Block, type Reader } from '../delivery'
 import { SheepdogError, invalidOption, settle } from '../error'
+import type { Changes } from './changes'
+import { Checkout, type There } from './checkout'
 import { Turn } from './turn'
 import { events, type AgentEvent } from './event'
 import type { nativeLimit } from '../limit'
@@ -12,7 +14,9 @@ import { agentName, type AgentName } from './agent_program'
 import { schemaText, type HarnessOptions } from './request'
 import type { TurnResult } from './result'
 import { suggestion } from '../hint'
+import { absolutePath } from '../host'
 import { native } from '../native'
+import { folderPath } from '../process'
 import { warnOnce } from '../warning'
 import { SessionWatch } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
@@ -85,6 +89,9 @@ export class AgentSession implements AsyncDisposable {
   readonly #native: NativeSession
   readonly #asked: Questions
   readonly #tools: ToolServer | undefined
+  readonly #checkout: Checkout | undefined
+  /** One of its prompts failed. */
+  #hasFailed = false
   readonly #letGo: () => void
   readonly #watch: SessionWatch | undefined
   #closing: Promise<void> | undefined
@@ -111,8 +118,10 @@ export class AgentSession implements AsyncDisposable {
     options: OpenOptions,
     tools: ToolServer | undefined,
     watch: SessionWatch | undefined,
+    checkout: Checkout | undefined,
   ) {
     this.#native = session
+    this.#checkout = checkout
     this.#watch = watch
     this.provider = provider
     this.sessionId = facts.sessionId
@@ -180,7 +189,13 @@ export class AgentSession implements AsyncDisposable {
         waits: background !== 'leave',
         hasListener: hasListener || watch?.wantsEvents === true,
       }
-      const owner = { misuse: () => this.#misuse.get(turn), onOver: () => void this.#turns.delete(turn) }
+      const owner = {
+        misuse: () => this.#misuse.get(turn),
+        onOver: (hasFailed: boolean) => {
+          this.#turns.delete(turn)
+          this.#hasFailed ||= hasFailed
+        },
+      }
       const turn: Turn = new Turn(this.#native.start(spec), signal, schema, watch, owner)
       this.#turns.add(turn)
       return turn
@@ -229,6 +244,28 @@ export class AgentSession implements AsyncDisposable {
     const idle = settle(this.#native.idle(), callSite())
     const message = 'the wait for the session to be idle was aborted by its signal'
     await orAborted(idle, options?.signal, () => new SheepdogError('AGENT_ABORTED', message))
+  }
+
+  /**
+   * The changes of the agent in its repository, since the session was opened. Waits until nothing runs. `close()` reads them once
+   * more, and from then on these are returned.
+   *
+   * @throws INVALID_OPTION for a session that was opened without `changes` and `worktree`, or outside of a repository;
+   *   WORKTREE_FAILED when the changes cannot be read.
+   *
+   * @example
+   * await using session = await codex.open({ worktree: true })
+   * await session.prompt('Fix the failing test.')
+   * await (await session.changes()).apply()
+   */
+  async changes(): Promise<Changes> {
+    if (!this.#checkout)
+      throw invalidOption(
+        'changes',
+        'the session was opened without it: give `changes` or `worktree` to `open()`',
+      )
+    await (this.#closing ?? this.idle().catch(() => {}))
+    return this.#checkout.changes()
   }
 
   /**
@@ -307,6 +344,7 @@ export class AgentSession implements AsyncDisposable {
     this.#asked.close()
     this.#watch?.end()
     await this.#tools?.close()
+    await this.#checkout?.end(this.#hasFailed)
   }
 
   /** Same as `close()`. */
@@ -353,20 +391,22 @@ export async function openSession(
   const merged = mergedOptions(defaults, options)
   const { signal } = merged
   throwIfAborted(signal, 'AGENT_ABORTED', 'the session was not opened: its abort signal was already aborted')
+  const checkout = Checkout.of(merged)
   const watch = SessionWatch.start(agentName(defaults.provider), merged)
   merged.env = { ...activeEnvironment(), ...merged.env }
   let tools: ToolServer | undefined
   try {
     if (merged.tools?.length) tools = await ToolServer.start(merged.tools)
-    const session = host.prepare(
-      openSpec(defaults.provider, merged, tools),
-      limits,
-      merged.budget && nativeBudget(merged.budget),
-    )
-    const opening = settle<string>(session.open(delivery), site)
-    const facts = JSON.parse(
-      await abortable(opening, signal, 'AGENT_ABORTED', () => session.abort()),
-    ) as SessionFacts
+    const budget = merged.budget && nativeBudget(merged.budget)
+    const { changes: _, worktree: __, ...plain } = merged
+    const specOf = (there: There) => openSpec(defaults.provider, { ...plain, ...there }, tools)
+    // The program is searched for around the caller's folder, not around a checkout.
+    const cwd = checkout ? { cwd: absolutePath(folderPath(merged.cwd) ?? '.') } : {}
+    const session = host.prepare(specOf(cwd), limits, budget, checkout !== undefined)
+    const opened = settle<string>(session.open(delivery), site)
+    const opening = abortable(opened, signal, 'AGENT_ABORTED', () => session.abort())
+    await checkout?.begin(session, opening, (there) => session.begin(specOf(there), budget))
+    const facts = JSON.parse(await opening) as SessionFacts
     if (signal?.aborted) {
       // Between the opening and here.
       await settle(session.close())
@@ -382,10 +422,11 @@ export async function openSession(
       if (tools.isListed) tools.onListed()
     }
     watch?.onOpen(facts.sessionId)
-    return new AgentSession(session, agentName(defaults.provider), facts, merged, tools, watch)
+    return new AgentSession(session, agentName(defaults.provider), facts, merged, tools, watch, checkout)
   } catch (error) {
     watch?.end(error as Error)
     await tools?.close()
+    await checkout?.giveUp()
     throw error
   }
 }

@@ -7,18 +7,19 @@ import { nextTurn, pause } from '../host'
 import type { TurnWatch } from '../observability/turn_watch'
 import { conforming } from '../schema'
 import { warnOnce } from '../warning'
-import type { CheckoutTurn } from './checkout'
 import { events, withDates, type AgentEvent } from './event'
 import { toResult, type TurnEnd, type TurnResult } from './result'
 import { WatchedEvents } from './watched_events'
 
 const lastEventsMs = 2000
 
-/** @internal The session of a turn. */
+/** @internal What the maker of a turn adds to its end. */
 interface TurnOwner {
+  /** Gives the result that the caller gets for that of the core. */
+  finish?(ended: Promise<TurnResult>): Promise<TurnResult>
   /** The mistake of a handler that ended the turn. */
-  misuse(): Error | undefined
-  onOver(): void
+  misuse?(): Error | undefined
+  onOver?(hasFailed: boolean): void
 }
 
 /**
@@ -33,9 +34,7 @@ interface TurnOwner {
  * const result = await turn.result
  */
 export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, AsyncDisposable {
-  #native: NativeTurn | undefined
-  /** A turn that starts later than it is returned. */
-  readonly #later: CheckoutTurn | undefined
+  readonly #native: NativeTurn | undefined
   #iterated = false
   /** Events of a turn that others watch as well. */
   #watched: WatchedEvents | undefined
@@ -47,35 +46,31 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
 
   /** @internal */
   constructor(
-    turn: NativeTurn | CheckoutTurn | Error,
+    turn: NativeTurn | Error,
     signal?: AbortSignal,
     schema?: object,
     watch?: TurnWatch,
-    owner?: TurnOwner,
+    { finish, misuse, onOver }: TurnOwner = {},
   ) {
     let result: Promise<TurnResult<Structured>>
     if (turn instanceof Error) {
       result = Promise.reject(turn)
     } else {
-      const site = callSite()
-      if ('started' in turn) {
-        this.#later = turn
-        void turn.started.then((native) => (this.#native = native))
-      } else this.#native = turn
-      const ended = (
-        'started' in turn ? turn.run((native) => outcome(native, site, schema)) : outcome(turn, site, schema)
-      )
-        .then(
-          (result) => {
-            const misuse = owner?.misuse()
-            if (misuse) throw misuse
-            return result
-          },
-          (error: unknown) => {
-            throw owner?.misuse() ?? error
-          },
-        )
-        .finally(() => owner?.onOver()) as Promise<TurnResult<Structured>>
+      this.#native = turn
+      const said = outcome(turn, callSite(), schema)
+      const ended = (finish?.(said) ?? said).then(
+        (result) => {
+          const mistake = misuse?.()
+          onOver?.(mistake !== undefined)
+          if (mistake) throw mistake
+          return result
+        },
+        (error: unknown) => {
+          const mistake = misuse?.()
+          onOver?.(true)
+          throw mistake ?? error
+        },
+      ) as Promise<TurnResult<Structured>>
       result = abortable(ended, signal, 'AGENT_ABORTED', () => turn.abort())
     }
     this.#result = watch ? this.#told(result, watch) : result
@@ -94,7 +89,7 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
    * nothing after the end of the turn.
    */
   async abort(): Promise<void> {
-    ;(this.#later ?? this.#native)?.abort()
+    this.#native?.abort()
     await this.#result.catch(() => {})
   }
 
@@ -115,27 +110,22 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   }
 
   #events(end: Promise<unknown> = this.#end): AsyncIterableIterator<AgentEvent> {
-    if (this.#later) return afterStart(this.#later.started.then((turn) => this.#eventsOf(turn, end)))
-    return this.#eventsOf(this.#native, end)
-  }
-
-  #eventsOf(turn: NativeTurn | undefined, end: Promise<unknown>): AsyncIterableIterator<AgentEvent> {
     return events({
-      open: () => turn?.events(delivery),
-      close: () => turn?.leave(),
+      open: () => this.#native?.events(delivery),
+      close: () => this.#native?.leave(),
       end,
     })
   }
 
   /** The promise that an iteration waits for last. */
   get #end(): Promise<unknown> {
-    return (this.#later ?? this.#native) ? this.#result.catch(() => {}) : this.#result
+    return this.#native ? this.#result.catch(() => {}) : this.#result
   }
 
   /** The same, once the others have been told: a program that ends with its turn loses nothing of what it observed. */
   async #told(result: Promise<TurnResult<Structured>>, watch: TurnWatch): Promise<TurnResult<Structured>> {
     const over = result.catch(() => {})
-    if (watch.wantsEvents && (this.#later ?? this.#native)) {
+    if (watch.wantsEvents && this.#native) {
       const end = () => this.#result.catch(() => {})
       this.#watched = new WatchedEvents(this.#events(over), (event) => watch.onEvent(event), over, end)
       if (!watch.hasReader) void this.#watched.return()
@@ -169,20 +159,6 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
   /** Aborts the turn if it still runs, and waits until its process tree is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.abort()
-  }
-}
-
-/** The events of a turn that has not started yet. */
-function afterStart(started: Promise<AsyncIterableIterator<AgentEvent>>): AsyncIterableIterator<AgentEvent> {
-  return {
-    next: async () => (await started).next(),
-    return: async () => {
-      void started.then((events) => events.return?.())
-      return { value: undefined, done: true }
-    },
-    [Symbol.asyncIterator]() {
-      return this
-    },
   }
 }
 

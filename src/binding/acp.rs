@@ -5,6 +5,7 @@ use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::harness::{NativeTurn, compile};
+use super::held::Held;
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
@@ -108,22 +109,21 @@ impl SessionHost {
         Ok(SessionHost { sessions: EnvironmentObjects::of(&env)? })
     }
 
-    /// A session that is not open yet.
+    /// A session that is not open yet. `waits`: once it has its slot, it waits for `begin`.
     #[napi]
     pub fn prepare(
         &self,
         spec: OpenSpec,
         limits: Vec<&NativeConcurrencyLimit>,
         budget: Option<&NativeBudget>,
+        waits: bool,
     ) -> NativeSession {
-        let budget = budget.map(|budget| budget.budget.clone());
-        let request = to_open_request(spec).map(|mut request| {
-            request.agent.budget = budget;
-            request
-        });
+        let request = with_budget(spec, budget);
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        let (held, preparation) = Held::new(waits);
         NativeSession {
-            begin: Mutex::new(Some((request, limits))),
+            begin: Mutex::new(Some((request, limits, preparation))),
+            held,
             session: Arc::default(),
             switch: Arc::default(),
             sessions: self.sessions.clone(),
@@ -142,12 +142,17 @@ impl EnvironmentObject for WeakSession {
     }
 }
 
-type Begin = (Result<OpenRequest, Error>, Vec<agents::harness::ConcurrencyLimit>);
+type Begin = (
+    Result<OpenRequest, Error>,
+    Vec<agents::harness::ConcurrencyLimit>,
+    Option<agents::harness::Preparation<OpenRequest>>,
+);
 
 /// A session.
 #[napi]
 pub struct NativeSession {
     begin: Mutex<Option<Begin>>,
+    held: Held<OpenRequest>,
     session: Arc<Mutex<Option<Session>>>,
     switch: Arc<AbortSwitch>,
     sessions: EnvironmentObjects<WeakSession>,
@@ -157,6 +162,18 @@ pub struct NativeSession {
 
 #[napi]
 impl NativeSession {
+    /// Resolves with true when a session that waits has its slot, with false when it is given up.
+    #[napi]
+    pub fn granted(&self) -> Promised<bool> {
+        self.held.granted()
+    }
+
+    /// Lets a session that waits go on, with these options.
+    #[napi]
+    pub fn begin(&self, spec: OpenSpec, budget: Option<&NativeBudget>) {
+        self.held.begin(with_budget(spec, budget));
+    }
+
     /// Opens the session: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the permission requests as
     /// one JSON text per line: `{ question }`, `{ withdrawn }` or `{ stopped }`.
     #[napi]
@@ -167,10 +184,10 @@ impl NativeSession {
         let number = channel.id();
         settle(async move {
             let opened = async {
-                let (request, limits) = begin.ok_or_else(closed)?;
+                let (request, limits, preparation) = begin.ok_or_else(closed)?;
                 let request = request?;
                 let (host, mut asked) = unbounded_channel();
-                let session = acp::open(request, limits, host, switch.aborted()).await?;
+                let session = acp::open(request, limits, preparation, host, switch.aborted()).await?;
                 sessions.add(session.downgrade());
                 ground::task::spawn(async move {
                     while let Some(asked) = asked.recv().await {
@@ -358,6 +375,12 @@ fn answered(answer: Result<impl acp::Answered, Error>) -> Promised<()> {
 
 fn closed() -> Error {
     Error::new(ErrorCode::SessionClosed, "the session is not open")
+}
+
+fn with_budget(spec: OpenSpec, budget: Option<&NativeBudget>) -> Result<OpenRequest, Error> {
+    let mut request = to_open_request(spec)?;
+    request.agent.budget = budget.map(|budget| budget.budget.clone());
+    Ok(request)
 }
 
 pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {

@@ -70,6 +70,18 @@ impl NativeCheckout {
         })
     }
 
+    /// Removes the files alone: the checkout is listed until `leave`, and its changes are removed if this host is killed before.
+    #[napi]
+    pub fn clear(&self) -> Promised<bool> {
+        let made = lock(&self.made).clone();
+        settle(async move {
+            if let Some(worktree) = made {
+                worktree.clear().await;
+            }
+            Ok(true).into()
+        })
+    }
+
     /// Removes the checkout, or keeps it. Resolves with the folder where it was kept, as JSON.
     #[napi]
     pub fn leave(&self, keeps: bool) -> Promised<String> {

@@ -4,6 +4,7 @@ use super::agent::{AgentSpec, give, to_agent};
 use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
+use super::held::Held;
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::{McpServerSpec, to_server};
 use super::option::{Background, Millis};
@@ -76,23 +77,25 @@ impl AgentHost {
         Ok(AgentHost { turns: EnvironmentObjects::of(&env)? })
     }
 
-    /// Starts a turn. Errors are reported by the turn's promise.
+    /// Starts a turn. Errors are reported by the turn's promise. `waits`: once it has its slot, it waits for `begin`.
     #[napi]
     pub fn start(
         &self,
         spec: TurnSpec,
         limits: Vec<&NativeConcurrencyLimit>,
         budget: Option<&NativeBudget>,
+        waits: bool,
     ) -> NativeTurn {
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
-        match to_request(spec) {
-            Ok(mut request) => {
-                request.agent.budget = budget.map(|budget| budget.budget.clone());
-                let turn = within_runtime_if_available(|| agents::start(request, limits));
+        match with_budget(spec, budget) {
+            Ok(request) => {
+                let (held, preparation) = Held::new(waits);
+                let turn =
+                    within_runtime_if_available(|| agents::start_prepared(request, limits, preparation));
                 self.turns.add(turn.downgrade());
-                NativeTurn { turn: Ok(turn) }
+                NativeTurn { turn: Ok(turn), held }
             }
-            Err(error) => NativeTurn { turn: Err(error) },
+            Err(error) => NativeTurn::of(Err(error)),
         }
     }
 }
@@ -175,16 +178,29 @@ impl Drop for AgentExamination {
 #[napi]
 pub struct NativeTurn {
     turn: Result<Turn, Error>,
+    held: Held<TurnRequest>,
 }
 
 impl NativeTurn {
     pub(super) fn of(turn: Result<Turn, Error>) -> Self {
-        NativeTurn { turn }
+        NativeTurn { turn, held: Held::default() }
     }
 }
 
 #[napi]
 impl NativeTurn {
+    /// Resolves with true when a turn that waits has its slot, with false when it ended before.
+    #[napi]
+    pub fn granted(&self) -> Promised<bool> {
+        self.held.granted()
+    }
+
+    /// Lets a turn that waits go on, with these options.
+    #[napi]
+    pub fn begin(&self, spec: TurnSpec, budget: Option<&NativeBudget>) {
+        self.held.begin(with_budget(spec, budget));
+    }
+
     /// The turn's outcome: `{ text, facts }`, the facts as JSON.
     #[napi(ts_return_type = "Promised<import('../lib/harness/result').TurnEnd>")]
     pub fn outcome(&self) -> Promised<TurnEnd> {
@@ -391,6 +407,12 @@ pub(super) fn compile(schema: &str) -> Result<Schema, Error> {
     let source: Value = ground::json::read(schema)
         .map_err(|error| Error::invalid_option("schema", format!("expected a JSON Schema: {error}")))?;
     Schema::compile(source, "schema")
+}
+
+fn with_budget(spec: TurnSpec, budget: Option<&NativeBudget>) -> Result<TurnRequest, Error> {
+    let mut request = to_request(spec)?;
+    request.agent.budget = budget.map(|budget| budget.budget.clone());
+    Ok(request)
 }
 
 pub(super) fn to_request(mut spec: TurnSpec) -> Result<TurnRequest, Error> {

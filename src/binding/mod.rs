@@ -27,6 +27,7 @@ pub mod fleet_job;
 pub mod fleet_operations;
 pub mod git;
 pub mod harness;
+mod held;
 pub mod host;
 pub mod limit;
 mod listed_secret;

@@ -107,7 +107,7 @@ impl KeptAgent {
         // No program answers permission requests here, so what the rules leave open is refused.
         let (host, _) = mpsc::unbounded_channel();
         let mut ended = ended;
-        let opening = acp::open(self.request(&setup, resume), self.limits.clone(), host, ended.wait());
+        let opening = acp::open(self.request(&setup, resume), self.limits.clone(), None, host, ended.wait());
         let session = opening.await?;
         Ok(kept.insert(Kept { session, setup }).session.clone())
     }

@@ -4,6 +4,7 @@ import { toJsonSchema, toolProblem, type Tool } from '../../tool/definition'
 import { native } from '../../native'
 import { invalidOption } from '../../error'
 import { budgetChecks, checkBudget } from '../budget'
+import { checkWorktree } from '../checkout'
 import { checkServers, type McpServer } from '../mcp_server'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, retryChecks, schemaText } from '../request'
@@ -38,6 +39,8 @@ export interface OpenOptions extends Pick<
   | 'maxCostUsd'
   | 'prices'
   | 'budget'
+  | 'changes'
+  | 'worktree'
 > {
   /**
    * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
@@ -173,6 +176,8 @@ export const openChecks = optionsOf('harness.open()', {
   name,
   ...budgetChecks,
   budget: checkBudget,
+  changes: check.boolean,
+  worktree: checkWorktree,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
   onPermission: check.function,

@@ -1,6 +1,7 @@
 // Options of a session, in the form that the core takes.
 import type { AgentSpec, OpenSpec } from '../../../native/native'
 import type { Crossing, NothingLeft } from '../../option'
+import { checkNoCheckout } from '../checkout'
 import { serverSpecs } from '../mcp_server'
 import { agentSpec, harnessChecks, type HarnessOptions } from '../request'
 import { openChecks, type OpenOptions } from './request'
@@ -57,8 +58,11 @@ export function openSpec(
     tools = [],
     signal: _,
     budget: __,
+    changes,
+    worktree,
     ...agent
   } = options
+  checkNoCheckout({ changes, worktree })
   agent satisfies Crossing<typeof agent, AgentSpec & { inheritEnv: unknown }>
   const { waitForResetMs, ...forgotten } = retry
   forgotten satisfies NothingLeft<typeof forgotten>

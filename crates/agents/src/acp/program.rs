@@ -18,7 +18,8 @@ use std::path::Path;
 pub(super) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
     request.agent.depth()?;
     let path = request.agent.search_path();
-    let path = format!("{path}{PATH_SEPARATOR}{}", packages_around(cwd));
+    let path =
+        format!("{path}{PATH_SEPARATOR}{}", packages_around(request.packages.as_deref().unwrap_or(cwd)));
     let found = match (&request.agent.binary, agent.protocol().program) {
         // Its command is all that is known of it.
         (Some(words), _) if agent.is_other() => other_program(words, &path),

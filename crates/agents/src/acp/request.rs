@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use ground::error::Error;
 use ground::json::object::put;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct OpenRequest {
     pub agent: AgentRequest,
+    /// The folder whose installed packages may hold the program; that of the agent by default. A checkout has none.
+    pub packages: Option<PathBuf>,
     pub policy: Policy,
     /// Somebody answers what the rules leave open.
     pub has_handler: bool,
@@ -48,6 +51,7 @@ impl OpenRequest {
     pub fn of(agent: AgentRequest) -> Self {
         OpenRequest {
             agent,
+            packages: None,
             policy: Policy::default(),
             has_handler: false,
             has_elicitation_handler: false,

@@ -8,7 +8,7 @@ use super::question::{Answer, HostRequest};
 use super::request::{OpenRequest, PromptRequest};
 use super::settings::{Mode, SessionOption};
 use super::turn_state::Version;
-use crate::harness::limit::scheduler::{Slot, Waiting};
+use crate::harness::limit::scheduler::{Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::HeldAccount;
 use crate::harness::turn::Order as TurnOrder;
 use crate::harness::turn::audience::Audience;
@@ -53,8 +53,9 @@ pub struct Session {
 /// Opens a session under these limits; it holds its slots until it is closed. Questions that the rules leave open go to `host`.
 /// When `aborted` resolves first, nothing of it is left and the error is `AGENT_ABORTED`. Call it within tokio.
 pub async fn open(
-    request: OpenRequest,
+    mut request: OpenRequest,
     limits: Vec<ConcurrencyLimit>,
+    preparation: Option<Preparation<OpenRequest>>,
     host: UnboundedSender<HostRequest>,
     aborted: impl Future<Output = ()>,
 ) -> Result<Session, Error> {
@@ -65,6 +66,15 @@ pub async fn open(
         () = &mut aborted => return Err(was_aborted()),
         slot = Waiting::begin(limits.clone()).end() => slot,
     };
+    if let Some(preparation) = preparation {
+        let packages = request.agent.cwd.take();
+        request = tokio::select! {
+            biased;
+            () = &mut aborted => return Err(was_aborted()),
+            prepared = preparation => prepared?,
+        };
+        request.packages = packages;
+    }
     open_in(request, (limits, slot), host, aborted).await
 }
 

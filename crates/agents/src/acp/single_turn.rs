@@ -7,7 +7,7 @@ use super::opening::aborted as was_aborted;
 use super::request::{OpenRequest, PromptRequest};
 use super::session::{Session, open_in};
 use crate::harness::limit::reset::retry_after_in;
-use crate::harness::limit::scheduler::{Slot, Waiting};
+use crate::harness::limit::scheduler::{Preparation, Slot, Waiting};
 use crate::harness::replay::TurnResult;
 use crate::harness::turn::Order;
 use crate::harness::turn::audience::Audience;
@@ -25,7 +25,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Starts a turn under these limits and returns at once. Call it within tokio.
-pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
+pub fn start_turn(
+    request: TurnRequest,
+    limits: Vec<ConcurrencyLimit>,
+    preparation: Option<Preparation<TurnRequest>>,
+) -> Turn {
     let (turn, orders, publish) = Turn::run_elsewhere();
     let place = Waiting::begin(limits.clone());
     ground::task::spawn(async move {
@@ -40,7 +44,7 @@ pub fn start_turn(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
             held: Vec::new(),
             request,
         };
-        let outcome = owner.run(place).await;
+        let outcome = owner.run(place, preparation).await;
         lock(&owner.audience).end();
         publish.send_replace(Some(Arc::new(outcome)));
         owner.serve_late_listener().await;
@@ -64,11 +68,15 @@ struct Owner {
 struct Abort;
 
 impl Owner {
-    async fn run(&mut self, place: Waiting) -> TurnOutcome {
+    async fn run(
+        &mut self,
+        place: Waiting,
+        mut preparation: Option<Preparation<TurnRequest>>,
+    ) -> TurnOutcome {
         let mut place = Some(place);
         loop {
             let ended = match self.open_request() {
-                Ok(request) => self.attempt(request, &mut place).await,
+                Ok(_) => self.attempt(&mut place, &mut preparation).await,
                 Err(error) => Err(error),
             };
             let mut outcome = match ended {
@@ -116,12 +124,15 @@ impl Owner {
 
     async fn attempt(
         &mut self,
-        request: OpenRequest,
         place: &mut Option<Waiting>,
+        preparation: &mut Option<Preparation<TurnRequest>>,
     ) -> Result<TurnOutcome, Error> {
         let slot = self.slot(place).await?;
+        if let Some(preparation) = preparation.take() {
+            self.request = self.or_abort(preparation).await.map_err(|Abort| was_aborted())??;
+        }
         self.attempts += 1;
-        let session = self.open(request, slot).await?;
+        let session = self.open(self.open_request()?, slot).await?;
         let mut prompt = PromptRequest::new(self.request.prompt.clone());
         prompt.schema = self.request.schema.clone();
         prompt.waits = self.request.background == Background::Wait;

@@ -36,7 +36,7 @@ pub use folder::sandbox::AgentSandbox;
 
 pub use level::{Level, fuzz_commands};
 pub use limit::budget::Budget;
-pub use limit::scheduler::ConcurrencyLimit;
+pub use limit::scheduler::{ConcurrencyLimit, Preparation};
 pub use limit::{scheduler, spending};
 pub use mcp_server::McpServer;
 pub use program::{doctor, install, launch};

@@ -48,7 +48,7 @@ pub(crate) async fn try_open_under(
     limits: Vec<ConcurrencyLimit>,
 ) -> Result<Opened, Error> {
     let (sender, host) = unbounded_channel();
-    let opening = open(request, limits, sender, std::future::pending());
+    let opening = open(request, limits, None, sender, std::future::pending());
     let session = tokio::time::timeout(PATIENCE, opening).await.unwrap()?;
     Ok(Opened { session, host })
 }

@@ -2,6 +2,7 @@
 //! until the tree of its last process is gone.
 
 use super::hold::Holds;
+use ground::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -48,6 +49,9 @@ pub async fn acquire(limits: &[ConcurrencyLimit]) -> Slot {
     }
     Slot { _permits: permits }
 }
+
+/// Work that begins when a turn or a session has its slot, for example a checkout. It gives the request that then runs.
+pub type Preparation<Request> = Pin<Box<dyn Future<Output = Result<Request, Error>> + Send>>;
 
 /// A place in the queue.
 pub struct Waiting {

@@ -23,7 +23,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::limit::allowance::Allowance;
 use crate::harness::limit::hold::{from_now, wall_clock};
 use crate::harness::limit::ledger;
-use crate::harness::limit::scheduler::{ConcurrencyLimit, Slot, Waiting};
+use crate::harness::limit::scheduler::{ConcurrencyLimit, Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
 use crate::harness::program::package::Program;
 use crate::harness::replay::TurnResult;
@@ -37,13 +37,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Starts a turn under these limits and returns at once. Call it within tokio.
-pub fn start(request: TurnRequest, limits: Vec<ConcurrencyLimit>) -> Turn {
+pub fn start(
+    request: TurnRequest,
+    limits: Vec<ConcurrencyLimit>,
+    preparation: Option<Preparation<TurnRequest>>,
+) -> Turn {
     let (turn, received, publish) = Turn::run_elsewhere();
     // The place is taken here and not in the task, so that turns queue in the order of their starts.
     let place = Waiting::begin(limits.clone());
     ground::task::spawn(async move {
         let mut owner = Owner::new(request, limits, received);
-        let outcome = owner.run(place).await;
+        let outcome = owner.run(place, preparation).await;
         publish.send_replace(Some(Arc::new(outcome)));
         owner.serve_late_listener().await;
     });
@@ -86,11 +90,11 @@ impl Owner {
         }
     }
 
-    async fn run(&mut self, place: Waiting) -> TurnOutcome {
+    async fn run(&mut self, place: Waiting, preparation: Option<Preparation<TurnRequest>>) -> TurnOutcome {
         log_begin(self.number, &self.request);
         let ended = match self.allowance() {
             Ok(allowance) => match self.open_record().await {
-                Ok(()) => self.run_in_turn(place, &allowance).await,
+                Ok(()) => self.run_in_turn(place, preparation, &allowance).await,
                 Err(error) => Err(error),
             },
             Err(error) => Err(error),
@@ -149,12 +153,21 @@ impl Owner {
         }
     }
 
-    async fn run_in_turn(&mut self, place: Waiting, allowance: &Allowance) -> Result<Option<Value>, Error> {
+    async fn run_in_turn(
+        &mut self,
+        place: Waiting,
+        preparation: Option<Preparation<TurnRequest>>,
+        allowance: &Allowance,
+    ) -> Result<Option<Value>, Error> {
         let slot = self.slot(Some(place)).await;
         self.queued = self.started.elapsed();
         let slot = slot?;
         debug!(target: TURN, id = self.number, queued_ms = self.queued.as_millis(), "has a slot");
         let program = program_of(&self.request.agent)?;
+        if let Some(preparation) = preparation {
+            self.request = self.or_abort(preparation).await??;
+            self.request.check()?;
+        }
         let folder = run_folder(&self.request.agent).await?;
         self.tally.price_by(allowance.pricing());
         let ended = self.run_attempts(slot, &program, &folder, allowance).await;
