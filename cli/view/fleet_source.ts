@@ -79,6 +79,7 @@ export class FleetSource implements RunSource {
       message: record.error?.message ?? null,
       attempts: record.attempt,
       tries,
+      race: null,
       tokens: usage
         ? { input: usage.inputTokens, output: usage.outputTokens, cached: usage.cachedInputTokens }
         : rows.tokens,

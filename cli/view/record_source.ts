@@ -16,6 +16,7 @@ import {
 import { absolutePath, elapsedMs, timers } from '../../lib/host'
 import { AttemptFiles } from './attempt_files'
 import { OutputIndex } from './output_index'
+import { raceOf } from './race_file'
 import { RunIndex } from './run_index'
 import { usageOfEvents, type Sum } from './session_usage'
 import type {
@@ -124,6 +125,7 @@ export class RecordSource implements RunSource {
       message: end?.error?.message ?? null,
       attempts: Math.max(index.timeline.attempts, tries.length),
       tries,
+      race: await raceOf(join(this.#folder, id)),
       tokens,
       costUsd: costUsd || null,
       rows: index.length,

@@ -33,6 +33,7 @@ const files = new Set([
   'detail.css',
   'rows.css',
   'page.js',
+  'race.js',
   'detail.js',
   'figures.js',
   'format.js',

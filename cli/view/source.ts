@@ -37,6 +37,21 @@ export interface Try {
   costUsd: number | null
 }
 
+/** An entry of a race. */
+export interface RaceRow {
+  /** Id of its run; null when no turn was started. */
+  run: string | null
+  provider: string
+  state: 'won' | 'passed' | 'failed-verify' | 'failed' | 'aborted'
+  /** The error, or how `verify` ended. */
+  reason: string | null
+  tokens: number | null
+  costUsd: number | null
+  durationMs: number
+  /** Files that it changed. */
+  files: number | null
+}
+
 /** Facts of one run besides its rows. */
 export interface RunDetail extends Omit<RunSummary, 'tokens'> {
   folder: string
@@ -50,6 +65,8 @@ export interface RunDetail extends Omit<RunSummary, 'tokens'> {
   message: string | null
   attempts: number
   tries: Try[]
+  /** All entries of the race that it took part in; null for others. */
+  race: RaceRow[] | null
   tokens: { input: number; output: number; cached: number } | null
   costUsd: number | null
   rows: number

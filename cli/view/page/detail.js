@@ -1,6 +1,7 @@
 // One run: its head, its time line, its processes, its rows.
 import { clearTexts, drawHead, drawProcesses, drawTexts } from './figures.js'
 import { announce, count, duration, element, isShort, states } from './format.js'
+import { drawRace } from './race.js'
 import { RunRows } from './run_rows.js'
 import { Search } from './search.js'
 import { TimelineView } from './timeline.js'
@@ -116,6 +117,7 @@ export class Detail {
     byId('silence').hidden = this.#silences().length === 0
     const untilMs = this.#isOver ? run.timeline.heardMs : durationMs
     drawTries(run, untilMs)
+    drawRace(run)
     this.#line.show(run.timeline, untilMs, run.kind)
   }
 
