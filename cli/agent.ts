@@ -68,9 +68,9 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('a provider and a prompt are needed: sheepdog agent PROVIDER "PROMPT"')
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
-  if (values.apply && !values.worktree)
-    throw new UsageError('--apply belongs to --worktree: without it the agent works in your folder')
   const { binary, ...turn } = toTurnOptions(values)
+  if (values.apply && !turn.worktree)
+    throw new UsageError('--apply belongs to --worktree: without it the agent works in your folder')
   const harness = new Harness({ provider, binary })
   return watchTurn(harness, prompt === '-' ? await readAll(process.stdin) : prompt, turn, values)
 }

@@ -3,6 +3,7 @@ import { variable } from '../lib/host'
 import type { HarnessOptions, TurnOptions } from '../lib/index'
 import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
 import { commandOptions } from './agent_command'
+import { checkoutOptions, toWorktree } from './checkout_options'
 import type { OptionTable } from './command'
 import { readJson } from './file'
 import { recordOptions } from './record'
@@ -143,10 +144,7 @@ export const turnOptions = {
     help: 'remove the value of this variable from events, results and records; may be repeated',
   },
   changes: { type: 'boolean', help: 'tell what was changed in the git repository of its folder' },
-  worktree: {
-    type: 'boolean',
-    help: 'let it work in a checkout of its own; your working tree stays as it is',
-  },
+  ...checkoutOptions,
   ...recordOptions,
   'max-record': {
     type: 'string',
@@ -176,7 +174,7 @@ export function toTurnOptions(values: Values): TurnOptions & Pick<HarnessOptions
     mcpServers: fileOf('--mcp-servers', values['mcp-servers']) as TurnOptions['mcpServers'],
     background: values.background as TurnOptions['background'],
     changes: values.changes,
-    worktree: values.worktree,
+    worktree: toWorktree(values),
   }
 }
 

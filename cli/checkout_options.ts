@@ -1,0 +1,58 @@
+// The options of a checkout on a command line. Each of them asks for one.
+import type { TurnOptions, WorktreeOptions } from '../lib/index'
+import type { OptionTable } from './command'
+
+export const checkoutOptions = {
+  worktree: {
+    type: 'boolean',
+    help: 'let it work in a checkout of its own; your working tree stays as it is',
+  },
+  base: {
+    type: 'string',
+    value: 'COMMIT',
+    help: 'begin the checkout with this commit (default: your files as they are)',
+  },
+  include: {
+    type: 'string',
+    multiple: true,
+    value: 'GLOB',
+    help: 'copy these ignored files into the checkout, as in .env; may be repeated',
+  },
+  setup: {
+    type: 'string',
+    value: 'COMMAND',
+    help: 'a line for sh that runs in the checkout before the agent',
+  },
+  keep: {
+    type: 'string',
+    value: 'WHEN',
+    fits: ['never', 'failure', 'always'],
+    help: 'keep the checkout to look at: never (default), failure or always',
+  },
+  'worktree-dir': {
+    type: 'string',
+    value: 'FOLDER',
+    fits: 'folder',
+    help: 'make the checkout in this folder (default: in your caches)',
+  },
+} as const satisfies OptionTable
+
+interface Values {
+  worktree?: boolean
+  base?: string
+  include?: string[]
+  setup?: string
+  keep?: string
+  'worktree-dir'?: string
+}
+
+export function toWorktree(values: Values): TurnOptions['worktree'] {
+  const options = {
+    base: values.base,
+    include: values.include,
+    setup: values.setup === undefined ? undefined : (['sh', '-c', values.setup] as const),
+    keep: values.keep as WorktreeOptions['keep'],
+    dir: values['worktree-dir'],
+  }
+  return Object.values(options).some((value) => value !== undefined) ? options : values.worktree
+}
