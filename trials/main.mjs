@@ -18,6 +18,7 @@ const trials = {
   fuzz: 'the fuzz targets, guided by coverage where the toolchain can',
   interop: 'the runtime with clients of other languages',
   platforms: 'other kernels, C libraries and systems',
+  races: 'races of agents whose processes and hosts are killed',
   recording: 'the recording of docs/recording.svg',
   strangers: 'the packed package with runtimes, bundlers and compilers',
   survivors: 'ways in which a host can end, and what is left of its trees',
