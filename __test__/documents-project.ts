@@ -1,4 +1,5 @@
 // The project of a reader who copies an example.
+import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -17,6 +18,15 @@ export function javaScriptOf({ code, language }: Block): string {
   return typescript.transpileModule(code, { compilerOptions }).outputText
 }
 
+/** The project with a first commit. The agents of the examples then add a file. */
+function asRepository(folder: string): void {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: folder })
+  writeFileSync(join(folder, '.gitignore'), 'node_modules\n')
+  git('init', '-q')
+  git('add', '.')
+  git('-c', 'user.name=t', '-c', 'user.email=t@localhost', 'commit', '-q', '-m', 'first')
+}
+
 /** A project of a reader, who has installed this package, a schema library and two agents. */
 export function project(blocks: Block[]): string {
   const folder = join(mkdtempSync(join(tmpdir(), 'sheepdog-examples-')), 'project')
@@ -30,5 +40,6 @@ export function project(blocks: Block[]): string {
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, isCode(block) ? javaScriptOf(block) : block.code)
   }
+  if (blocks.some(({ code }) => /\b(worktree|changes|race)\b/.test(code))) asRepository(folder)
   return folder
 }
