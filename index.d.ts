@@ -1594,7 +1594,7 @@ export interface ErrorFacts {
     syscall?: string
   }
   /** The agent reported that the turn failed. */
-  AGENT_FAILED: FailedTurn & {
+  AGENT_FAILED: Partial<FailedTurn> & {
     /** Reason of the failure. */
     kind: AgentErrorKind
   }
@@ -1612,14 +1612,14 @@ export interface ErrorFacts {
   /** The agent exited with 0 and never reported the end of its turn. */
   AGENT_TRUNCATED: FailedTurn
   /** A signal ended the agent, or an exit status that nothing explains. */
-  AGENT_CRASHED: FailedTurn
+  AGENT_CRASHED: Partial<FailedTurn>
   /** The answer does not match the schema, after one more question. */
   AGENT_SCHEMA_MISMATCH: FailedTurn & {
     /** Parts of the answer that do not match. */
     problems: string[]
   }
   /** The agent was silent beyond `startTimeoutMs`, `idleTimeoutMs` or `toolIdleTimeoutMs`. */
-  AGENT_IDLE: FailedTurn & {
+  AGENT_IDLE: Partial<FailedTurn> & {
     idleTimeoutMs?: number
     startTimeoutMs?: number
     toolIdleTimeoutMs?: number

@@ -10,6 +10,7 @@ import { complete } from '../entries/model.js'
 import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 import { scriptedAgent, type ScriptedStep } from '../entries/testing.js'
 import { failure, played, said, session } from './played-agent'
+import { repository } from './repository'
 
 interface Row {
   code: string
@@ -89,12 +90,17 @@ async function promptOf(steps: ScriptedStep[], options: object = {}, promptOptio
 const shell = (script: string) => ({ name: 'shell', command: 'sh', args: ['-c', script] })
 const opened = (script: string, options: object = {}) =>
   new Harness({ provider: shell(script), permission: 'auto', cwd: folder }).open(options)
+const unauthorized = [process.execPath, join(__dirname, '../fixtures/acp/agent.mjs'), '--start', 'new-auth']
 const number = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] }
 const misfits = [{ say: 'x' }, { say: 'x' }]
 const used = [{ say: 'x', usage: { inputTokens: 900, outputTokens: 900 } }]
 const silent = [{ stallMs: 60_000 }]
 const agents: typeof programs = {
-  AGENT_FAILED: { turn: () => turnOf([{ fail: 'auth' }]), prompt: () => promptOf([{ fail: 'auth' }]) },
+  AGENT_FAILED: {
+    turn: () => turnOf([{ fail: 'auth' }]),
+    prompt: () => promptOf([{ fail: 'auth' }]),
+    open: () => new Harness({ provider: 'gemini', binary: unauthorized, cwd: folder }).open(),
+  },
   AGENT_BUDGET: {
     turn: () => turnOf(used, { maxTokens: 100 }),
     prompt: () => promptOf(used, { budget: new Budget({ maxTokens: 100 }) }),
@@ -121,7 +127,7 @@ const agents: typeof programs = {
     turn: () => new Harness({ provider: 'codex', binary: join(folder, 'none'), cwd: folder }).run('Hi.'),
     open: () => new Harness({ provider: 'gemini', binary: join(folder, 'none'), cwd: folder }).open(),
   },
-  WORKTREE_FAILED: { turn: () => turnOf([], { worktree: true }) },
+  WORKTREE_FAILED: { turn: () => turnOf([], { cwd: repository(), worktree: { setup: ['false'] } }) },
 }
 
 const model = {

@@ -25,7 +25,8 @@ export async function narrowed(): Promise<void> {
     }
     switch (error.code) {
       case 'AGENT_FAILED': {
-        const text: string = error.result.text
+        // Where the agent failed before a turn, there is no result.
+        const text: string | undefined = error.result?.text
         // @ts-expect-error: no such kind
         void (error.kind === 'rate-limit')
         void [text, error.kind === 'rate_limit']

@@ -131,8 +131,11 @@ impl Owner {
         if let Some(preparation) = preparation.take() {
             self.request = self.or_abort(preparation).await.map_err(|Abort| was_aborted())??;
         }
-        self.attempts += 1;
-        let session = self.open(self.open_request()?, slot).await?;
+        let opened = self.open(self.open_request()?, slot).await;
+        // When nothing is left of a budget, nothing is started.
+        let is_spent = opened.as_ref().is_err_and(|error| error.code() == ErrorCode::AgentBudget);
+        self.attempts += u32::from(!is_spent);
+        let session = opened?;
         let mut prompt = PromptRequest::new(self.request.prompt.clone());
         prompt.schema = self.request.schema.clone();
         prompt.waits = self.request.background == Background::Wait;
@@ -240,7 +243,8 @@ impl Owner {
         let Some(result) = result_of(outcome) else { return };
         let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
         let facts = &mut result.facts;
-        facts.attempts = facts.attempts.max(1) + self.attempts.saturating_sub(1);
+        // An attempt that failed to open has no figures of its own.
+        facts.attempts = self.attempts.checked_sub(1).map_or(0, |others| facts.attempts.max(1) + others);
         facts.queued_ms = millis(self.queued);
         facts.duration_ms = millis(self.started.elapsed().saturating_sub(self.queued));
         let ignored =
