@@ -5,7 +5,7 @@ import { complete, withRetry } from '../entries/model.js'
 import { doctor, run, spawn } from '../index.js'
 import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 import { rejection, scripted } from './copilot/peer'
-import { played, session } from './played-agent'
+import { following } from './played-agent'
 
 const nobody = { baseUrl: 'http://127.0.0.1:9', model: 'm', messages: [{ role: 'user', content: 'x' }] }
 const reason = new Error('enough')
@@ -29,7 +29,7 @@ describe('one signal', () => {
     const clients = await Promise.all(
       Array.from({ length: 12 }, () => RuntimeClient.connect(server.url, { signal })),
     )
-    const harness = played([session, { hang: true }])
+    const harness = following(Array.from({ length: 12 }, () => ({ stallMs: 60_000 })))
     const work = [
       ...Array.from({ length: 12 }, () => run('sleep', ['30'], { signal })),
       ...Array.from({ length: 12 }, () => harness.run('x', { signal })),
@@ -65,7 +65,7 @@ describe('a signal that is aborted already', () => {
   const signal = AbortSignal.abort(reason)
   const calls: [string, () => Promise<unknown>, string][] = [
     ['run', () => run('true', [], { signal }), 'PROCESS_ABORTED'],
-    ['a turn', () => played([]).run('x', { signal }), 'AGENT_ABORTED'],
+    ['a turn', () => following([]).run('x', { signal }), 'AGENT_ABORTED'],
     ['doctor', () => doctor({ signal }), 'AGENT_ABORTED'],
     ['complete', () => complete({ ...nobody, signal }), 'MODEL_ABORTED'],
     ['withRetry', () => withRetry(async () => {}, { signal }), 'MODEL_ABORTED'],

@@ -1,15 +1,14 @@
-// sheepdog chat in a pipe, with the scripted agent.
+// sheepdog chat in a pipe, with a scripted agent.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { scriptedAgent } from '../entries/testing.js'
 import { command } from './cli-command'
 
-const agent = join(__dirname, '../fixtures/acp/agent.mjs')
-
 function chat(...options: string[]) {
-  const words = ['chat', 'gemini', '--binary', process.execPath, '--binary', agent, ...options]
+  const agent = scriptedAgent([{ say: 'Hello world' }, { say: 'Hello again' }])
+  const words = ['chat', '--permission', 'auto', ...options, '--', agent.command, ...agent.args!]
   return spawn(process.execPath, [command, ...words], { stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
@@ -18,7 +17,7 @@ describe('sheepdog chat', () => {
     const child = chat()
     child.stdin.end('hello\nhello\n')
     const [[status], stdout] = await Promise.all([once(child, 'close'), text(child.stdout)])
-    expect({ status, stdout }).toEqual({ status: 0, stdout: 'Hello world\nHello world\n' })
+    expect({ status, stdout }).toEqual({ status: 0, stdout: 'Hello world\nHello again\n' })
   })
 
   it('ends by the signal that ended it, so that a loop stops', async () => {

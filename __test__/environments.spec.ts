@@ -55,14 +55,15 @@ const body = `
   const { run, spawn, doctor, Harness, sandboxSupport } = require(${JSON.stringify(root)})
   const folder = ${JSON.stringify(folder)}
   const sandbox = { write: [folder] }
-  const agent = ['node', ${JSON.stringify(join(root, 'fixtures/acp/agent.mjs'))}, '--version', '1']
+  const { scriptedAgent } = require(${JSON.stringify(join(root, 'entries/testing.js'))})
   const works = {
     run: async (options) => (await run('sh', ['-c', 'echo fine'], options)).stdout.trim(),
     spawn: async (options) => { for await (const { text } of spawn('sh', ['-c', 'echo fine'], options)) return text },
     turn: async (options) => (await new Harness({ provider: 'codex', binary: ['node', ${JSON.stringify(player)}, ${JSON.stringify(JSON.stringify(answer))}], cwd: folder, ...options }).run('hi')).text,
     session: async (options) => {
-      const chat = await new Harness({ provider: 'gemini' }).open({ binary: agent, cwd: folder, ...options })
-      try { return (await chat.prompt('patient 10')).text } finally { await chat.close() }
+      const provider = scriptedAgent([{ stallMs: 10, say: 'Now.' }])
+      const chat = await new Harness({ provider }).open({ cwd: folder, ...options })
+      try { return (await chat.prompt('hi')).text } finally { await chat.close() }
     },
   }
   const told = async (work, options) => work(options).then(
@@ -72,7 +73,7 @@ const body = `
   ;(async () => {
     const ends = {}
     for (const [name, work] of Object.entries(works)) ends[name] = { plain: await told(work, {}), sandboxed: await told(work, { sandbox }) }
-    const [finding] = await doctor({ providers: [{ name: 'mine', command: agent[0], args: agent.slice(1) }] }).catch(({ code, message }) => [{ problem: code + message }])
+    const [finding] = await doctor({ providers: [scriptedAgent([])] }).catch(({ code, message }) => [{ problem: code + message }])
     process.stdout.write('<<' + JSON.stringify({ ends, support: sandboxSupport(), finding }) + '>>')
   })()`
 

@@ -2,9 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Fleet } from '../entries/fleet.js'
 import { hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
-import { answer, counting, failed, player, session } from './played-agent'
-
-const limitMessage = 'Rate limit reached: 429 Too Many Requests. Please try again in 15s.'
+import { scriptedAgent } from '../entries/testing.js'
 
 describe.runIf(hasServer)('a provider at its limit', () => {
   const dir = hasServer ? newFolder() : ''
@@ -17,12 +15,13 @@ describe.runIf(hasServer)('a provider at its limit', () => {
   it('is left alone by every worker until the limit is over, and that costs no attempt', async () => {
     const queue = newQueue()
     // One agent for both workers: limited at its first start, well from the second one on.
-    const plan = JSON.stringify([counting([session, failed(limitMessage)], answer)])
-    const harness = { provider: 'codex', binary: ['node', player, plan], retry: { attempts: 1 } } as const
+    const hello = { say: 'Hello.' }
+    const provider = scriptedAgent([{ limit: { resetsInMs: 15_000 } }, hello, hello])
+    const harness = { provider, retry: { attempts: 1 } } as const
     const options = { queues: [queue], harness: harness as never, concurrency: 1 }
     await workerProcess({ dir }, { ...options, name: 'one' })
     const cwd = newFolder()
-    const first = await fleet.submit({ provider: 'codex', prompt: 'x', queue, cwd, attempts: 1 })
+    const first = await fleet.submit({ provider, prompt: 'x', queue, cwd, attempts: 1 })
     await vi.waitFor(
       async () =>
         expect(await first.record()).toMatchObject({ state: 'queued', error: { kind: 'rate_limit' } }),
@@ -31,13 +30,13 @@ describe.runIf(hasServer)('a provider at its limit', () => {
     const { notBefore } = await first.record()
     await workerProcess({ dir }, { ...options, name: 'two' })
     // A job that neither worker has seen fail, and one of another provider's, in the same queue.
-    const second = await fleet.submit({ provider: 'codex', prompt: 'y', queue, cwd, attempts: 1 })
+    const second = await fleet.submit({ provider, prompt: 'y', queue, cwd, attempts: 1 })
     const other = await fleet.submit({ handler: 'echo', queue, data: 'not held' })
     expect(await other.result).toBe('not held')
     const held = await fleet.status()
     expect(held.stuck.map(({ id, why }) => [id, why])).toContainEqual([
       second.id,
-      expect.stringMatching(/^codex is at its usage limit/),
+      expect.stringMatching(/^scripted is at its usage limit/),
     ])
     for (const job of [first, second]) {
       expect(await job.result).toMatchObject({ text: 'Hello.' })

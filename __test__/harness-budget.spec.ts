@@ -7,6 +7,7 @@ import {
   failed,
   failure,
   folder,
+  following,
   isAlive,
   played,
   player,
@@ -36,6 +37,9 @@ const message = (text: string, input: number, output: number, cost = 0) => ({
     },
   },
 })
+/** Agents that answer as often as they are asked, and use 13 tokens each time. */
+const answering = (options: Partial<HarnessOptions> = {}) =>
+  following(Array(3).fill({ say: 'Hello.', usage: { inputTokens: 10, outputTokens: 3 } }), options)
 const over = { line: { type: 'agent_end', messages: [] } }
 const hang = { wait: 60_000 }
 
@@ -62,7 +66,7 @@ describe('a turn that uses too much', () => {
   })
 
   it('has failed though its end was good: whether that came first is a matter of moments', async () => {
-    const error = await failure(played(answer).run('hi', { maxTokens: 12 }))
+    const error = await failure(answering().run('hi', { maxTokens: 12 }))
     expect(error).toMatchObject({ code: 'AGENT_BUDGET', usedTokens: 13, result: { text: 'Hello.' } })
   })
 
@@ -138,7 +142,7 @@ describe('a budget that is shared', () => {
   it('counts over harnesses and lets nothing begin once it is used up', async () => {
     const budget = new Budget({ maxTokens: 20 })
     expect(budget.remaining).toEqual({ tokens: 20, costUsd: Infinity })
-    const one = played(answer, { budget })
+    const one = answering({ budget })
     await one.run('hi')
     expect([budget.usedTokens, budget.remaining.tokens]).toEqual([13, 7])
     const two = metered([message('Seven.', 5, 2), over], { budget })
@@ -167,7 +171,7 @@ describe('a budget that is shared', () => {
 
   it('keeps turns that wait in the queue from beginning', async () => {
     const budget = new Budget({ maxTokens: 13 })
-    const harness = played(answer, { budget, maxConcurrent: 1 })
+    const harness = answering({ budget, maxConcurrent: 1 })
     // Both are awaited from the beginning: the second fails in the moment in which the first one ends.
     const [first, error] = await Promise.all([harness.run('one'), failure(harness.run('two'))])
     expect(first.text).toBe('Hello.')
@@ -177,7 +181,7 @@ describe('a budget that is shared', () => {
   it('is not the turn that is asked with another', async () => {
     const small = new Budget({ maxTokens: 1 })
     const large = new Budget({ maxTokens: 100 })
-    expect((await played(answer, { budget: small }).run('hi', { budget: large })).text).toBe('Hello.')
+    expect((await answering({ budget: small }).run('hi', { budget: large })).text).toBe('Hello.')
     expect([small.usedTokens, large.usedTokens]).toEqual([0, 13])
   })
 })
@@ -212,12 +216,10 @@ describe('a budget that could not be held', () => {
         message: expect.stringMatching(`^${path}: `),
       })
       expect(() => new Budget(options)).toThrow(wrong)
-      await expect(played(answer).run('hi', options)).rejects.toEqual(wrong)
+      await expect(answering().run('hi', options)).rejects.toEqual(wrong)
     }
     const budget = { maxTokens: 5 } as unknown as Budget
-    expect((await failure(played(answer).run('hi', { budget }))).message).toMatch(
-      /^budget: expected a Budget/,
-    )
+    expect((await failure(answering().run('hi', { budget }))).message).toMatch(/^budget: expected a Budget/)
     expect(() => new Budget(5 as unknown as BudgetOptions)).toThrow(SheepdogError)
   })
 

@@ -1,18 +1,8 @@
 // What ends a turn before its agent does: clocks and aborts.
-import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import {
-  command,
-  answer,
-  counting,
-  done,
-  failure,
-  isAlive,
-  played,
-  said,
-  session,
-  tool,
-} from './played-agent'
+import { Harness } from '..'
+import { scriptedAgent } from '../entries/testing.js'
+import { command, done, failure, following, isAlive, played, said, session, tool } from './played-agent'
 
 describe('the clocks', () => {
   // What only waits does so side by side.
@@ -109,14 +99,14 @@ describe('an abort', () => {
   })
 
   it('that came before the start starts nothing', async () => {
-    const plan = [counting(answer)]
-    const error = await failure(played(plan).run('hi', { signal: AbortSignal.abort() }))
+    const provider = scriptedAgent([{ say: 'Hello.' }])
+    const error = await failure(new Harness({ provider }).run('hi', { signal: AbortSignal.abort() }))
     expect(error).toMatchObject({ code: 'AGENT_ABORTED', result: { attempts: 0, text: '' }, events: [] })
-    expect(existsSync(plan[0]!.count)).toBe(false)
+    expect(provider.prompts()).toEqual([])
   })
 
   it('works while the turn is queued, and `await using` ends it', async () => {
-    const harness = played([session, { hang: true }], { maxConcurrent: 1 })
+    const harness = following([{ stallMs: 60_000 }], { maxConcurrent: 1 })
     await using first = harness.start('hi')
     const second = harness.start('hi')
     await second.abort()

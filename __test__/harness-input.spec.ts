@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { Harness, type HarnessOptions } from '..'
 import { checkoutFor } from '../fixtures/other-user.mjs'
-import { answer, failure, folder, played } from './played-agent'
+import { answer, failure, folder, following } from './played-agent'
 
 describe('bad input', () => {
   it.each<[object, string]>([
@@ -47,7 +47,7 @@ describe('bad input', () => {
     ['', 'prompt: '],
     ['a\0b', 'prompt: '],
   ])('the prompt %j is refused', async (prompt, message) => {
-    const error = await failure(played(answer).run(prompt))
+    const error = await failure(following([]).run(prompt))
     expect(error).toMatchObject({ code: 'INVALID_OPTION', message: expect.stringContaining(message) })
   })
 
@@ -68,7 +68,7 @@ describe('bad input', () => {
   })
 
   it('a folder that is missing is told as such', async () => {
-    expect((await failure(played(answer).run('hi', { cwd: join(folder, 'none') }))).code).toBe(
+    expect((await failure(following([]).run('hi', { cwd: join(folder, 'none') }))).code).toBe(
       'PROCESS_CWD_MISSING',
     )
   })

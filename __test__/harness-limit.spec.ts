@@ -10,6 +10,7 @@ import {
   failed,
   failure,
   folder,
+  following,
   played,
   player,
   session,
@@ -192,11 +193,10 @@ describe('other turns of the account', () => {
 
   it('go on when it ends', async () => {
     const limit = new ConcurrencyLimit(4)
-    const at = epoch(1000)
-    await failure(played([session, limited(at), exit], { limit }).run('hi'))
-    const held = await played(answer, { limit, retry }).run('hi')
-    expect(held).toMatchObject({ text: 'Hello.', attempts: 1 })
-    expect(Date.now()).toBeGreaterThanOrEqual(at * 1000)
+    const harness = following([{ limit: { resetsInMs: 1000 } }, { say: 'Hello.' }], { limit })
+    const { resetAt } = await failure(harness.run('hi', { retry: { attempts: 1 } }))
+    expect(await harness.run('hi', { retry })).toMatchObject({ text: 'Hello.', attempts: 1 })
+    expect(Date.now()).toBeGreaterThanOrEqual(resetAt.getTime())
   })
 
   it('run while one waits: it holds no slot', async () => {
@@ -210,11 +210,10 @@ describe('other turns of the account', () => {
 
   it('run while the retry of one backs off', async () => {
     const limit = new ConcurrencyLimit(1)
-    const busy = [session, failed('unexpected status 503 Service Unavailable'), exit]
-    const delays = { baseDelayMs: 600_000, maxDelayMs: 600_000 }
-    const backing = played(busy, { limit }).start('hi', { retry: delays })
+    const harness = following([{ fail: 'overloaded' }, { say: 'Hello.' }], { limit })
+    const backing = harness.start('hi', { retry: { baseDelayMs: 600_000, maxDelayMs: 600_000 } })
     for await (const event of backing) if (event.type === 'retry') break
-    expect((await played(answer, { limit }).run('hi')).text).toBe('Hello.')
+    expect((await harness.run('hi')).text).toBe('Hello.')
     await backing.abort()
   })
 })

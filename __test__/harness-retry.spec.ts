@@ -1,7 +1,19 @@
 // More than one attempt, and more than one turn.
 import { describe, expect, it } from 'vitest'
 import { ConcurrencyLimit, type AgentEvent } from '..'
-import { answer, counting, done, failed, failure, played, player, said, session, tool } from './played-agent'
+import {
+  answer,
+  counting,
+  done,
+  failed,
+  failure,
+  following,
+  played,
+  player,
+  said,
+  session,
+  tool,
+} from './played-agent'
 
 describe('retries', () => {
   const busy = [session, failed('unexpected status 503 Service Unavailable'), { exit: 1 }]
@@ -55,7 +67,7 @@ describe('a schema', () => {
   const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] }
 
   it('is read from the final answer, mended where it is only badly written', async () => {
-    const result = await played([session, said('Here:\n```json\n{"a": 5,}\n```'), done]).run('hi', { schema })
+    const result = await following([{ say: 'Here:\n```json\n{"a": 5,}\n```' }]).run('hi', { schema })
     expect(result.structured).toEqual({ a: 5 })
   })
 
@@ -70,9 +82,8 @@ describe('a schema', () => {
   })
 
   it('rejects with the problems when the second answer does not fit either', async () => {
-    const error = await failure(
-      played([session, said('{"a":"x"}'), done]).run('hi', { schema: { toJSONSchema: () => schema } }),
-    )
+    const steps = [{ say: '{"a":"x"}' }, { say: '{"a":"x"}' }]
+    const error = await failure(following(steps).run('hi', { schema: { toJSONSchema: () => schema } }))
     expect(error).toMatchObject({
       code: 'AGENT_SCHEMA_MISMATCH',
       problems: [expect.stringContaining('/a')],
@@ -83,7 +94,8 @@ describe('a schema', () => {
 
 describe('an answer that does not fit its schema', () => {
   it('keeps its secrets', async () => {
-    const harness = played([session, said('{"a":"s3cret"}'), done], { redact: ['s3cret'] })
+    const steps = [{ say: '{"a":"s3cret"}' }, { say: '{"a":"s3cret"}' }]
+    const harness = following(steps, { redact: ['s3cret'] })
     const error = await failure(
       harness.run('hi', { schema: { type: 'object', properties: { a: { type: 'integer' } } } }),
     )
@@ -108,7 +120,8 @@ describe('the queue', () => {
   it('runs no more turns at once than allowed, in their order, over harnesses', async () => {
     const limit = new ConcurrencyLimit(1)
     const order: number[] = []
-    const harnesses = [0, 1].map(() => played([session, { wait: 100 }, said('Hello.'), done], { limit }))
+    const steps = [0, 1].map(() => ({ stallMs: 100, say: 'Hello.' }))
+    const harnesses = [0, 1].map(() => following(steps, { limit }))
     const turns = [0, 1, 2, 3].map((number) =>
       harnesses[number % 2]!.run('hi').then((result) => (order.push(number), result)),
     )

@@ -1,8 +1,8 @@
 // A turn that failed, and whose result nobody asked for: a warning of the process, as for a program that did not start.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { Harness } from '..'
+import { Harness, type AgentErrorKind } from '..'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { answer, failed, failure, played, printed, session } from './played-agent'
+import { failure, following } from './played-agent'
 
 const told: string[] = []
 const onWarning = (warning: Error) => void (warning.name === 'SheepdogWarning' && told.push(warning.message))
@@ -12,19 +12,19 @@ beforeEach(() => {
 })
 afterEach(() => void process.off('warning', onWarning))
 
-/** Each message is given once in a process, so each case fails with words of its own. */
-const failing = (words: string) => played([printed(session, failed(words))])
+/** Each message is given once in a process, so each case fails for a reason of its own. */
+const failing = (fail: Exclude<AgentErrorKind, 'max_turns'>) => following([{ fail }])
 
 it('is told when neither its events nor its result are looked at', async () => {
-  failing('broken one').start('hi')
-  await expect.poll(() => told, { timeout: 10_000 }).toEqual([expect.stringContaining('broken one')])
+  failing('auth').start('hi')
+  await expect.poll(() => told, { timeout: 10_000 }).toEqual([expect.stringContaining('API key')])
   expect(told[0]).toMatch(/^a turn failed, and its result is not watched: AGENT_/)
 })
 
 it('is told after a loop over its events, and after one that is left early', async () => {
-  for await (const _ of failing('broken two').start('hi'));
-  await expect.poll(() => told, { timeout: 10_000 }).toEqual([expect.stringContaining('broken two')])
-  for await (const _ of failing('broken three').start('hi')) break
+  for await (const _ of failing('quota').start('hi'));
+  await expect.poll(() => told, { timeout: 10_000 }).toHaveLength(1)
+  for await (const _ of failing('permission').start('hi')) break
   await expect.poll(() => told.length, { timeout: 10_000 }).toBe(2)
 })
 
@@ -34,14 +34,14 @@ it('is told of an agent that is not installed', async () => {
 })
 
 it('is not told where the result is asked for, before or after the loop, or the turn was aborted or succeeded', async () => {
-  const before = failing('broken four').start('hi')
+  const before = failing('context_length').start('hi')
   await failure(before.result)
-  const after = failing('broken five').start('hi')
+  const after = failing('invalid_request').start('hi')
   for await (const _ of after);
   await failure(after.result)
-  const aborted = played([{ hang: true }] as never).start('hi')
+  const aborted = following([{ stallMs: 60_000 }]).start('hi')
   await aborted.abort()
-  for await (const _ of played(answer).start('hi'));
+  for await (const _ of following([{ say: 'Hello.' }]).start('hi'));
   await sleep(100)
   expect(told).toEqual([])
 })

@@ -24,6 +24,7 @@ import {
   failed,
   failure,
   folder,
+  following,
   played,
   player,
   printed,
@@ -178,25 +179,21 @@ describe('the channels sheepdog:turn and sheepdog:tool', () => {
 })
 
 describe('the channel sheepdog:session', () => {
-  const agent = join(__dirname, '../fixtures/acp/agent.mjs')
-  const opened = (start = '') =>
-    new Harness({ provider: 'gemini' }).open({ binary: ['node', agent, '--start', start], cwd: folder })
-
   it('tells of a session, and the turns name it', async () => {
     const sessions = heard<SessionMessage>('sheepdog:session')
     const turns = heard<TurnMessage>('sheepdog:turn')
-    const session = await opened()
+    const session = await following([{ say: 'Hello.' }]).open()
     await session.prompt('hello')
     await session.close()
     await session.close()
-    const shared = { id: sessions[0]!.id, provider: 'gemini', durationMs: expect.any(Number) }
+    const shared = { id: sessions[0]!.id, provider: 'scripted', durationMs: expect.any(Number) }
     expect(sessions).toEqual([
-      { phase: 'start', id: shared.id, provider: 'gemini', cwd: folder, resume: undefined },
-      { phase: 'open', ...shared, sessionId: 'session-1' },
-      { phase: 'end', ...shared, sessionId: 'session-1', error: undefined },
+      { phase: 'start', id: shared.id, provider: 'scripted', cwd: folder, resume: undefined },
+      { phase: 'open', ...shared, sessionId: 'scripted-1' },
+      { phase: 'end', ...shared, sessionId: 'scripted-1', error: undefined },
     ])
     expect(turns.map(({ phase }) => phase)).toEqual(['start', 'end'])
-    expect(turns[0]).toMatchObject({ session: shared.id, resume: 'session-1' })
+    expect(turns[0]).toMatchObject({ session: shared.id, resume: 'scripted-1' })
   })
 
   it('tells why one could not be opened', async () => {

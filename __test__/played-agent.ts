@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect } from 'vitest'
 import { Harness, type ErrorCode, SheepdogError, type HarnessOptions } from '..'
+import { scriptedAgent, type ScriptedStep } from '../entries/testing.js'
 
 export const folder = mkdtempSync(join(tmpdir(), 'harness-spec-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -21,6 +22,11 @@ export function played(plan: object[], options: Partial<HarnessOptions> = {}): H
     cwd: folder,
     ...options,
   })
+}
+
+/** A harness whose agent does what a script says: for what no CLI has a part in. */
+export function following(steps: ScriptedStep[], options: Partial<HarnessOptions> = {}): Harness {
+  return new Harness({ provider: scriptedAgent(steps), cwd: folder, ...options })
 }
 
 export const session = { line: { type: 'thread.started', thread_id: 't-1' } }

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { RuntimeClient, serveRuntime, type AgentHandler, type ArtifactUpload } from '../entries/runtime.js'
+import { scriptedAgent } from '../entries/testing.js'
 import puppet from '../fixtures/runtime/puppet.mjs'
-import { recordedStream } from './recorded-stream'
 import { findPython, runClient } from '../trials/interop.mjs'
 
 const query = { systemPrompt: 's', model: 'm' }
@@ -300,19 +300,14 @@ describe('serveRuntime and RuntimeClient', () => {
   })
 
   it('has a coding agent answer, through the harness', async () => {
-    const stream = recordedStream('codex', 'plain')
-    const client = await session({
-      handler: undefined,
-      provider: 'codex',
-      harness: { binary: ['/bin/sh', '-c', 'cat "$0"', stream] },
-    })
+    const client = await session({ handler: undefined, provider: scriptedAgent([{ say: 'Hello.' }]) })
     const said: string[] = []
     const { data, metadata } = await client.query('hello', {
       ...query,
       onAssistantMessage: (blocks) => said.push(...blocks),
     })
-    expect(data).toMatchObject({ type: 'text', text: expect.stringMatching(/./) })
-    expect(said.join('')).toContain((data as { text: string }).text)
+    expect(data).toMatchObject({ type: 'text', text: 'Hello.' })
+    expect(said.join('')).toContain('Hello.')
     expect(metadata).toMatchObject({ session_id: expect.any(String), attempts: 1 })
     await expect(client.executeCommands(['echo too'])).resolves.toMatchObject({
       results: [{ stdout: 'too\n' }],

@@ -9,12 +9,12 @@ import { z as zod3v4 } from 'zod-3/v4'
 import { z as zod40 } from 'zod-4.0'
 import { z as zod42 } from 'zod-4.2'
 import { Harness } from '../index.js'
-import { answer, done, failure, played, said, session } from './played-agent'
+import { failure, following } from './played-agent'
 import { scripted } from './scripted-model'
 
 const value = { name: 'a', tags: ['x'] }
 const turn = (schema: object, text: unknown = value) =>
-  played([session, said(JSON.stringify(text)), done]).run('hi', { schema })
+  following([{ structured: text }, { structured: text }]).run('hi', { schema })
 const call = (schema: object, text: unknown = value) =>
   scripted(`json=${JSON.stringify(text)}`, { schema }).call
 
@@ -47,9 +47,8 @@ describe('a schema that is taken', () => {
   })
 
   it('is a default of the harness too', async () => {
-    const harness = played([session, said('{"name":"a"}'), done], {
-      schema: zod46.object({ name: zod46.string() }),
-    })
+    const schema = zod46.object({ name: zod46.string() })
+    const harness = following([{ structured: { name: 'a' } }], { schema })
     expect((await harness.run('hi')).structured).toEqual({ name: 'a' })
   })
 })
@@ -65,7 +64,7 @@ describe("what a library's schema makes of an answer", () => {
   })
 
   it('is the result', async () => {
-    const result = await played([session, said('{"name":"abc"}'), done]).run('hi', { schema })
+    const result = await following([{ structured: { name: 'abc' } }]).run('hi', { schema })
     const structured: { name: number; count: number; even?: number } | undefined = result.structured
     expect(structured).toEqual({ name: 3, count: 7 })
     const completion = await scripted('json={"name":"abc"}').call.then(
@@ -98,7 +97,7 @@ describe('a schema that is refused', () => {
   it.each(refused)('%s', async (_, schema, advice) => {
     const error = { code: 'INVALID_OPTION', message: expect.stringContaining(advice) }
     expect(() => new Harness({ provider: 'codex', schema })).toThrow(expect.objectContaining(error))
-    expect(await failure(played(answer).run('hi', { schema }))).toMatchObject(error)
+    expect(await failure(following([]).run('hi', { schema }))).toMatchObject(error)
     expect(await failure(call(schema))).toMatchObject(error)
     expect(error.message).toBeDefined()
   })

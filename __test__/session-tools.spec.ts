@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { ToolServer as Server } from '../lib/harness/session/tool_server'
 import { Harness, defineTool, type AgentSession, type Turn } from '..'
+import { scriptedAgent } from '../entries/testing.js'
 import { failure } from './played-agent'
 
 // As it is built: the addon is found from there.
@@ -70,12 +71,13 @@ it('whatever stops a turn aborts the calls that run', async () => {
     signal: (_: AgentSession, __: Turn, controller: AbortController) => controller.abort(),
     timeoutMs: () => {},
   }
+  const provider = scriptedAgent(Object.keys(stops).map(() => ({ tool: { name: 'wait' } })))
   for (const [name, stop] of Object.entries(stops)) {
     const { tool, isCalled } = waiting()
-    await using session = await harness.open({ tools: [tool] as never })
+    await using session = await new Harness({ provider }).open({ tools: [tool] as never })
     const controller = new AbortController()
     const timeoutMs = name === 'timeoutMs' ? 1000 : 60_000
-    const turn = session.start('call wait', { signal: controller.signal, timeoutMs })
+    const turn = session.start('Wait.', { signal: controller.signal, timeoutMs })
     const signal = await isCalled
     void stop(session, turn, controller)
     const error = await failure(turn.result)
@@ -111,12 +113,10 @@ it('arguments that do not fit the schema do not reach the handler, and the agent
 
 it('silence is not counted while a handler works', async () => {
   const tool = { name: 'slow', handler: () => sleep(3000) }
-  await using session = await harness.open({
-    tools: [tool],
-    idleTimeoutMs: 1500,
-    toolIdleTimeoutMs: 1500,
-  })
-  expect((await session.prompt('call slow')).text).toContain('slow')
+  const provider = scriptedAgent([{ tool: { name: 'slow' }, say: 'Done.' }])
+  const clocks = { idleTimeoutMs: 1500, toolIdleTimeoutMs: 1500 }
+  await using session = await new Harness({ provider }).open({ tools: [tool], ...clocks })
+  expect((await session.prompt('Call it.')).text).toBe('Done.')
 })
 
 it('connections of other processes are bounded, and the agent gets through', async () => {

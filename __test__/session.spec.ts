@@ -16,7 +16,7 @@ import {
   type SessionEvent,
 } from '..'
 import { sheepdog } from './cli-command'
-import { failure } from './played-agent'
+import { failure, following } from './played-agent'
 
 const folder = mkdtempSync(join(tmpdir(), 'session-spec-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -169,8 +169,8 @@ test('a loop over events() can be ended at any time, and the session no longer w
 
 test('many sessions share one signal with one listener', async () => {
   const { signal } = new AbortController()
-  await using first = await open({ signal })
-  await using second = await open({ signal })
+  await using first = await following([]).open({ signal })
+  await using second = await following([]).open({ signal })
   expect(getEventListeners(signal, 'abort')).toHaveLength(1)
   await first.close()
   await second.close()
@@ -356,7 +356,11 @@ test('a word to the agent right after the first prompt comes behind it', async (
 })
 
 test('structured answers, a re-ask included', async () => {
-  await using session = await open()
+  await using session = await following([
+    { structured: { a: 7 } },
+    { say: 'five' },
+    { structured: { a: 5 } },
+  ]).open()
   const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] }
   expect(await session.prompt('fits', { schema })).toMatchObject({ structured: { a: 7 }, attempts: 1 })
   expect(await session.prompt('schema', { schema })).toMatchObject({ structured: { a: 5 }, attempts: 2 })
@@ -451,7 +455,7 @@ test('claude-code at "plan" has no tool that writes or runs something, over its 
 
 test('a session holds its slot until it is closed', async () => {
   const limit = new ConcurrencyLimit(1)
-  const harness = new Harness({ provider: 'gemini', binary: scripted(1), cwd: folder, limit })
+  const harness = following([{ say: 'Hello.' }], { limit })
   const first = await harness.open()
   const second = harness.open()
   const order: string[] = []

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RecordSource } from '../dist/cli/view/record_source'
 import { serveView } from '../dist/cli/view/server'
 import { Harness } from '..'
+import { scriptedAgent } from '../entries/testing.js'
 import { writeTurn } from './view-records'
 
 type View = Awaited<ReturnType<typeof serveView>>
@@ -150,13 +151,9 @@ describe('the server of the page', () => {
 
 it('a session with a failed prompt has failed', async () => {
   const parent = join(folder, 'sessions')
-  const agent = join(__dirname, '../fixtures/acp/agent.mjs')
-  const harness = new Harness({ provider: 'gemini', binary: ['node', agent], record: parent })
-  const ends: [name: string, prompts: string[]][] = [
-    ['fine', ['hello']],
-    ['failed', ['error 401', 'hello']],
-  ]
-  for (const [name, prompts] of ends) {
+  const provider = scriptedAgent([{ say: 'Fine.' }, { on: 'key', fail: 'auth' }, { say: 'Fine again.' }])
+  const harness = new Harness({ provider, record: parent })
+  for (const [name, prompts] of Object.entries({ fine: ['hello'], failed: ['key', 'hello'] })) {
     await using session = await harness.open({ name })
     for (const prompt of prompts) await session.prompt(prompt).catch(() => {})
   }
