@@ -3,11 +3,13 @@
 import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { entries } from '../site/api.mjs'
 import { contents } from '../site/contents.mjs'
 import { checkSite, fileOf } from '../site/links.mjs'
 import { root } from './documents-blocks'
@@ -85,10 +87,18 @@ describe.runIf(executablePath && process.env.SHEEPDOG_DOCS_SITE)('the site', () 
     return page
   }
 
+  async function axeFaults(page: Page): Promise<string[]> {
+    await page.addScriptTag({ path: createRequire(import.meta.url).resolve('axe-core/axe.min.js') })
+    const { violations } = (await page.evaluate('axe.run()')) as {
+      violations: { id: string; nodes: { target: string[] }[] }[]
+    }
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+  }
+
   it('has every page of the contents at its side', async () => {
     const page = await open('')
     const links = await page.locator('.VPSidebar a').count()
-    expect(links).toBe(contents().flatMap(({ items }) => items).length)
+    expect(links).toBe(contents().flatMap(({ items }) => items).length + entries.length)
     await page.locator('.VPSidebar').getByText('Kill a program that falls silent').click()
     await page.waitForURL(/kill-a-silent-program$/)
     expect(await page.locator('h1').innerText()).toContain('Kill a program that falls silent')
@@ -118,13 +128,29 @@ describe.runIf(executablePath && process.env.SHEEPDOG_DOCS_SITE)('the site', () 
 
   it.each(['light', 'dark'] as const)('is wide enough and narrow enough, %s', async (colorScheme) => {
     for (const [width, height, size] of [
-      [1280, 900, 'desktop'],
+      [1440, 900, 'desktop'],
       [390, 844, 'phone'],
     ] as const)
-      for (const path of ['', 'tasks/json-by-schema', 'recipes/code-review', 'troubleshooting', 'harness']) {
+      for (const path of [
+        '',
+        'tasks/json-by-schema',
+        'recipes/code-review',
+        'troubleshooting',
+        'harness',
+        'api/model',
+      ]) {
         const page = await open(path, { viewport: { width, height }, colorScheme })
         const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
         expect(overflow, `${path} ${size}`).toBeLessThanOrEqual(0)
+        const clipped = await page.evaluate(
+          `[...document.querySelectorAll('.VPSidebar .text')].filter((text) => {
+            const { right, width } = text.getBoundingClientRect()
+            return width > 0 && right > document.querySelector('.VPSidebar').getBoundingClientRect().right
+          }).map((text) => text.textContent)`,
+        )
+        expect(clipped, `${path} ${size}`).toEqual([])
+        const faults = await axeFaults(page)
+        expect(faults, `${path} ${size} ${colorScheme}`).toEqual([])
         const isDark = await page.evaluate('document.documentElement.classList.contains("dark")')
         expect(isDark).toBe(colorScheme === 'dark')
         if (pictures) {

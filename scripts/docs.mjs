@@ -1,8 +1,9 @@
 // `npm run docs`: the documentation as a static site in site/dist, with every link checked. `-- --serve` shows it on a local port,
 // `-- --browser` tests it in a real browser. What it needs is installed in site/ alone, from the lock file there.
 import { spawn } from 'node:child_process'
-import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { apiPage, entries } from '../site/api.mjs'
 import { checkSite } from '../site/links.mjs'
 import { findBrowser } from './browser.mjs'
 import { installFrom } from './setup.mjs'
@@ -32,6 +33,9 @@ cpSync(join(root, 'docs'), pages, {
   recursive: true,
   filter: (path) => !path.startsWith(join(root, 'docs/internals')),
 })
+
+mkdirSync(join(pages, 'api'))
+for (const entry of entries) writeFileSync(join(pages, `${entry.page}.md`), apiPage(entry))
 
 const vitepress = join(site, 'node_modules/vitepress/bin/vitepress.js')
 step('building the site', process.execPath, [vitepress, 'build', site])

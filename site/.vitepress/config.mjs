@@ -1,17 +1,20 @@
 // The documentation as a static site. Its pages are those of docs/, as they stand; docs/index.md is the table of contents.
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
+import { entries } from '../api.mjs'
 import { contents, slug } from '../contents.mjs'
 
 const { repository, version } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 )
 const source = repository.url.replace(/^git\+/, '').replace(/\.git$/, '')
-const sidebar = contents().map(({ text, items }) => ({
-  text,
-  collapsed: false,
-  items: items.map((item) => ({ text: item.text, link: `/${item.link.replace(/\.md$/, '')}` })),
-}))
+const sidebar = [
+  ...contents().map(({ text, items }) => ({
+    text,
+    items: items.map((item) => ({ text: item.text, link: `/${item.link.replace(/\.md$/, '')}` })),
+  })),
+  { text: 'Types', items: entries.map(({ title, page }) => ({ text: title, link: `/${page}` })) },
+]
 
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#3451b2"/><path d="M5 5l4 3-4 3M9 11h3" stroke="#fff" stroke-width="1.6" fill="none"/></svg>'
