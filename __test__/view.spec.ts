@@ -3,7 +3,7 @@
 // SHEEPDOG_SCREENSHOTS writes those of docs/.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -373,6 +373,40 @@ describe.runIf(browserPath !== undefined || process.env.CI)('the page in a brows
       .locator('.row .at', { hasText: /^0:00.0$/ })
       .first()
       .waitFor()
+    await page.close()
+  })
+
+  it('shows the entries of a race side by side, and leads from one to the other', async () => {
+    const records = mkdtempSync(join(folder, 'race-'))
+    const entry = { provider: 'codex', tokens: 13_023, costUsd: 0.42, durationMs: 12_300, files: 2 }
+    const why = 'verify ended with exit status 1'
+    const entries = [
+      { ...entry, run: 'r1', state: 'failed-verify', reason: why },
+      { ...entry, run: 'r2', provider: 'claude-code', state: 'won', reason: null, files: 1 },
+      { ...entry, run: null, state: 'aborted', reason: null, tokens: null, costUsd: null, files: null },
+    ]
+    for (const id of ['r1', 'r2']) {
+      const run = writeTurn(records, { id, name: `try ${id}`, events: 10 })
+      writeFileSync(join(run, 'race.json'), JSON.stringify({ entries }))
+    }
+    writeTurn(records, { id: 'r0', name: 'alone', events: 10 })
+    const page = await open(records)
+    await expect
+      .poll(() => page.locator('#race summary').textContent())
+      .toBe('Race: 3 agents, claude-code won')
+    const cells = async () =>
+      (await page.locator('#race tbody tr').all()).map((row) => row.locator('td').allTextContents())
+    expect(await Promise.all(await cells())).toEqual([
+      ['codex', 'failed verify', '12.3 s', '13,023 tokens', '$0.42', '2 files', why],
+      ['claude-code', 'won', '12.3 s', '13,023 tokens', '$0.42', '1 file', ''],
+      ['codex', 'aborted', '12.3 s', '', '', '', ''],
+    ])
+    expect(await page.locator('#race [aria-current]').count()).toBe(1)
+    expect(await faults(page)).toEqual([])
+    await page.locator('#race a').click()
+    await expect.poll(() => page.locator('#name').textContent()).toBe('try r1')
+    await page.getByText('alone').click()
+    await expect.poll(() => page.locator('#race').isHidden()).toBe(true)
     await page.close()
   })
 
