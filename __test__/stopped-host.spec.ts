@@ -159,8 +159,8 @@ it('is no silence for any limit', async () => {
   await using runtime = await serveRuntime({
     port: 0,
     handler: {
-      async run({ prompt }) {
-        await sleep(prompt === 'short' ? 1000 : SILENT_MS)
+      async run({ userPrompt }) {
+        await sleep(userPrompt === 'short' ? 1000 : SILENT_MS)
         return { type: 'text', text: 'fine' }
       },
     },

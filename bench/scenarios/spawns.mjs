@@ -44,7 +44,9 @@ const starts = {
     const children = Array.from({ length: count }, () =>
       execa(...program, { stdin: 'ignore', reject: false }),
     )
-    await Promise.all(children.map(async (child) => once(await child.nodeChildProcess, 'spawn')))
+    await Promise.all(
+      children.map(async (child) => once(await Promise.resolve(child.nodeChildProcess), 'spawn')),
+    )
     return () => children.forEach((child) => child.kill('SIGKILL'))
   },
   async tinyexec(count) {
