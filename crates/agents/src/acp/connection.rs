@@ -338,8 +338,8 @@ mod tests {
             };
             assert_eq!(session, "s");
             // The half is kept until it is known whether the next piece has the other one.
-            assert!(format!("{update:?}").contains(r"delete \u{10f83d} it"), "{update:?}");
-            assert_eq!(json::Pieces::default().push("delete \u{10f83d} it"), "delete \u{fffd} it");
+            assert!(format!("{update:?}").contains(r"delete \u{10ffff}\u{e03d} it"), "{update:?}");
+            assert_eq!(json::Pieces::default().push("delete \u{10ffff}\u{e03d} it"), "delete \u{fffd} it");
             let Said::Asked { params, .. } = inbox.recv().await.unwrap().said else { panic!("{part}") };
             assert_eq!(params["sessionId"], "s");
             let Said::Withdrawn { id } = inbox.recv().await.unwrap().said else { panic!("{part}") };

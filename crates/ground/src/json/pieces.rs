@@ -3,29 +3,28 @@
 
 use std::borrow::Cow;
 
-/// A half of a pair stands as a character of private use, until the other half is there.
-const FIRST: u32 = 0x10_F800;
+/// It is no character of any text, so that it may stand before what has a meaning of ours here: a half of a pair, until the other half
+/// is there, as a character of private use; and itself, if a text has it all the same.
+const MARK: char = char::MAX;
+const MARK_BEGINS: u8 = 0xF4;
+const HALVES: u32 = 0xE000;
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
 /// The JSON text with halves of pairs that [`Pieces`] can join. Nothing else changes.
 pub fn keep_halves(text: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Option<Vec<u8>> = None;
     let (mut at, mut copied) = (0, 0);
-    while let Some(offset) = memchr::memchr(b'\\', text.get(at..).unwrap_or_default()) {
+    while let Some(offset) = memchr::memchr2(b'\\', MARK_BEGINS, text.get(at..).unwrap_or_default()) {
         let start = at + offset;
-        at = start + 2;
-        let Some(unit) = unit_at(text, start) else { continue };
-        at = start + 6;
-        if is_high(unit) && unit_at(text, at).is_some_and(is_low) {
-            at += 6;
-        } else if (is_high(unit) || is_low(unit))
-            && let Some(half) = char::from_u32(FIRST + unit - 0xD800)
-        {
-            let kept = kept.get_or_insert_default();
-            kept.extend_from_slice(&text[copied..start]);
-            kept.extend_from_slice(half.encode_utf8(&mut [0; 4]).as_bytes());
-            copied = at;
+        let (length, marked) = read_at(text, start);
+        at = start + length;
+        let Some(marked) = marked else { continue };
+        let kept = kept.get_or_insert_default();
+        kept.extend_from_slice(&text[copied..start]);
+        for letter in [MARK, marked] {
+            kept.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
         }
+        copied = at;
     }
     match kept {
         Some(mut kept) => {
@@ -34,6 +33,27 @@ pub fn keep_halves(text: &[u8]) -> Cow<'_, [u8]> {
         }
         None => Cow::Borrowed(text),
     }
+}
+
+/// How long the byte, character or escape is that begins there, and what is to stand for it behind a mark.
+fn read_at(text: &[u8], at: usize) -> (usize, Option<char>) {
+    let mut bytes = [0; 4];
+    let mark = MARK.encode_utf8(&mut bytes);
+    match (unit_at(text, at), unit_at(text, at + 6)) {
+        (Some(high), Some(low)) if is_high(high) && is_low(low) => {
+            (12, (code_of(high, low) == u32::from(MARK)).then_some(MARK))
+        }
+        (Some(half), _) if is_high(half) || is_low(half) => (6, char::from_u32(HALVES + half - 0xD800)),
+        (Some(_), _) => (6, None),
+        (None, _) if text.get(at) == Some(&b'\\') => (2, None),
+        (None, _) if text.get(at..).is_some_and(|rest| rest.starts_with(mark.as_bytes())) => (4, Some(MARK)),
+        (None, _) => (1, None),
+    }
+}
+
+/// The character of a pair.
+fn code_of(high: u32, low: u32) -> u32 {
+    0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
 }
 
 /// The number of an escape `\uXXXX` that begins there.
@@ -59,17 +79,21 @@ pub struct Pieces {
 impl Pieces {
     /// The text that is whole with this piece; half a pair at its end waits.
     pub fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
-        // The first byte of all halves in UTF-8.
-        if self.open.is_none() && memchr::memchr(0xF4, piece.as_bytes()).is_none() {
+        if self.open.is_none() && memchr::memchr(MARK_BEGINS, piece.as_bytes()).is_none() {
             return Cow::Borrowed(piece);
         }
         let mut whole = String::with_capacity(piece.len() + 4);
-        for letter in piece.chars() {
-            let unit = u32::from(letter).checked_sub(FIRST).map(|offset| 0xD800 + offset);
+        let mut letters = piece.chars();
+        while let Some(letter) = letters.next() {
+            let marked = (letter == MARK).then(|| letters.clone().next()).flatten();
+            let half = marked.and_then(|marked| u32::from(marked).checked_sub(HALVES));
+            let unit = half.map(|half| 0xD800 + half).filter(|unit| is_high(*unit) || is_low(*unit));
+            if unit.is_some() || marked == Some(MARK) {
+                letters.next();
+            }
             match (self.open.take(), unit) {
                 (Some(high), Some(low)) if is_low(low) => {
-                    let pair = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
-                    whole.push(char::from_u32(pair).unwrap_or(REPLACEMENT));
+                    whole.push(char::from_u32(code_of(high, low)).unwrap_or(REPLACEMENT));
                     continue;
                 }
                 (Some(_), _) => whole.push(REPLACEMENT),
@@ -125,6 +149,10 @@ mod tests {
             (&[r#""\ud83d\ud83d""#, r#""\ude00""#], "\u{fffd}😀"),
             (&[r#""\\ud83d""#, r#""\\ude00""#], "\\ud83d\\ude00"),
             (&[r#""\ud83d\ude00""#], "😀"),
+            (
+                &["\"\u{10f800}\u{10ffff}\"", r#""\udbff\udfff\ue000""#],
+                "\u{10f800}\u{10ffff}\u{10ffff}\u{e000}",
+            ),
             (&[r#""plain é \n""#, r#""😀""#], "plain é \n😀"),
         ] {
             assert_eq!(joined(pieces), expected, "{pieces:?}");
@@ -134,7 +162,7 @@ mod tests {
     proptest! {
         #[test]
         fn however_a_text_is_cut_it_is_whole(
-            units in prop::collection::vec(prop_oneof![0xd7f0u16..0xe010, any::<u16>()], 0..20),
+            units in prop::collection::vec(prop_oneof![0xd7f0u16..0xe010, 0xdbfdu16..0xdc02, any::<u16>()], 0..20),
             cuts in prop::collection::vec(0usize..20, 0..4),
         ) {
             let escaped: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
