@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use ground::error::ErrorCode;
-use process::{Encoding, Input, ProcessSpec, Stream, spawn};
+use process::{Containment, Encoding, Input, ProcessSpec, Stream, spawn};
 use std::path::Path;
 use std::time::Duration;
 
@@ -151,6 +151,12 @@ impl Call {
 
     pub(crate) fn input_file(mut self, path: &Path) -> Call {
         self.spec.input = Input::File(path.to_owned());
+        self
+    }
+
+    /// It ends by itself when this host is killed: git leaves its locks in the user's repository when it is killed.
+    pub(crate) fn outlives_host(mut self) -> Call {
+        self.spec.containment = Containment::Group;
         self
     }
 

@@ -7,6 +7,10 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A lock of git for one ref that is older than this belongs to nobody.
+const STALE_AFTER: Duration = Duration::from_secs(2);
 
 pub(crate) fn checkouts(folder: &Path) -> PathBuf {
     folder.join("checkouts")
@@ -41,6 +45,20 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
         if is_there {
             return Ok(Some(file));
         }
+    }
+}
+
+/// Removes a lock of git that nobody can be using any more. Returns whether there was one.
+pub(crate) fn remove_stale(lock: &Path) -> io::Result<bool> {
+    let age = match lock.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        facts => facts?.modified()?.elapsed().unwrap_or_default(),
+    };
+    // git holds it for milliseconds.
+    std::thread::sleep(STALE_AFTER.saturating_sub(age));
+    match std::fs::remove_file(lock) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(true),
     }
 }
 

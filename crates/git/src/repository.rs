@@ -1,7 +1,9 @@
 //! A repository on this machine, as its user's own git sees it.
 
 use crate::command::{Call, CallFault};
+use crate::folder::remove_stale;
 use ground::error::{Error, ErrorCode};
+use ground::os::on_disk;
 use std::path::{Path, PathBuf};
 
 /// The repository of a folder.
@@ -86,11 +88,19 @@ impl Repository {
     /// Writes a ref, or removes it. Hooks are off in every call.
     pub(crate) async fn set_ref(common: &Path, id: &str, commit: Option<&str>) -> Result<(), CallFault> {
         let name = ref_of(id);
-        let call = match commit {
-            Some(commit) => Call::new(["update-ref", &name, commit]),
-            None => Call::new(["update-ref", "-d", &name]),
+        let set = || {
+            let call = match commit {
+                Some(commit) => Call::new(["update-ref", &name, commit]),
+                None => Call::new(["update-ref", "-d", &name]),
+            };
+            call.bare().at(common).path("GIT_DIR", common).outlives_host().run()
         };
-        call.bare().at(common).path("GIT_DIR", common).run().await.map(drop)
+        let Err(fault) = set().await else { return Ok(()) };
+        // The name is ours alone, so a lock that stays is that of a git that was killed.
+        let lock = common.join(format!("{name}.lock"));
+        let was_locked = on_disk(move || remove_stale(&lock)).await.unwrap_or(false);
+        let was_killed = matches!(fault, CallFault::Said { code: None, .. });
+        if was_locked || was_killed { set().await.map(drop) } else { Err(fault) }
     }
 }
 

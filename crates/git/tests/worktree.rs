@@ -222,8 +222,15 @@ async fn what_hosts_left_that_were_killed_between_two_steps_is_removed_as_well()
     std::fs::write(notes.join("abcdefgh.lock"), "").unwrap();
     std::fs::write(notes.join("0123.applying"), "").unwrap();
     write(&notes, "0123.apply/objects/info/alternates", "x");
+    // A git that was killed while it wrote the ref.
+    let dropped = scene.make().await;
+    let id = scene.refs().lines().map(|name| name.rsplit('/').next().unwrap().to_owned()).collect::<Vec<_>>();
+    drop(dropped);
+    for id in &id {
+        write(&scene.repo(), &format!(".git/refs/sheepdog/{id}.lock"), "");
+    }
     let reaped = reap_worktrees(&scene.place, None).await.unwrap();
-    assert!(reaped.is_empty(), "{reaped:?}");
+    assert!(reaped.len() == 1 && reaped[0].problem.is_none(), "{reaped:?}");
     let ids: Vec<String> =
         list_worktrees(&scene.place).await.unwrap().into_iter().map(|kept| kept.id).collect();
     assert_eq!(ids.len(), 1, "the note of a kept checkout is whole");
