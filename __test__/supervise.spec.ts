@@ -1,5 +1,5 @@
 // Programs that are started again: retry of run(), and supervise().
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -50,6 +50,22 @@ describe('retry', () => {
     const error = await rejection(run('sh', again.args, { reject: true, retry: { attempts: 2, ...fast } }))
     expect(error).toMatchObject({ code: 'PROCESS_FAILED', exitCode: 2, result: { attempts: 2 } })
     expect([runs(), again.runs()]).toEqual([2, 2])
+  })
+
+  it('runs again what was asked for, whatever became of the arguments and the options since', async () => {
+    const input = join(folder, 'input')
+    writeFileSync(input, 'typed\n')
+    for (const pty of [false, true]) {
+      const { args } = counting('exit 1', 'exit 1')
+      const asked = ['-c', `read line; echo "$line $WORD"; ${args[1]}`]
+      const env = { WORD: 'first' }
+      const options = { pty, env, input: { file: input }, retry: { attempts: 3, ...fast } }
+      const running = run('sh', asked, options)
+      asked[1] = 'echo another'
+      env.WORD = 'second'
+      const { stdout, attempts } = await running
+      expect([attempts, stdout]).toEqual([3, expect.stringContaining('typed first')])
+    }
   })
 
   it('is for the ends that it names', async () => {

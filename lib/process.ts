@@ -69,7 +69,7 @@ export async function run(command: string, args?: unknown, options?: unknown): P
   const call = prepared(command, args, options, false)
   const { retry, signal } = call.options
   if (retry === undefined) return runOnce(call)
-  return retried(retry, signal, () => runOnce(prepared(command, args, options, false)))
+  return retried(retry, signal, () => runOnce(call))
 }
 
 async function runOnce(call: ReturnType<typeof prepared>): Promise<RunResult> {
@@ -139,8 +139,9 @@ function prepared(command: unknown, args: unknown, options: unknown, canBeWritte
   }
 }
 
-function start({ command, options, spec, source }: ReturnType<typeof prepared>): Started {
+function start({ command, options, spec: asked, open }: ReturnType<typeof prepared>): Started {
   const { signal, limit } = options
+  const source = open?.()
   source?.take()
   if (signal?.aborted) source?.close()
   throwIfAborted(
@@ -148,8 +149,8 @@ function start({ command, options, spec, source }: ReturnType<typeof prepared>):
     'PROCESS_ABORTED',
     `${command} was not started: its abort signal was already aborted`,
   )
-  const watch = RunWatch.start(spec)
-  if (watch) spec.env = [...variablesOf(watch.environment), ...spec.env]
+  const watch = RunWatch.start(asked)
+  const spec = watch ? { ...asked, env: [...variablesOf(watch.environment), ...asked.env] } : asked
   const process = native.spawnProcess(spec, delivery, limit && nativeLimit(limit))
   const site = callSite()
   let cause: unknown

@@ -367,7 +367,8 @@ export function callOf(command: unknown, args: unknown, options: unknown): Call 
   if (list !== undefined) check.strings('args', list)
   return {
     command: command as string,
-    args: (list as string[] | undefined) ?? [],
+    // A copy: further runs of a `retry` get the arguments of the call.
+    args: [...((list as string[] | undefined) ?? [])],
     options: ownMembers((given as RunOptions | undefined) ?? {}),
   }
 }
@@ -394,7 +395,7 @@ function checkTogether({ input, stdin, stdio, pty, retry }: RunOptions, canBeWri
 export function toSpec(
   { command, args, options }: Call,
   canBeWritten: boolean,
-): { spec: RunSpec; source?: Source } {
+): { spec: RunSpec; open?: () => Source } {
   checkTogether(options, canBeWritten)
   const {
     cwd,
@@ -426,7 +427,7 @@ export function toSpec(
     return { name, value }
   })
   const folder = folderPath(cwd)
-  const { source, ...fed } = toFed(input, folder, !!pty)
+  const { open, ...fed } = toFed(input, folder, !!pty)
   const spec = ownMembers<RunSpec>({
     ...rest,
     ...fed,
@@ -444,14 +445,18 @@ export function toSpec(
     idleTimeoutMs: idleTimeoutMs ?? idleTimeoutFromEnvironment(),
     ...inheritance(inheritEnv),
   })
-  return { spec, source }
+  return { spec, open }
 }
 
-type Fed = Pick<RunSpec, 'input' | 'inputFile' | 'stdin'> & { source?: Source }
+/** `open` gives the source of one run. */
+type Fed = Pick<RunSpec, 'input' | 'inputFile' | 'stdin'> & { open?: () => Source }
 
 function toFed(input: RunInput | undefined, cwd: string | undefined, hasTerminal: boolean): Fed {
   if (input === undefined || typeof input === 'string' || types.isUint8Array(input)) return { input }
-  if (!isFile(input)) return { stdin: 'pipe', source: sourceOf('input', input) }
+  if (!isFile(input)) {
+    const source = sourceOf('input', input)
+    return { stdin: 'pipe', open: source && (() => source) }
+  }
   const file = isUrl(input.file) ? fileURLToPath(input.file) : input.file
   if (!hasTerminal) return { inputFile: file }
   // Typed, so it has to be read.
@@ -459,7 +464,7 @@ function toFed(input: RunInput | undefined, cwd: string | undefined, hasTerminal
   const read = () => createReadStream(path)
   return {
     stdin: 'pipe',
-    source: sourceOf('input.file', { [Symbol.asyncIterator]: () => read().iterator() }),
+    open: () => sourceOf('input.file', { [Symbol.asyncIterator]: () => read().iterator() })!,
   }
 }
 
