@@ -12,8 +12,19 @@ use std::time::{Duration, Instant, SystemTime};
 /// A sleep is measured on a clock that stands still while the machine sleeps: so often the clock on the wall is looked at.
 const LOOK: Duration = Duration::from_secs(15);
 
-/// The accounts of clouds, through which a CLI may reach a model.
-const CLOUDS: &[&str] = &[
+/// The accounts of services and clouds, through which a CLI may reach a model. Those of one CLI alone are in its descriptor.
+const SERVICES: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_OAUTH_TOKEN",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_GENERATIVE_AI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "GROQ_API_KEY",
+    "XAI_API_KEY",
+    "MISTRAL_API_KEY",
+    "AI_GATEWAY_API_KEY",
     "AWS_PROFILE",
     "AWS_REGION",
     "AWS_ACCESS_KEY_ID",
@@ -49,7 +60,7 @@ impl AccountKey {
     pub(crate) fn of(agent: &AgentRequest) -> Self {
         let mut hasher = DefaultHasher::new();
         let known = agent.provider.descriptor();
-        for name in ["HOME"].iter().chain(known.account).chain(known.base_urls).chain(CLOUDS) {
+        for name in ["HOME"].iter().chain(known.account).chain(known.base_urls).chain(SERVICES) {
             agent.variable(name).hash(&mut hasher);
         }
         // Keys that the caller gives to this agent, whatever service they are for.
@@ -170,7 +181,7 @@ mod tests {
                 let known = provider.descriptor();
                 known.account.iter().chain(known.base_urls).any(|known| *known == name)
             };
-            assert!(Provider::ALL.iter().any(tells), "{name}");
+            assert!(SERVICES.contains(&name) || Provider::ALL.iter().any(tells), "{name}");
         }
     }
 
@@ -191,10 +202,17 @@ mod tests {
             (Provider::Gemini, "GOOGLE_CLOUD_LOCATION"),
             (Provider::Kimi, "KIMI_BASE_URL"),
             (Provider::Opencode, "DEEPSEEK_API_KEY"),
+            (Provider::Opencode, "GROQ_API_KEY"),
+            (Provider::Pi, "XAI_API_KEY"),
+            (Provider::Qwen, "OPENAI_API_KEY"),
             (Provider::Pi, "SOME_NEW_SERVICE_TOKEN"),
             (Provider::Copilot, "GH_HOST"),
         ] {
             assert_ne!(key(provider, name, "one"), key(provider, name, "two"), "{provider:?} {name}");
+        }
+        for provider in Provider::ALL {
+            let twice = provider.descriptor().account.iter().find(|name| SERVICES.contains(name));
+            assert_eq!(twice, None, "{provider:?}: a service has one list");
         }
         assert_eq!(key(Provider::Pi, "LANG", "one"), key(Provider::Pi, "LANG", "two"));
     }

@@ -59,7 +59,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::TokensAndMoney(CachedInput::Beside),
     account: &[
         "CLAUDE_CONFIG_DIR",
-        "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",
         "CLAUDE_CODE_OAUTH_TOKEN",
         "ANTHROPIC_CUSTOM_HEADERS",

@@ -73,7 +73,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     account: &[
         "CODEX_HOME",
         "CODEX_API_KEY",
-        "OPENAI_API_KEY",
         "OPENAI_ORGANIZATION",
         "OPENAI_PROJECT",
         "AZURE_OPENAI_API_KEY",

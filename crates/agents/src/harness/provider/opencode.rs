@@ -17,7 +17,7 @@ use crate::harness::program::launch::{Launch, Wanted};
 use ground::error::Error;
 use ground::json::object::put;
 use ground::json::{self, Json, Line};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     title: "opencode",
@@ -52,16 +52,6 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         "OPENCODE_CONFIG_CONTENT",
         "OPENCODE_AUTH_CONTENT",
         "OPENCODE_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_OAUTH_TOKEN",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_GENERATIVE_AI_API_KEY",
-        "OPENROUTER_API_KEY",
-        "GROQ_API_KEY",
-        "XAI_API_KEY",
-        "MISTRAL_API_KEY",
-        "AI_GATEWAY_API_KEY",
     ],
     session_log: None,
     hosts: &["models.dev", "opencode.ai", "api.anthropic.com", "api.openai.com"],
@@ -362,17 +352,15 @@ fn with_entries(
     table: &str,
     entries: impl IntoIterator<Item = (String, Value)>,
 ) -> Result<String, Error> {
-    let mut content = json::read(given.unwrap_or("{}")).unwrap_or(Value::Null);
-    let fields = match &mut content {
-        Value::Object(fields) => fields.entry(table).or_insert_with(|| json!({})).as_object_mut(),
-        _ => None,
-    };
-    let Some(fields) = fields else {
-        let problem = format!("expected a configuration in JSON without comments: {what} are added to it");
-        return Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem));
-    };
-    fields.extend(entries);
-    Ok(content.to_string().replace(BRACE, "\\u007b"))
+    let mut content: Option<Map<String, Value>> = json::read(given.unwrap_or("{}")).ok();
+    let table =
+        content.as_mut().and_then(|all| all.entry(table).or_insert_with(|| json!({})).as_object_mut());
+    if let Some(table) = table {
+        table.extend(entries);
+        return Ok(json!(content).to_string().replace(BRACE, "\\u007b"));
+    }
+    let problem = format!("expected a configuration in JSON without comments: {what} are added to it");
+    Err(Error::invalid_option(&format!("env[{CONTENT:?}]"), problem))
 }
 
 /// In place of a brace in our own values. The CLI replaces `{env:NAME}` and `{file:PATH}` in the text before it reads it as JSON, so

@@ -55,13 +55,9 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
     accounting: Accounting::Tokens(CachedInput::Within),
     account: &[
         "QWEN_HOME",
-        "OPENAI_API_KEY",
         "DASHSCOPE_API_KEY",
         "BAILIAN_CODING_PLAN_API_KEY",
-        "ANTHROPIC_API_KEY",
         "ANTHROPIC_BASE_URL",
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
         "GOOGLE_GENAI_USE_VERTEXAI",
     ],
     session_log: Some(&LOG),
