@@ -453,6 +453,40 @@ test('claude-code at "plan" has no tool that writes or runs something, over its 
   for (const held of [plan, edit]) expect(held).toContain('"allowDangerouslySkipPermissions":false')
 })
 
+test('programs of mcpServers reach copilot by its command line, for it starts none that a session names', async () => {
+  const log = join(folder, 'copilot-servers.log')
+  // Notes its arguments and the file that they name, then is the scripted agent.
+  const note = [
+    'const { execFileSync } = require("child_process"), fs = require("fs")',
+    'const given = process.argv.slice(1), file = /@(.*)/.exec(given.join(" "))?.[1]',
+    `fs.writeFileSync(${JSON.stringify(log)}, JSON.stringify({ given, file: file && fs.readFileSync(file, "utf8") }) + "\\n")`,
+    `execFileSync(process.execPath, [${JSON.stringify(agent)}, "--version", "1", "--start", "", "--log", ${JSON.stringify(log)}], { stdio: "inherit" })`,
+  ]
+  const binary = ['node', '-e', note.join('\n'), '--']
+  const mcpServers = [
+    { name: 'local', command: 'own', args: ['${HOME}'], env: { KEY: 'a$b' } },
+    { name: 'far', url: 'https://tools.example/mcp' },
+  ]
+  const harness = new Harness({ provider: 'copilot' })
+  await using session = await harness.open({ binary, cwd: folder, permission: 'auto', mcpServers })
+  expect((await session.prompt('hello')).text).toBe('Hello world')
+  const [start, ...lines] = readFileSync(log, 'utf8').trim().split('\n')
+  const { file } = JSON.parse(start!)
+  expect(JSON.parse(file).mcpServers).toMatchObject({
+    local: { command: 'own', args: ['${SHEEPDOG_DOLLAR}{HOME}'], env: { KEY: 'a${SHEEPDOG_DOLLAR}b' } },
+  })
+  const asked = lines.find((line) => line.includes('"session/new"'))!
+  expect(asked).toContain('tools.example')
+  expect(asked).not.toContain('"local"')
+  const named = await failure(
+    harness.open({ binary, cwd: folder, permission: 'auto', mcpServers: [{ name: 'a b', command: 'own' }] }),
+  )
+  expect(named).toMatchObject({
+    code: 'INVALID_OPTION',
+    message: expect.stringMatching(/^mcpServers\[0\]\.name: /),
+  })
+})
+
 test('a session holds its slot until it is closed', async () => {
   const limit = new ConcurrencyLimit(1)
   const harness = following([{ say: 'Hello.' }], { limit })

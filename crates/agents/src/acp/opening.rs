@@ -367,9 +367,11 @@ impl Handshake<'_> {
     /// The request that makes the session, or takes it up.
     fn beginning(&self, version: Version, hello: &Value, cwd: &Path) -> (&'static str, Value) {
         let agent = &self.request.agent;
-        let replaced = self.agent.protocol().replaced;
-        let written = |server: &McpServer| agent.shown_server(server).written_for(replaced).to_json();
-        let servers: Vec<Value> = self.request.servers.iter().map(written).collect();
+        let protocol = self.agent.protocol();
+        let written =
+            |server: &McpServer| agent.shown_server(server).written_for(protocol.replaced).to_json();
+        let by_request = |server: &&McpServer| !protocol.is_by_command_line(server);
+        let servers: Vec<Value> = self.request.servers.iter().filter(by_request).map(written).collect();
         let mut params = json!({ "cwd": cwd, "mcpServers": servers });
         if let Ok(meta) = ground::json::read::<Value>(self.meta) {
             put(&mut params, "_meta", meta);

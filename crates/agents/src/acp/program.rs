@@ -4,7 +4,7 @@ use super::request::OpenRequest;
 use crate::harness::Provider;
 use crate::harness::level::restraint::mode_of;
 use crate::harness::level::{Level, Mode};
-use crate::harness::mcp_server::DOLLAR;
+use crate::harness::mcp_server::{self, DOLLAR, McpServer};
 use crate::harness::program::install::{NOR_AROUND, find, locate, packages_around};
 use crate::harness::program::launch::{Launch, Wanted, path_text};
 use crate::harness::program::package::Program;
@@ -12,7 +12,7 @@ use ground::error::{Error, ErrorCode};
 use ground::os::PATH_SEPARATOR;
 use process::ProcessSpec;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
 pub(super) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
@@ -82,8 +82,9 @@ impl Held {
         request: &OpenRequest,
         folder: &Path,
     ) -> Result<Held, Error> {
+        let servers = &request.servers;
         let request = &request.agent;
-        let mut launch = Launch::new(&Wanted::default());
+        let mut launch = Launch::new(&Wanted { folder: folder.to_path_buf(), ..Wanted::default() });
         if request.level != Level::Auto {
             launch.removed.extend(request.provider.descriptor().switches);
         }
@@ -94,6 +95,15 @@ impl Held {
             launch.hold(DOLLAR.0, DOLLAR.1);
         }
         launch.args(mode.args.iter().copied());
+        let programs: Vec<McpServer> = servers
+            .iter()
+            .filter(|server| agent.protocol().is_by_command_line(server))
+            .map(|server| request.shown_server(server))
+            .collect();
+        if let Some(give) = agent.protocol().give_programs.filter(|_| !programs.is_empty()) {
+            mcp_server::check(servers)?;
+            give(&programs, &mut launch);
+        }
         let mut modes = Vec::new();
         if !mode.id.is_empty() {
             modes.push(mode.id.to_owned());
@@ -108,6 +118,11 @@ impl Held {
 }
 
 impl Held {
+    /// Files of the session's own folder, with their texts.
+    pub(super) fn files(&mut self) -> Vec<(PathBuf, String)> {
+        std::mem::take(&mut self.launch.files)
+    }
+
     /// Has the agent keep its state elsewhere, whatever the caller's environment says.
     pub(super) fn move_state(&mut self, (name, value): (&str, String)) {
         self.launch.hold(name, &value);

@@ -128,6 +128,18 @@ async fn hold(
     sandbox: &mut Option<Sandbox>,
 ) -> Result<Held, Error> {
     let mut held = Held::of(agent, mode, request, folder.path())?;
+    let files = held.files();
+    if !files.is_empty() {
+        let room = folder.again();
+        let written = blocking(move || {
+            let room = room?;
+            files.iter().try_for_each(|(path, text)| room.write(path, text))
+        });
+        written
+            .await
+            .flatten()
+            .map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
+    }
     let Some(sandbox) = sandbox else { return Ok(held) };
     let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?;
     if let Some(own) = own {

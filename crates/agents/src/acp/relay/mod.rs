@@ -257,6 +257,7 @@ impl Relay<'_> {
                     Out::Agent(line) => append(&mut self.for_agent, &line),
                     Out::Client(line) => append(&mut self.for_client, &line),
                     Out::Record(events) => self.recorder.tell(events),
+                    Out::Log(text) => append(&mut self.for_log, text.as_bytes()),
                     Out::Kill(error) => return Over::Failed(error),
                 }
             }

@@ -42,6 +42,8 @@ pub(super) enum Out {
     /// A line for the client, without its end.
     Client(Bytes),
     Record(Vec<AgentEvent>),
+    /// A line for the log of the client, beside what the agent itself writes there.
+    Log(String),
     Kill(Error),
 }
 
@@ -179,10 +181,17 @@ impl Traffic {
         let Some(method) = method else { return self.on_client_answer(line, &message, now) };
         let id = message.get("id").map(Value::to_string);
         let session = message["params"]["sessionId"].as_str().map(str::to_owned);
-        let Some(id) = id else { return vec![Out::Agent(line)] };
+        let Some(id) = id else {
+            // Without an id it would pass by the level, the clocks and the budget, and an agent may act on it all the same.
+            let is_request = method == "session/prompt" || QUICK.contains(&method.as_str());
+            let problem = Error::invalid_option("id", format!("{method} is a request, which has an id"));
+            return vec![if is_request { refuse(&Value::Null, &problem) } else { Out::Agent(line) }];
+        };
         let mut is_changed = false;
         let mut cwd = None;
+        let mut outs = Vec::new();
         if is_opening(&method) {
+            outs.extend(self.lost_programs(&message["params"]).map(Out::Log));
             let folder = message["params"]["cwd"].as_str().map(PathBuf::from);
             if let Some(refusal) = self.refused_folder(folder.as_deref()) {
                 return vec![refuse(&message["id"], &refusal)];
@@ -200,7 +209,6 @@ impl Traffic {
         if let Some(refusal) = self.refused_mode(&method, &message["params"], session.as_deref()) {
             return vec![refuse(&message["id"], &refusal)];
         }
-        let mut outs = Vec::new();
         if method == "session/prompt" {
             if let Err(error) = self.allowance.check() {
                 return vec![refuse(&message["id"], &error)];
@@ -233,6 +241,20 @@ impl Traffic {
         vec![Out::Agent(line)]
     }
 
+    /// What to say of servers of tools that are programs, to an agent that starts none of them.
+    fn lost_programs(&self, params: &Value) -> Option<String> {
+        let is_program = |server: &&Value| server["command"].is_string();
+        let programs = params["mcpServers"].as_array()?.iter().filter(is_program);
+        let names: Vec<&str> = programs.filter_map(|server| server["name"].as_str()).collect();
+        if names.is_empty() || self.agent.protocol().give_programs.is_none() {
+            return None;
+        }
+        let (name, list) = (self.agent.as_str(), names.join(", "));
+        Some(format!(
+            "sheepdog: {name} starts no MCP server that a client names as a program: {list}. Give {name} the server by its own configuration, or by a URL"
+        ))
+    }
+
     fn refused_folder(&self, cwd: Option<&Path>) -> Option<Error> {
         let workspace = self.hold.workspace.as_ref()?;
         let cwd = cwd?;
@@ -252,19 +274,22 @@ impl Traffic {
             return None;
         }
         let mode = match method {
-            "session/set_mode" => params["modeId"].as_str(),
+            "session/set_mode" => &params["modeId"],
             "session/set_config_option" => {
-                let talk = self.talks.get(session?)?;
-                let is_mode = talk.settings.is_mode_option(params["configId"].as_str()?);
-                params["value"].as_str().filter(|_| is_mode)
+                let option = params["configId"].as_str();
+                let settings = session.and_then(|session| self.talks.get(session)).map(|talk| &talk.settings);
+                // An option of which nothing is known may be the mode.
+                let may_be_mode =
+                    option.zip(settings).is_none_or(|(id, settings)| settings.is_mode_option(id));
+                may_be_mode.then(|| &params["value"])?
             }
-            _ => None,
-        }?;
-        if self.hold.allowed.iter().any(|allowed| allowed == mode) {
+            _ => return None,
+        };
+        if self.hold.allowed.iter().any(|allowed| mode == allowed) {
             return None;
         }
         let problem = format!(
-            "the mode {mode:?} may do more than {:?}: choose one of {}, or start `sheepdog acp` with another --permission",
+            "the mode {mode} may do more than {:?}: choose one of {}, or start `sheepdog acp` with another --permission",
             self.hold.level.as_str(),
             self.hold.allowed.join(", ")
         );
@@ -674,6 +699,7 @@ mod tests {
             Out::Agent(bytes) => Some(('>', read(bytes))),
             Out::Client(bytes) => Some(('<', read(bytes))),
             Out::Record(_) => None,
+            Out::Log(text) => Some(('l', json!(text))),
             Out::Kill(error) => Some(('x', json!(error.code().as_str()))),
         });
         said.collect()
@@ -692,6 +718,50 @@ mod tests {
             traffic.on_agent(line(&json!({ "id": asked["id"], "result": {} })), now);
         }
         traffic
+    }
+
+    #[test]
+    fn a_mode_in_any_shape_is_judged() {
+        let now = Instant::now();
+        for (method, params) in [
+            ("session/set_mode", json!({"sessionId":"s","modeId":["yolo"]})),
+            ("session/set_mode", json!({"sessionId":"s","modeId":{"id":"yolo"}})),
+            ("session/set_mode", json!({"sessionId":"s"})),
+            ("session/set_config_option", json!({"sessionId":"other","configId":"mode","value":"yolo"})),
+            ("session/set_config_option", json!({"sessionId":"s","configId":["mode"],"value":"yolo"})),
+            ("session/set_config_option", json!({"configId":"mode","value":"yolo"})),
+        ] {
+            let mut traffic = opened(Provider::Gemini, |request| request.agent.level = Level::Plan);
+            let asked = json!({"jsonrpc":"2.0","id":7,"method":method,"params":params});
+            let told = told(traffic.on_client(line(&asked), now));
+            assert!(told.len() == 1 && told[0].0 == '<', "{params} {told:?}");
+        }
+        for method in ["session/set_mode", "session/set_config_option", "session/prompt", "session/new"] {
+            let mut traffic = opened(Provider::Gemini, |request| request.agent.level = Level::Plan);
+            let notified = json!({"method":method,"params":{"sessionId":"s","modeId":"yolo","prompt":[]}});
+            let told = told(traffic.on_client(line(&notified), now));
+            assert!(told.len() == 1 && told[0].0 == '<', "{method} {told:?}");
+        }
+        let mut traffic = opened(Provider::Gemini, |_| {});
+        let cancel = json!({"method":"session/cancel","params":{"sessionId":"s"}});
+        assert_eq!(told(traffic.on_client(line(&cancel), now))[0].0, '>');
+    }
+
+    #[test]
+    fn servers_that_an_agent_does_not_start_are_told() {
+        let servers = json!([{"name":"far","type":"http","url":"https://x"},{"name":"near","command":"own","args":[],"env":[]}]);
+        let params = json!({"cwd":"/work","mcpServers":servers});
+        for (provider, expected) in [(Provider::Copilot, "near"), (Provider::Gemini, "")] {
+            let mut traffic = traffic(provider, |_| {});
+            let opening = line(&json!({"id":1,"method":"session/new","params":params}));
+            let logged: Vec<String> = told(traffic.on_client(opening, Instant::now()))
+                .into_iter()
+                .filter(|(to, _)| *to == 'l')
+                .map(|(_, text)| text.to_string())
+                .collect();
+            assert_eq!(logged.len(), usize::from(!expected.is_empty()), "{provider:?}");
+            assert!(logged.iter().all(|text| text.contains(expected) && !text.contains("far")), "{logged:?}");
+        }
     }
 
     fn prompt(traffic: &mut Traffic, id: u64, now: Instant) -> Vec<(char, Value)> {

@@ -13,7 +13,7 @@ use crate::harness::folder::state_layout::OwnState;
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
 use crate::harness::limit::spending::{Accounting, CachedInput};
-use crate::harness::mcp_server::{DOLLAR, Replaced, configuration};
+use crate::harness::mcp_server::{DOLLAR, McpServer, Replaced, configuration};
 use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, npm_platform, package, siblings};
 use crate::harness::travel::files::{Project, SessionFiles};
@@ -77,6 +77,7 @@ pub(super) const DESCRIPTOR: Descriptor = Descriptor {
         ],
         log: Some(&LOG),
         counts_on: true,
+        give_programs: Some(give_file),
         ..Protocol::plain("@github/copilot@1.0.102", Accounting::Tokens(CachedInput::Within))
     },
 };
@@ -326,17 +327,20 @@ fn give_servers(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
             return Err(Error::invalid_option(&format!("mcpServers[{index}].name"), problem));
         }
     }
-    let servers: Vec<_> =
-        wanted.mcp_servers.iter().map(|server| server.written_for(Replaced::Signs)).collect();
-    let file = launch.file("mcp-servers.json", &configuration(&servers));
-    launch.hold(DOLLAR.0, DOLLAR.1);
-    launch.args([format!("--additional-mcp-config=@{file}")]);
+    give_file(&wanted.mcp_servers, launch);
     if matches!(wanted.permission, Level::Edit | Level::Ask) {
         for server in &wanted.mcp_servers {
             launch.args([format!("--allow-tool={}", server.name())]);
         }
     }
     Ok(())
+}
+
+fn give_file(servers: &[McpServer], launch: &mut Launch) {
+    let servers: Vec<_> = servers.iter().map(|server| server.written_for(Replaced::Signs)).collect();
+    let file = launch.file("mcp-servers.json", &configuration(&servers));
+    launch.hold(DOLLAR.0, DOLLAR.1);
+    launch.args([format!("--additional-mcp-config=@{file}")]);
 }
 
 /// It knows a command with whatever follows, and nothing else.

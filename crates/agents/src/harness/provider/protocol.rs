@@ -1,7 +1,8 @@
 //! PURE: how an agent CLI speaks the Agent Client Protocol, as far as it differs from the other CLIs.
 
 use crate::harness::limit::spending::Accounting;
-use crate::harness::mcp_server::Replaced;
+use crate::harness::mcp_server::{McpServer, Replaced};
+use crate::harness::program::launch::Launch;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,8 @@ pub struct Protocol {
     pub counts_on: bool,
     /// The agent does not support MCP servers over HTTP.
     pub lacks_tools: bool,
+    /// Gives the agent servers that are programs by its command line: it starts none that the request of a session names.
+    pub(crate) give_programs: Option<fn(&[McpServer], &mut Launch)>,
     /// Values of servers in which it replaces names of variables.
     pub(crate) replaced: Replaced,
     /// The usage that the agent reports over this protocol, which decides the budgets that it can be held to.
@@ -58,9 +61,15 @@ impl Protocol {
             forgets_young: false,
             counts_on: false,
             lacks_tools: false,
+            give_programs: None,
             replaced: Replaced::Nothing,
             accounting,
         }
+    }
+
+    /// Whether the server goes by the command line, and not by the request of a session.
+    pub(crate) fn is_by_command_line(&self, server: &McpServer) -> bool {
+        self.give_programs.is_some() && matches!(server, McpServer::Program { .. })
     }
 
     /// The command that installs it; empty where that is unknown.
