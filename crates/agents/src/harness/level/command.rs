@@ -111,6 +111,9 @@ impl Commands {
         self.add(&program.text, args);
         self.add(&name, args);
         self.add(name.strip_suffix(".exe").unwrap_or(&name), args);
+        if let Some(subcommand) = name.strip_prefix("git-") {
+            self.add(&format!("git {subcommand}"), args);
+        }
         if name.contains(GAP) || (program.splits && program.has_gap()) {
             return self.lose(AT_RUN_TIME);
         }
@@ -224,7 +227,19 @@ impl Commands {
             // It says where a program is.
             "command" if args.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) => return,
             "at" | "batch" => self.lose(FOREIGN),
-            "." | "source" => self.file(args.first()),
+            "crontab" if args.iter().all(|word| word.text == "-") => self.lose(FOREIGN),
+            "bind" | "hash" if args.iter().any(|word| matches!(word.text.as_str(), "-x" | "-p")) => {
+                self.lose(FOREIGN);
+            }
+            "script" => {
+                if let Some(at) = args.iter().position(|word| word.text == "--") {
+                    self.joined(&args[at + 1..], depth);
+                }
+            }
+            "." | "source" => {
+                self.file(args.first());
+                self.interpreted(args, input, depth);
+            }
             "find" | "gfind" | "fd" | "fdfind" => self.found(args, input, depth),
             "awk" | "gawk" | "mawk" | "nawk" => self.awk(args),
             "sed" | "gsed" => self.sed(args),
@@ -234,8 +249,8 @@ impl Commands {
         if has(SHELLS, name) {
             self.shell(args, input, depth);
         }
-        self.interpreter(name, args);
-        self.escapes(name, args);
+        self.interpreter(name, args, input, depth);
+        self.escapes(name, args, input);
         // The loader of programs, and machines in place of this one.
         let name = if name.starts_with("ld-") || name.starts_with("qemu-") { "ld.so" } else { name };
         if let Some((_, operands, valued)) = STARTERS.iter().find(|(names, ..)| has(names, name)) {
@@ -299,8 +314,14 @@ impl Commands {
     /// `NAME=value`, as the environment of a program.
     fn variable(&mut self, word: &Word, depth: usize) {
         let Some((name, value)) = word.text.split_once('=') else { return };
+        // Some shells and programs read the value of any name anew.
+        let value_alone = Word { text: value.to_owned(), ..word.clone() };
         if name.starts_with("GIT_CONFIG_") {
             self.lose(FOREIGN);
+        } else if matches!(name, "BASH_ENV" | "ENV") && value_alone.has_gap() {
+            self.lose(AT_RUN_TIME);
+        } else if value.contains("$(") || value.contains('`') {
+            self.quoted_texts(&[value_alone], depth);
         } else if COMMANDS.iter().any(|part| name.contains(part)) {
             self.text(value.trim_start_matches(['|', '-', '!']), depth + 1);
         }
@@ -340,6 +361,20 @@ impl Commands {
                     None => {}
                 }
             }
+        }
+    }
+
+    /// A program given to the one that interprets it: `bash /usr/bin/yarn x`. A shell looks for such a file on PATH, too.
+    fn interpreted(&mut self, words: &[Word], input: &Input<'_>, depth: usize) {
+        let Some((program, args)) = words.split_first() else { return };
+        let name = program.text.rsplit('/').next().unwrap_or_default();
+        if !name.contains(GAP) {
+            let program = Word { text: name.to_owned(), splits: false, ..program.clone() };
+            let words: Vec<Word> = [program].into_iter().chain(args.iter().cloned()).collect();
+            self.words(&words, input, depth + 1);
+        } else if !name.contains('.') && name.chars().any(|letter| letter != GAP) {
+            // A script by a variable is as usual as one by its name, and most have an ending.
+            self.add(name, args);
         }
     }
 
@@ -384,7 +419,10 @@ impl Commands {
         let rest = args.get(at..).unwrap_or_default();
         match rest.first() {
             Some(text) if has_text => self.text(&text.text, depth + 1),
-            file @ Some(_) if !has_stdin => self.file(file),
+            file @ Some(_) if !has_stdin => {
+                self.file(file);
+                self.interpreted(rest, input, depth);
+            }
             _ if input.bodies.is_empty() && input.reads_file => {}
             _ if input.bodies.is_empty() => self.lose(AT_RUN_TIME),
             _ => input.bodies.iter().for_each(|body| self.text(&body.text, depth + 1)),

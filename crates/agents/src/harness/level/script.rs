@@ -203,6 +203,9 @@ impl Reader<'_> {
         let start = self.at;
         if let Some(word) = RESERVED.into_iter().find(|word| self.takes(word)) {
             self.skip_blanks();
+            if word == "coproc" {
+                self.skip_name()?;
+            }
             // With other options `time` is a program.
             if word == "time" && !self.takes("-p") && self.peek() == Some('-') {
                 self.at = start;
@@ -211,6 +214,21 @@ impl Reader<'_> {
             return Ok(());
         }
         self.simple()
+    }
+
+    /// The name of a coprocess, which a compound command follows.
+    fn skip_name(&mut self) -> Result<(), Unread> {
+        const BEGINS: [&str; 9] = ["{", "while", "until", "if", "case", "for", "select", "[[", "time"];
+        let start = self.at;
+        if matches!(self.peek(), None | Some('\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')) {
+            return Ok(());
+        }
+        self.word()?;
+        self.skip_blanks();
+        let behind = self.at;
+        let is_name = self.peek() == Some('(') || BEGINS.iter().any(|word| self.takes(word));
+        self.at = if is_name { behind } else { start };
+        Ok(())
     }
 
     /// `()` behind the name of a function.
@@ -313,9 +331,11 @@ impl Reader<'_> {
                 Some('(') => return Err("a parenthesis behind a word"),
                 Some(_) => {
                     let word = self.word()?;
+                    // `2>f`, and `{name}>f`
+                    let is_variable = word.text.starts_with('{') && word.text.ends_with('}');
                     let is_descriptor = matches!(self.peek(), Some('<' | '>'))
                         && !word.is_quoted
-                        && word.text.chars().all(|letter| letter.is_ascii_digit());
+                        && (is_variable || word.text.chars().all(|letter| letter.is_ascii_digit()));
                     if !is_descriptor {
                         simple.words.push(word);
                     }

@@ -34,12 +34,13 @@ pub(super) const STARTERS: [(&str, usize, Option<&str>); 11] = [
 ];
 
 /// Programs that run what comes behind one of these words and so many operands; without any words, what comes behind any word.
-pub(super) const RUNNERS: [(&str, &str, usize); 7] = [
+pub(super) const RUNNERS: [(&str, &str, usize); 8] = [
     ("docker podman nerdctl docker-compose podman-compose kubectl oc lxc crictl ddev lando", "run exec", 1),
     ("npm pnpm yarn bun bundle rbenv pyenv mise asdf direnv", "exec dlx x", 0),
     ("uv poetry pipenv pdm hatch rye conda mamba micromamba op doppler infisical dotenvx mise", "run", 0),
     ("nix", "run shell develop -c --command", 0),
     ("git", "bisect", 1),
+    ("cmake", "env", 0),
     ("gosu su-exec adb faketime machinectl", "", 1),
     (
         "gdb valgrind perf start-stop-daemon daemonize watchexec nodemon reflex tmux screen dotenv bwrap start cmd cmd.exe pkexec runuser proxychains proxychains4 torsocks tsocks cgexec systemd-inhibit dbus-launch linux32 linux64 heaptrack rr \
@@ -50,7 +51,7 @@ pub(super) const RUNNERS: [(&str, &str, usize); 7] = [
 ];
 
 /// Options whose value is a text for a shell, or a command.
-pub(super) const TEXTS: [(&str, &str); 12] = [
+pub(super) const TEXTS: [(&str, &str); 15] = [
     ("su runuser sg script flock", "-c --command --session-command"),
     ("env", "-S --split-string"),
     ("npm npx pnpm yarn bunx", "-c --call"),
@@ -69,6 +70,9 @@ pub(super) const TEXTS: [(&str, &str); 12] = [
     ("vi vim nvim ex view", "-c --cmd"),
     ("ssh scp sftp", "-o"),
     ("vagrant", "-c --command"),
+    ("man", "-P --pager"),
+    ("zip", "-TT --unzip-command"),
+    ("mapfile readarray complete compgen", "-C"),
 ];
 
 /// Long options of interpreters with a value in the next word, which names no program.
@@ -76,11 +80,12 @@ pub(super) const LOADERS: &str =
     "--require --import --loader --experimental-loader --env-file --conditions --input-type --cwd --config";
 
 /// Programs with a language of their own, and what in their words may run a program.
-pub(super) const ESCAPES: [(&str, &str); 5] = [
+pub(super) const ESCAPES: [(&str, &str); 6] = [
     ("psql mysql mariadb sqlite3", "\\! .shell .system"),
     ("gdb lldb", "shell ! python"),
     ("make gmake", "--eval SHELL= $(shell"),
     ("vi vim nvim ex view less more", "+! +:!"),
+    ("ed red dc", "!"),
     ("socat", "EXEC: SYSTEM: exec: system:"),
 ];
 
@@ -96,7 +101,7 @@ pub(super) const INTERPRETERS: [(&str, &str, &str, &str); 8] = [
     ("ruby", "e", "", "rIEC"),
     ("php", "rBRE", "--run --process-begin --process-code --process-end", "dcz"),
     (
-        "lua luajit Rscript R julia elixir iex erl groovy osascript scala kotlin swift ghc tclsh guile racket raku clojure clj bb sbcl emacs",
+        "lua luajit Rscript R julia elixir iex erl groovy osascript scala kotlin swift ghc tclsh guile racket raku clojure clj bb sbcl emacs gnuplot octave",
         "eE",
         "-eval --eval --execute eval",
         "l",

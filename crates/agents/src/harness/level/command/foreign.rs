@@ -2,10 +2,10 @@
 
 use super::super::script::{GAP, Word};
 use super::super::starter::{ESCAPES, INTERPRETERS, LOADERS, SETTINGS, has};
-use super::{AT_RUN_TIME, Commands, FOREIGN};
+use super::{AT_RUN_TIME, Commands, FOREIGN, Input};
 
 impl Commands {
-    pub(super) fn interpreter(&mut self, name: &str, args: &[Word]) {
+    pub(super) fn interpreter(&mut self, name: &str, args: &[Word], input: &Input<'_>, depth: usize) {
         let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
         let known = INTERPRETERS.iter().find(|(names, ..)| has(names, plain) || has(names, name));
         let Some((_, letters, words, valued)) = known else { return };
@@ -26,14 +26,16 @@ impl Commands {
                 at += 1 + usize::from(has_value);
                 continue;
             }
-            // A module is a file as others are.
+            // A module is a file as others are, and often a program of its own name.
             if let Some(module) = option.strip_prefix('m').filter(|_| plain.starts_with("py")) {
-                let module =
-                    if module.is_empty() { args.get(at + 1).map_or("", |word| &word.text) } else { module };
-                if has("timeit code pdb trace cProfile", module) || module.starts_with(GAP) {
+                at += usize::from(module.is_empty());
+                let Some(word) = args.get(at) else { return };
+                let module = Word { text: word.text.trim_start_matches("-m").to_owned(), ..word.clone() };
+                if has("timeit code pdb trace cProfile", &module.text) || module.text.starts_with(GAP) {
                     self.lose(FOREIGN);
                 }
-                return;
+                let words: Vec<Word> = [module].into_iter().chain(args[at + 1..].iter().cloned()).collect();
+                return self.interpreted(&words, input, depth);
             }
             if option.contains(|letter| letters.contains(letter)) {
                 return self.lose(FOREIGN);
@@ -46,16 +48,18 @@ impl Commands {
             || args.is_empty()
             || args.get(at).is_some_and(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"))
         {
-            self.lose(FOREIGN);
+            return self.lose(FOREIGN);
         }
+        self.interpreted(args.get(at..).unwrap_or_default(), input, depth);
     }
 
     /// Words of a language of the program's own that may run another.
-    pub(super) fn escapes(&mut self, name: &str, args: &[Word]) {
+    pub(super) fn escapes(&mut self, name: &str, args: &[Word], input: &Input<'_>) {
         let signs =
             ESCAPES.iter().filter(|(names, _)| has(names, name)).flat_map(|(_, signs)| signs.split(' '));
+        let all = || args.iter().chain(input.bodies.iter().copied());
         let runs =
-            |sign: &str| args.iter().any(|word| word.text.contains(sign) || word.text.starts_with("system "));
+            |sign: &str| all().any(|word| word.text.contains(sign) || word.text.starts_with("system "));
         let is_stream = |pair: &[Word]| pair[0].text == "-f" && pair[1].text == "-";
         if { signs }.any(runs) || (has("make gmake", name) && args.windows(2).any(is_stream)) {
             self.lose(FOREIGN);
@@ -108,6 +112,10 @@ impl Commands {
             // The value of an alias, in `git config alias.x '!rm x'`.
             if let Some(text) = word.text.strip_prefix('!') {
                 self.text(text, depth + 1);
+            }
+            if word.text.to_ascii_lowercase().starts_with("alias.") {
+                let value = args.get(at + 1).map_or("", |word| &word.text);
+                self.texts.push(format!("git {value}"));
             }
             let value = if word.text == "-c" || word.text == "--config" {
                 args.get(at + 1).map(|word| word.text.as_str())
