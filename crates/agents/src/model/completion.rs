@@ -163,7 +163,10 @@ impl Assembly {
             self.usage = Some(usage_of(usage));
         }
         if let Some(choice) = choice(object) {
-            if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
+            let places = [Some(choice), choice.get(part)].into_iter().flatten();
+            if let Some(error) =
+                { places }.filter_map(|place| place.get("error")).find(|error| !error.is_null())
+            {
                 return Err(Malformed::Error(ServerError::of(error)));
             }
             if choice["finish_reason"] == "error" {

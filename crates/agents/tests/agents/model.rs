@@ -204,8 +204,15 @@ async fn an_error_in_place_of_an_answer_is_judged_by_what_it_says() {
     for (error, kind, calls) in cases {
         let body = said("he", Value::Null) + &format!("data: {}\n\n", json!({ "error": error }));
         assert_eq!(outcome(answer(200, "", &body)).await, ("MODEL_FAILED".into(), json!(kind), calls));
-        let body = json!({ "error": error }).to_string();
-        assert_eq!(outcome(answer(200, "", &body)).await, ("MODEL_FAILED".into(), json!(kind), calls));
+        let told = json!({ "content": "Half", "error": error });
+        for body in [
+            json!({ "error": error }),
+            json!({ "choices": [{ "message": { "content": "Half" }, "error": error }] }),
+            json!({ "choices": [{ "message": told, "finish_reason": "stop" }] }),
+        ] {
+            let act = answer(200, "", &body.to_string());
+            assert_eq!(outcome(act).await, ("MODEL_FAILED".into(), json!(kind), calls), "{body}");
+        }
     }
 }
 

@@ -55,7 +55,7 @@ enum Kind {
 const SECONDS: Kind = Kind::Span(1000.0);
 
 /// Phrases before a reset time, the most reliable first.
-const SIGNS: [(&str, Kind); 29] = [
+const SIGNS: [(&str, Kind); 31] = [
     ("resets_at", Kind::Any),
     ("reset_at", Kind::Any),
     ("resetsat", Kind::Any),
@@ -85,6 +85,8 @@ const SIGNS: [(&str, Kind); 29] = [
     ("reset on", Kind::Any),
     ("reset in", Kind::Any),
     ("reset after", Kind::Any),
+    ("reset:", Kind::Any),
+    ("available again", Kind::Any),
 ];
 
 impl Reset {
@@ -177,7 +179,7 @@ impl<'a> Words<'a> {
     fn reset(mut self, kind: Kind) -> Option<Reset> {
         self.skip(&[':', '=', '"', '\'', '|', '\\', '~']);
         for _ in 0..2 {
-            for filler in ["at ", "on ", "in ", "after ", "is "] {
+            for filler in ["at ", "on ", "in ", "after ", "is ", "about ", "around ", "approximately "] {
                 if let Some(rest) = self.0.strip_prefix(filler) {
                     self = Words(rest.trim_start());
                 }
@@ -263,7 +265,13 @@ impl<'a> Words<'a> {
                 self = Words(rest.trim_start());
             }
             let before = self;
-            let digits = self.take(|letter| letter.is_ascii_digit() || letter == '.');
+            // "an hour"
+            let article = ["an ", "a "].into_iter().find_map(|article| self.0.strip_prefix(article));
+            self.0 = article.unwrap_or(self.0);
+            let digits = match article {
+                Some(_) => "1",
+                None => self.take(|letter| letter.is_ascii_digit() || letter == '.'),
+            };
             let Ok(number) = digits.trim_end_matches('.').parse::<f64>() else { break };
             if !digits.ends_with('.') {
                 self.skip(&[]);
@@ -275,7 +283,7 @@ impl<'a> Words<'a> {
                 "h" | "hr" | "hrs" | "hour" | "hours" => 3600e3,
                 "d" | "day" | "days" => 86_400e3,
                 "w" | "week" | "weeks" => 604_800e3,
-                _ => match bare.filter(|_| millis.is_none()) {
+                _ => match bare.filter(|_| millis.is_none() && article.is_none()) {
                     Some(bare) => return Duration::try_from_secs_f64(number * bare / 1e3).ok(),
                     None => {
                         self = before;
@@ -318,9 +326,12 @@ impl<'a> Words<'a> {
             ("sun", Weekday::Sunday),
         ];
         let mut words = *self;
+        // "20 December"
+        let first: Option<i8> = words.ordinal();
+        words.skip(&['.']);
         let name = words.take(|letter| letter.is_ascii_alphabetic());
         let name = name.get(..3)?;
-        if let Some((_, weekday)) = WEEKDAYS.iter().find(|(known, _)| *known == name) {
+        if let Some((_, weekday)) = WEEKDAYS.iter().find(|(known, _)| *known == name && first.is_none()) {
             words.skip(&[',']);
             *self = words;
             // "Mon, Dec 5": the date says it.
@@ -328,16 +339,22 @@ impl<'a> Words<'a> {
         }
         let month = MONTHS.iter().position(|known| *known == name)? as i8 + 1;
         words.skip(&['.']);
-        let day = words.number()?;
-        for ending in ["st", "nd", "rd", "th"] {
-            words.0 = words.0.strip_prefix(ending).unwrap_or(words.0);
-        }
+        let day = first.or_else(|| words.ordinal())?;
         let mut behind = words;
         behind.skip(&[',']);
         let digits = behind.take(|letter| letter.is_ascii_digit());
         let year = if digits.len() == 4 { digits.parse().ok() } else { None };
         *self = if year.is_some() { behind } else { words };
         Some(Day::Date { year, month, day })
+    }
+
+    /// The number of a day.
+    fn ordinal(&mut self) -> Option<i8> {
+        let number = self.number()?;
+        for ending in ["st", "nd", "rd", "th"] {
+            self.0 = self.0.strip_prefix(ending).unwrap_or(self.0);
+        }
+        Some(number)
     }
 
     fn relative_day(&mut self) -> Option<Day> {
@@ -363,10 +380,10 @@ impl<'a> Words<'a> {
             words = Words(rest);
             words.number::<i8>()
         });
+        let mut second = 0;
         if let (Some(_), Some(rest)) = (minute, words.0.strip_prefix(':')) {
-            // Seconds make no difference.
             words = Words(rest);
-            words.take(|letter| letter.is_ascii_digit());
+            second = words.number()?;
         }
         // Some put a narrow space before it.
         let mut behind = words;
@@ -383,7 +400,7 @@ impl<'a> Words<'a> {
             (None, Some(_)) => hour,
             _ => return None,
         };
-        let time = Time::new(hour, minute.unwrap_or(Some(0))?, 0, 0).ok()?;
+        let time = Time::new(hour, minute.unwrap_or(Some(0))?, second, 0).ok()?;
         *self = words;
         Some(time)
     }

@@ -25,9 +25,28 @@ fn a_date_in_figures_is_read_with_and_without_its_zone() {
         ("2026-12-20T18:43:13+08:00", "2026-12-20T10:43:13Z"),
         ("midnight UTC", "2026-12-21T00:00:00Z"),
         ("tomorrow at 3am", "2026-12-21T02:00:00Z"),
+        ("Dec 20, 2026 18:43:13 GMT", "2026-12-20T18:43:13Z"),
+        ("20 Dec 2026 18:43:13 UTC", "2026-12-20T18:43:13Z"),
+        ("20th December at 6:43 pm", "2026-12-20T17:43:00Z"),
+        ("6 pm", "2026-12-20T17:00:00Z"),
     ] {
         let words = format!("Usage limit reached for 5 hour. Your limit will reset at {when}");
         assert_eq!(heard(&words, now).as_deref(), Some(expected), "{when}");
+    }
+}
+
+#[test]
+fn a_moment_may_be_about_a_span_or_behind_other_words() {
+    let now = "2026-12-20T08:00:00Z";
+    for (words, expected) in [
+        ("Usage limit reached, try again in about an hour", Some("2026-12-20T09:00:00Z")),
+        ("Usage limit reached. It resets in a day and 2 hours", Some("2026-12-21T10:00:00Z")),
+        ("usage limit hit. Next reset: 20 Dec 2026 18:43 UTC", Some("2026-12-20T18:43:00Z")),
+        ("usage limit reached, available again on Monday at 9am", Some("2026-12-21T08:00:00Z")),
+        ("Please try again in a few minutes", None),
+        ("the connection was reset: a stranger hung up", None),
+    ] {
+        assert_eq!(heard(words, now).as_deref(), expected, "{words}");
     }
 }
 
