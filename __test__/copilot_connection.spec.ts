@@ -98,6 +98,12 @@ describe('start()', () => {
     expect(error.message).toContain('SDK protocol version mismatch')
   })
 
+  it('reads the protocol version beside a field of another type', async () => {
+    const { client } = scripted(['--runtime-version', '7'])
+    await client.start()
+    expect(client.state).toBe('connected')
+  })
+
   it('says what to install when there is no runtime', async () => {
     const client = new CopilotClient({ connection: RuntimeConnection.forStdio({ path: '/nowhere/copilot' }) })
     const error = await rejection(client.start())

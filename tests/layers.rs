@@ -299,6 +299,24 @@ fn no_json_is_written_by_index() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// An empty value in the place of what could not be read hides a fault. `read_own` reads what Sheepdog wrote.
+#[test]
+fn no_empty_value_stands_for_what_could_not_be_read() {
+    const READERS: &[&str] = &["json::read(", "json::read::<", "json::read_borrowed", "json::read_first"];
+    const EMPTY: &[&str] = &[".unwrap_or_default()", ".unwrap_or(Value::Null)", ".ok().unwrap_or"];
+    let mut faults = Vec::new();
+    for source in sources() {
+        for statement in source.code.split(';') {
+            let read = READERS.iter().filter_map(|reader| statement.find(reader)).min();
+            let of_it = |at: usize| statement[at..].split(['{', '}']).next().unwrap_or_default();
+            if read.is_some_and(|at| EMPTY.iter().any(|empty| of_it(at).contains(empty))) {
+                faults.push(format!("{}: {}", source.shown(), statement.trim()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 /// Cargo refuses a name that a crate does not declare. This test finds declared crates that nobody names.
 #[test]
 fn every_declared_crate_is_named() {

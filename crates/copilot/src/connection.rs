@@ -8,7 +8,6 @@ use super::session::Sessions;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::os::within;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -152,42 +151,35 @@ impl Connection {
         handshake: &Map<String, Value>,
         setup: &[(String, String)],
     ) -> Result<(u64, Option<String>), Error> {
-        #[derive(Deserialize, Default)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Hello {
-            protocol_version: Option<Value>,
-            version: Option<String>,
-        }
         let client = &self.0.client;
         let hello = match client.request("connect", &Value::Object(handshake.clone()).to_string(), None).await
         {
             Err(error) if is_unhandled(&error, "connect") => client.request("ping", "{}", None).await?,
             hello => hello?,
         };
-        let hello: Hello = ground::json::read(&hello).unwrap_or_default();
+        // Field by field: one of another type hides no other.
+        let hello = match ground::json::read(&hello) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        let version = hello.get("protocolVersion").filter(|version| !version.is_null());
         let supported = Self::PROTOCOL_VERSION;
         let mismatch = |found: &str, todo: &str| {
             let message = format!(
                 "SDK protocol version mismatch: SDK supports versions {supported}-{supported}, but server {found}. \
                  Please update your {todo} to ensure compatibility."
             );
-            Error::new(ErrorCode::ProtocolMismatch, message)
-                .with("protocolVersion", hello.protocol_version.clone())
+            Error::new(ErrorCode::ProtocolMismatch, message).with("protocolVersion", version.cloned())
         };
-        match hello.protocol_version.as_ref().and_then(Value::as_u64) {
-            Some(version) if version == supported => {}
-            None if hello.protocol_version.as_ref().is_none_or(Value::is_null) => {
-                return Err(mismatch("does not report a protocol version", "server"));
-            }
-            _ => {
-                let version = hello.protocol_version.clone().unwrap_or_default();
-                return Err(mismatch(&format!("reports version {version}"), "SDK or server"));
-            }
+        match version {
+            Some(version) if version.as_u64() == Some(supported) => {}
+            Some(version) => return Err(mismatch(&format!("reports version {version}"), "SDK or server")),
+            None => return Err(mismatch("does not report a protocol version", "server")),
         }
         for (method, params) in setup {
             client.request(method, params, None).await?;
         }
-        Ok((supported, hello.version))
+        Ok((supported, hello.get("version").and_then(Value::as_str).map(str::to_owned)))
     }
 
     pub fn client(&self) -> &Client {

@@ -276,7 +276,10 @@ impl<'a> EventHead<'a> {
     }
 
     fn data(&self) -> Data {
-        json::read(self.data).unwrap_or_default()
+        match json::read(self.data) {
+            Ok(Value::Object(fields)) => Data(fields),
+            _ => Data::default(),
+        }
     }
 
     fn idle(&self) -> TurnEvent {
