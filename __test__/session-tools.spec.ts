@@ -111,6 +111,62 @@ it('arguments that do not fit the schema do not reach the handler, and the agent
   })
 })
 
+it('a tool that no model can be given is refused by its name, at its definition and at the session', async () => {
+  const object = { type: 'object' }
+  const handler = () => 1
+  const long = 'x'.repeat(65)
+  for (const [name, parameters, problem] of [
+    ['', object, /letters, digits/],
+    ['look up', object, /letters, digits/],
+    ['nachschlagen.ä', object, /letters, digits/],
+    [long, object, /1 to 64/],
+    ['a', { type: 'string' }, /schema of an object/],
+    ['a', { type: ['object', 'null'] }, /schema of an object/],
+    ['a', [], /expected a JSON Schema, an object/],
+    ['a', true, /expected a JSON Schema, an object/],
+    ['a', { oneOf: [object] }, /"oneOf" at the top/],
+    ['a', { type: 'object', anyOf: [object] }, /"anyOf" at the top/],
+    ['a', { allOf: [object] }, /"allOf" at the top/],
+    ['a', { enum: [{}] }, /"enum" at the top/],
+    ['a', { properties: { 'first name': {} } }, /"first name"/],
+    ['a', { properties: { [long]: {} } }, /1 to 64/],
+    ['a', { toJSONSchema: () => ({ type: 'number' }) }, /schema of an object/],
+  ] as const) {
+    const define = () => defineTool(name, { parameters: parameters as never, handler })
+    expect(define).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+    expect(define).toThrow(problem)
+    expect(define).toThrow(`tool ${JSON.stringify(name)}`)
+    const error = await failure(harness.open({ tools: [{ name, parameters, handler }] as never }))
+    expect([error.code, error.message]).toEqual([
+      'INVALID_OPTION',
+      expect.stringMatching(/^tools\[0\]\.(name|parameters): /),
+    ])
+  }
+})
+
+it('a schema without a type, or without any field, is completed for the model', async () => {
+  const handler = () => 1
+  const tools = [
+    defineTool('none', { handler }),
+    defineTool('empty', { parameters: {}, handler }),
+    defineTool('open', { parameters: { properties: { 'a.b-c_d': {} } }, handler }),
+  ]
+  const server = await ToolServer.start(tools as never)
+  const { url, headers } = server.server
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { [headers[0]!.name]: headers[0]!.value, 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+  })
+  const listed = (await answer.json()) as { result: { tools: { inputSchema: object }[] } }
+  expect(listed.result.tools.map(({ inputSchema }) => inputSchema)).toEqual([
+    { type: 'object', properties: {} },
+    { type: 'object', properties: {} },
+    { type: 'object', properties: { 'a.b-c_d': {} } },
+  ])
+  await server.close()
+})
+
 it('silence is not counted while a handler works', async () => {
   const tool = { name: 'slow', handler: () => sleep(3000) }
   const provider = scriptedAgent([{ tool: { name: 'slow' }, say: 'Done.' }])

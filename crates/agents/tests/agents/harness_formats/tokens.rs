@@ -40,3 +40,41 @@ fn written_and_thought_tokens_count_in_every_cli() {
         assert_eq!(used(provider, &[line]), expected, "{provider:?}");
     }
 }
+
+/// Recordings of the real CLIs. Their model told 1,500 tokens of input, of which 500 were read from a cache and 300 written to it,
+/// and 34 of output, of which 5 were thought. Each CLI tells the figures that are named here, all of them above zero.
+#[test]
+fn the_parts_of_recorded_figures_add_up_to_their_total() {
+    let beside = "cached tokens stand beside the input";
+    let within = "they are part of it";
+    for (provider, cached, names) in [
+        (
+            Provider::ClaudeCode,
+            beside,
+            "input_tokens cache_creation_input_tokens cache_read_input_tokens output_tokens thinking_tokens",
+        ),
+        (
+            Provider::Codex,
+            within,
+            "input_tokens cached_input_tokens cache_write_input_tokens output_tokens reasoning_output_tokens",
+        ),
+        (Provider::Gemini, within, "total_tokens input_tokens output_tokens cached input"),
+        (Provider::Opencode, beside, "total input output reasoning write read"),
+        (Provider::Pi, beside, "input output cacheRead cacheWrite totalTokens"),
+        (Provider::Qwen, within, "input_tokens output_tokens cache_read_input_tokens total_tokens"),
+    ] {
+        let path = format!("fixtures/streams/{}/tokens.jsonl", provider.as_str());
+        let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path);
+        let text = std::fs::read_to_string(path).unwrap();
+        for name in names.split(' ') {
+            let field = format!("\"{name}\":");
+            let mut told = text.split(&field).skip(1).filter_map(|rest| rest.bytes().next());
+            assert!(told.any(|digit| digit.is_ascii_digit() && digit != b'0'), "{provider:?} {name}");
+        }
+        let lines: Vec<Value> = text.lines().map(|line| ground::json::read_own(line).unwrap()).collect();
+        let [input, output, read] = used(provider, &lines);
+        assert_eq!((output, read > 0), (34, true), "{provider:?}");
+        let total = input + output + if cached == beside { read } else { 0 };
+        assert_eq!(total, 1534, "{provider:?}: {cached}");
+    }
+}
