@@ -241,7 +241,7 @@ impl Traffic {
         vec![Out::Agent(line)]
     }
 
-    /// What to say of servers of tools that are programs, to an agent that starts none of them.
+    /// A line about servers of tools that are programs, for an agent that starts none of them.
     fn lost_programs(&self, params: &Value) -> Option<String> {
         let is_program = |server: &&Value| server["command"].is_string();
         let programs = params["mcpServers"].as_array()?.iter().filter(is_program);

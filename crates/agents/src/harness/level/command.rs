@@ -320,10 +320,10 @@ impl Commands {
             self.lose(FOREIGN);
         } else if matches!(name, "BASH_ENV" | "ENV") && value_alone.has_gap() {
             self.lose(AT_RUN_TIME);
-        } else if value.contains("$(") || value.contains('`') {
-            self.quoted_texts(&[value_alone], depth);
         } else if COMMANDS.iter().any(|part| name.contains(part)) {
             self.text(value.trim_start_matches(['|', '-', '!']), depth + 1);
+        } else if value.contains("$(") || value.contains('`') {
+            self.quoted_texts(&[value_alone], depth);
         }
     }
 
