@@ -4,7 +4,7 @@ import { delivery } from './delivery'
 import { because, settle } from './error'
 import { nativeLimit } from './limit'
 import { native } from './native'
-import { checkNoMore } from './option'
+import { checkNoMore, ownMembers } from './option'
 import { RunWatch } from './observability/run_watch'
 import { pump } from './process/input'
 import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
@@ -150,7 +150,8 @@ function start({ command, options, spec: asked, open }: ReturnType<typeof prepar
     `${command} was not started: its abort signal was already aborted`,
   )
   const watch = RunWatch.start(asked)
-  const spec = watch ? { ...asked, env: [...variablesOf(watch.environment), ...asked.env] } : asked
+  const env = watch && [...variablesOf(watch.environment), ...asked.env]
+  const spec = env ? ownMembers({ ...asked, env }) : asked
   const process = native.spawnProcess(spec, delivery, limit && nativeLimit(limit))
   const site = callSite()
   let cause: unknown
