@@ -92,6 +92,16 @@ impl Commands {
     }
 
     fn words(&mut self, words: &[Word], input: &Input<'_>, depth: usize) {
+        self.command(words, input, depth);
+        // A subscript may hold blanks: `a[ 1 ]=x rm x`.
+        let ends_subscript =
+            |word: &Word| !word.is_quoted && (word.text.contains("]=") || word.text.contains("]+="));
+        for (at, _) in words.iter().enumerate().filter(|(_, word)| ends_subscript(word)) {
+            self.command(&words[at + 1..], input, depth);
+        }
+    }
+
+    fn command(&mut self, words: &[Word], input: &Input<'_>, depth: usize) {
         if depth > MAX_DEPTH || self.texts.len() > MAX_TEXTS {
             return self.lose(LOST);
         }
