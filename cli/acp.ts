@@ -19,7 +19,7 @@ export const forms = ['PROVIDER [options]', '[options] -- COMMAND [ARGUMENTS]']
 export const about = `
 Is an agent of the Agent Client Protocol on stdin and stdout, for editors and for programs in any language. The agent
 behind it runs under the guard, at its permission level, within its time limits and budget, and on record. All other
-messages pass as they are. What the agent writes to stderr goes to stderr. When the client closes stdin, or is killed,
+messages pass with all their members. What the agent writes to stderr goes to stderr. When the client closes stdin, or is killed,
 nothing of the agent is left.
 
 A COMMAND is any other agent: a program that speaks the Agent Client Protocol.`

@@ -68,7 +68,7 @@ impl NativeRelay {
                 return Err::<(), Error>(error).into();
             };
             let output = Box::new(Lines { channel });
-            let relayed = async { acp::relay(request?, limits, input, output, switch.aborted()).await };
+            let relayed = async { acp::serve(request?, limits, input, output, switch.aborted()).await };
             relayed.await.into()
         })
     }

@@ -10,6 +10,7 @@ mod text;
 mod transcript;
 mod wire_frames;
 
+use agents::acp::fuzz_face;
 use agents::harness::fuzz_commands;
 use copilot::event_log::fuzz_event_log;
 use process::guard::fuzz_lifeline;
@@ -32,6 +33,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("provider_lines", agent_output::provider_lines),
     ("resume", agent_output::resume),
     ("transcript", transcript::transcript),
+    ("face", fuzz_face),
     ("commands", fuzz_commands),
     ("session_event", agent_output::session_event),
     ("event_log", fuzz_event_log),

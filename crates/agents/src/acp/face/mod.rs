@@ -1,22 +1,38 @@
-//! Serves an agent to a client of the protocol: an editor, or a program in another language. Both sides speak the protocol, and
-//! the messages pass through as they are. The agent runs as in a session: under the guard, in its sandbox, at its level.
+//! Serves an agent to a client of the protocol: an editor, or a program in another language. The agent runs as in a session: under
+//! the guard, in its sandbox, at its level.
 //!
 //! ```text
-//! client ──chunks──> Relay (one select!) ──blocks of lines──> agent
-//!        <──blocks──   │  traffic  PURE  what to pass on, to answer, or to change
-//!                      │  talk     PURE  one session as seen from between: its tools, its prompt, its clock
+//! client ──chunks──> Face (one select!) ──blocks of lines──> agent
+//!        <──lines──    │  gate   PURE  judges each message: from_client, from_agent, opening
+//!                      │  rules  PURE  what the level and the sandbox allow; begin  the steps to the level
+//!                      │  seat, prompt, requests  PURE  a session; a prompt with its clock; what is open on both sides
 //! ```
 //!
-//! All lines of a chunk travel on as one block, so that a flood costs one turn of the loop and one write for each read.
+//! Nothing passes that was not read and judged, and what passes is written anew. All lines of a chunk travel on as one block, so
+//! that a flood costs one turn of the loop and one write for each read.
 //!
-//! A message is changed only where the level, a clock or a budget requires it (see `traffic`). The client's end is the end of the
-//! relay, and then nothing of the agent's tree is left.
+//! The client's end is the end of the face, and then nothing of the agent's tree is left. It is seen whatever waits: when too much
+//! waits for a side that reads nothing for [`PATIENCE`], the client is read on, and what it says is refused.
 
-mod talk;
-mod traffic;
+mod begin;
+#[cfg(test)]
+mod clock_tests;
+mod from_agent;
+mod from_client;
+mod fuzz;
+mod gate;
+mod message;
+mod opening;
+mod prompt;
+mod requests;
+mod rules;
+mod seat;
+#[cfg(test)]
+mod tests;
 
 use super::connection::Exit;
 use super::opening::aborted as was_aborted;
+use super::place::Places;
 use super::program::not_started;
 use super::ready::{Ready, ready};
 use super::request::OpenRequest;
@@ -25,25 +41,35 @@ use crate::harness::limit::allowance::Allowance;
 use crate::harness::limit::scheduler::Waiting;
 use crate::harness::turn::audience::Audience;
 use crate::harness::turn::clock::Sample;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
+pub use fuzz::fuzz_face;
+use gate::{Found, Gate, Look};
 use ground::error::{Error, ErrorCode};
-use ground::line::LineFramer;
+use ground::line::{LineFramer, LineTooLong};
 use ground::mpsc;
-use ground::os::{Awake, within};
+use ground::os::{Awake, blocking, destination, within};
 use ground::redaction::{Redactor, Secret};
 use process::{ChunkReader, Input, Process, StdinWriter, StopReason, Stream};
+use rules::Rules;
 use std::future::poll_fn;
+use std::path::PathBuf;
 use std::task::{Context, Poll};
-use std::time::Duration;
-use traffic::{Out, Traffic};
+use std::time::{Duration, Instant};
 
 /// Longest line in either direction.
 const MAX_LINE_BYTES: usize = 64 << 20;
 /// Blocks on their way to the agent's stdin.
 const MAX_BLOCKS: usize = 4;
-/// Bytes that wait for one side; at the limit the client is not read. As long as it is read, its end is noticed, even if the
-/// agent takes nothing.
+/// Longest block.
+const MAX_BLOCK_BYTES: usize = 1 << 20;
+/// Bytes that wait for one side; at the limit neither side is read.
 const MAX_WAITING_BYTES: usize = 8 << 20;
+/// Refusals that wait for a client that does not read. Behind them the face ends.
+const MAX_REFUSED_BYTES: usize = 64 << 20;
+/// For a side that takes nothing, at the limit. Then the client is read on, so that its end is seen.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest look at the disk. A folder that is not known by then is outside.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// For the agent's last words and its exit, after the end of its stdout.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 
@@ -63,7 +89,7 @@ pub trait ClientSink: Send {
 /// # Errors
 /// Those of a session that can't be opened; `AGENT_CRASHED`, `AGENT_IDLE`, `AGENT_TIMED_OUT` or `AGENT_BUDGET` when the agent had
 /// to be killed or failed; `AGENT_ABORTED` when `aborted` resolves first.
-pub async fn relay(
+pub async fn serve(
     request: OpenRequest,
     limits: Vec<ConcurrencyLimit>,
     input: mpsc::Receiver<Bytes>,
@@ -79,21 +105,24 @@ pub async fn relay(
         slot = Waiting::begin(limits).end() => slot,
     };
     let clean = Audience::new(false, &request.agent.redact);
-    let relayed = async {
+    let served = async {
         let mut ready = ready(&request).await?;
         ready.spec.input = Input::Pipe;
         ready.spec.idle_timeout = None;
         ready.spec.timeout = None;
         ready.spec.max_output_bytes = 32 << 10;
-        let traffic = Traffic::new(&request, &ready.modes, ready.meta, &ready.cwd, allowance.clone());
-        run(ready, traffic, &allowance, input, output, aborted).await
+        let named = ready.cwd.clone();
+        let real = blocking(move || destination(&named).unwrap_or(named)).await;
+        let real = real.unwrap_or_else(|_| ready.cwd.clone());
+        let rules = Rules::new(&request, &ready.modes, ready.meta, &ready.cwd, &real);
+        run(ready, Gate::new(rules, allowance.clone()), &allowance, input, output, aborted).await
     };
-    relayed.await.map_err(|error| clean.redact_error(&error))
+    served.await.map_err(|error| clean.redact_error(&error))
 }
 
 async fn run(
     ready: Ready<'_>,
-    traffic: Traffic,
+    gate: Gate,
     allowance: &Allowance,
     input: mpsc::Receiver<Bytes>,
     output: Box<dyn ClientSink>,
@@ -112,21 +141,21 @@ async fn run(
         Ok(stdin) => {
             let (to_agent, blocks) = mpsc::channel(MAX_BLOCKS);
             let writer = ground::task::spawn(write(stdin, blocks));
-            let mut relay = Relay {
+            let mut face = Face {
                 chunks: process.chunks(),
                 process: process.clone(),
-                traffic,
+                gate,
                 output,
                 redactor: Redactor::new(request.agent.redact.iter().cloned().map(Secret::from)),
                 for_log: Vec::new(),
-                for_client: Vec::new(),
-                for_agent: Vec::new(),
+                for_agent: Bytes::new(),
+                stuck: None,
                 to_agent,
                 recorder: &mut recorder,
             };
-            let over = relay.serve(input, allowance, aborted).await;
-            let ended = relay.end(over).await;
-            drop(relay);
+            let over = face.serve(input, allowance, aborted).await;
+            let ended = face.end(over).await;
+            drop(face);
             let _ = writer.await;
             ended
         }
@@ -150,23 +179,24 @@ async fn write(mut stdin: StdinWriter, mut blocks: mpsc::Receiver<Bytes>) {
     blocks.close();
 }
 
-struct Relay<'a> {
+struct Face<'a> {
     process: Process,
     chunks: ChunkReader,
-    traffic: Traffic,
+    gate: Gate,
     output: Box<dyn ClientSink>,
     /// Removes secrets from the agent's stderr.
     redactor: Redactor,
     /// Text of the agent's stderr that waits for its turn.
     for_log: Vec<u8>,
-    /// Whole lines that wait for their turn.
-    for_client: Vec<u8>,
-    for_agent: Vec<u8>,
+    /// The block of lines of which the agent has got a part.
+    for_agent: Bytes,
+    /// Since when a side takes nothing, while too much waits for it.
+    stuck: Option<Instant>,
     to_agent: mpsc::Sender<Bytes>,
     recorder: &'a mut Audience,
 }
 
-/// The reason why the relay is over.
+/// The reason why the face is over.
 enum Over {
     /// The client's input has ended.
     ClientGone,
@@ -176,7 +206,7 @@ enum Over {
     Failed(Error),
 }
 
-impl Relay<'_> {
+impl Face<'_> {
     async fn serve(
         &mut self,
         mut input: mpsc::Receiver<Bytes>,
@@ -187,81 +217,109 @@ impl Relay<'_> {
         let mut from_agent = LineFramer::new(MAX_LINE_BYTES);
         let mut aborted = std::pin::pin!(aborted);
         let to_agent = self.to_agent.clone();
+        let (seen, mut found) = mpsc::unbounded_channel();
         let (awake, mut lost) = (Awake::new(), Duration::ZERO);
         loop {
             let (now, gap) = awake.tick(&mut lost);
-            self.traffic.on_stopped(gap, now);
-            let deadline = self.traffic.deadline(now);
-            let has_room = self.for_client.is_empty() && self.for_log.is_empty();
-            let is_read = self.for_agent.len().max(self.for_client.len()) < MAX_WAITING_BYTES;
-            let outs = tokio::select! {
+            self.gate.on_stopped(gap, now);
+            let (is_full, is_shut) = self.look_at_room(now);
+            let deadline = self.deadline(now);
+            let has_room = self.gate.out.client.is_empty() && self.for_log.is_empty();
+            tokio::select! {
                 biased;
                 () = &mut aborted => return Over::Failed(was_aborted()),
-                permit = to_agent.reserve(), if !self.for_agent.is_empty() => {
-                    let block = std::mem::take(&mut self.for_agent);
+                permit = to_agent.reserve(), if self.has_for_agent() => {
+                    let block = self.next_block();
                     // A closed channel is an agent that reads no more; its exit follows.
                     if let Ok(permit) = permit {
-                        permit.send(block.into());
+                        permit.send(block);
                     }
-                    continue;
                 }
-                () = poll_fn(|context| self.output.poll_room(context)), if !has_room => {
-                    self.deliver();
-                    continue;
-                }
-                bytes = input.recv(), if is_read => {
+                () = poll_fn(|context| self.output.poll_room(context)), if !has_room => self.deliver(),
+                bytes = input.recv(), if !is_full || is_shut => {
                     let Some(bytes) = bytes else { return Over::ClientGone };
                     let now = awake.now();
-                    let mut outs = Vec::new();
-                    for line in lines(&mut from_client, &bytes) {
-                        match line {
-                            Ok(line) => outs.extend(self.traffic.on_client(line, now)),
-                            Err(()) => return Over::Failed(too_long("the client")),
-                        }
+                    let gate = &mut self.gate;
+                    if for_lines(&mut from_client, &bytes, |line| gate.on_client(line, is_shut, now)).is_err() {
+                        return Over::Failed(too_long("the client"));
                     }
-                    outs
                 }
-                chunk = self.chunks.next(), if has_room => {
-                    let bytes = match chunk {
-                        Some((Stream::Stdout, bytes)) if bytes.is_empty() => return Over::AgentGone,
-                        Some((Stream::Stdout, bytes)) => bytes,
-                        Some((Stream::Stderr, piece)) => {
-                            self.for_log = self.redactor.push(&piece);
-                            continue;
-                        }
-                        None => return Over::AgentGone,
-                    };
-                    let now = awake.now();
-                    let mut outs = Vec::new();
-                    for line in lines(&mut from_agent, &bytes) {
-                        match line {
-                            Ok(line) => outs.extend(self.traffic.on_agent(line, now)),
-                            Err(()) => return Over::Failed(too_long(self.traffic.agent_name())),
+                chunk = self.chunks.next(), if has_room && !is_full => match chunk {
+                    Some((Stream::Stderr, piece)) => self.for_log = self.redactor.push(&piece),
+                    Some((Stream::Stdout, bytes)) if !bytes.is_empty() => {
+                        let now = awake.now();
+                        let gate = &mut self.gate;
+                        if for_lines(&mut from_agent, &bytes, |line| gate.on_agent(line, now)).is_err() {
+                            return Over::Failed(too_long(self.gate.agent_name()));
                         }
                     }
-                    outs
-                }
-                () = allowance.crossed(), if self.traffic.is_prompting() => self.traffic.on_budget(awake.now()),
-                () = awake.sleep_until(deadline) => match self.traffic.on_clock(awake.now()) {
-                    Ok(outs) => outs,
-                    Err(sampled) => {
-                        let used = self.process.tree_usage().await;
-                        let (cpu, io_bytes) = (used.cpu, used.io_bytes);
-                        self.traffic.on_sample(sampled, Sample { at: awake.now(), cpu, io_bytes });
-                        continue;
-                    }
+                    Some((Stream::Stdout, _)) | None => return Over::AgentGone,
                 },
-            };
-            for out in outs {
-                match out {
-                    Out::Agent(line) => append(&mut self.for_agent, &line),
-                    Out::Client(line) => append(&mut self.for_client, &line),
-                    Out::Record(events) => self.recorder.tell(events),
-                    Out::Log(text) => append(&mut self.for_log, text.as_bytes()),
-                    Out::Kill(error) => return Over::Failed(error),
-                }
+                Some((ticket, found)) = found.recv() => self.gate.on_looked(ticket, found, awake.now()),
+                () = allowance.crossed(), if self.gate.is_prompting() => self.gate.on_budget(awake.now()),
+                () = awake.sleep_until(deadline) => self.on_clock(&awake).await,
+            }
+            if let Some(error) = self.heed(&seen) {
+                return Over::Failed(error);
             }
         }
+    }
+
+    /// Does what the gate has decided. Returns why the agent has to be killed.
+    fn heed(&mut self, seen: &mpsc::UnboundedSender<(u64, Found)>) -> Option<Error> {
+        let events = std::mem::take(&mut self.gate.out.events);
+        if !events.is_empty() {
+            self.recorder.tell(events);
+        }
+        for (ticket, look) in std::mem::take(&mut self.gate.out.looks) {
+            let seen = seen.clone();
+            ground::task::spawn(async move {
+                // A face that is over needs no answer.
+                let _ = seen.send((ticket, find(look).await));
+            });
+        }
+        let refused = || {
+            Error::new(ErrorCode::AgentFailed, "the client does not read its answers").with("kind", "unknown")
+        };
+        let is_over = self.gate.out.client.len() > MAX_REFUSED_BYTES && self.stuck.is_some();
+        self.gate.out.kill.take().or_else(|| is_over.then(refused))
+    }
+
+    async fn on_clock(&mut self, awake: &Awake) {
+        if let Some(prompt) = self.gate.on_clock(awake.now()) {
+            let used = self.process.tree_usage().await;
+            let (cpu, io_bytes) = (used.cpu, used.io_bytes);
+            self.gate.on_sample(prompt, Sample { at: awake.now(), cpu, io_bytes });
+        }
+    }
+
+    /// Whether too much waits for a side, and whether that is so for too long.
+    fn look_at_room(&mut self, now: Instant) -> (bool, bool) {
+        let waiting = (self.gate.out.agent.len() + self.for_agent.len()).max(self.gate.out.client.len());
+        if waiting < MAX_WAITING_BYTES {
+            self.stuck = None;
+            return (false, false);
+        }
+        let since = *self.stuck.get_or_insert(now);
+        (true, now.saturating_duration_since(since) >= PATIENCE)
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let patience = self.stuck.map(|since| since + PATIENCE).filter(|at| *at > now);
+        [self.gate.deadline(now), patience].into_iter().flatten().min()
+    }
+
+    fn has_for_agent(&self) -> bool {
+        !self.for_agent.is_empty() || !self.gate.out.agent.is_empty()
+    }
+
+    fn next_block(&mut self) -> Bytes {
+        self.stuck = None;
+        if self.for_agent.is_empty() {
+            self.for_agent = std::mem::take(&mut self.gate.out.agent).into();
+        }
+        let length = self.for_agent.remaining().min(MAX_BLOCK_BYTES);
+        self.for_agent.split_to(length)
     }
 
     /// Ends the agent's tree, and tells the client what is left to tell.
@@ -280,7 +338,7 @@ impl Relay<'_> {
                         self.exit().await
                     }
                 };
-                let name = self.traffic.agent_name();
+                let name = self.gate.agent_name();
                 let why = exit.reason().map_or_else(String::new, |line| format!(": {line}"));
                 let message = format!("{name} {}{why}", exit.words());
                 exit.tell(Error::new(ErrorCode::AgentCrashed, message))
@@ -292,9 +350,7 @@ impl Relay<'_> {
             }
         };
         // The client is told why its requests will not be answered.
-        for line in self.traffic.refuse_all(&ended) {
-            append(&mut self.for_client, &line);
-        }
+        self.gate.refuse_all(&ended);
         let room = poll_fn(|context| self.output.poll_room(context));
         if within(EXIT_WAIT, room).await.is_some() {
             self.deliver();
@@ -304,7 +360,8 @@ impl Relay<'_> {
 
     /// Hands over what waits for the client and for the log.
     fn deliver(&mut self) {
-        let (lines, piece) = (std::mem::take(&mut self.for_client), std::mem::take(&mut self.for_log));
+        self.stuck = None;
+        let (lines, piece) = (std::mem::take(&mut self.gate.out.client), std::mem::take(&mut self.for_log));
         if !piece.is_empty() {
             self.output.log(piece);
         }
@@ -352,21 +409,26 @@ fn too_long(who: &str) -> Error {
     Error::new(ErrorCode::AgentFailed, message).with("kind", "unknown")
 }
 
-fn append(block: &mut Vec<u8>, line: &[u8]) {
-    block.extend_from_slice(line);
-    block.push(b'\n');
+async fn find(look: Look) -> Found {
+    match look {
+        Look::Files(question, policy, cwd) => Found::Files(Places::find(&question, &policy, &cwd).await),
+        Look::Folders(folders) => {
+            let unknown = vec![None; folders.len()];
+            let real = |folder: &PathBuf| destination(folder).ok();
+            let look = blocking(move || folders.iter().map(real).collect());
+            let found = tokio::time::timeout(LONGEST_LOOK, look).await;
+            Found::Folders(found.ok().and_then(Result::ok).unwrap_or(unknown))
+        }
+    }
 }
 
-/// The whole lines of a chunk. An error is a line that is too long.
-fn lines(framer: &mut LineFramer, bytes: &[u8]) -> Vec<Result<Bytes, ()>> {
-    let mut found = Vec::new();
-    let framed = framer.push(bytes, |block| {
-        let block = Bytes::copy_from_slice(block);
-        let whole = ground::line::lines_of(&block).filter(|line| !line.trim_ascii().is_empty());
-        found.extend(whole.map(|line| Ok(block.slice_ref(line))));
-    });
-    if framed.is_err() {
-        found.push(Err(()));
-    }
-    found
+/// Hands over the whole lines of a chunk. An error is a line that is too long.
+fn for_lines(
+    framer: &mut LineFramer,
+    bytes: &[u8],
+    mut on_line: impl FnMut(&[u8]),
+) -> Result<(), LineTooLong> {
+    framer.push(bytes, |block| {
+        ground::line::lines_of(block).filter(|line| !line.trim_ascii().is_empty()).for_each(&mut on_line);
+    })
 }

@@ -1,0 +1,271 @@
+//! PURE: judges what the agent says.
+
+use super::gate::{Gate, Look};
+use super::message::{Message, Shape, write_line};
+use super::requests::{Asked, Looking, Purpose, Put};
+use crate::acp::elicitation::Elicited;
+use crate::acp::permission::{Ruling, rule};
+use crate::acp::place::Places;
+use crate::acp::question::{Answer, Question, outcome};
+use crate::acp::turn_state::Version;
+use crate::acp::update::{TurnEnd, Update};
+use crate::harness::AgentEvent;
+use ground::json::{self, object::put};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::time::Instant;
+
+impl Gate {
+    /// Judges a line of the agent. One that can't be read is dropped.
+    pub(super) fn on_agent(&mut self, line: &[u8], now: Instant) {
+        let message = match Message::read(line) {
+            Ok(message) => message,
+            Err(unread) if unread.id.is_null() => return,
+            Err(unread) => return write_line(&unread.answer(), &mut self.out.agent),
+        };
+        match (message.shape, message.method()) {
+            (Shape::Notice, "session/update") => {
+                let halved = halved_text(line);
+                self.on_update(message, halved, now);
+            }
+            (Shape::Notice, "$/cancel_request") => self.on_agent_withdraws(message, now),
+            (Shape::Notice, _) => message.write(None, &mut self.out.client),
+            (Shape::Request, _) => self.on_question(message, now),
+            (Shape::Answer, _) => self.on_agent_answer(message, now),
+        }
+    }
+
+    /// `halved`: the text of a piece that has half a character, which the next piece may make whole.
+    fn on_update(&mut self, mut message: Message, halved: Option<String>, now: Instant) {
+        let session = message.session().ok().flatten().unwrap_or_default().to_owned();
+        self.requests.extend(&session, self.rules.limits.start.and_then(|limit| now.checked_add(limit)));
+        let Some(seat) = self.seats.get_mut(&session) else {
+            return message.write(None, &mut self.out.client);
+        };
+        seat.join(&mut message, halved);
+        let counts_on = self.rules.agent.protocol().counts_on;
+        let seen = seat.on_update(Update::read(&message.params()["update"]), counts_on);
+        let in_tool = seat.is_in_tool();
+        self.out.events.extend(seen.events);
+        self.prompts.heard(&session, in_tool, now);
+        let mut message = Some(message);
+        if seen.has_ended {
+            let ended = self.prompts.end_those_in(&session);
+            if !ended.is_empty()
+                && let Some(seat) = self.seats.get_mut(&session)
+            {
+                seat.finish();
+            }
+            if !self.is_open(&session) {
+                self.leave(&session);
+            }
+            if let Some(error) = ended.into_iter().find_map(|prompt| prompt.stop)
+                && let Some(params) = message.as_mut().and_then(Message::params_mut)
+            {
+                let error = super::message::fault_of(&error);
+                let update = json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error });
+                put(params, "update", update);
+            }
+        }
+        if self.is_untold(&session) {
+            message = message.and_then(|message| self.keep_early(&session, message));
+        }
+        if let Some(message) = message {
+            message.write(None, &mut self.out.client);
+        }
+        if seen.has_used {
+            self.charge(now);
+        }
+        if seen.has_settings {
+            self.hold_mode(&session, now);
+        }
+    }
+
+    /// A request of the agent.
+    fn on_question(&mut self, message: Message, now: Instant) {
+        let id = message.id().clone();
+        let (method, session) = (message.method(), message.session().ok().flatten().map(str::to_owned));
+        let is_known = session.as_ref().is_some_and(|session| self.is_open(session));
+        let refusal = match self.questions.check(&id) {
+            Err(why) => Some(Message::fault(-32_600, why)),
+            Ok(()) if !self.rules.may_ask(method) => {
+                Some(Message::fault(-32_601, &format!("Method not found: {method}")))
+            }
+            Ok(()) => None,
+        };
+        if let Some(refusal) = refusal {
+            return refusal.write(Some(id), &mut self.out.agent);
+        }
+        let is_of_session =
+            method.starts_with("session/") || method.starts_with("fs/") || method.starts_with("terminal/");
+        if is_of_session && !is_known {
+            return self.refuse_agent(id, session.as_deref().unwrap_or_default());
+        }
+        if let Some(session) = &session {
+            let in_tool = self.seats.get(session).is_some_and(super::seat::Seat::is_in_tool);
+            self.prompts.heard(session, in_tool, now);
+        }
+        match (method, session) {
+            ("session/request_permission", Some(session)) => self.on_permission(message, &session, now),
+            (method, session) => {
+                let cancelled = (method == "elicitation/create").then(|| Elicited::Cancel.to_json());
+                self.put(message, session, cancelled, None, now);
+            }
+        }
+    }
+
+    fn on_permission(&mut self, message: Message, session: &str, now: Instant) {
+        let Some(seat) = self.seats.get(session) else { return };
+        let id = message.id().to_string();
+        let question = Question::read(&id, message.params(), |call| seat.book.known(call));
+        let has_places = question.files().next().is_some() || question.command_folders().next().is_some();
+        if !has_places {
+            return self.decide(message, &question, &Places::default(), now);
+        }
+        self.questions.look(message.id());
+        let look = Look::Files(Box::new(question.clone()), self.rules.policy.clone(), seat.cwd.clone());
+        self.look(Looking::Question(message, Box::new(question)), look);
+    }
+
+    /// Answers a permission request by the rules or the level, or asks the client.
+    pub(super) fn decide(&mut self, message: Message, question: &Question, places: &Places, now: Instant) {
+        let session = message.session().ok().flatten().unwrap_or_default().to_owned();
+        let told = match rule(&self.rules.policy, self.rules.level, question, places) {
+            // The client decides if the agent offers no option that allows it once.
+            Ruling::Allow if question.choose(&Answer::Allow).is_some() => Some(Answer::Allow),
+            Ruling::Reject(_) => Some(Answer::Reject),
+            // A client that does not know the session can't be asked.
+            Ruling::Allow | Ruling::Open if self.is_untold(&session) => Some(Answer::Reject),
+            Ruling::Allow | Ruling::Open => None,
+        };
+        let Some(told) = told else {
+            let permission = Some(Box::new(question.clone()));
+            return self.put(message, Some(session), Some(outcome(None)), permission, now);
+        };
+        if told == Answer::Reject
+            && let Some(seat) = self.seats.get_mut(&session)
+        {
+            seat.book.on_refused(&question.tool.id);
+        }
+        self.questions.close(message.id());
+        let answer = Message::answer(outcome(question.choose(&told)));
+        answer.write(Some(message.id().clone()), &mut self.out.agent);
+        let event = AgentEvent::Permission { request: json!(question), answer: told.to_json(), by: "policy" };
+        self.out.events.push(event);
+    }
+
+    /// Asks the client.
+    fn put(
+        &mut self,
+        message: Message,
+        session: Option<String>,
+        cancelled: Option<Value>,
+        permission: Option<Box<Question>>,
+        now: Instant,
+    ) {
+        let id = message.id().clone();
+        let put = Put { id, session: session.clone(), cancelled, permission, is_withdrawn: false };
+        let ours = self.questions.put(put);
+        message.write(Some(ours.into()), &mut self.out.client);
+        if let Some(session) = session {
+            self.hold(&session, now);
+        }
+    }
+
+    fn on_agent_withdraws(&mut self, mut message: Message, now: Instant) {
+        let id = message.params()["requestId"].clone();
+        if let Some((ours, asked)) = self.questions.withdrawn(&id) {
+            asked.is_withdrawn = true;
+            let session = asked.session.clone();
+            if let Some(params) = message.params_mut() {
+                put(params, "requestId", ours);
+            }
+            message.write(None, &mut self.out.client);
+            if let Some(session) = session {
+                self.hold(&session, now);
+            }
+        }
+    }
+
+    fn on_agent_answer(&mut self, message: Message, now: Instant) {
+        let Some((ours, asked)) = self.requests.answered(message.id()) else { return };
+        let message = message.settle();
+        match asked.purpose {
+            Purpose::Own => {}
+            Purpose::Late => self.on_late(&asked, &message, now),
+            Purpose::Step => {
+                if let Some(session) = &asked.session {
+                    self.on_step(session, &message, now);
+                }
+            }
+            Purpose::Opening { ref cwd } => {
+                let cwd = cwd.clone();
+                self.on_opened(asked, cwd, message, now);
+            }
+            Purpose::Passed { .. } if asked.method == "session/prompt" => {
+                self.on_prompt_answered(ours, &asked, message, now);
+            }
+            Purpose::Passed { .. } => self.on_passed_answer(&asked, message, now),
+        }
+    }
+
+    fn on_passed_answer(&mut self, asked: &Asked, message: Message, now: Instant) {
+        if let Ok(result) = message.outcome() {
+            if asked.method == "initialize"
+                && let Ok(version) = Version::of(result)
+            {
+                self.version = version;
+            }
+            let seat = asked.session.as_ref().and_then(|session| self.seats.get_mut(session));
+            if let Some(seat) = seat {
+                seat.on_options(&result["configOptions"]);
+                if let Purpose::Passed { mode: Some(mode) } = &asked.purpose {
+                    seat.on_mode(mode);
+                    seat.settings.choose(mode);
+                }
+            }
+        }
+        let is_closed = asked.method == "session/close" && message.outcome().is_ok();
+        self.answer(&asked.id, message);
+        if let Some(session) = &asked.session {
+            if is_closed {
+                self.leave(session);
+            }
+            self.hold_mode(session, now);
+        }
+    }
+
+    fn on_prompt_answered(&mut self, ours: u64, asked: &Asked, message: Message, now: Instant) {
+        let session = asked.session.as_deref().unwrap_or_default();
+        let end = message.outcome().ok().and_then(TurnEnd::read);
+        let has_ended = self.version == Version::One || end.is_some() || message.outcome().is_err();
+        if !has_ended {
+            if let Some(prompt) = self.prompts.get(ours) {
+                prompt.is_in = true;
+            }
+            return self.answer(&asked.id, message);
+        }
+        let counts_on = self.rules.agent.protocol().counts_on;
+        if let Some(seat) = self.seats.get_mut(session) {
+            match end {
+                Some(end) => self.out.events.extend(seat.on_end(&end, counts_on)),
+                None => self.out.events.push(AgentEvent::End { ok: false }),
+            }
+            seat.finish();
+        }
+        match self.prompts.end(ours).and_then(|prompt| prompt.stop) {
+            Some(error) => self.refuse(&asked.id, &error),
+            None => self.answer(&asked.id, message),
+        }
+        if !self.is_open(session) {
+            self.leave(session);
+        }
+        self.charge(now);
+    }
+}
+
+fn halved_text(line: &[u8]) -> Option<String> {
+    let Cow::Owned(kept) = json::keep_halves(line) else { return None };
+    let message: Value = json::read(kept).ok()?;
+    message["params"]["update"]["content"]["text"].as_str().map(str::to_owned)
+}

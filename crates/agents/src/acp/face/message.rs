@@ -1,0 +1,207 @@
+//! PURE: one message on the wire. It is read whole, and written anew: what passes is what was read.
+
+use ground::error::{Error, ErrorCode};
+use ground::json::{self, object::put};
+use serde_json::{Value, json};
+
+/// The three shapes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A method and an id.
+    Request,
+    /// A method without an id.
+    Notice,
+    /// An id, with a result or an error.
+    Answer,
+}
+
+/// A message with all its members.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) shape: Shape,
+    /// Bytes of its line; 0 for one of our own.
+    pub(super) size: usize,
+    value: Value,
+}
+
+/// A line that is no message.
+#[derive(Debug)]
+pub(super) struct Unread {
+    /// The id that the sender waits for; null if there is none.
+    pub(super) id: Value,
+    code: i64,
+    words: &'static str,
+}
+
+impl Unread {
+    const NOT_JSON: Unread = Unread { id: Value::Null, code: -32_700, words: "Parse error" };
+
+    pub(super) fn answer(&self) -> Value {
+        let error = json!({ "code": self.code, "message": self.words });
+        json!({ "jsonrpc": "2.0", "id": self.id, "error": error })
+    }
+}
+
+impl Message {
+    /// # Errors
+    /// The line is not JSON, or no single message: a list is none.
+    pub(super) fn read(line: &[u8]) -> Result<Message, Unread> {
+        let value: Value = json::read(line).map_err(|_| Unread::NOT_JSON)?;
+        let Value::Object(fields) = &value else { return Err(Unread::NOT_JSON) };
+        let has_outcome = fields.contains_key("result") || fields.contains_key("error");
+        let id = fields.get("id");
+        let is_id = id.is_some_and(|id| id.is_string() || id.is_number());
+        let shape = match (fields.get("method"), id) {
+            (Some(Value::String(_)), None) if !has_outcome => Shape::Notice,
+            (Some(Value::String(_)), Some(_)) if is_id && !has_outcome => Shape::Request,
+            // JavaScript leaves out a result that is undefined.
+            (None, Some(_)) if is_id => Shape::Answer,
+            (method, _) => {
+                let id = id.filter(|_| is_id && method.is_some()).cloned().unwrap_or_default();
+                return Err(Unread { id, code: -32_600, words: "Invalid request" });
+            }
+        };
+        Ok(Message { shape, size: line.len(), value })
+    }
+
+    /// A request or a notification of our own.
+    pub(super) fn new(shape: Shape, method: &str, params: Value) -> Message {
+        Message { shape, size: 0, value: json!({ "jsonrpc": "2.0", "method": method, "params": params }) }
+    }
+
+    pub(super) fn answer(result: Value) -> Message {
+        Message { shape: Shape::Answer, size: 0, value: json!({ "jsonrpc": "2.0", "result": result }) }
+    }
+
+    pub(super) fn refusal(error: &Error) -> Message {
+        Message {
+            shape: Shape::Answer,
+            size: 0,
+            value: json!({ "jsonrpc": "2.0", "error": fault_of(error) }),
+        }
+    }
+
+    pub(super) fn fault(code: i64, words: &str) -> Message {
+        let error = json!({ "code": code, "message": words });
+        Message { shape: Shape::Answer, size: 0, value: json!({ "jsonrpc": "2.0", "error": error }) }
+    }
+
+    pub(super) fn method(&self) -> &str {
+        self.value["method"].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn id(&self) -> &Value {
+        &self.value["id"]
+    }
+
+    pub(super) fn params(&self) -> &Value {
+        &self.value["params"]
+    }
+
+    pub(super) fn params_mut(&mut self) -> Option<&mut Value> {
+        self.value.get_mut("params")
+    }
+
+    /// The session that is named. `Err`: it is named by something other than a text.
+    pub(super) fn session(&self) -> Result<Option<&str>, ()> {
+        match self.params().get("sessionId") {
+            None => Ok(None),
+            Some(Value::String(session)) => Ok(Some(session)),
+            Some(_) => Err(()),
+        }
+    }
+
+    /// The result of an answer, or its error.
+    pub(super) fn outcome(&self) -> Result<&Value, &Value> {
+        match self.value.get("error").filter(|error| !error.is_null()) {
+            Some(error) => Err(error),
+            None => Ok(&self.value["result"]),
+        }
+    }
+
+    pub(super) fn result_mut(&mut self) -> Option<&mut Value> {
+        self.value.get_mut("result")
+    }
+
+    /// An answer has one outcome: an error, or a result.
+    pub(super) fn settle(mut self) -> Message {
+        let has_error = self.outcome().is_err();
+        if let Value::Object(fields) = &mut self.value {
+            fields.shift_remove(if has_error { "result" } else { "error" });
+            if !has_error {
+                fields.entry("result").or_insert(Value::Null);
+            }
+        }
+        self
+    }
+
+    /// Writes the message as a line, with an id of the reader's.
+    pub(super) fn write(mut self, id: Option<Value>, lines: &mut Vec<u8>) {
+        put(&mut self.value, "jsonrpc", "2.0");
+        if let Some(id) = id {
+            put(&mut self.value, "id", id);
+        }
+        write_line(&self.value, lines);
+    }
+}
+
+pub(super) fn write_line(value: &Value, lines: &mut Vec<u8>) {
+    // Writing a value into memory does not fail.
+    let _ = serde_json::to_writer(&mut *lines, value);
+    lines.push(b'\n');
+}
+
+/// An error of Sheepdog as a JSON-RPC error; its own code is in `data`.
+pub(super) fn fault_of(error: &Error) -> Value {
+    let code = if error.code() == ErrorCode::InvalidOption { -32_602 } else { -32_603 };
+    let words = format!("{}: {}", error.code().as_str(), error.message());
+    json!({ "code": code, "message": words, "data": { "code": error.code().as_str() } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_one_of_three_shapes() {
+        for (line, expected) in [
+            (r#"{"id":1,"method":"x"}"#, Ok(Shape::Request)),
+            (r#"{"id":"a","method":"x","params":[]}"#, Ok(Shape::Request)),
+            (r#"{"method":"x"}"#, Ok(Shape::Notice)),
+            (r#"{"id":1,"result":null}"#, Ok(Shape::Answer)),
+            (r#"{"id":1,"error":{}}"#, Ok(Shape::Answer)),
+            (r#"{"id":1}"#, Ok(Shape::Answer)),
+            (r#"{"id":1,"method":7}"#, Err((-32_600, json!(1)))),
+            (r#"{"id":1,"method":"x","result":1}"#, Err((-32_600, json!(1)))),
+            (r#"{"id":null,"method":"x"}"#, Err((-32_600, json!(null)))),
+            (r#"{"id":[1],"method":"x"}"#, Err((-32_600, json!(null)))),
+            (r#"{"id":{},"result":1}"#, Err((-32_600, json!(null)))),
+            (r#"{"result":1}"#, Err((-32_600, json!(null)))),
+            ("{}", Err((-32_600, json!(null)))),
+            (r#"[{"id":1,"method":"x"}]"#, Err((-32_700, json!(null)))),
+            ("7", Err((-32_700, json!(null)))),
+            ("no message", Err((-32_700, json!(null)))),
+            (r#"{"id":1,"method":"\q"}"#, Err((-32_700, json!(null)))),
+        ] {
+            let read = Message::read(line.as_bytes());
+            let told = read.map(|message| message.shape).map_err(|unread| (unread.code, unread.id));
+            assert_eq!(told, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_written_with_one_outcome_and_every_other_member() {
+        for (line, expected) in [
+            (r#"{"id":7,"x":[1.5,{"y":null}]}"#, json!({"x":[1.5,{"y":null}],"result":null})),
+            (r#"{"id":7,"result":1,"error":{"code":1}}"#, json!({"error":{"code":1}})),
+            (r#"{"id":7,"result":1,"error":null}"#, json!({"result":1})),
+        ] {
+            let mut lines = Vec::new();
+            Message::read(line.as_bytes()).unwrap().settle().write(Some(json!("own")), &mut lines);
+            let mut expected = expected;
+            put(&mut expected, "jsonrpc", "2.0");
+            put(&mut expected, "id", "own");
+            assert_eq!(json::read::<Value>(&lines).unwrap(), expected, "{line}");
+        }
+    }
+}
