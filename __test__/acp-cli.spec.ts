@@ -392,6 +392,39 @@ test('a flood passes in few writes, and what is no UTF-8 is replaced', async () 
   await served
 })
 
+test('the end of a client is seen though more waits than its agent takes', async () => {
+  const cwd = join(folder, 'unread')
+  mkdirSync(cwd)
+  const client = new Client(
+    ['--permission', 'auto', '--', process.execPath, '-e', 'setInterval(() => {}, 1000)'],
+    cwd,
+  )
+  const line = `${JSON.stringify({ jsonrpc: '2.0', method: '_x', params: ['x'.repeat(1 << 20)] })}\n`
+  for (let count = 0; count < 20; count++) client.child.stdin!.write(line)
+  expect(await client.end()).toBe(0)
+  expect(alive(cwd)).toEqual([])
+})
+
+test('the end of a client is seen though it takes no answers', async () => {
+  const provider = { name: 'scripted', command: process.execPath, args: [agent] }
+  const input = new PassThrough()
+  const taken: string[] = []
+  const output = new Writable({
+    write(chunk: Buffer, _, done) {
+      taken.push(String(chunk))
+      if (taken.length < 4) done()
+    },
+  })
+  const served = new Harness({ provider, cwd: folder }).serve({ input, output }, { permission: 'auto' })
+  const send = (message: Message) => input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+  send({ id: 1, method: 'session/new', params: { cwd: folder, mcpServers: [] } })
+  const prompt = [{ type: 'text', text: 'flood 200000 200' }]
+  send({ id: 2, method: 'session/prompt', params: { sessionId: 'session-1', prompt } })
+  await until(() => taken.length === 4)
+  input.end()
+  await served
+})
+
 test('a harness serves any two streams', async () => {
   const harness = new Harness({
     provider: { name: 'scripted', command: process.execPath, args: [agent] },

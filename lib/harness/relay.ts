@@ -4,6 +4,7 @@ import { abortable, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
 import { attach, delivery, release, type Block } from '../delivery'
 import { invalidOption, settle } from '../error'
+import { pause } from '../host'
 import type { nativeLimit } from '../limit'
 import { native } from '../native'
 import { checkOptions, show } from '../option'
@@ -107,9 +108,12 @@ export async function serveAgent(
     await abortable(ended, signal, 'AGENT_ABORTED', () => relay.abort())
   } finally {
     stop()
-    await output.ended
+    await Promise.race([output.ended, pause(partingMs)])
   }
 }
+
+/** For a client that takes its last lines. Nothing of the agent is left by then. */
+const partingMs = 2000
 
 /** Hands the client's input to the agent, as fast as the agent takes it. */
 function feed(input: Readable, relay: InstanceType<typeof native.NativeRelay>): () => void {

@@ -16,11 +16,13 @@ mod grammar;
 mod line;
 pub mod object;
 mod pieces;
+mod rewritten;
 mod strict;
 mod token;
 
 pub use line::{Index, Items, Json, Line, MAX_DEPTH};
 pub use pieces::{Pieces, keep_halves};
+pub use rewritten::{pruned, rewritten};
 pub use strict::read_first;
 use strict::strict;
 

@@ -1,7 +1,7 @@
 //! PURE: judges what the agent says.
 
 use super::gate::{Gate, Look};
-use super::message::{Message, Shape, write_line};
+use super::message::{Message, Shape, fault_of, write_line};
 use super::requests::{Asked, Looking, Purpose, Put};
 use crate::acp::elicitation::Elicited;
 use crate::acp::permission::{Ruling, rule};
@@ -44,7 +44,9 @@ impl Gate {
         };
         seat.join(&mut message, halved);
         let counts_on = self.rules.agent.protocol().counts_on;
-        let seen = seat.on_update(Update::read(&message.params()["update"]), counts_on);
+        let update = Update::read(&message.params()["update"]);
+        seat.look_at(&update, message.is_large());
+        let seen = seat.on_update(update, counts_on);
         let in_tool = seat.is_in_tool();
         self.out.events.extend(seen.events);
         self.prompts.heard(&session, in_tool, now);
@@ -59,12 +61,13 @@ impl Gate {
             if !self.is_open(&session) {
                 self.leave(&session);
             }
-            if let Some(error) = ended.into_iter().find_map(|prompt| prompt.stop)
-                && let Some(params) = message.as_mut().and_then(Message::params_mut)
-            {
-                let error = super::message::fault_of(&error);
-                let update = json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error });
-                put(params, "update", update);
+            if let Some(error) = ended.into_iter().find_map(|prompt| prompt.stop) {
+                let error = fault_of(&error);
+                let update = json!({
+                    "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error,
+                });
+                let params = json!({ "sessionId": session, "update": update });
+                message = Some(Message::new(Shape::Notice, "session/update", params));
             }
         }
         if self.is_untold(&session) {
@@ -90,6 +93,9 @@ impl Gate {
             Err(why) => Some(Message::fault(-32_600, why)),
             Ok(()) if !self.rules.may_ask(method) => {
                 Some(Message::fault(-32_601, &format!("Method not found: {method}")))
+            }
+            Ok(()) if message.is_large() && method.starts_with("session/") => {
+                Some(Message::fault(-32_602, "the request is too large"))
             }
             Ok(()) => None,
         };
@@ -130,10 +136,13 @@ impl Gate {
     /// Answers a permission request by the rules or the level, or asks the client.
     pub(super) fn decide(&mut self, message: Message, question: &Question, places: &Places, now: Instant) {
         let session = message.session().ok().flatten().unwrap_or_default().to_owned();
+        let is_unread = self.seats.get(&session).is_some_and(|seat| seat.is_unread(&question.tool.id));
         let told = match rule(&self.rules.policy, self.rules.level, question, places) {
+            Ruling::Reject(_) => Some(Answer::Reject),
+            // A part of the call could not be looked at, so a rule that denies it can't be ruled out.
+            _ if is_unread && !self.rules.policy.deny.is_empty() => Some(Answer::Reject),
             // The client decides if the agent offers no option that allows it once.
             Ruling::Allow if question.choose(&Answer::Allow).is_some() => Some(Answer::Allow),
-            Ruling::Reject(_) => Some(Answer::Reject),
             // A client that does not know the session can't be asked.
             Ruling::Allow | Ruling::Open if self.is_untold(&session) => Some(Answer::Reject),
             Ruling::Allow | Ruling::Open => None,

@@ -45,6 +45,11 @@ impl Gate {
             return self.refuse(&id, &error);
         }
         let method = message.method().to_owned();
+        let is_judged =
+            method == "initialize" || (method.starts_with("session/") && method != "session/prompt");
+        if message.is_large() && is_judged {
+            return self.answer(&id, Message::fault(-32_602, "the request is too large"));
+        }
         let session = message.session().ok().flatten().map(str::to_owned);
         if let Some(session) = &session {
             if self.waiting.contains_key(session) {

@@ -21,8 +21,15 @@ pub(super) struct Message {
     pub(super) shape: Shape,
     /// Bytes of its line; 0 for one of our own.
     pub(super) size: usize,
+    /// A large message as it is written, without its id and its closing brace; `value` lacks what is long or deep then.
+    whole: Option<Vec<u8>>,
     value: Value,
 }
+
+/// A longer line is not built as values, which take up to 45 times its length.
+const LARGE: usize = 1 << 20;
+/// A longer line with something that has to be replaced is not read.
+const MOST_REPLACED: usize = 8 << 20;
 
 /// A line that is no message.
 #[derive(Debug)]
@@ -46,8 +53,17 @@ impl Message {
     /// # Errors
     /// The line is not JSON, or no single message: a list is none.
     pub(super) fn read(line: &[u8]) -> Result<Message, Unread> {
-        let value: Value = json::read(line).map_err(|_| Unread::NOT_JSON)?;
+        let whole = (line.len() > LARGE).then(|| json::rewritten(line, &["jsonrpc", "id"])).flatten();
+        let value: Value = match &whole {
+            Some(_) => json::pruned(line).ok_or(Unread::NOT_JSON)?,
+            None if line.len() > MOST_REPLACED => return Err(Unread::NOT_JSON),
+            None => json::read(line).map_err(|_| Unread::NOT_JSON)?,
+        };
         let Value::Object(fields) = &value else { return Err(Unread::NOT_JSON) };
+        let has_both = fields.contains_key("result") && fields.contains_key("error");
+        if whole.is_some() && has_both {
+            return Err(Unread { id: Value::Null, code: -32_600, words: "Invalid request" });
+        }
         let has_outcome = fields.contains_key("result") || fields.contains_key("error");
         let id = fields.get("id");
         let is_id = id.is_some_and(|id| id.is_string() || id.is_number());
@@ -55,35 +71,51 @@ impl Message {
             (Some(Value::String(_)), None) if !has_outcome => Shape::Notice,
             (Some(Value::String(_)), Some(_)) if is_id && !has_outcome => Shape::Request,
             // JavaScript leaves out a result that is undefined.
-            (None, Some(_)) if is_id => Shape::Answer,
+            (None, Some(_)) if is_id && (whole.is_none() || has_outcome) => Shape::Answer,
             (method, _) => {
                 let id = id.filter(|_| is_id && method.is_some()).cloned().unwrap_or_default();
                 return Err(Unread { id, code: -32_600, words: "Invalid request" });
             }
         };
-        Ok(Message { shape, size: line.len(), value })
+        Ok(Message { shape, size: line.len(), whole, value })
     }
 
     /// A request or a notification of our own.
     pub(super) fn new(shape: Shape, method: &str, params: Value) -> Message {
-        Message { shape, size: 0, value: json!({ "jsonrpc": "2.0", "method": method, "params": params }) }
+        Message {
+            shape,
+            size: 0,
+            whole: None,
+            value: json!({ "jsonrpc": "2.0", "method": method, "params": params }),
+        }
     }
 
     pub(super) fn answer(result: Value) -> Message {
-        Message { shape: Shape::Answer, size: 0, value: json!({ "jsonrpc": "2.0", "result": result }) }
+        Message {
+            shape: Shape::Answer,
+            size: 0,
+            whole: None,
+            value: json!({ "jsonrpc": "2.0", "result": result }),
+        }
     }
 
     pub(super) fn refusal(error: &Error) -> Message {
         Message {
             shape: Shape::Answer,
             size: 0,
+            whole: None,
             value: json!({ "jsonrpc": "2.0", "error": fault_of(error) }),
         }
     }
 
     pub(super) fn fault(code: i64, words: &str) -> Message {
         let error = json!({ "code": code, "message": words });
-        Message { shape: Shape::Answer, size: 0, value: json!({ "jsonrpc": "2.0", "error": error }) }
+        Message {
+            shape: Shape::Answer,
+            size: 0,
+            whole: None,
+            value: json!({ "jsonrpc": "2.0", "error": error }),
+        }
     }
 
     pub(super) fn method(&self) -> &str {
@@ -98,8 +130,14 @@ impl Message {
         &self.value["params"]
     }
 
+    /// The params, unless the message is large: then they pass as they are.
     pub(super) fn params_mut(&mut self) -> Option<&mut Value> {
-        self.value.get_mut("params")
+        self.value.get_mut("params").filter(|_| self.whole.is_none())
+    }
+
+    /// Whether parts of it can't be looked at.
+    pub(super) fn is_large(&self) -> bool {
+        self.whole.is_some()
     }
 
     /// The session that is named. `Err`: it is named by something other than a text.
@@ -137,6 +175,18 @@ impl Message {
 
     /// Writes the message as a line, with an id of the reader's.
     pub(super) fn write(mut self, id: Option<Value>, lines: &mut Vec<u8>) {
+        if let Some(mut whole) = self.whole {
+            whole.extend_from_slice(br#","jsonrpc":"2.0""#);
+            if let Some(id) = id {
+                whole.extend_from_slice(format!(r#","id":{id}"#).as_bytes());
+            }
+            whole.extend_from_slice(b"}\n");
+            match lines.is_empty() {
+                true => *lines = whole,
+                false => lines.append(&mut whole),
+            }
+            return;
+        }
         put(&mut self.value, "jsonrpc", "2.0");
         if let Some(id) = id {
             put(&mut self.value, "id", id);
@@ -186,6 +236,28 @@ mod tests {
             let read = Message::read(line.as_bytes());
             let told = read.map(|message| message.shape).map_err(|unread| (unread.code, unread.id));
             assert_eq!(told, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_large_message_is_written_with_all_its_members_and_looked_at_without_its_long_ones() {
+        let text = "x".repeat(2 * LARGE);
+        let line =
+            format!(r#"{{"id":7,"method":"m","params":{{"long":"{text}","list":[1,{{"a":2}}]}},"more":1}}"#);
+        let message = Message::read(line.as_bytes()).unwrap();
+        assert_eq!(*message.params(), json!({ "long": null, "list": [1, { "a": 2 }] }));
+        let mut lines = b"{}\n".to_vec();
+        message.write(Some(json!("b")), &mut lines);
+        let written: Value = json::read(&lines[3..]).unwrap();
+        let expected = json!({ "jsonrpc": "2.0", "id": "b", "method": "m", "params": { "long": text, "list": [1, { "a": 2 }] }, "more": 1 });
+        assert!(written == expected);
+        let halved =
+            |length: usize| format!(r#"{{"id":7,"method":"m","params":["{}\ud800"]}}"#, "x".repeat(length));
+        assert!(Message::read(halved(2 * LARGE).as_bytes()).is_ok());
+        assert!(Message::read(halved(MOST_REPLACED).as_bytes()).is_err());
+        for members in [r#""result":1,"error":null,"#, ""] {
+            let odd = format!(r#"{{"id":7,{members}"x":"{text}"}}"#);
+            assert!(Message::read(odd.as_bytes()).is_err(), "{members}");
         }
     }
 

@@ -62,10 +62,11 @@ const MAX_LINE_BYTES: usize = 64 << 20;
 const MAX_BLOCKS: usize = 4;
 /// Longest block.
 const MAX_BLOCK_BYTES: usize = 1 << 20;
-/// Bytes that wait for one side; at the limit neither side is read.
+/// Bytes that wait for one side; at the limit the client is not read.
 const MAX_WAITING_BYTES: usize = 8 << 20;
-/// Refusals that wait for a client that does not read. Behind them the face ends.
-const MAX_REFUSED_BYTES: usize = 64 << 20;
+/// Bytes that wait for a side that does not read, though its messages are answered. Then an agent is not read, because it may
+/// write before it reads on, and a client is at its end.
+const MAX_ANSWERED_BYTES: usize = 2 * MAX_LINE_BYTES;
 /// For a side that takes nothing, at the limit. Then the client is read on, so that its end is seen.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest look at the disk. A folder that is not known by then is outside.
@@ -244,7 +245,7 @@ impl Face<'_> {
                         return Over::Failed(too_long("the client"));
                     }
                 }
-                chunk = self.chunks.next(), if has_room && !is_full => match chunk {
+                chunk = self.chunks.next(), if has_room && self.gate.out.agent.len() < MAX_ANSWERED_BYTES => match chunk {
                     Some((Stream::Stderr, piece)) => self.for_log = self.redactor.push(&piece),
                     Some((Stream::Stdout, bytes)) if !bytes.is_empty() => {
                         let now = awake.now();
@@ -281,7 +282,7 @@ impl Face<'_> {
         let refused = || {
             Error::new(ErrorCode::AgentFailed, "the client does not read its answers").with("kind", "unknown")
         };
-        let is_over = self.gate.out.client.len() > MAX_REFUSED_BYTES && self.stuck.is_some();
+        let is_over = self.gate.out.client.len() > MAX_ANSWERED_BYTES && self.stuck.is_some();
         self.gate.out.kill.take().or_else(|| is_over.then(refused))
     }
 
@@ -416,8 +417,8 @@ async fn find(look: Look) -> Found {
             let unknown = vec![None; folders.len()];
             let real = |folder: &PathBuf| destination(folder).ok();
             let look = blocking(move || folders.iter().map(real).collect());
-            let found = tokio::time::timeout(LONGEST_LOOK, look).await;
-            Found::Folders(found.ok().and_then(Result::ok).unwrap_or(unknown))
+            let found = within(LONGEST_LOOK, look).await;
+            Found::Folders(found.and_then(Result::ok).unwrap_or(unknown))
         }
     }
 }

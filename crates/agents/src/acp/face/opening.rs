@@ -136,6 +136,7 @@ impl Gate {
         };
         let told = owned(&opened["sessionId"]);
         let session = match (&asked.session, told) {
+            _ if message.is_large() => Err("gave an answer of more than 1 MiB".to_owned()),
             (Some(asked), Some(told)) if *asked != told => Err(format!("began the session {told}")),
             (Some(asked), _) => Ok(asked.clone()),
             (None, Some(told)) if self.waiting.contains_key(&told) => {

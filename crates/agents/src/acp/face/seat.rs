@@ -9,7 +9,11 @@ use crate::harness::{AgentEvent, Usage};
 use ground::json::{Pieces, object::put};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::PathBuf;
+
+/// Most calls that are remembered as unread. Behind them every call is.
+const MAX_UNREAD: usize = 1024;
 
 /// A session that was opened here.
 pub(super) struct Seat {
@@ -24,6 +28,8 @@ pub(super) struct Seat {
     has_background: bool,
     /// The pieces of the answer, and of the thoughts.
     pieces: [Pieces; 2],
+    /// Calls of tools of which not all could be looked at.
+    unread: HashSet<String>,
     /// How often the agent has left the level's mode by itself.
     pub(super) left: u32,
     /// The client has closed it while a prompt was under way, whose usage still counts.
@@ -53,6 +59,7 @@ impl Seat {
             usage: SessionUsage::default(),
             has_background: false,
             pieces: Default::default(),
+            unread: HashSet::new(),
             left: 0,
             is_closed: false,
         }
@@ -95,6 +102,18 @@ impl Seat {
 
     pub(super) fn is_in_tool(&self) -> bool {
         self.book.has_open() || self.has_background
+    }
+
+    /// `is_large`: parts of the update are left out.
+    pub(super) fn look_at(&mut self, update: &Update, is_large: bool) {
+        if let (Update::Tool(tool), true) = (update, is_large && self.unread.len() < MAX_UNREAD) {
+            self.unread.insert(tool.id.clone());
+        }
+    }
+
+    /// Whether not all that was told of a call could be looked at.
+    pub(super) fn is_unread(&self, call: &str) -> bool {
+        self.unread.len() >= MAX_UNREAD || self.unread.contains(call)
     }
 
     /// Reads an update that the client gets as it is. `counts_on`: the tokens of a turn are those of the session so far.

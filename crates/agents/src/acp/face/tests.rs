@@ -361,3 +361,30 @@ fn files_are_written_by_the_client_only_where_the_level_allows_it() {
         is(&play.agent(json!({"id":1,"method":"fs/write_text_file","params":params})), &[expected]);
     }
 }
+
+#[test]
+fn a_call_of_which_not_all_can_be_looked_at_is_denied_where_a_rule_may_deny_it() {
+    for has_rule in [false, true] {
+        let mut play = Play::opened(|request| {
+            if has_rule {
+                let rule = crate::acp::Rule { path: Some("secret".to_owned()), ..Default::default() };
+                request.policy.deny.push(rule);
+            }
+        });
+        let long = "x".repeat(2 << 20);
+        let told = play.update(
+            json!({"sessionUpdate":"tool_call","toolCallId":"t","rawInput":{"path":"secret","x":long}}),
+        );
+        assert_eq!(told[0].1["params"]["update"]["rawInput"]["x"], *long, "it passes with every member");
+        let options = json!([{"optionId":"a","kind":"allow_once"},{"optionId":"r","kind":"reject_once"}]);
+        let params = json!({"sessionId":"s","toolCall":{"toolCallId":"t"},"options":options});
+        let told = play.agent(json!({"id":9,"method":"session/request_permission","params":params}));
+        let expected = if has_rule { "r" } else { "a" };
+        assert_eq!(told[0].1["result"]["outcome"]["optionId"], expected);
+        let params = json!({"sessionId":"s","toolCall":{"toolCallId":"u","rawInput":long},"options":options});
+        is(
+            &play.agent(json!({"id":9,"method":"session/request_permission","params":params})),
+            &[('>', "-32602")],
+        );
+    }
+}
