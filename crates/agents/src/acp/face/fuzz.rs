@@ -280,17 +280,17 @@ impl Play {
             self.gate.on_looked(ticket, found, self.now);
         }
         for message in lines(std::mem::take(&mut self.gate.out.agent)) {
-            self.to_agent(&message);
+            self.agent_gets(&message);
         }
         for message in lines(std::mem::take(&mut self.gate.out.client)) {
-            self.to_client(&message);
+            self.client_gets(&message);
         }
         if self.gate.out.kill.take().is_some() {
             self.killed = Some(self.now);
         }
     }
 
-    fn to_agent(&mut self, message: &Value) {
+    fn agent_gets(&mut self, message: &Value) {
         let Some(method) = message["method"].as_str() else {
             let outcome = &message["result"]["outcome"];
             let asked = self.asked.get(&message["id"].to_string());
@@ -320,7 +320,7 @@ impl Play {
         }
     }
 
-    fn to_client(&mut self, message: &Value) {
+    fn client_gets(&mut self, message: &Value) {
         match message["method"].as_str() {
             None if message["id"].is_null() => {}
             None => once(&mut self.of_client, message),

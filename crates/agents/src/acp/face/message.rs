@@ -181,6 +181,7 @@ impl Message {
                 whole.extend_from_slice(format!(r#","id":{id}"#).as_bytes());
             }
             whole.extend_from_slice(b"}\n");
+            escape_separators(&mut whole, 0);
             match lines.is_empty() {
                 true => *lines = whole,
                 false => lines.append(&mut whole),
@@ -196,9 +197,39 @@ impl Message {
 }
 
 pub(super) fn write_line(value: &Value, lines: &mut Vec<u8>) {
+    let start = lines.len();
     // Writing a value into memory does not fail.
     let _ = serde_json::to_writer(&mut *lines, value);
+    escape_separators(lines, start);
     lines.push(b'\n');
+}
+
+/// Writes U+2028 and U+2029 as escapes: some readers, `node:readline` among them, end a line there.
+fn escape_separators(lines: &mut Vec<u8>, start: usize) {
+    let Some(mut at) = separator(lines, start) else { return };
+    let (mut escaped, mut copied) = (Vec::with_capacity(lines.len() - start + 64), start);
+    loop {
+        escaped.extend_from_slice(&lines[copied..at]);
+        escaped.extend_from_slice(if lines[at + 2] == 0xa8 { br"\u2028" } else { br"\u2029" });
+        copied = at + 3;
+        match separator(lines, copied) {
+            Some(found) => at = found,
+            None => break,
+        }
+    }
+    escaped.extend_from_slice(&lines[copied..]);
+    lines.truncate(start);
+    lines.append(&mut escaped);
+}
+
+fn separator(text: &[u8], mut from: usize) -> Option<usize> {
+    loop {
+        let at = from + memchr::memchr(0xe2, text.get(from..)?)?;
+        if matches!(text.get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9])) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
 }
 
 /// An error of Sheepdog as a JSON-RPC error; its own code is in `data`.
@@ -236,6 +267,22 @@ mod tests {
             let read = Message::read(line.as_bytes());
             let told = read.map(|message| message.shape).map_err(|unread| (unread.code, unread.id));
             assert_eq!(told, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line_for_every_reader() {
+        for fill in [0, 2 * LARGE] {
+            let text =
+                format!("a\u{2028}{{}}\u{2029}\u{2027}\u{2014}\r\nb\u{85}{}\u{2028}", "x".repeat(fill));
+            let line = json!({ "method": "m", "params": [text] }).to_string();
+            let mut lines = b"before\xe2\x80\n".to_vec();
+            Message::read(line.as_bytes()).unwrap().write(None, &mut lines);
+            let written = &lines[9..];
+            let written_text = std::str::from_utf8(written).unwrap();
+            let ends = ['\n', '\r', '\u{2028}', '\u{2029}'];
+            assert_eq!(written_text.find(ends), Some(written.len() - 1));
+            assert!(json::read::<Value>(written).unwrap()["params"][0] == *text);
         }
     }
 

@@ -388,3 +388,23 @@ fn a_call_of_which_not_all_can_be_looked_at_is_denied_where_a_rule_may_deny_it()
         );
     }
 }
+
+#[test]
+fn a_model_that_is_not_offered_costs_the_session() {
+    for (offered, is_taken) in [("large", true), ("other", false)] {
+        let mut play = Play::new(|_| {});
+        play.gate.rules.model = Some("large".to_owned());
+        let asked = play.client(json!({"id":1,"method":"session/new","params":{"cwd":"/work"}}));
+        let choices = json!([{"value":"small"},{"value":offered}]);
+        let options = json!([{"id":"model","category":"model","currentValue":"small","options":choices}]);
+        let opened = json!({"sessionId":"s","modes":modes("default"),"configOptions":options});
+        let set = play.agent(json!({"id":asked[0].1["id"],"result":opened}));
+        let told = play.agent(json!({"id":set[0].1["id"],"result":{}}));
+        if is_taken {
+            is(&told, &[('>', "session/set_config_option")]);
+            is(&play.agent(json!({"id":told[0].1["id"],"result":{}})), &[('<', "ok")]);
+        } else {
+            is(&told, &[('>', "session/close"), ('<', "INVALID_OPTION")]);
+        }
+    }
+}
