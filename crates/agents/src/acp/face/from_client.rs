@@ -115,6 +115,7 @@ impl Gate {
     /// A request that begins a session, or takes one up.
     fn begin(&mut self, message: Message, now: Instant) {
         let id = message.id().clone();
+        self.out.log.extend(self.rules.lost_programs(message.params()).unwrap_or_default().into_bytes());
         match self.rules.folders(message.params()) {
             Err(error) => self.refuse(&id, &error),
             Ok(folders) if folders.is_empty() => self.open(message, now),
@@ -130,8 +131,8 @@ impl Gate {
     }
 
     pub(super) fn on_notice(&mut self, message: Message, is_shut: bool, now: Instant) {
-        if Rules::misshapen(&message).is_some() {
-            return;
+        if let Some(error) = Rules::misshapen(&message) {
+            return Message::refusal(&error).write(Some(Value::Null), &mut self.out.client);
         }
         let session = message.session().ok().flatten().map(str::to_owned);
         match (message.method(), session) {

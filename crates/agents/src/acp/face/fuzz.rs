@@ -240,7 +240,15 @@ impl Play {
     }
 
     fn agent_line(&mut self, line: &[u8]) {
-        let message: Value = json::read(line).unwrap_or_default();
+        if let Ok(message) = json::read::<Value>(line) {
+            self.note(line, &message);
+        }
+        self.gate.on_agent(line, self.now);
+        self.look();
+    }
+
+    /// Notes what the agent asks and tells.
+    fn note(&mut self, line: &[u8], message: &Value) {
         if let Some(id) = asks(line) {
             let open = self.of_agent.entry(id.clone()).or_default();
             if *open == 0 {
@@ -248,18 +256,12 @@ impl Play {
             }
             *open += 1;
         }
-        {
-            let update = &message["params"]["update"];
-            let session = message["params"]["sessionId"].as_str().unwrap_or_default();
-            if message["method"] == "session/update" && update["sessionUpdate"] == "current_mode_update" {
-                self.modes.insert(
-                    session.to_owned(),
-                    update["currentModeId"].as_str().unwrap_or_default().to_owned(),
-                );
-            }
+        let update = &message["params"]["update"];
+        let session = message["params"]["sessionId"].as_str().unwrap_or_default();
+        if message["method"] == "session/update" && update["sessionUpdate"] == "current_mode_update" {
+            let mode = update["currentModeId"].as_str().unwrap_or_default();
+            self.modes.insert(session.to_owned(), mode.to_owned());
         }
-        self.gate.on_agent(line, self.now);
-        self.look();
     }
 
     fn pass(&mut self, time: Duration) {

@@ -44,6 +44,8 @@ pub(super) struct Outs {
     /// Whole lines.
     pub(super) client: Vec<u8>,
     pub(super) agent: Vec<u8>,
+    /// Lines for the log of the client, beside what the agent itself writes there.
+    pub(super) log: Vec<u8>,
     pub(super) events: Vec<AgentEvent>,
     pub(super) looks: Vec<(u64, Look)>,
     /// The agent has to be killed.

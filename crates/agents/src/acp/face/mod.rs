@@ -272,6 +272,7 @@ impl Face<'_> {
         if !events.is_empty() {
             self.recorder.tell(events);
         }
+        self.for_log.append(&mut self.gate.out.log);
         for (ticket, look) in std::mem::take(&mut self.gate.out.looks) {
             let seen = seen.clone();
             ground::task::spawn(async move {

@@ -169,6 +169,20 @@ impl Rules {
         }
     }
 
+    /// What to say of servers of tools that are programs, to an agent that starts none of them.
+    pub(super) fn lost_programs(&self, params: &Value) -> Option<String> {
+        let is_program = |server: &&Value| server["command"].is_string();
+        let programs = params["mcpServers"].as_array()?.iter().filter(is_program);
+        let names: Vec<&str> = programs.filter_map(|server| server["name"].as_str()).collect();
+        if names.is_empty() || self.agent.protocol().give_programs.is_none() {
+            return None;
+        }
+        let (name, list) = (self.agent.as_str(), names.join(", "));
+        Some(format!(
+            "sheepdog: {name} starts no MCP server that a client names as a program: {list}. Give {name} the server by its own configuration, or by a URL\n"
+        ))
+    }
+
     /// Adds the facts about the level to a request that begins a session.
     pub(super) fn add_meta(&self, message: &mut Message) {
         if !self.meta.is_object() {
@@ -320,6 +334,19 @@ mod tests {
         assert!(rules.check_folders(&named, &real(["/named/a", "/real"])).is_err());
         assert!(rules.check_folders(&named, &[Some("/real".into()), None]).is_err(), "not known");
         assert!(rules.folders(&json!({"cwd":["/etc"]})).is_err());
+    }
+
+    #[test]
+    fn servers_that_an_agent_does_not_start_are_told() {
+        let servers = json!([{"name":"far","type":"http","url":"https://x"},{"name":"near","command":"own","args":[],"env":[]}]);
+        let params = json!({"cwd":"/work","mcpServers":servers});
+        for (provider, is_told) in [(Provider::Copilot, true), (Provider::Gemini, false)] {
+            let request = OpenRequest::new(provider);
+            let rules = Rules::new(&request, &[], "", Path::new("/work"), Path::new("/work"));
+            let told = rules.lost_programs(&params);
+            assert_eq!(told.is_some(), is_told, "{provider:?}");
+            assert!(told.is_none_or(|text| text.contains("near") && !text.contains("far")));
+        }
     }
 
     #[test]

@@ -279,7 +279,10 @@ fn only_sessions_that_were_opened_here_exist() {
         is(&play.client(asked), &[('<', "-32602")]);
     }
     assert!(play.client(json!({"method":"session/cancel","params":{"sessionId":"other"}})).is_empty());
-    assert!(play.client(json!({"method":"session/prompt","params":{"sessionId":"s"}})).is_empty());
+    is(
+        &play.client(json!({"method":"session/prompt","params":{"sessionId":"s"}})),
+        &[('<', "INVALID_OPTION")],
+    );
     let close = play.client(json!({"id":8,"method":"session/close","params":{"sessionId":"s"}}));
     play.agent(json!({"id":close[0].1["id"],"result":{}}));
     is(&play.prompt(9), &[('<', "-32602")]);
