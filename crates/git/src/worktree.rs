@@ -385,7 +385,7 @@ impl Worktree {
     /// Removes the files, and goes on to hold the note: if this host is killed, the ref is removed as well.
     pub async fn clear(&self) {
         let Some(folder) = lock(&self.claim).as_ref().map(|claim| claim.folder()) else { return };
-        // What cannot be removed now is tried again when the checkout is left.
+        // A file that cannot be removed now is tried again when the checkout is left.
         let _ = on_disk(move || remove(&folder)).await;
     }
 

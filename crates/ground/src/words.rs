@@ -50,7 +50,7 @@ impl Words {
         let open = if ended { Vec::new() } else { self.open_at_the_end(text) };
         let mut open = open.into_iter().peekable();
         let mut at = 0;
-        for word in complete.find(text).into_iter().chain([text.len()..text.len()]) {
+        for word in complete.find(text).into_iter().chain(std::iter::once(text.len()..text.len())) {
             // A longer word that may still be completed takes precedence over a shorter one that is complete.
             while let Some(undecided) = open.next_if(|undecided| *undecided <= word.start) {
                 if undecided >= at {

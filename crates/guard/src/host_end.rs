@@ -39,7 +39,7 @@ pub(crate) fn in_order(header: &Header, pidfd: isize) -> Option<u32> {
     None
 }
 
-/// What the outer guard found out about the host's end, in memory that both guards have.
+/// The finding of the outer guard about the host's end, in memory that both guards have.
 pub(crate) struct Found(AtomicU64);
 
 impl Found {
