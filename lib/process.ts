@@ -15,7 +15,13 @@ import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
 
 export { inheritance } from './process/environment'
-export { folderPath, processOptionChecks, type RunInput, type RunOptions } from './process/request'
+export {
+  environmentChanges,
+  folderPath,
+  processOptionChecks,
+  type RunInput,
+  type RunOptions,
+} from './process/request'
 export type { Expected, ExpectOptions } from './process/expect'
 export type { OutputFiles, SavedOutput } from './process/output_files'
 export type { RunRetry } from './process/retry'

@@ -1,12 +1,12 @@
 // Options of a turn: types and their checks. What a value means, and its default, is the core's business.
-import { quoted, toJson } from '../json'
+import { toJson } from '../json'
 import type { AgentSpec, ProviderName, TurnSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
 import { checkNoCheckout, checkWorktree, type WorktreeOptions } from './checkout'
 import { ofATurn } from './foreign_option'
-import { folderPath, inheritance, processOptionChecks, type RunOptions } from '../process'
+import { environmentChanges, folderPath, inheritance, processOptionChecks, type RunOptions } from '../process'
 import { agentSandbox, checkAgentSandbox, type SandboxOptions } from '../sandbox'
 import { checkServers, serverSpecs, type McpServer } from './mcp_server'
 import { isSchemaLike, schemaOf } from '../schema'
@@ -409,22 +409,6 @@ export function schemaText(schema: object): string {
   const problem = native.schemaProblem(text)
   if (problem) throw invalidOption('schema', problem.replace(/^schema: /, ''))
   return text
-}
-
-export function environmentChanges(
-  env: Record<string, string | undefined>,
-): { name: string; value?: string }[] {
-  return Object.entries(env).map(([name, value]) => {
-    const path = `env[${quoted(name)}]`
-    if (name === '' || /[=\0]/.test(name)) {
-      throw invalidOption(
-        path,
-        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
-      )
-    }
-    if (value !== undefined) check.string(path, value)
-    return { name, value }
-  })
 }
 
 /** Options that stay in JavaScript, or cross beside the others. */

@@ -415,17 +415,7 @@ export function toSpec(
     ...rest
   } = options
   rest satisfies Crossing<typeof rest, RunSpec>
-  const changes = Object.entries(env).map(([name, value]) => {
-    const path = `env[${quoted(name)}]`
-    if (name === '' || /[=\0]/.test(name)) {
-      throw invalidOption(
-        path,
-        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
-      )
-    }
-    if (value !== undefined) check.string(path, value)
-    return { name, value }
-  })
+  const changes = environmentChanges(env)
   const folder = folderPath(cwd)
   const { open, ...fed } = toFed(input, folder, !!pty)
   const spec = ownMembers<RunSpec>({
@@ -488,6 +478,22 @@ export function toPath(path: string, url: URL): string {
   } catch (error) {
     throw invalidOption(path, `expected a path or a file: URL, got ${show(url.href)}: ${String(error)}`)
   }
+}
+
+export function environmentChanges(
+  env: Record<string, string | undefined>,
+): { name: string; value?: string }[] {
+  return Object.entries(env).map(([name, value]) => {
+    const path = `env[${quoted(name)}]`
+    if (name === '' || /[=\0]/.test(name)) {
+      throw invalidOption(
+        path,
+        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
+      )
+    }
+    if (value !== undefined) check.string(path, value)
+    return { name, value }
+  })
 }
 
 /** A relative path stays one: native code holds the folder that the call begins in. */
