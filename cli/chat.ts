@@ -13,7 +13,7 @@ import {
 import { providerNames } from '../lib/harness/provider'
 import { agentOf, commandOptions } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, folderOption, type OptionTable } from './command'
 import { readJson } from './file'
 import { describeEvent, describeResult } from './event'
 import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
@@ -60,12 +60,7 @@ export const options = {
   },
   resume: { type: 'string', value: 'ID', help: 'continue an earlier session, in the same folder' },
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
-  cwd: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'working directory (default: the current one)',
-  },
+  cwd: folderOption,
   binary: {
     type: 'string',
     multiple: true,

@@ -21,6 +21,21 @@ export interface Setting extends Omit<Flag, 'type'> {
   fits?: Fitting
 }
 
+/** Options of each command that starts a program or an agent. */
+export const environmentOption = {
+  type: 'string',
+  multiple: true,
+  value: 'NAME=VALUE',
+  help: 'add a variable to its environment; may be repeated',
+} as const satisfies Setting
+
+export const folderOption = {
+  type: 'string',
+  value: 'FOLDER',
+  fits: 'folder',
+  help: 'working directory (default: the current one)',
+} as const satisfies Setting
+
 export type Option = Flag | Setting
 
 /** By the option's name, without dashes. --help and -h are always known. */

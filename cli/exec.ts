@@ -2,7 +2,7 @@
 import type { ErrorCode, SheepdogError } from '../lib/error'
 import type { ExecuteResult } from '../lib/runtime'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, environmentOption, type OptionTable } from './command'
 import { signalStatus } from './interrupt'
 import { tokenOption, withRuntime } from './runtime_way'
 
@@ -18,12 +18,7 @@ export const operands = [{ name: 'URL' }] as const
 
 export const options = {
   cwd: { type: 'string', value: 'FOLDER', help: 'working directory in the runtime; created if missing' },
-  env: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME=VALUE',
-    help: 'add a variable to its environment; may be repeated',
-  },
+  env: environmentOption,
   idle: {
     type: 'string',
     value: 'DURATION',

@@ -1,6 +1,6 @@
 // sheepdog run: any program under watch.
 import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, environmentOption, folderOption, type OptionTable } from './command'
 import { recordOptions } from './record'
 import { hostOptions, sandboxOptions, toSandbox } from './sandbox'
 import { watch } from './watch'
@@ -21,18 +21,8 @@ export const operands = [{ name: 'COMMAND', fits: 'program' }] as const
 export const options = {
   idle: { type: 'string', value: 'DURATION', help: 'kill it after this long without output (default 120s)' },
   timeout: { type: 'string', value: 'DURATION', help: 'stop it after this long in total (default 30m)' },
-  cwd: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'working directory (default: the current one)',
-  },
-  env: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME=VALUE',
-    help: 'add a variable to its environment; may be repeated',
-  },
+  cwd: folderOption,
+  env: environmentOption,
   memory: {
     type: 'string',
     value: 'SIZE',

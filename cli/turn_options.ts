@@ -4,7 +4,7 @@ import type { HarnessOptions, TurnOptions } from '../lib/index'
 import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
 import { commandOptions } from './agent_command'
 import { checkoutOptions, toWorktree } from './checkout_options'
-import type { OptionTable } from './command'
+import { environmentOption, folderOption, type OptionTable } from './command'
 import { readJson } from './file'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
@@ -47,18 +47,8 @@ export const turnOptions = {
     fits: 'file',
     help: 'JSON: [{ "name", "url" } or { "name", "command", "args" }], servers whose tools it may use',
   },
-  cwd: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'working directory (default: the current one)',
-  },
-  env: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME=VALUE',
-    help: 'add a variable to its environment; may be repeated',
-  },
+  cwd: folderOption,
+  env: environmentOption,
   'inherit-env': {
     type: 'string',
     multiple: true,
