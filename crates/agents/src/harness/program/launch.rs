@@ -4,6 +4,7 @@ use crate::harness::level::Level;
 use crate::harness::mcp_server::McpServer;
 use process::Sandbox;
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// An image that belongs to a prompt.
@@ -159,6 +160,20 @@ impl Launch {
 
     pub fn args<Text: AsRef<str>>(&mut self, args: impl IntoIterator<Item = Text>) {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+    }
+
+    /// A flag and its value, if there is a value.
+    pub fn option(&mut self, flag: &str, value: Option<impl AsRef<str>>) {
+        if let Some(value) = value {
+            self.args([flag, value.as_ref()]);
+        }
+    }
+
+    /// A flag and its value in one argument, if there is a value.
+    pub fn assign(&mut self, flag: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.args([format!("{flag}={value}")]);
+        }
     }
 
     /// The caller's own arguments: behind the provider's, before the prompt.

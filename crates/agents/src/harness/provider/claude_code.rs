@@ -183,24 +183,12 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["-p", "--output-format", "stream-json", "--verbose"]);
     hold(wanted, &mut launch)?;
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
-    if let Some(system_prompt) = &wanted.system_prompt {
-        launch.args([&format!("--append-system-prompt={system_prompt}")]);
-    }
-    if let Some(tools) = &wanted.cli_tools {
-        launch.args([&format!("--tools={}", tools.join(","))]);
-    }
-    if let Some(turns) = wanted.max_turns {
-        launch.args(["--max-turns", &turns.to_string()]);
-    }
-    if let Some(schema) = wanted.schema.as_ref().map(without_dialect) {
-        launch.args(["--json-schema", &schema]);
-    }
-    if let Some(session) = &wanted.resume {
-        launch.args(["--resume", session]);
-    }
+    launch.option("--model", wanted.model.as_deref());
+    launch.assign("--append-system-prompt", wanted.system_prompt.as_ref());
+    launch.assign("--tools", wanted.cli_tools.as_ref().map(|tools| tools.join(",")));
+    launch.option("--max-turns", wanted.max_turns.map(|turns| turns.to_string()));
+    launch.option("--json-schema", wanted.schema.as_ref().map(without_dialect));
+    launch.option("--resume", wanted.resume.as_deref());
     give_servers(wanted, &mut launch);
     launch.extra_args();
     launch.prompt_is_no_command();

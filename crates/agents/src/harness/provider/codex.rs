@@ -325,9 +325,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     {
         launch.args(["-c", setting]);
     }
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
+    launch.option("--model", wanted.model.as_deref());
     if let Some(system_prompt) = &wanted.system_prompt {
         let value = toml_string(system_prompt).ok_or_else(|| {
             let problem =
@@ -336,9 +334,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         })?;
         launch.args(["-c", &format!("developer_instructions={value}")]);
     }
-    if let Some(schema) = &wanted.schema_file {
-        launch.args(["--output-schema", schema]);
-    }
+    launch.option("--output-schema", wanted.schema_file.as_deref());
     for Image { path: image, .. } in &wanted.images {
         if image.contains(',') {
             let problem = format!("codex cannot take a path with a comma: {image}");

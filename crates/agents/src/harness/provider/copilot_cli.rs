@@ -158,12 +158,7 @@ impl Reader for Copilot {
             | b"tool.shell_output" => {
                 digest.progress();
             }
-            b"tool.execution_start" => {
-                let [id, name, input] = data.fields(["toolCallId", "toolName", "arguments"]);
-                digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || {
-                    input.build()
-                });
-            }
+            b"tool.execution_start" => tool_start(data, digest),
             b"session.mcp_servers_loaded" => digest.tool_servers(data.field("servers")),
             b"tool.execution_complete" => tool_complete(data, digest),
             b"assistant.usage" => {
@@ -175,16 +170,7 @@ impl Reader for Copilot {
                     WORDS.failure(status.whole(), message.text().unwrap_or("the model call failed".into())),
                 );
             }
-            b"assistant.turn_retry" => {
-                digest.message_begins();
-                let reason =
-                    data.field("reason").text().unwrap_or("the model call failed".into()).into_owned();
-                let failure = self.call.take().map_or_else(
-                    || WORDS.failure(None, reason.clone()),
-                    |call| Failure { message: format!("{reason}: {}", call.message), ..call },
-                );
-                digest.retry(failure);
-            }
+            b"assistant.turn_retry" => self.retry(data, digest),
             b"session.start" => digest.session(&data.field("sessionId").text().unwrap_or_default()),
             b"session.warning" => digest.warning(&data.field("message").text().unwrap_or_default()),
             b"session.error" if is_main() => {
@@ -206,6 +192,15 @@ impl Reader for Copilot {
 }
 
 impl Copilot {
+    fn retry(&mut self, data: Json, digest: &mut Digest) {
+        digest.message_begins();
+        let reason = data.field("reason").text().unwrap_or("the model call failed".into()).into_owned();
+        digest.retry(match self.call.take() {
+            None => WORDS.failure(None, reason),
+            Some(call) => Failure { message: format!("{reason}: {}", call.message), ..call },
+        });
+    }
+
     fn message(&mut self, data: Json, digest: &mut Digest) {
         const NAMES: [&str; 6] =
             ["content", "model", "reasoningText", "chunkIndex", "chunkCount", "apiCallId"];
@@ -265,6 +260,11 @@ fn session_error(data: Json) -> Failure {
         };
     }
     failure
+}
+
+fn tool_start(data: Json, digest: &mut Digest) {
+    let [id, name, input] = data.fields(["toolCallId", "toolName", "arguments"]);
+    digest.tool_start(&id.text().unwrap_or_default(), &name.text().unwrap_or_default(), || input.build());
 }
 
 fn tool_complete(data: Json, digest: &mut Digest) {
@@ -360,13 +360,10 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--output-format", "json", "--no-auto-update", "--no-ask-user", "--no-color"]);
     hold(wanted, &mut launch)?;
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
+    launch.option("--model", wanted.model.as_deref());
     launch.cannot("cliTools", wanted.cli_tools.as_ref().is_some_and(Vec::is_empty));
-    if let Some(tools) = wanted.cli_tools.as_ref().filter(|tools| !tools.is_empty()) {
-        launch.args([&format!("--available-tools={}", tools.join(","))]);
-    }
+    let tools = wanted.cli_tools.as_ref().filter(|tools| !tools.is_empty());
+    launch.assign("--available-tools", tools.map(|tools| tools.join(",")));
     match (&wanted.resume, &wanted.session_id) {
         (Some(session), _) => launch.args([&format!("--resume={session}")]),
         (None, Some(session)) => launch.args(["--session-id", session]),

@@ -292,12 +292,8 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         // In a sandbox there are no terminals to be had for its shell.
         launch.set("GEMINI_PTY_INFO", "child_process");
     }
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
-    if let Some(session) = &wanted.resume {
-        launch.args(["--resume", session]);
-    }
+    launch.option("--model", wanted.model.as_deref());
+    launch.option("--resume", wanted.resume.as_deref());
     if let Some(system_prompt) = &wanted.system_prompt {
         check_names(system_prompt)?;
         // There is no flag: the file that this variable names replaces the built-in prompt.

@@ -169,12 +169,8 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--output-format", "stream-json"]);
     hold(wanted, &mut launch)?;
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
-    if let Some(session) = &wanted.resume {
-        launch.args(["--session", session]);
-    }
+    launch.option("--model", wanted.model.as_deref());
+    launch.option("--session", wanted.resume.as_deref());
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());
     launch.cannot_limit(wanted, &["cliTools", "maxTurns"]);
     launch.prompt_by_flag();

@@ -11,6 +11,26 @@ use crate::harness::evidence::failure::{Failure, Words};
 use crate::harness::limit::reset::Reset;
 use ground::json::{Json, Line};
 
+const REPEATED: &str = "the CLI retried within its answer: the beginning of the text may be repeated";
+
+/// The fields of a `result`.
+const RESULT: [&str; 14] = [
+    "is_error",
+    "result",
+    "errors",
+    "error",
+    "usage",
+    "total_cost_usd",
+    "num_turns",
+    "api_error_status",
+    "structured_output",
+    "structured_result",
+    "permission_denials",
+    "terminal_reason",
+    "model_usage_since_last_result",
+    "duration_api_ms",
+];
+
 /// Reads the lines of both.
 pub(crate) struct Messages {
     style: Style,
@@ -190,23 +210,22 @@ impl Messages {
             && content.items().any(|part| part.field("text").word().starts_with(b"[API Error"))
     }
 
+    /// Claude counts the turns of each result, Qwen those of the session.
+    fn count_turns(&mut self, turns: Option<u64>, digest: &mut Digest) {
+        if let Some(turns) = turns.filter(|turns| *turns > 0) {
+            self.turns = if self.style == Style::Claude { self.turns.saturating_add(turns) } else { turns };
+            digest.set_turns(self.turns);
+        }
+    }
+
+    /// Qwen's answer may end in the error of a call.
+    fn good_end(&self, text: &str, status: Json, last_call: Option<Usage>, digest: &mut Digest) {
+        let (answer, api_error) = self.without_api_error(text, last_call);
+        digest.answer(answer);
+        digest.end(api_error.is_none(), api_error.map(|words| self.words.failure(status.whole(), words)));
+    }
+
     fn result(&mut self, line: Line, subtype: Json, session: Json, digest: &mut Digest) {
-        const NAMES: [&str; 14] = [
-            "is_error",
-            "result",
-            "errors",
-            "error",
-            "usage",
-            "total_cost_usd",
-            "num_turns",
-            "api_error_status",
-            "structured_output",
-            "structured_result",
-            "permission_denials",
-            "terminal_reason",
-            "model_usage_since_last_result",
-            "duration_api_ms",
-        ];
         let [
             is_error,
             result,
@@ -222,18 +241,12 @@ impl Messages {
             reason,
             new_usage,
             asked_ms,
-        ] = line.fields(NAMES);
+        ] = line.fields(RESULT);
         report_session(session, digest);
         let last_call = self.usage.last_call();
         self.usage.on_result(usage, cost.number(), new_usage, digest);
-        if let Some(turns) = turns.count().filter(|turns| *turns > 0) {
-            self.turns = if self.style == Style::Claude { self.turns.saturating_add(turns) } else { turns };
-            digest.set_turns(self.turns);
-        }
-        for denied in denials.items().take(10) {
-            let tool = denied.field("tool_name").text().unwrap_or("a tool".into());
-            digest.warning(&format!("{tool} was denied permission"));
-        }
+        self.count_turns(turns.count(), digest);
+        warn_of_denials(denials, digest);
         let structured = if structured.is_present() { structured } else { structured_result };
         if structured.is_present() {
             digest.structured(structured.build());
@@ -244,23 +257,20 @@ impl Messages {
             && (result.is_text() || structured.is_present());
         if is_success {
             if self.kept_words {
-                digest
-                    .warning("the CLI retried within its answer: the beginning of the text may be repeated");
+                digest.warning(REPEATED);
             }
             let text = result.text().unwrap_or_default();
+            let is_free = is_free(self.usage.style.usage(usage));
             // The words of a hook that kept the prompt from the model.
-            if is_free(self.usage.style.usage(usage)) && text.contains("operation blocked by hook") {
+            if is_free && text.contains("operation blocked by hook") {
                 let failure = Failure::new(AgentErrorKind::Permission, text.trim().to_owned());
                 return digest.end(false, Some(failure));
             }
             let is_own = turns.count() == Some(0) && asked_ms.count() == Some(0);
-            if is_own && is_free(self.usage.style.usage(usage)) && !text.trim().is_empty() {
+            if is_own && is_free && !text.trim().is_empty() {
                 digest.warning(NO_MODEL);
             }
-            let (answer, api_error) = self.without_api_error(&text, last_call);
-            digest.answer(answer);
-            digest.end(api_error.is_none(), api_error.map(|words| self.words.failure(status.whole(), words)));
-            return;
+            return self.good_end(&text, status, last_call, digest);
         }
         if subtype.is("success") && is_error.flag() != Some(true) || !subtype.is_text() {
             return digest.warning("an incomplete result was ignored: it did not end the turn");
@@ -333,6 +343,13 @@ fn words_of(errors: Json, error: Json, result: Json) -> Option<String> {
     }
     let single = error.field("message").text().or(error.text()).or(result.text())?;
     (!single.is_empty()).then(|| single.into_owned())
+}
+
+fn warn_of_denials(denials: Json, digest: &mut Digest) {
+    for denied in denials.items().take(10) {
+        let tool = denied.field("tool_name").text().unwrap_or("a tool".into());
+        digest.warning(&format!("{tool} was denied permission"));
+    }
 }
 
 fn report_session(session: Json, digest: &mut Digest) {

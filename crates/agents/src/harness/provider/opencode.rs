@@ -117,37 +117,32 @@ impl Reader for Opencode {
                 tool_use(part, digest);
             }
             b"step_finish" => self.step_finish(part, digest),
-            b"error" => {
-                let [name, data, message] = error.fields(["name", "data", "message"]);
-                let [words, status, headers] = data.fields(["message", "statusCode", "responseHeaders"]);
-                if let Some(reset) = reset_in(headers) {
-                    digest.limit(reset);
-                }
-                let words = words
-                    .text()
-                    .or(message.text())
-                    .or(name.text())
-                    .or(error.text())
-                    .unwrap_or("unknown error".into());
-                let mut failure = WORDS.failure(status.whole(), words);
-                if failure.kind == AgentErrorKind::Unknown {
-                    failure.kind = match name.word() {
-                        b"ProviderAuthError" => AgentErrorKind::Auth,
-                        b"ContextOverflowError" | b"MessageOutputLengthError" => {
-                            AgentErrorKind::ContextLength
-                        }
-                        b"ProviderModelNotFoundError" => AgentErrorKind::InvalidRequest,
-                        _ => AgentErrorKind::Unknown,
-                    };
-                }
-                // It says nothing more after this one, unless it goes on all the same.
-                digest.end(false, Some(failure));
-            }
+            b"error" => failed(error, digest),
             b"done" => done(line, digest),
             _ => {}
         }
         true
     }
+}
+
+/// An error ends the turn, unless the CLI goes on all the same.
+fn failed(error: Json, digest: &mut Digest) {
+    let [name, data, message] = error.fields(["name", "data", "message"]);
+    let [words, status, headers] = data.fields(["message", "statusCode", "responseHeaders"]);
+    if let Some(reset) = reset_in(headers) {
+        digest.limit(reset);
+    }
+    let words = [words, message, name, error].into_iter().find_map(Json::text);
+    let mut failure = WORDS.failure(status.whole(), words.unwrap_or("unknown error".into()));
+    if failure.kind == AgentErrorKind::Unknown {
+        failure.kind = match name.word() {
+            b"ProviderAuthError" => AgentErrorKind::Auth,
+            b"ContextOverflowError" | b"MessageOutputLengthError" => AgentErrorKind::ContextLength,
+            b"ProviderModelNotFoundError" => AgentErrorKind::InvalidRequest,
+            _ => AgentErrorKind::Unknown,
+        };
+    }
+    digest.end(false, Some(failure));
 }
 
 /// When its service takes requests again, by the headers of its answer.
@@ -372,12 +367,8 @@ const BRACE: char = '\u{fdd0}';
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["run", "--format", "json"]);
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
-    if let Some(session) = &wanted.resume {
-        launch.args(["--session", session]);
-    }
+    launch.option("--model", wanted.model.as_deref());
+    launch.option("--session", wanted.resume.as_deref());
     hold(wanted, &mut launch)?;
     give_servers(wanted, &mut launch)?;
     launch.cannot("systemPrompt", wanted.system_prompt.is_some());

@@ -337,12 +337,8 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
     launch.args(["--mode", "json"]);
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
-    if let Some(session) = &wanted.resume {
-        launch.args(["--session", session]);
-    }
+    launch.option("--model", wanted.model.as_deref());
+    launch.option("--session", wanted.resume.as_deref());
     if let Some(system_prompt) = &wanted.system_prompt {
         // It takes a text that is the path of a file for that file, so it gets the path of one.
         let file = launch.file("system.md", system_prompt);

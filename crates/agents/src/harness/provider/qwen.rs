@@ -19,7 +19,6 @@ use crate::harness::program::launch::{Launch, Wanted};
 use crate::harness::program::package::{Program, package, whole_script};
 use crate::harness::travel::files::{Project, SessionFiles, plain};
 use ground::error::Error;
-use serde_json::Value;
 use std::path::Path;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {
@@ -160,27 +159,17 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
         let file = launch.file("defaults.json", r#"{"tools":{"shell":{"enableInteractiveShell":false}}}"#);
         launch.set("QWEN_CODE_SYSTEM_DEFAULTS_PATH", &file);
     }
-    if let Some(model) = &wanted.model {
-        launch.args(["--model", model]);
-    }
-    if let Some(session) = &wanted.resume {
-        launch.args(["--resume", session]);
-    }
-    if let Some(system_prompt) = &wanted.system_prompt {
-        launch.args([&format!("--append-system-prompt={system_prompt}")]);
-    }
+    launch.option("--model", wanted.model.as_deref());
+    launch.option("--resume", wanted.resume.as_deref());
+    launch.assign("--append-system-prompt", wanted.system_prompt.as_ref());
     launch.cannot("cliTools", wanted.cli_tools.as_ref().is_some_and(Vec::is_empty));
     if let Some(tools) = &wanted.cli_tools {
         for tool in tools {
             launch.args([&format!("--core-tools={tool}")]);
         }
     }
-    if let Some(turns) = wanted.max_turns {
-        launch.args([&format!("--max-session-turns={turns}")]);
-    }
-    if let Some(schema) = wanted.schema.as_ref().map(Value::to_string) {
-        launch.args([&format!("--json-schema={schema}")]);
-    }
+    launch.assign("--max-session-turns", wanted.max_turns);
+    launch.assign("--json-schema", wanted.schema.as_ref());
     give_servers(wanted, &mut launch);
     launch.extra_args();
     launch.prompt_is_no_command();
