@@ -74,6 +74,35 @@ runs, else when uploads are finished, within 10 s.`
 
 export const examples = ['sheepdog serve --agent codex', 'sheepdog serve --handler agent.mjs --port 0']
 
+/** Options that limit an agent. */
+const ofAgent = [
+  'permission',
+  'allow',
+  'sandbox',
+  'write',
+  'read',
+  'network',
+  'socket',
+  'agent-host',
+  'secret',
+] as const
+
+/** Limits need an agent, and its sandbox a token that the agent cannot read. */
+function checkLimits(
+  values: AgentValues & { permission?: string; allow?: string[]; token?: string },
+  hasAgent: boolean,
+): void {
+  const idle = !hasAgent && ofAgent.find((name) => values[name] !== undefined)
+  if (idle)
+    throw new UsageError(
+      `--${idle}: limits an agent, and needs --agent: the commands of clients and a handler run without limits`,
+    )
+  if (values.token !== undefined && sandboxOf(values))
+    throw new UsageError(
+      '--token: an agent in a sandbox can read the command lines of other processes: set the variable SHEEPDOG_RUNTIME_TOKEN instead',
+    )
+}
+
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(withoutWorkspace(args), options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
@@ -83,26 +112,7 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
-  const ofAgent = [
-    'permission',
-    'allow',
-    'sandbox',
-    'write',
-    'read',
-    'network',
-    'socket',
-    'agent-host',
-    'secret',
-  ] as const
-  const idle = provider === undefined && ofAgent.find((name) => values[name] !== undefined)
-  if (idle)
-    throw new UsageError(
-      `--${idle}: limits an agent, and needs --agent: the commands of clients and a handler run without limits`,
-    )
-  if (values.token !== undefined && sandboxOf(values))
-    throw new UsageError(
-      '--token: an agent in a sandbox can read the command lines of other processes: set the variable SHEEPDOG_RUNTIME_TOKEN instead',
-    )
+  checkLimits(values, provider !== undefined)
   const token = values.token ?? (variable('SHEEPDOG_RUNTIME_TOKEN') || undefined)
   // Commands and agents must not inherit the token: it says who may come in.
   delete environment().SHEEPDOG_RUNTIME_TOKEN

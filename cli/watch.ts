@@ -72,23 +72,9 @@ export async function watch(command: string, args: string[], options: WatchOptio
       )
   if (live) live.state.idleLimitMs = limits.idleTimeoutMs
   live?.draw()
-  try {
-    if (pty && !json) {
-      for await (const bytes of child.bytes()) {
-        terminal?.shows(bytes)
-        await output.passThrough('stdout', bytes)
-      }
-    } else {
-      for await (const batch of child.lineBatches()) {
-        ended.lines += batch.lines.length
-        if (live) note(live, batch)
-        if (json) await output.write('stdout', jsonLines(batch))
-        else await output.passThrough(batch.stream, `${batch.lines.join('\n')}\n`)
-      }
-    }
-  } catch {
-    // An iteration ends by throwing what `result` rejects with: it is looked at below.
-  }
+  const show = pty && !json ? passBytes(child, output, terminal) : showLines(child, output, live, ended, json)
+  // An iteration ends by throwing what `result` rejects with: it is looked at below.
+  await show.catch(() => {})
   try {
     ended.result = await child.result
   } catch (error) {
@@ -101,14 +87,41 @@ export async function watch(command: string, args: string[], options: WatchOptio
   Object.assign(ended, { broken: output.broken, brokenQuietly: output.brokenQuietly })
   live?.close()
   if (json) await output.write('stdout', `${toJson(endRecord(ended))}\n`)
+  summarise(ended, output, live, quiet)
+  output.close()
+  return { ...ended, status: exitStatus(ended) }
+}
+
+async function passBytes(child: RunningProcess, output: Output, terminal?: LentTerminal): Promise<void> {
+  for await (const bytes of child.bytes()) {
+    terminal?.shows(bytes)
+    await output.passThrough('stdout', bytes)
+  }
+}
+
+async function showLines(
+  child: RunningProcess,
+  output: Output,
+  live: LiveLine | undefined,
+  ended: Ended,
+  json: boolean,
+): Promise<void> {
+  for await (const batch of child.lineBatches()) {
+    ended.lines += batch.lines.length
+    if (live) note(live, batch)
+    if (json) await output.write('stdout', jsonLines(batch))
+    else await output.passThrough(batch.stream, `${batch.lines.join('\n')}\n`)
+  }
+}
+
+/** Says on stderr what the output does not show. */
+function summarise(ended: Ended, output: Output, live: LiveLine | undefined, quiet: boolean): void {
   const { problem } = ended.result?.record ?? {}
   if (problem) output.say(`sheepdog: the record is not whole: ${problem}`)
   const refused = ended.result?.sandbox?.refused ?? []
   if (refused.length > 0 && !quiet) output.say(`sheepdog: ${describeRefused(refused)}`)
   const words = describeEnd(ended) ?? (live && describeExit(ended))
   if (words && !quiet) output.say(`sheepdog: ${words}`)
-  output.close()
-  return { ...ended, status: exitStatus(ended) }
 }
 
 /** The options by which a program gets the terminal or the input of this command. */

@@ -71,7 +71,7 @@ class Refusal extends Error {
 
 export async function serveView({ source, port = 0, allowStop = false }: ViewOptions): Promise<View> {
   const token = randomBytes(24).toString('base64url')
-  const pages = new Set<ServerResponse>()
+  const feed = new Feed(source)
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => {
       const status = error instanceof Refusal ? error.status : 500
@@ -104,72 +104,10 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
 
   async function api(path: string[], query: URLSearchParams, response: ServerResponse): Promise<void> {
     const [what, id, part] = path
-    if (what === 'live' && path.length === 1) return follow(response)
+    if (what === 'live' && path.length === 1) return feed.follow(response)
     if (what !== 'runs' || path.length > 3) throw new Refusal(404)
     if (id === undefined) return json(response, { title: source.title, allowStop, runs: await source.list() })
-    switch (part) {
-      case undefined:
-        return json(response, await source.detail(id))
-      case 'rows': {
-        const count = Math.min(number(query, 'count'), mostRows)
-        return json(response, await source.rows(id, number(query, 'from'), count))
-      }
-      case 'row':
-        return json(response, await source.row(id, number(query, 'index')))
-      case 'search': {
-        const words = query.get('words') ?? ''
-        if (words === '' || words.length > mostWords) throw new Refusal(400)
-        return json(response, await source.search(id, words, number(query, 'from')))
-      }
-      case 'file':
-        return download(response, id, query.get('what') ?? 'text')
-      case 'processes':
-        return json(response, await source.processes(id))
-      default:
-        throw new Refusal(404)
-    }
-  }
-
-  async function download(response: ServerResponse, id: string, what: string): Promise<void> {
-    if (!isFileKind(what)) throw new Refusal(400)
-    const file = await source.file(id, what)
-    if (!file) throw new Refusal(404)
-    response.writeHead(200, {
-      ...headers,
-      'content-type': 'text/plain; charset=utf-8',
-      'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name)}`,
-    })
-    // A reader that is slow or goes away ends the reading of the file.
-    await pipeline(Readable.from(file.content), response)
-  }
-
-  function follow(response: ServerResponse): void {
-    response.writeHead(200, { ...headers, 'content-type': 'text/event-stream' })
-    response.write('retry: 1000\n\n')
-    pages.add(response)
-    response.on('close', () => pages.delete(response))
-    wake()
-  }
-
-  let polling = false
-  /** One look after the other as long as a page is open. */
-  function wake(): void {
-    if (polling || pages.size === 0) return
-    polling = true
-    timers.setTimeout(() => {
-      source
-        .poll()
-        .then((ids) => {
-          // A comment now and then: a page that is gone is noticed.
-          const text = ids.length > 0 ? `data: ${JSON.stringify(ids)}\n\n` : ':\n\n'
-          for (const page of pages) page.write(text)
-        })
-        .catch(() => {})
-        .finally(() => {
-          polling = false
-          wake()
-        })
-    }, pollMs)
+    return readRun(source, id, part, query, response)
   }
 
   const { port: bound } = server.address() as AddressInfo
@@ -177,10 +115,99 @@ export async function serveView({ source, port = 0, allowStop = false }: ViewOpt
     url: `http://127.0.0.1:${bound}/${token}/`,
     close: () =>
       new Promise((resolve) => {
-        for (const page of pages) page.end()
+        feed.close()
         server.close(() => resolve())
         server.closeAllConnections()
       }),
+  }
+}
+
+/** One part of a run. */
+async function readRun(
+  source: RunSource,
+  id: string,
+  part: string | undefined,
+  query: URLSearchParams,
+  response: ServerResponse,
+): Promise<void> {
+  switch (part) {
+    case undefined:
+      return json(response, await source.detail(id))
+    case 'rows': {
+      const count = Math.min(number(query, 'count'), mostRows)
+      return json(response, await source.rows(id, number(query, 'from'), count))
+    }
+    case 'row':
+      return json(response, await source.row(id, number(query, 'index')))
+    case 'search': {
+      const words = query.get('words') ?? ''
+      if (words === '' || words.length > mostWords) throw new Refusal(400)
+      return json(response, await source.search(id, words, number(query, 'from')))
+    }
+    case 'file':
+      return download(source, response, id, query.get('what') ?? 'text')
+    case 'processes':
+      return json(response, await source.processes(id))
+    default:
+      throw new Refusal(404)
+  }
+}
+
+async function download(
+  source: RunSource,
+  response: ServerResponse,
+  id: string,
+  what: string,
+): Promise<void> {
+  if (!isFileKind(what)) throw new Refusal(400)
+  const file = await source.file(id, what)
+  if (!file) throw new Refusal(404)
+  response.writeHead(200, {
+    ...headers,
+    'content-type': 'text/plain; charset=utf-8',
+    'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name)}`,
+  })
+  // A reader that is slow or goes away ends the reading of the file.
+  await pipeline(Readable.from(file.content), response)
+}
+
+/** Tells the open pages which runs have changed. */
+class Feed {
+  readonly #pages = new Set<ServerResponse>()
+  #isPolling = false
+
+  constructor(readonly source: RunSource) {}
+
+  follow(response: ServerResponse): void {
+    response.writeHead(200, { ...headers, 'content-type': 'text/event-stream' })
+    response.write('retry: 1000\n\n')
+    this.#pages.add(response)
+    response.on('close', () => this.#pages.delete(response))
+    this.#wake()
+  }
+
+  /** One look after the other as long as a page is open. */
+  #wake(): void {
+    if (this.#isPolling || this.#pages.size === 0) return
+    this.#isPolling = true
+    timers.setTimeout(() => {
+      this.source
+        .poll()
+        .then((ids) => {
+          // A comment now and then: a page that is gone is noticed.
+          const text = ids.length > 0 ? `data: ${JSON.stringify(ids)}\n\n` : ':\n\n'
+          for (const page of this.#pages) page.write(text)
+        })
+        .catch(() => {})
+        .finally(() => {
+          this.#isPolling = false
+          this.#wake()
+        })
+    }, pollMs)
+  }
+
+  close(): void {
+    for (const page of this.#pages) page.end()
   }
 }
 

@@ -196,7 +196,34 @@ function defaultConnection(): RuntimeConnection {
 
 export function toSettings(options: CopilotClientOptions): ClientSettings {
   checkOptions(options, knownOptions)
-  const connection = options.connection ?? defaultConnection()
+  const connection = usable(options.connection ?? defaultConnection(), options)
+  checkPlaces(options, connection)
+  const env = (connection.kind === 'uri' ? undefined : connection.env) ?? options.env ?? environment()
+  return {
+    connection,
+    address: connection.kind === 'uri' ? parseAddress(connection.url) : undefined,
+    workingDirectory: options.workingDirectory,
+    env,
+    home: homeOf(options, connection, env),
+    logLevel: options.logLevel,
+    gitHubToken: options.gitHubToken,
+    useLoggedInUser: options.useLoggedInUser ?? !options.gitHubToken,
+    sessionIdleTimeoutSeconds: options.sessionIdleTimeoutSeconds ?? 0,
+    enableRemoteSessions: options.enableRemoteSessions ?? false,
+    connectionToken:
+      connection.kind === 'tcp'
+        ? (connection.connectionToken ?? crypto.randomUUID())
+        : connection.kind === 'uri'
+          ? connection.connectionToken
+          : undefined,
+    baseDirectory: options.baseDirectory,
+    isEmptyMode: options.mode === 'empty',
+    telemetry: options.telemetry,
+  }
+}
+
+/** The connection, if it can be made with these options. */
+function usable(connection: RuntimeConnection, options: CopilotClientOptions): ClientSettings['connection'] {
   if (
     connection.kind === 'uri' &&
     (options.gitHubToken !== undefined || options.useLoggedInUser !== undefined)
@@ -221,10 +248,13 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
     )
   }
   if (connection.kind === 'tcp' && connection.connectionToken !== undefined) {
-    if (typeof connection.connectionToken !== 'string' || connection.connectionToken === '') {
+    if (typeof connection.connectionToken !== 'string' || connection.connectionToken === '')
       throw new SheepdogError('INVALID_OPTION', 'connectionToken must be a non-empty string')
-    }
   }
+  return connection
+}
+
+function checkPlaces(options: CopilotClientOptions, connection: RuntimeConnection): void {
   checkSessionFs(options.sessionFs)
   for (const path of options.builtinPluginDirectories ?? []) {
     if (!isAbsolute(path))
@@ -233,35 +263,12 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
         `builtinPluginDirectories must contain only absolute paths: ${path}`,
       )
   }
-  const isEmptyMode = options.mode === 'empty'
-  if (isEmptyMode && !options.baseDirectory && !options.sessionFs && connection.kind !== 'uri') {
+  if (options.mode === 'empty' && !options.baseDirectory && !options.sessionFs && connection.kind !== 'uri') {
     throw new SheepdogError(
       'INVALID_OPTION',
       "CopilotClient was created with mode: 'empty' but neither 'baseDirectory' nor 'sessionFs' was set. " +
         'Empty mode requires an explicit per-session persistence location; pick one.',
     )
-  }
-  const env = ownEnv ?? options.env ?? environment()
-  return {
-    connection,
-    address: connection.kind === 'uri' ? parseAddress(connection.url) : undefined,
-    workingDirectory: options.workingDirectory,
-    env,
-    home: homeOf(options, connection, env),
-    logLevel: options.logLevel,
-    gitHubToken: options.gitHubToken,
-    useLoggedInUser: options.useLoggedInUser ?? !options.gitHubToken,
-    sessionIdleTimeoutSeconds: options.sessionIdleTimeoutSeconds ?? 0,
-    enableRemoteSessions: options.enableRemoteSessions ?? false,
-    connectionToken:
-      connection.kind === 'tcp'
-        ? (connection.connectionToken ?? crypto.randomUUID())
-        : connection.kind === 'uri'
-          ? connection.connectionToken
-          : undefined,
-    baseDirectory: options.baseDirectory,
-    isEmptyMode,
-    telemetry: options.telemetry,
   }
 }
 

@@ -39,18 +39,11 @@ function inWord<T>(word: string, answer: T): T {
   return Object.fromEntries(translated) as T
 }
 
-/** The methods of one word; a runtime that has only the other word is asked by that. */
-export function runApi(
-  session: CopilotSession,
-  word: RunWord,
-  toResumeError: (code: unknown, message: string) => Error | undefined,
-): SessionFactoryApi {
-  const own = word.toLowerCase()
-  const other = word === 'Factory' ? 'workflow' : 'factory'
+/** Asks by the word that this runtime knows, and answers in the caller's own. */
+function byEitherWord(session: CopilotSession, own: string, other: string) {
   const methodsOf = (name: string) => (session.rpc as unknown as Record<string, SessionRpc['factory']>)[name]!
   let name = own
-  /** Asks by the word that this runtime knows. */
-  async function ask<T>(request: (methods: SessionRpc['factory']) => Promise<T>): Promise<T> {
+  return async <T>(request: (methods: SessionRpc['factory']) => Promise<T>): Promise<T> => {
     try {
       return inWord(own, await request(methodsOf(name)))
     } catch (error) {
@@ -66,6 +59,16 @@ export function runApi(
       }
     }
   }
+}
+
+/** The methods of one word; a runtime that has only the other word is asked by that. */
+export function runApi(
+  session: CopilotSession,
+  word: RunWord,
+  toResumeError: (code: unknown, message: string) => Error | undefined,
+): SessionFactoryApi {
+  const own = word.toLowerCase()
+  const ask = byEitherWord(session, own, word === 'Factory' ? 'workflow' : 'factory')
   const settled = (run: FactoryRunResult) => (isFactoryRunTerminal(run.status) ? run : waitForRun(run.runId))
 
   async function resume(runId: string, options: ResumeOptions = {}): Promise<FactoryRunResult> {
@@ -84,39 +87,8 @@ export function runApi(
     }
   }
 
-  async function waitForRun(
-    runId: string,
-    options: { signal?: AbortSignal } = {},
-  ): Promise<FactoryRunResult> {
-    const { signal } = options
-    const aborted = () =>
-      signal?.reason ?? Object.assign(new Error(`${word} run wait was aborted`), { name: 'AbortError' })
-    if (signal?.aborted) throw aborted()
-    let look = () => {}
-    const subscriptions = ['factory.run_updated', 'workflow.run_updated'].map((type) =>
-      session.on(type, (event) => {
-        if ((event.data as { runId?: unknown }).runId === runId) look()
-      }),
-    )
-    const timer = timers.setInterval(() => look(), LOOK_EVERY_MS)
-    timer.unref()
-    const letGo = onAbort(signal, () => look())
-    try {
-      for (;;) {
-        // Armed before the look, so that a change in between is not missed.
-        const changed = new Promise<void>((resolve) => (look = resolve))
-        const run = await ask((methods) => methods.getRun({ runId }))
-        if (isFactoryRunTerminal(run.status)) return run
-        if (signal?.aborted) throw aborted()
-        await changed
-        if (signal?.aborted) throw aborted()
-      }
-    } finally {
-      for (const unsubscribe of subscriptions) unsubscribe()
-      timers.clearInterval(timer)
-      letGo()
-    }
-  }
+  const waitForRun = (runId: string, options: { signal?: AbortSignal } = {}) =>
+    watchRun(session, word, runId, options.signal, () => ask((methods) => methods.getRun({ runId })))
 
   return {
     async run(factory: string | { meta: { name: string } }, options: RunOptions = {}) {
@@ -141,5 +113,42 @@ export function runApi(
       ask((methods) => methods.getRunProgress({ runId, ...options })),
     pause: async (runId) => ask((methods) => methods.pause({ runId })),
     cancel: async (runId) => ask((methods) => methods.cancel({ runId })),
+  }
+}
+
+/** Looks at a run, and again at each change of it, until it has ended. */
+async function watchRun(
+  session: CopilotSession,
+  word: RunWord,
+  runId: string,
+  signal: AbortSignal | undefined,
+  look: () => Promise<FactoryRunResult>,
+): Promise<FactoryRunResult> {
+  const aborted = () =>
+    signal?.reason ?? Object.assign(new Error(`${word} run wait was aborted`), { name: 'AbortError' })
+  if (signal?.aborted) throw aborted()
+  let wake = () => {}
+  const subscriptions = ['factory.run_updated', 'workflow.run_updated'].map((type) =>
+    session.on(type, (event) => {
+      if ((event.data as { runId?: unknown }).runId === runId) wake()
+    }),
+  )
+  const timer = timers.setInterval(() => wake(), LOOK_EVERY_MS)
+  timer.unref()
+  const letGo = onAbort(signal, () => wake())
+  try {
+    for (;;) {
+      // Armed before the look, so that a change in between is not missed.
+      const changed = new Promise<void>((resolve) => (wake = resolve))
+      const run = await look()
+      if (isFactoryRunTerminal(run.status)) return run
+      if (signal?.aborted) throw aborted()
+      await changed
+      if (signal?.aborted) throw aborted()
+    }
+  } finally {
+    for (const unsubscribe of subscriptions) unsubscribe()
+    timers.clearInterval(timer)
+    letGo()
   }
 }

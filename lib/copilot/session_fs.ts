@@ -150,34 +150,37 @@ export interface SessionFsHandler {
   sqliteExists(params?: Params<object>): Promise<SessionFsSqliteExistsResult>
 }
 
+function fault(error: unknown): SessionFsError {
+  const { code, message } = error as { code?: string; message?: string }
+  return {
+    code: code === 'ENOENT' ? 'ENOENT' : 'UNKNOWN',
+    message: message ?? String(error),
+  }
+}
+
+/** Nothing when it worked, else the fault. */
+async function doing(operation: () => Promise<void>): Promise<SessionFsError | undefined> {
+  try {
+    await operation()
+    return undefined
+  } catch (error) {
+    return fault(error)
+  }
+}
+
+async function getting<T, F>(
+  operation: () => Promise<T>,
+  failed: (error: SessionFsError) => F,
+): Promise<T | F> {
+  try {
+    return await operation()
+  } catch (error) {
+    return failed(fault(error))
+  }
+}
+
 /** Makes handlers of a provider. Errors become values, and errors of SQL queries reject the request. */
 export function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHandler {
-  const fault = (error: unknown) => {
-    const { code, message } = error as { code?: string; message?: string }
-    return {
-      code: code === 'ENOENT' ? ('ENOENT' as const) : ('UNKNOWN' as const),
-      message: message ?? String(error),
-    }
-  }
-  /** Nothing when it worked, else the fault. */
-  const doing = async (operation: () => Promise<void>) => {
-    try {
-      await operation()
-      return undefined
-    } catch (error) {
-      return fault(error)
-    }
-  }
-  const getting = async <T, F>(
-    operation: () => Promise<T>,
-    failed: (error: ReturnType<typeof fault>) => F,
-  ) => {
-    try {
-      return await operation()
-    } catch (error) {
-      return failed(fault(error))
-    }
-  }
   const sqlite = () => {
     if (!provider.sqlite) throw new Error('SQLite is not supported by this provider')
     return provider.sqlite
@@ -222,28 +225,34 @@ export function createSessionFsAdapter(provider: SessionFsProvider): SessionFsHa
         columns: [],
         rowsAffected: 0,
       },
-    sqliteTransaction: async ({ statements }) => {
-      const failed = (errorClass: SessionFsSqliteTransactionErrorClass, message: string) => ({
-        results: [] as SessionFsSqliteQueryResult[],
-        error: { errorClass, message },
-      })
-      const transaction = provider.sqlite?.transaction?.bind(provider.sqlite)
-      if (!transaction) return failed('fatal', 'SQLite transactions are not supported by this provider')
-      try {
-        const prepared = statements.map((one) => ({
-          ...one,
-          params: definedOnly(one.params as SqliteParams),
-        }))
-        return { results: (await transaction(prepared)).map((result) => ({ ...result })) }
-      } catch (error) {
-        const isKnown = error instanceof SessionFsSqliteTransactionFailure
-        return failed(
-          isKnown ? error.errorClass : 'fatal',
-          error instanceof Error ? error.message : String(error),
-        )
-      }
-    },
+    sqliteTransaction: ({ statements }) => transact(provider.sqlite, statements),
     sqliteExists: async () => ({ exists: await sqlite().exists() }),
+  }
+}
+
+/** Runs a transaction. Its failure is a value. */
+async function transact(
+  sqlite: SessionFsSqliteProvider | undefined,
+  statements: SessionFsSqliteTransactionRequest['statements'],
+): Promise<SessionFsSqliteTransactionResult> {
+  const failed = (errorClass: SessionFsSqliteTransactionErrorClass, message: string) => ({
+    results: [] as SessionFsSqliteQueryResult[],
+    error: { errorClass, message },
+  })
+  const transaction = sqlite?.transaction?.bind(sqlite)
+  if (!transaction) return failed('fatal', 'SQLite transactions are not supported by this provider')
+  try {
+    const prepared = statements.map((one) => ({
+      ...one,
+      params: definedOnly(one.params as SqliteParams),
+    }))
+    return { results: (await transaction(prepared)).map((result) => ({ ...result })) }
+  } catch (error) {
+    const isKnown = error instanceof SessionFsSqliteTransactionFailure
+    return failed(
+      isKnown ? error.errorClass : 'fatal',
+      error instanceof Error ? error.message : String(error),
+    )
   }
 }
 

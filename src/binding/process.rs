@@ -7,15 +7,15 @@ use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis
 use super::promise::{Promised, Settled, reply, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
-use ground::record::{Place, RecordSpec};
+use ground::record::{Place, RecordFacts, RecordSpec};
 use napi::bindgen_prelude::{
-    BufferSlice, Either, Object, ToNapiValue, Uint8Array, within_runtime_if_available,
+    BufferSlice, Either, Null, Object, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
 use napi::{Env, sys};
 use napi_derive::napi;
 use process::{
-    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SavePlan, Saved,
-    Sink, StdinWriter, Stdio, Stream, TerminalSize,
+    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SandboxReport,
+    SavePlan, Saved, Sink, StdinWriter, Stdio, Stream, TerminalSize,
 };
 use std::sync::Arc;
 
@@ -351,60 +351,53 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     let mut spec = ProcessSpec::new(command, args);
     (spec.cwd, spec.folder) = working_folder(cwd);
     spec.environment = environment(env, inherited, inherit_only.as_deref());
-    spec.input = match (input, input_file, stdin) {
+    spec.input = to_input(input, input_file, stdin);
+    let piped = if inherit_stdio == Some(true) { Stdio::Inherit } else { Stdio::Piped };
+    spec.stdio = terminal.map_or(piped, |size| Stdio::Terminal(size.into()));
+    spec.encoding = encoding.map_or(spec.encoding, Into::into);
+    spec.trim = trim.unwrap_or(spec.trim);
+    spec.reject = reject.unwrap_or(spec.reject);
+    spec.echo = echo.map(EchoStreams::echo);
+    spec.prefer_local = prefer_local.map(Into::into);
+    spec.idle_timeout = idle_timeout_ms.map_or(spec.idle_timeout, Millis::limit);
+    spec.timeout = timeout_ms.map_or(spec.timeout, Millis::limit);
+    spec.kill_grace = kill_grace_ms.map_or(spec.kill_grace, Millis::duration);
+    spec.drain = drain_ms.map_or(spec.drain, Millis::duration);
+    spec.max_output_bytes = max_output_bytes.map_or(spec.max_output_bytes, to_text_bytes);
+    spec.max_line_bytes = max_line_bytes.map_or(spec.max_line_bytes, to_text_bytes);
+    spec.strays = strays.map_or(spec.strays, Into::into);
+    spec.containment = containment.map_or(spec.containment, Into::into);
+    spec.memory_max_bytes = memory_max_bytes.map(|bytes| bytes as u64);
+    spec.max_processes = max_processes.map(|count| count as u64);
+    spec.sandbox = sandbox.map(Into::into);
+    spec.record = record.map(|folder| to_record(folder, max_record_bytes));
+    spec.name = name;
+    spec
+}
+
+fn to_input(
+    input: Option<Either<String, Uint8Array>>,
+    file: Option<String>,
+    source: Option<StdinSource>,
+) -> Input {
+    match (input, file, source) {
         (Some(Either::A(text)), ..) => Input::Bytes(text.into()),
         (Some(Either::B(bytes)), ..) => Input::Bytes(bytes.to_vec().into()),
         (None, Some(path), _) => Input::File(path.into()),
         (None, None, Some(StdinSource::Pipe)) => Input::Pipe,
         (None, None, Some(StdinSource::Inherit)) => Input::Inherit,
         (None, None, None) => Input::Null,
-    };
-    spec.stdio = match terminal {
-        Some(size) => Stdio::Terminal(size.into()),
-        None if inherit_stdio == Some(true) => Stdio::Inherit,
-        None => Stdio::Piped,
-    };
-    if let Some(encoding) = encoding {
-        spec.encoding = encoding.into();
     }
-    spec.trim = trim.unwrap_or(spec.trim);
-    spec.reject = reject.unwrap_or(spec.reject);
-    spec.echo = echo.map(EchoStreams::echo);
-    spec.prefer_local = prefer_local.map(Into::into);
-    if let Some(timeout) = idle_timeout_ms {
-        spec.idle_timeout = timeout.limit();
-    }
-    if let Some(timeout) = timeout_ms {
-        spec.timeout = timeout.limit();
-    }
-    if let Some(kill_grace) = kill_grace_ms {
-        spec.kill_grace = kill_grace.duration();
-    }
-    if let Some(drain) = drain_ms {
-        spec.drain = drain.duration();
-    }
-    if let Some(bytes) = max_output_bytes {
-        spec.max_output_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
-    }
-    if let Some(bytes) = max_line_bytes {
-        spec.max_line_bytes = (bytes as usize).min(MAX_TEXT_BYTES);
-    }
-    if let Some(strays) = strays {
-        spec.strays = strays.into();
-    }
-    if let Some(containment) = containment {
-        spec.containment = containment.into();
-    }
-    spec.memory_max_bytes = memory_max_bytes.map(|bytes| bytes as u64);
-    spec.max_processes = max_processes.map(|count| count as u64);
-    spec.sandbox = sandbox.map(Into::into);
-    spec.record = record.map(|folder| {
-        let mut record = RecordSpec::new(Place::Below(absolute(folder)));
-        record.max_bytes = max_record_bytes.map_or(record.max_bytes, |bytes| bytes as u64);
-        record
-    });
-    spec.name = name;
-    spec
+}
+
+fn to_text_bytes(bytes: f64) -> usize {
+    (bytes as usize).min(MAX_TEXT_BYTES)
+}
+
+fn to_record(folder: String, max_bytes: Option<f64>) -> RecordSpec {
+    let mut record = RecordSpec::new(Place::Below(absolute(folder)));
+    record.max_bytes = max_bytes.map_or(record.max_bytes, |bytes| bytes as u64);
+    record
 }
 
 /// Longest text passed to JavaScript: its strings hold a little less than 512 Mi characters. The margin is for the lines that
@@ -428,6 +421,44 @@ impl ResultOf {
     }
 }
 
+fn or_null<T>(value: Option<T>) -> Either<T, Null> {
+    value.map_or(Either::B(Null), Either::A)
+}
+
+fn record_facts<'env>(env: &'env Env, record: &RecordFacts) -> napi::Result<Object<'env>> {
+    let mut facts = Object::new(env)?;
+    facts.set("folder", &record.folder)?;
+    facts.set("leftOutBytes", record.left_out_bytes as f64)?;
+    if let Some(problem) = &record.problem {
+        facts.set("problem", problem)?;
+    }
+    Ok(facts)
+}
+
+fn sandbox_facts<'env>(env: &'env Env, sandbox: &SandboxReport) -> napi::Result<Object<'env>> {
+    let mut facts = Object::new(env)?;
+    facts.set("landlock", sandbox.landlock)?;
+    facts.set("holds", sandbox.holds.clone())?;
+    for (name, paths) in [("changed", &sandbox.changed), ("restored", &sandbox.restored)] {
+        if !paths.is_empty() {
+            facts.set(name, paths.clone())?;
+        }
+    }
+    let mut list = Vec::new();
+    for refused in &sandbox.refused {
+        let mut one = Object::new(env)?;
+        one.set("kind", refused.kind.name())?;
+        one.set("what", &refused.what)?;
+        if let Some(program) = &refused.program {
+            one.set("program", program)?;
+        }
+        one.set("count", refused.count as f64)?;
+        list.push(one);
+    }
+    facts.set("refused", list)?;
+    Ok(facts)
+}
+
 impl ToNapiValue for ResultOf {
     unsafe fn to_napi_value(raw_env: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
         let env = Env::from_raw(raw_env);
@@ -436,29 +467,17 @@ impl ToNapiValue for ResultOf {
             object.set("command", &result.command)?;
             object.set("args", result.args.clone())?;
             object.set("pid", result.pid)?;
-            object.set(
-                "exitCode",
-                result.exit_code.map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
-            )?;
+            object.set("exitCode", or_null(result.exit_code))?;
             object.set("ok", result.is_ok())?;
-            object.set(
-                "signal",
-                result.signal.clone().map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
-            )?;
+            object.set("signal", or_null(result.signal.clone()))?;
             value.set_output(&env, &mut object, "stdout", Stream::Stdout)?;
             value.set_output(&env, &mut object, "stderr", Stream::Stderr)?;
             object.set("stdoutBytes", result.stdout_bytes as f64)?;
             object.set("stderrBytes", result.stderr_bytes as f64)?;
             object.set("truncated", result.truncated)?;
             object.set("durationMs", result.duration_ms)?;
-            object.set(
-                "firstOutputMs",
-                result.first_output_ms.map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
-            )?;
-            object.set(
-                "lastOutputMs",
-                result.last_output_ms.map_or(Either::B(napi::bindgen_prelude::Null), Either::A),
-            )?;
+            object.set("firstOutputMs", or_null(result.first_output_ms))?;
+            object.set("lastOutputMs", or_null(result.last_output_ms))?;
             object.set("pipesHeldOpen", result.pipes_held_open)?;
             object.set("straysKilled", result.strays_killed)?;
             object.set("straysLeft", result.strays_left)?;
@@ -469,37 +488,10 @@ impl ToNapiValue for ResultOf {
             usage.set("maxRssBytes", result.usage.max_rss_bytes as f64)?;
             object.set("usage", usage)?;
             if let Some(record) = &result.record {
-                let mut facts = Object::new(&env)?;
-                facts.set("folder", &record.folder)?;
-                facts.set("leftOutBytes", record.left_out_bytes as f64)?;
-                if let Some(problem) = &record.problem {
-                    facts.set("problem", problem)?;
-                }
-                object.set("record", facts)?;
+                object.set("record", record_facts(&env, record)?)?;
             }
             if let Some(sandbox) = &result.sandbox {
-                let mut facts = Object::new(&env)?;
-                facts.set("landlock", sandbox.landlock)?;
-                facts.set("holds", sandbox.holds.clone())?;
-                if !sandbox.changed.is_empty() {
-                    facts.set("changed", sandbox.changed.clone())?;
-                }
-                if !sandbox.restored.is_empty() {
-                    facts.set("restored", sandbox.restored.clone())?;
-                }
-                let mut list = Vec::new();
-                for refused in &sandbox.refused {
-                    let mut one = Object::new(&env)?;
-                    one.set("kind", refused.kind.name())?;
-                    one.set("what", &refused.what)?;
-                    if let Some(program) = &refused.program {
-                        one.set("program", program)?;
-                    }
-                    one.set("count", refused.count as f64)?;
-                    list.push(one);
-                }
-                facts.set("refused", list)?;
-                object.set("sandbox", facts)?;
+                object.set("sandbox", sandbox_facts(&env, sandbox)?)?;
             }
         }
         // SAFETY: the object was made in this environment, on its thread.

@@ -118,10 +118,8 @@ pub const INTERNAL_ERROR: i64 = -32603;
 pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &ResumeEvidence) -> Judgement {
     let judge = |verdict, reason: &str| Judgement { verdict, reason: reason.to_owned(), line: None };
     if code != Some(INTERNAL_ERROR) {
-        return judge(
-            ResumeVerdict::Failed,
-            "the error is no internal error of the runtime, so it says nothing about the session",
-        );
+        let reason = "the error is no internal error of the runtime, so it says nothing about the session";
+        return judge(ResumeVerdict::Failed, reason);
     }
     let text = Text::new(message);
     let by_words = [
@@ -134,10 +132,9 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
         return judge(verdict, reason);
     }
     if is_agent_missing(message) {
+        let unwanted = "the custom agent is gone, and no fallback is wanted";
         return match (evidence.fallback, evidence.agent) {
-            (Fallback::Never, _) => {
-                judge(ResumeVerdict::Failed, "the custom agent is gone, and no fallback is wanted")
-            }
+            (Fallback::Never, _) => judge(ResumeVerdict::Failed, unwanted),
             (_, Some(false)) => {
                 judge(ResumeVerdict::Failed, "the custom agent is gone, and none was asked for")
             }
@@ -153,23 +150,20 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
         _ => judge(ResumeVerdict::Recreate, reason),
     };
     if evidence.fallback != Fallback::UnlessCorrupt {
-        let unreadable = evidence.log == LogState::Unreadable;
-        if unreadable || evidence.log == LogState::Turns || evidence.known_turns > 0 {
-            return match () {
-                () if unreadable => corrupt("the session's log can't be read"),
-                () if says_damage => corrupt("the runtime says that the history is damaged"),
-                () if evidence.bad_line.is_some() => corrupt("the session's log has a bad line"),
-                () if evidence.log == LogState::Turns => judge(
-                    ResumeVerdict::NotFound,
-                    "the session's log holds turns that the runtime does not find",
-                ),
-                () => judge(
-                    ResumeVerdict::NotFound,
-                    "turns of the session are known that the runtime does not find",
-                ),
-            };
-        }
+        let lost = "turns of the session are known that the runtime does not find";
+        let lost_in_log = "the session's log holds turns that the runtime does not find";
         match evidence.log {
+            LogState::Unreadable => return corrupt("the session's log can't be read"),
+            log if log == LogState::Turns || evidence.known_turns > 0 => {
+                return match () {
+                    () if says_damage => corrupt("the runtime says that the history is damaged"),
+                    () if evidence.bad_line.is_some() => corrupt("the session's log has a bad line"),
+                    () => judge(
+                        ResumeVerdict::NotFound,
+                        if log == LogState::Turns { lost_in_log } else { lost },
+                    ),
+                };
+            }
             LogState::Absent => return recreate("the session was never used: it has no log"),
             LogState::Empty => return recreate("the session was never used: its log is empty"),
             _ => {}

@@ -298,14 +298,6 @@ impl Outcome {
     pub(super) fn was_stopped(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.code() != ErrorCode::ProcessFailed)
     }
-
-    /// The result of a run that was not stopped, or why there is none.
-    pub fn into_result(self) -> Result<RunResult, Error> {
-        match (self.error, self.result) {
-            (None, Some(result)) => Ok(result),
-            (error, _) => Err(error.unwrap_or_else(Self::nothing_started)),
-        }
-    }
 }
 
 /// Facts of a run. Durations are milliseconds since the spawn, by a monotonic clock.

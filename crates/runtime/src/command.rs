@@ -46,19 +46,7 @@ impl CommandRunner {
         if self.cancel.reason().is_some() {
             return CommandEnd::Cancelled;
         }
-        let mut spec = shell_of(&command.command);
-        spec.environment =
-            Environment { base: self.environment.clone(), changes: own_environment(&command.env) };
-        spec.idle_timeout = None;
-        spec.timeout = None;
-        spec.max_output_bytes = PROCESS_KEEPS;
-        if let Some(cwd) = &command.cwd {
-            // The folder is created when it is missing. If that fails, the start of the process reports the error.
-            let folder = cwd.clone();
-            let _ = blocking(move || std::fs::create_dir_all(folder)).await;
-            spec.cwd = Some(PathBuf::from(cwd));
-        }
-        let process = spawn(spec);
+        let process = spawn(self.spec_of(command).await);
         let mut chunks = process.chunks();
         let mut stdout = TextStream::new(self.redactor.clone());
         let mut stderr = TextStream::new(self.redactor.clone());
@@ -109,6 +97,22 @@ impl CommandRunner {
             (_, Some(error)) => CommandEnd::Failed(error.clone()),
             (None, None) => CommandEnd::Failed(process::Outcome::nothing_started()),
         }
+    }
+
+    async fn spec_of(&self, command: &CommandSpec) -> ProcessSpec {
+        let mut spec = shell_of(&command.command);
+        spec.environment =
+            Environment { base: self.environment.clone(), changes: own_environment(&command.env) };
+        spec.idle_timeout = None;
+        spec.timeout = None;
+        spec.max_output_bytes = PROCESS_KEEPS;
+        if let Some(cwd) = &command.cwd {
+            // The folder is created when it is missing. If that fails, the start of the process reports the error.
+            let folder = cwd.clone();
+            let _ = blocking(move || std::fs::create_dir_all(folder)).await;
+            spec.cwd = Some(PathBuf::from(cwd));
+        }
+        spec
     }
 
     async fn stream(&self, stream: Stream, command: &str, text: &str) {

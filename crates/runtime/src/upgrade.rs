@@ -75,12 +75,8 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
     };
     if header("sec-websocket-version") != Some("13") {
         let extra = "Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\nConnection: upgrade\r\n";
-        return UpgradeAnswer::Refuse(response(
-            "426 Upgrade Required",
-            "text/plain",
-            extra,
-            "Only WebSocket version 13 is supported.",
-        ));
+        let words = "Only WebSocket version 13 is supported.";
+        return UpgradeAnswer::Refuse(response("426 Upgrade Required", "text/plain", extra, words));
     }
     // All `Origin` headers are checked: programs differ in which one of several they use.
     let mut origins = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("origin"));
@@ -89,22 +85,25 @@ pub fn answer(head: &[u8], policy: &AccessPolicy) -> UpgradeAnswer {
     if !origins.all(|origin| is_allowed(origin.value)) {
         return refuse("403 Forbidden", "This origin is not allowed.");
     }
-    if let Some(token) = &policy.token {
-        let bearer = header("authorization").and_then(bearer_token);
-        let in_query = query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(percent::decoded);
-        let given = bearer.map(str::to_owned).or(in_query);
-        let was_given = given.is_some();
-        if !given.is_some_and(|given| same(given.as_bytes(), token.as_bytes())) {
-            let extra = "WWW-Authenticate: Bearer\r\n";
-            let words = if was_given { WRONG_TOKEN } else { NO_TOKEN };
-            return UpgradeAnswer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
-        }
+    if let Some(token) = &policy.token
+        && let Err(words) = check_token(token, header("authorization"), query)
+    {
+        let extra = "WWW-Authenticate: Bearer\r\n";
+        return UpgradeAnswer::Refuse(response("401 Unauthorized", "text/plain", extra, words));
     }
     let accept = derive_accept_key(key.as_bytes());
     let response = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nX-Sheepdog-Runtime: 1\r\n\r\n"
     );
     UpgradeAnswer::Accept { response, head_bytes }
+}
+
+/// Whether the header or the query holds the token; else what is told to the client.
+fn check_token(token: &str, authorization: Option<&str>, query: &str) -> Result<(), &'static str> {
+    let bearer = authorization.and_then(bearer_token).map(str::to_owned);
+    let in_query = || query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(percent::decoded);
+    let given = bearer.or_else(in_query).ok_or(NO_TOKEN)?;
+    if same(given.as_bytes(), token.as_bytes()) { Ok(()) } else { Err(WRONG_TOKEN) }
 }
 
 /// The answer to an authorized client when there is no room.

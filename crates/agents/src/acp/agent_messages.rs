@@ -15,6 +15,7 @@ use super::turn_state::Version;
 use super::update::{AgentFault, SessionState, StateUpdate, Update};
 use super::verdict::Stop;
 use crate::harness::evidence::answer::LEFT_OUT;
+use crate::harness::limit::reset::Reset;
 use crate::harness::provider::protocol::Aside;
 use crate::harness::{AgentEvent, Usage};
 use ground::error::{Error, ErrorCode};
@@ -55,19 +56,7 @@ impl Owner {
                     self.on_aside(text, aside);
                     return self.heard();
                 }
-                self.acts(!text.is_empty());
-                if let Some(account) = self.account() {
-                    if let Some(usage) = usage {
-                        account.on_passing_usage(usage);
-                    }
-                    let event = account.on_text(&text, message.as_deref(), whole);
-                    let is_cut = account.is_newly_cut();
-                    event.into_iter().for_each(|event| self.tell(event));
-                    if is_cut {
-                        self.warn(LEFT_OUT.to_owned());
-                    }
-                }
-                self.charge();
+                self.on_text(&text, message.as_deref(), whole, usage);
             }
             Update::Thought { text } => {
                 self.acts(!text.is_empty());
@@ -101,18 +90,7 @@ impl Owner {
                     _ => self.show(),
                 }
             }
-            Update::Used { cost, context, limit } => {
-                if let Some(cost) = cost {
-                    self.spending.usage.on_cost(cost);
-                    self.charge();
-                }
-                if let Some(account) = self.account().filter(|_| limit.is_some()) {
-                    account.reset = limit;
-                }
-                if let Some((used_tokens, max_tokens)) = context {
-                    self.tell(AgentEvent::Context { used_tokens, max_tokens });
-                }
-            }
+            Update::Used { cost, context, limit } => self.on_used(cost, context, limit),
             Update::Title(title) => {
                 self.lock().title = Some(title.clone());
                 self.tell(AgentEvent::Title { title });
@@ -124,6 +102,35 @@ impl Owner {
             Update::Unknown => self.tell(AgentEvent::Noise { line: raw.unwrap_or_default() }),
         }
         self.heard();
+    }
+
+    fn on_text(&mut self, text: &str, message: Option<&str>, whole: bool, usage: Option<Usage>) {
+        self.acts(!text.is_empty());
+        if let Some(account) = self.account() {
+            if let Some(usage) = usage {
+                account.on_passing_usage(usage);
+            }
+            let event = account.on_text(text, message, whole);
+            let is_cut = account.is_newly_cut();
+            event.into_iter().for_each(|event| self.tell(event));
+            if is_cut {
+                self.warn(LEFT_OUT.to_owned());
+            }
+        }
+        self.charge();
+    }
+
+    fn on_used(&mut self, cost: Option<f64>, context: Option<(u64, u64)>, limit: Option<Reset>) {
+        if let Some(cost) = cost {
+            self.spending.usage.on_cost(cost);
+            self.charge();
+        }
+        if let Some(account) = self.account().filter(|_| limit.is_some()) {
+            account.reset = limit;
+        }
+        if let Some((used_tokens, max_tokens)) = context {
+            self.tell(AgentEvent::Context { used_tokens, max_tokens });
+        }
     }
 
     fn on_aside(&mut self, text: String, aside: &Aside) {

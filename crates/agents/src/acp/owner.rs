@@ -30,7 +30,6 @@ use ground::os::{Awake, Claim};
 use ground::record::RecordFacts;
 use ground::trace::{self, SESSION, debug};
 use process::{Metered, Refused};
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -141,15 +140,11 @@ impl Owner {
                 acted: awake.now(),
                 seen_behind: false,
             },
-            turns: Turns {
-                count: 0,
-                active: None,
-                own: None,
-                queue: VecDeque::new(),
-                preamble: opened.preamble,
-                warnings: opened.warnings,
-                afterwords: Afterwords::after(awake.now(), opened.version),
-            },
+            turns: Turns::after_opening(
+                opened.preamble,
+                opened.warnings,
+                Afterwords::after(awake.now(), opened.version),
+            ),
             questions: Questions::default(),
             listeners: Listeners::new(recorder),
             waiters: Waiters::default(),

@@ -50,22 +50,7 @@ pub(super) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
     let Some(mode) = mode_of(agent, request.agent.level, request.agent.sandbox.is_some()) else {
         return Err(unheld(agent, request.agent.level, request.agent.sandbox.is_some()));
     };
-    check_switches(request.agent.provider, request.agent.level, &request.agent.environment.changes)?;
-    if request.agent.limits.start == Some(Duration::ZERO) {
-        return Err(Error::new(
-            ErrorCode::AgentIdle,
-            format!(
-                "{} was not started: the deadline of `startTimeoutMs` has already passed",
-                agent.as_str()
-            ),
-        ));
-    }
-    if agent.protocol().lacks_tools && !request.servers.is_empty() {
-        return Err(Error::invalid_option(
-            "tools",
-            format!("{} does not support tools over this protocol", agent.as_str()),
-        ));
-    }
+    check(request)?;
     let program = match other {
         Some(program) => program,
         None => program_of(agent, request, &cwd)?,
@@ -94,6 +79,22 @@ pub(super) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
         record,
         path: program.command,
     })
+}
+
+/// Checks what needs no look at the machine.
+fn check(request: &OpenRequest) -> Result<(), Error> {
+    let agent = &request.agent;
+    check_switches(agent.provider, agent.level, &agent.environment.changes)?;
+    let name = agent.provider.as_str();
+    if agent.limits.start == Some(Duration::ZERO) {
+        let message = format!("{name} was not started: the deadline of `startTimeoutMs` has already passed");
+        return Err(Error::new(ErrorCode::AgentIdle, message));
+    }
+    if agent.provider.protocol().lacks_tools && !request.servers.is_empty() {
+        let problem = format!("{name} does not support tools over this protocol");
+        return Err(Error::invalid_option("tools", problem));
+    }
+    Ok(())
 }
 
 /// A folder of the session's own, and the sandbox that it is part of.

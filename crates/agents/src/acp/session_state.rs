@@ -119,6 +119,14 @@ pub(super) struct Waiters {
 }
 
 impl Turns {
+    pub(super) fn after_opening(
+        preamble: Option<String>,
+        warnings: Vec<String>,
+        afterwords: Afterwords,
+    ) -> Turns {
+        Turns { count: 0, active: None, own: None, queue: VecDeque::new(), preamble, warnings, afterwords }
+    }
+
     /// The number of the turn that begins.
     pub(super) fn next(&mut self) -> u32 {
         self.count += 1;

@@ -196,16 +196,7 @@ impl Owner {
         for prompt in self.turns.queue.drain(..) {
             prompt.refuse(gone.clone());
         }
-        let mut replies: Vec<Reply<()>> = self.waiters.idle.drain(..).collect();
-        replies.extend(self.link.pending.drain().filter_map(|(_, pending)| match pending {
-            PendingRequest::Mode { reply, .. }
-            | PendingRequest::Option { reply, .. }
-            | PendingRequest::Steer { reply } => Some(reply),
-            PendingRequest::Level { .. } => None,
-        }));
-        for reply in replies {
-            let _ = reply.send(Err(gone.clone()));
-        }
+        self.refuse_waiters(&gone);
         self.tell_cancelled();
         for mut audience in self.listeners.take() {
             audience.end();
@@ -219,6 +210,20 @@ impl Owner {
         }
         // Before those who closed it are told: they may resume it at once.
         self.held.claim = None;
+    }
+
+    /// Ends every wait for the session with this error.
+    fn refuse_waiters(&mut self, gone: &Error) {
+        let mut replies: Vec<Reply<()>> = self.waiters.idle.drain(..).collect();
+        replies.extend(self.link.pending.drain().filter_map(|(_, pending)| match pending {
+            PendingRequest::Mode { reply, .. }
+            | PendingRequest::Option { reply, .. }
+            | PendingRequest::Steer { reply } => Some(reply),
+            PendingRequest::Level { .. } => None,
+        }));
+        for reply in replies {
+            let _ = reply.send(Err(gone.clone()));
+        }
     }
 
     /// An error as its user may see it.

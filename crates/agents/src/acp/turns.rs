@@ -192,22 +192,10 @@ impl Owner {
                 self.session.agent.as_str()
             ));
         }
+        let error = error.map(|error| self.explained(error));
         let is_over_budget =
             self.turns.active.as_ref().is_some_and(|active| active.end.stop == Some(Stop::OverBudget));
         let error = if is_over_budget { Some(self.spending.allowance.exceeded()) } else { error };
-        let printed = self.turns.active.as_ref().and_then(|active| active.printed.told());
-        let error = error.map(|error| match &printed {
-            Some(lines) if error.code() == ErrorCode::AgentIdle => {
-                error.adding(&format!("During the turn it printed {lines}"))
-            }
-            _ => error,
-        });
-        let error = error.map(|error| match self.link.traffic.unanswered() {
-            Some(host) if error.code() == ErrorCode::AgentIdle => {
-                error.adding(&format!("{host}, which was asked last, did not answer"))
-            }
-            _ => error,
-        });
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
             let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
             let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
@@ -235,6 +223,35 @@ impl Owner {
             self.on_cancelled(active.number, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.account.usage());
+        let result = self.result_of(&mut active, structured, now);
+        let outcome = match error {
+            None => TurnOutcome::Succeeded(result),
+            Some(error) => {
+                let error = self.without_secrets(&active.driver, error);
+                TurnOutcome::Failed { error, partial: Some(result) }
+            }
+        };
+        active.driver.finish(outcome);
+    }
+
+    /// The error of a silent turn, with what is known of the silence.
+    fn explained(&self, error: Error) -> Error {
+        if error.code() != ErrorCode::AgentIdle {
+            return error;
+        }
+        let printed = self.turns.active.as_ref().and_then(|active| active.printed.told());
+        let error = match printed {
+            Some(lines) => error.adding(&format!("During the turn it printed {lines}")),
+            None => error,
+        };
+        match self.link.traffic.unanswered() {
+            Some(host) => error.adding(&format!("{host}, which was asked last, did not answer")),
+            None => error,
+        }
+    }
+
+    /// The turn's result, with its part of what the session's sandbox counted.
+    fn result_of(&mut self, active: &mut Active, structured: Option<Value>, now: Instant) -> TurnResult {
         let now_metered = self.link.traffic.metered();
         let metered = since(now_metered.clone(), &self.spending.metered);
         self.spending.metered = now_metered;
@@ -245,7 +262,7 @@ impl Owner {
                 active.account.warn(&message);
             }
         }
-        let mut result: TurnResult = active.result(self.session.agent, &self.session.id, structured, now);
+        let mut result = active.result(self.session.agent, &self.session.id, structured, now);
         if self.session.request.agent.sandbox.is_some() {
             let refused = self.link.traffic.refused();
             result.facts.sandbox = Some(TurnSandbox { refused });
@@ -255,14 +272,7 @@ impl Owner {
         if let (None, Some(metered)) = (result.facts.usage, &result.facts.metered) {
             result.facts.usage = Some(self.spending.allowance.pricing().metered().of(usage_of(metered)));
         }
-        let outcome = match error {
-            None => TurnOutcome::Succeeded(result),
-            Some(error) => {
-                let error = self.without_secrets(&active.driver, error);
-                TurnOutcome::Failed { error, partial: Some(result) }
-            }
-        };
-        active.driver.finish(outcome);
+        result
     }
 
     pub(super) fn without_secrets(&self, driver: &Driver, error: Error) -> Error {

@@ -34,21 +34,8 @@ pub async fn complete(
     request: CompletionRequest,
     abort: impl Future<Output = ()>,
 ) -> Result<Completion, Error> {
-    let url = request.url()?;
-    check_url(&request.base_url).map_err(|error| Error::invalid_option("baseUrl", error))?;
-    let http = Request {
-        headers: request.all_headers()?,
-        // The attempt's own timeout applies instead.
-        response_timeout: None,
-        idle_timeout: request.idle_timeout,
-        ..Request::new("POST", url)
-    };
+    let http = http_request(&request)?;
     let redactor = Redactor::new(request.secrets());
-    for (path, limit) in [("timeoutMs", request.timeout), ("idleTimeoutMs", request.idle_timeout)] {
-        if limit == Some(Duration::ZERO) {
-            return Err(passed(path));
-        }
-    }
     tokio::pin!(abort);
     tokio::select! {
         biased;
@@ -94,6 +81,25 @@ pub async fn complete(
             () = tokio::time::sleep(wait) => {}
         }
     }
+}
+
+/// The request of every attempt, without its body; or the error of an option.
+fn http_request(request: &CompletionRequest) -> Result<Request, Error> {
+    let url = request.url()?;
+    check_url(&request.base_url).map_err(|error| Error::invalid_option("baseUrl", error))?;
+    let headers = request.all_headers()?;
+    for (path, limit) in [("timeoutMs", request.timeout), ("idleTimeoutMs", request.idle_timeout)] {
+        if limit == Some(Duration::ZERO) {
+            return Err(passed(path));
+        }
+    }
+    Ok(Request {
+        headers,
+        // The attempt's own timeout applies instead.
+        response_timeout: None,
+        idle_timeout: request.idle_timeout,
+        ..Request::new("POST", url)
+    })
 }
 
 fn body(request: &CompletionRequest, correction: &[Value]) -> Bytes {

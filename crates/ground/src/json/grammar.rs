@@ -7,12 +7,11 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
     partner.clear();
     partner.resize(at.len(), 0);
     open.clear();
-    let mut token = 0;
     if at.is_empty() {
         return is_primitive(line.trim_ascii()).then_some(());
     }
-    // Behind what was read so far.
-    let mut end = 0;
+    // The next token, and the place behind what was read so far.
+    let (mut token, mut end) = (0, 0);
     'value: loop {
         let place = *at.get(token)? as usize;
         let byte = *line.get(place)?;
@@ -44,17 +43,14 @@ pub(super) fn pair(line: &[u8], at: &[u32], partner: &mut Vec<u32>, open: &mut V
             let outer = outer as usize;
             let opening = line[at[outer] as usize];
             let place = *at.get(token)? as usize;
-            if !is_blank(line.get(end..place)?) {
-                return None;
-            }
+            is_blank(line.get(end..place)?).then_some(())?;
             end = place + 1;
             match (line[place], opening) {
-                (b',', b'{') => {
-                    (token, end) = key(line, at, token + 1, end)?;
-                    continue 'value;
-                }
-                (b',', _) => {
+                (b',', opening) => {
                     token += 1;
+                    if opening == b'{' {
+                        (token, end) = key(line, at, token, end)?;
+                    }
                     continue 'value;
                 }
                 (closing, opening) if closing == opening + CLOSING => {

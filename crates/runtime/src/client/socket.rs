@@ -162,29 +162,9 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
     match reach(request, config, connector).await {
         Ok((stream, response)) => Ok((stream, response.headers().contains_key(KNOWN_HEADER))),
         Err(WsError::Http(response)) => {
-            let status = response.status().as_u16();
             // The answer knows each way of giving a token.
             let answer = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
-            let is_given = match (answer.contains(WRONG_TOKEN), answer.contains(NO_TOKEN)) {
-                (false, false) => address.token.is_some(),
-                (is_wrong, _) => is_wrong,
-            };
-            let problem = match status {
-                401 if is_given => {
-                    "the runtime refused this token: pass the token that it was started with".to_owned()
-                }
-                401 => {
-                    "the runtime requires a token: pass `token` (the command: --token or SHEEPDOG_RUNTIME_TOKEN)"
-                        .to_owned()
-                }
-                403 => "the runtime refuses the origin".to_owned(),
-                _ => format!("the runtime answered with status {status}"),
-            };
-            let error = match status {
-                401 | 403 => Error::new(ErrorCode::RuntimeUnauthorized, problem),
-                _ => address.unreachable(&problem),
-            };
-            Err(error.with("status", status))
+            Err(refusal(address, response.status().as_u16(), &answer))
         }
         Err(WsError::Url(error)) => {
             Err(Error::invalid_option("url", format!("expected a ws:// or wss:// URL: {error}")))
@@ -205,6 +185,26 @@ pub(super) async fn open(address: &Address) -> Result<(ClientStream, bool)> {
             Err(if is_refused { error.with(REFUSED, true) } else { error })
         }
     }
+}
+
+/// The error for an answer that is no upgrade.
+fn refusal(address: &Address, status: u16, answer: &str) -> Error {
+    let is_given = match (answer.contains(WRONG_TOKEN), answer.contains(NO_TOKEN)) {
+        (false, false) => address.token.is_some(),
+        (is_wrong, _) => is_wrong,
+    };
+    let unauthorized = |problem: &str| Error::new(ErrorCode::RuntimeUnauthorized, problem);
+    let error = match status {
+        401 if is_given => {
+            unauthorized("the runtime refused this token: pass the token that it was started with")
+        }
+        401 => unauthorized(
+            "the runtime requires a token: pass `token` (the command: --token or SHEEPDOG_RUNTIME_TOKEN)",
+        ),
+        403 => unauthorized("the runtime refuses the origin"),
+        _ => address.unreachable(&format!("the runtime answered with status {status}")),
+    };
+    error.with("status", status)
 }
 
 /// Replaces tokio-tungstenite's own function, which panics when the system refuses a thread for the name look-up.
@@ -315,6 +315,10 @@ pub(super) async fn open_again(
     within(limit, attempts).await.flatten()
 }
 
+fn acknowledgement(received: u64) -> Message {
+    Message::text(reply::acknowledge(received).into_bare_frame())
+}
+
 /// Moves frames until the socket ends, reports the end, and closes it.
 pub(super) async fn pump(
     stream: ClientStream,
@@ -336,9 +340,8 @@ pub(super) async fn pump(
                 Some(Err(error)) => return SocketEnd::broken(error),
                 None => return SocketEnd::default(),
             };
-            if let Some(frame) = frame
-                && events.send(SocketEvent::Frame { socket, frame }).await.is_err()
-            {
+            let Some(frame) = frame else { continue };
+            if events.send(SocketEvent::Frame { socket, frame }).await.is_err() {
                 return SocketEnd { deliberate: true, ..SocketEnd::default() };
             }
         }
@@ -350,7 +353,7 @@ pub(super) async fn pump(
             let message = tokio::select! {
                 outgoing = outbox.next(socket) => match outgoing {
                     Outgoing::Frame(frame) => Message::Text(frame),
-                    Outgoing::Acknowledge(received) => Message::text(reply::acknowledge(received).into_bare_frame()),
+                    Outgoing::Acknowledge(received) => acknowledgement(received),
                     Outgoing::Ended => return SocketEnd { deliberate: true, ..SocketEnd::default() },
                     Outgoing::Moved => return SocketEnd::default(),
                 },
@@ -362,20 +365,16 @@ pub(super) async fn pump(
             }
         }
     };
-    let end = tokio::select! {
-        end = reading => end,
-        end = writing => end,
-    };
+    let end = tokio::select! { end = reading => end, end = writing => end };
     let deliberate = end.deliberate;
     // Sending fails when the owner is gone, and then the event is not needed.
     let _ = events.send(SocketEvent::Closed { socket, end }).await;
-    if !deliberate {
-        // A close frame would end the session; another socket is to go on with it.
-        return;
+    // Otherwise a close frame would end the session; another socket is to go on with it.
+    if deliberate {
+        let goodbye = async {
+            let _ = sink.close().await;
+            while let Some(Ok(_)) = source.next().await {}
+        };
+        within(CLOSE_TIMEOUT, goodbye).await;
     }
-    let goodbye = async {
-        let _ = sink.close().await;
-        while let Some(Ok(_)) = source.next().await {}
-    };
-    within(CLOSE_TIMEOUT, goodbye).await;
 }

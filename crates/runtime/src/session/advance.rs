@@ -128,21 +128,20 @@ impl Session {
                 // Requests the files, then the loop decides again.
                 self.wake_at(now);
             }
-            EndStep::Confirm => {
-                if let Some(running) = self.requests.running.take() {
-                    // The request did not stop in time. Its terminal message is still sent before the confirm.
-                    self.client.outbox.finish(&running.ticket, reply::error(CANCELLED, Map::new()));
-                }
-                let still_written: Vec<String> =
-                    self.files.written.iter().map(|file| self.path_of(file)).collect();
-                let undelivered = self.files.artifacts.undelivered(still_written);
-                self.client
-                    .outbox
-                    .push(reply::end_session_confirm(self.files.artifacts.delivered(), &undelivered));
-                if let Some(ending) = &mut self.ending {
-                    ending.confirmed = Some(now);
-                }
-            }
+            EndStep::Confirm => self.confirm_end(now),
+        }
+    }
+
+    fn confirm_end(&mut self, now: Instant) {
+        if let Some(running) = self.requests.running.take() {
+            // The request did not stop in time. Its terminal message is still sent before the confirm.
+            self.client.outbox.finish(&running.ticket, reply::error(CANCELLED, Map::new()));
+        }
+        let still_written: Vec<String> = self.files.written.iter().map(|file| self.path_of(file)).collect();
+        let undelivered = self.files.artifacts.undelivered(still_written);
+        self.client.outbox.push(reply::end_session_confirm(self.files.artifacts.delivered(), &undelivered));
+        if let Some(ending) = &mut self.ending {
+            ending.confirmed = Some(now);
         }
     }
 

@@ -3,6 +3,7 @@
 mod attempt;
 pub(crate) mod audience;
 pub mod clock;
+mod end_warning;
 mod log;
 pub(crate) mod mirror;
 mod next;

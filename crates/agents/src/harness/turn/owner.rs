@@ -54,6 +54,10 @@ pub fn start(
     turn
 }
 
+fn again_in(delay: Duration, attempts: u32, reason: &str) -> String {
+    format!("attempt {attempts} failed ({reason}): the turn is tried again in {} ms", delay.as_millis())
+}
+
 struct Owner {
     /// Number of the turn in the log.
     number: u64,
@@ -212,48 +216,14 @@ impl Owner {
         loop {
             // Others may have used it up since, and so may the attempt before.
             allowance.check()?;
-            let mut launch = prepare(&self.request, folder, &again).await?;
-            if self.tally.attempts == 0 {
-                launch.warnings.extend(in_use.clone());
-            }
-            let resume = again.session().map(str::to_owned).or(self.request.agent.resume.clone());
-            let before = ledger::used_before(&self.request.agent, resume.as_deref()).await;
-            let record = self.audience.record().as_mut();
-            let plan = Plan {
-                number: self.number,
-                request: &self.request,
-                launch: &launch,
-                program,
-                folder,
-                resume: resume.as_deref(),
-                before,
-                record: record.map(|record| record.next_attempt(provider)),
-                name: self.label(),
-                allowance,
-            };
-            let mut attempted = attempt(&plan, &mut self.orders, &mut self.audience).await;
-            self.count(&attempted);
-            self.is_told = true;
-            if let Some(error) = attempted.error.take() {
-                self.last = Some(attempted);
-                return Err(error);
-            }
+            let (attempted, resume) =
+                self.attempt(&again, in_use.as_deref(), (program, folder), allowance).await?;
             let file = read_answer_file(folder).await;
             let reset = self.reset_of(attempted.verdict.fault.as_ref());
-            if attempted.has_worked() {
-                waits = 0;
-            }
+            waits = if attempted.has_worked() { 0 } else { waits };
             let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
-            self.keep_judgement(&attempted, resume, file, &next);
-            log_next(self.number, self.tally.attempts, &next);
-            if !next.counts() {
-                self.tally.uncount();
-            }
-            if matches!(next, Next::Done { .. }) {
-                attempted.verdict.fault = None;
-            }
             let session = attempted.transcript.digest().session_id().map(str::to_owned);
-            self.last = Some(attempted);
+            self.judged(attempted, resume, file, &next);
             match next {
                 Next::Done { structured } => return Ok(structured),
                 Next::Failed(fault) if fault.code == ErrorCode::AgentBudget => {
@@ -266,19 +236,14 @@ impl Owner {
                 Next::Failed(fault) => return Err(self.error_of(&fault, reset)),
                 Next::Misfit { problems } => return Err(self.misfit(&problems)),
                 Next::Retry { delay, reason } => {
-                    let message = format!(
-                        "attempt {} failed ({reason}): the turn is tried again in {} ms",
-                        self.tally.attempts,
-                        delay.as_millis()
-                    );
-                    self.tell_retry(message);
+                    self.tell_retry(again_in(delay, self.tally.attempts, &reason));
                     drop(slot);
                     self.or_abort(tokio::time::sleep(delay)).await?;
                     slot = self.slot(None).await?;
                 }
                 Next::Wait { wait, .. } => {
                     let until = reset.map_or_else(|| SystemTime::now() + wait, |limit| limit.after(wait));
-                    self.tell_between(waiting(self.request.agent.provider, true, until));
+                    self.tell_between(waiting(provider, true, until));
                     drop(slot);
                     self.or_abort(wall_clock(until)).await?;
                     waits += 1;
@@ -291,6 +256,66 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// Makes one attempt. Returns it with the session that it went on with.
+    async fn attempt(
+        &mut self,
+        again: &Again,
+        in_use: Option<&str>,
+        (program, folder): (&Program, &RunFolder),
+        allowance: &Allowance,
+    ) -> Result<(Attempted, Option<String>), Error> {
+        let mut launch = prepare(&self.request, folder, again).await?;
+        if self.tally.attempts == 0 {
+            launch.warnings.extend(in_use.map(str::to_owned));
+        }
+        let agent = &self.request.agent;
+        let resume = again.session().map(str::to_owned).or(agent.resume.clone());
+        let before = ledger::used_before(agent, resume.as_deref()).await;
+        let name = self.label();
+        let record = self.audience.record().as_mut();
+        let plan = Plan {
+            number: self.number,
+            request: &self.request,
+            launch: &launch,
+            program,
+            folder,
+            resume: resume.as_deref(),
+            before,
+            record: record.map(|record| record.next_attempt(self.request.agent.provider)),
+            name,
+            allowance,
+        };
+        let mut attempted = attempt(&plan, &mut self.orders, &mut self.audience).await;
+        self.count(&attempted);
+        self.is_told = true;
+        match attempted.error.take() {
+            None => Ok((attempted, resume)),
+            Some(error) => {
+                self.last = Some(attempted);
+                Err(error)
+            }
+        }
+    }
+
+    /// Keeps what follows from an attempt.
+    fn judged(
+        &mut self,
+        mut attempted: Attempted,
+        resume: Option<String>,
+        file: Option<String>,
+        next: &Next,
+    ) {
+        self.keep_judgement(&attempted, resume, file, next);
+        log_next(self.number, self.tally.attempts, next);
+        if !next.counts() {
+            self.tally.uncount();
+        }
+        if matches!(next, Next::Done { .. }) {
+            attempted.verdict.fault = None;
+        }
+        self.last = Some(attempted);
     }
 
     /// Writes the evidence of the attempt's verdict to the record, so that a reader can make the verdict again.

@@ -3,7 +3,7 @@
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
 use crate::harness::agent_request::AgentRequest;
-use crate::harness::folder::sandbox::{SandboxPlace, state_of};
+use crate::harness::folder::sandbox::{SandboxPlace, StatePath, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::folder::{RunFolder, refused};
 use crate::harness::level::Level;
@@ -19,7 +19,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::error::{Error, ErrorCode};
 use ground::os::{ContainedFolders, open_input, real_path};
-use process::Protect;
+use process::{Protect, Sandbox};
+use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -115,24 +116,9 @@ pub(super) async fn prepare(
     if let Again::AfterLimit { has_begun: true, .. } = again {
         wanted.prompt = prompt_to_go_on(&wanted.prompt);
     }
-    let mut files = Vec::new();
-    if let Some(schema) = request.schema.as_deref().map(Schema::source) {
-        let by_flag = (provider.takes_schema)(schema);
-        if by_flag {
-            let file = folder.path().join("schema.json");
-            wanted.schema_file = Some(path_text(&file));
-            wanted.schema = Some(schema.clone());
-            files.push((file, schema.to_string()));
-        }
-        let answer = path_text(&folder.scratch().join(ANSWER_FILE));
-        wanted.prompt = match (again, by_flag) {
-            (Again::Answer { problems, .. }, _) => prompt_with_problems(problems, schema, by_flag),
-            (Again::Prompt | Again::AfterLimit { .. }, true) => wanted.prompt,
-            (Again::Prompt | Again::AfterLimit { .. }, false) => {
-                prompt_with_schema(&wanted.prompt, schema, &answer, request.agent.level)
-            }
-        };
-    }
+    let schema = request.schema.as_deref().map(Schema::source);
+    let mut files: Vec<_> =
+        schema.and_then(|schema| ask_for(schema, request, folder, again, &mut wanted)).into_iter().collect();
     if let Some(session) = again.session() {
         wanted.resume = Some(session.to_owned());
     }
@@ -149,12 +135,23 @@ pub(super) async fn prepare(
     }
     launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
-    let accounting = request.agent.provider.descriptor().accounting;
-    let (sandbox, level, home) =
-        (request.agent.own_sandbox(accounting), request.agent.level, request.agent.variable("HOME"));
-    let (cwd, scratch) = (wanted.cwd.clone(), folder.scratch().to_owned());
-    let (held, restored, contained) = (folder.again(), launch.restored, request.agent.contained());
-    launch.sandbox = blocking(move || {
+    launch.sandbox = make_room(request, folder, wanted.cwd, (state, own), (files, launch.restored)).await?;
+    Ok(launch)
+}
+
+/// Writes the files, and makes the folders that the sandbox names. Returns the sandbox.
+async fn make_room(
+    request: &TurnRequest,
+    folder: &RunFolder,
+    cwd: PathBuf,
+    (state, own): (Vec<StatePath>, Option<OwnPlace>),
+    (files, restored): (Vec<(PathBuf, String)>, &'static [&'static str]),
+) -> Result<Option<Sandbox>, Error> {
+    let sandbox = request.agent.own_sandbox(request.agent.provider.descriptor().accounting);
+    let (level, home) = (request.agent.level, request.agent.variable("HOME"));
+    let scratch = folder.scratch().to_owned();
+    let (held, contained) = (folder.again(), request.agent.contained());
+    blocking(move || {
         let held = held.map_err(|error| unwritten(&scratch, &error))?;
         held.clear(ANSWER_FILE);
         for (path, text) in files {
@@ -173,8 +170,30 @@ pub(super) async fn prepare(
         }
         Ok(Some(sandbox))
     })
-    .await?;
-    Ok(launch)
+    .await
+}
+
+/// Asks for an answer by this schema. Returns the file that the CLI's own flag names, with its text.
+fn ask_for(
+    schema: &Value,
+    request: &TurnRequest,
+    folder: &RunFolder,
+    again: &Again,
+    wanted: &mut Wanted,
+) -> Option<(PathBuf, String)> {
+    let by_flag = (request.agent.provider.descriptor().takes_schema)(schema);
+    let file = by_flag.then(|| folder.path().join("schema.json"));
+    if let Some(file) = &file {
+        wanted.schema_file = Some(path_text(file));
+        wanted.schema = Some(schema.clone());
+    }
+    if let Again::Answer { problems, .. } = again {
+        wanted.prompt = prompt_with_problems(problems, schema, by_flag);
+    } else if !by_flag {
+        let answer = path_text(&folder.scratch().join(ANSWER_FILE));
+        wanted.prompt = prompt_with_schema(&wanted.prompt, schema, &answer, request.agent.level);
+    }
+    file.map(|file| (file, schema.to_string()))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Error {
