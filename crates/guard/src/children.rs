@@ -1,10 +1,11 @@
 //! The guard's own children: finding them, and killing them until none is left.
 
+use crate::lifeline::say;
 use crate::protocol::{
     FLAG_FOREIGN_PROC, FLAG_SCAN_PROC, FRAME_DYING, FRAME_EXITED, Frame, Header, NamespacePids, ORIGIN_INNER,
     Outlook, ProcessState,
 };
-use crate::{program, say, syscall};
+use crate::{program, syscall};
 
 /// When no child ends for this long, the state of the remaining ones is checked.
 const STALLED_US: u64 = 1_000_000;

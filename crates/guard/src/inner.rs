@@ -1,17 +1,19 @@
 //! The inner guard: starts the program, carries out the host's commands, reports, and kills the tree at the end.
 
 use crate::children::{Children, List, Reaped, drain, open_outputs};
-use crate::outer::{CHILDREN, HOST, HOST_END, OUTER, Shared};
+use crate::failure::{Failure, check};
+use crate::handover::{INNER_DONE, INNER_KEEPS, INNER_LEAVES_REPORT, Shared, fail};
+use crate::lifeline::{LIFELINE, say};
 use crate::program::{self, Started};
 use crate::protocol::{
     CALL_EPOLL_CTL, COMMAND_KILL, COMMAND_RELEASE, COMMAND_SIGNAL, FLAG_LENT_TERMINAL, FLAG_PID_NAMESPACE,
     FLAG_TRIAL, FRAME_GONE, FRAME_LOST, FRAME_STARTED, Frame, Header, ORIGIN_INNER, STAGE_SUPERVISE,
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
-use crate::{
-    Failure, LIFELINE, Watch, check, forbid_debuggers, group, host_end, namespace, outer, report_error, say,
-    syscall, trial, wake_when_the_parent_dies,
+use crate::watch::{
+    CHILDREN, HOST, HOST_END, OUTER, Watch, become_subreaper, forbid_debuggers, wake_when_the_parent_dies,
 };
+use crate::{group, host_end, namespace, syscall, trial};
 
 /// Interval of the checks whether a group that got SIGTERM still lives, and whether it printed.
 const LOOK_INTERVAL_US: u64 = 10_000;
@@ -78,7 +80,7 @@ pub(crate) fn run(header: &Header, watch: Watch, shared: &mut Shared) -> ! {
 
 /// The waiter, the list of children, and the /proc that shows the host if it is not the usual one (else negative).
 fn prepare(header: &Header, watch: Watch) -> Result<(Waiter, List, isize), Failure> {
-    outer::become_subreaper()?;
+    become_subreaper()?;
     wake_when_the_parent_dies()?;
     // The outer guard may have died before another process stopped this one. Then the host's end is the last event that can wake
     // it.
@@ -97,12 +99,6 @@ fn prepare(header: &Header, watch: Watch) -> Result<(Waiter, List, isize), Failu
         check(STAGE_SUPERVISE, CALL_EPOLL_CTL, waiter.add(place, descriptor, wanted))?;
     }
     Ok((waiter, List::open(header), host_view))
-}
-
-/// Reports a failure and exits. The outer guard ends by that.
-pub(crate) fn fail(failure: Failure) -> ! {
-    report_error(ORIGIN_INNER, failure);
-    syscall::exit(outer::INNER_DONE)
 }
 
 /// A guard whose program runs.
@@ -132,13 +128,13 @@ impl Inner<'_> {
         let end = self.wait(&mut children, &shared.host_end);
         if let End::Released = end {
             say(&Frame::new(FRAME_GONE, ORIGIN_INNER).u32(0).u32(0).u32(0));
-            syscall::exit(outer::INNER_KEEPS)
+            syscall::exit(INNER_KEEPS)
         }
         if matches!(end, End::Alone) && started.cgroup[0] == 0 {
             // Nothing is left to do. The outer guard sends the report as its last act, so that the host, which waits for its end too,
             // is woken once.
             shared.report = children.end(FRAME_GONE, ORIGIN_INNER);
-            syscall::exit(outer::INNER_LEAVES_REPORT)
+            syscall::exit(INNER_LEAVES_REPORT)
         }
         children.kill_all(in_namespace, &started.cgroup);
         // Its own alarm would wake it some seconds later.
@@ -146,7 +142,7 @@ impl Inner<'_> {
         let kind = if matches!(end, End::Lost) { FRAME_LOST } else { FRAME_GONE };
         say(&children.end(kind, ORIGIN_INNER));
         program::remove_cgroup(&started.cgroup);
-        syscall::exit(outer::INNER_DONE)
+        syscall::exit(INNER_DONE)
     }
 
     /// Waits for the end. The program's exit alone is not the end: other processes may still write into its pipes, and the host

@@ -30,9 +30,12 @@
 #![cfg(target_os = "linux")]
 
 mod children;
+mod failure;
 mod group;
+mod handover;
 mod host_end;
 mod inner;
+mod lifeline;
 #[cfg_attr(not(guard_program), expect(dead_code, reason = "the compiler calls them in the program only"))]
 mod memory;
 mod namespace;
@@ -44,13 +47,7 @@ mod sandbox;
 mod syscall;
 mod trial;
 mod waiter;
-
-use protocol::{CALL_DEATH_SIGNAL, STAGE_SUPERVISE};
-
-/// The descriptor of the guard's end of the lifeline, where the host places it.
-const LIFELINE: isize = 3;
-/// Descriptor number of the folder that the guard begins in.
-const FOLDER: isize = 4;
+mod watch;
 
 /// The program, as bytes of an ELF file without dependencies.
 #[cfg(not(guard_program))]
@@ -65,60 +62,6 @@ core::arch::global_asm!(".globl _start", "_start:", "mov x29, xzr", "mov x30, xz
 /// Runs the guard. It never returns.
 pub extern "C" fn main() -> ! {
     outer::run()
-}
-
-const PR_SET_PDEATHSIG: usize = 1;
-const PR_SET_DUMPABLE: usize = 4;
-
-/// A process that may signal a guard may also stop it. When a process that the guard watches dies meanwhile, the kernel sends
-/// SIGCONT.
-fn wake_when_the_parent_dies() -> Result<(), Failure> {
-    let set = syscall::prctl(PR_SET_PDEATHSIG, syscall::SIGCONT);
-    check(STAGE_SUPERVISE, CALL_DEATH_SIGNAL, set).map(drop)
-}
-
-/// Forbids debuggers: one of the same user could stop a guard for ever.
-fn forbid_debuggers() {
-    syscall::prctl(PR_SET_DUMPABLE, 0);
-}
-
-/// The descriptors that both guards watch.
-#[derive(Clone, Copy)]
-struct Watch {
-    /// Readable when a child has ended.
-    children: isize,
-    /// Readable when the host has ended.
-    host: isize,
-    /// Readable when the outer guard has ended.
-    outer: isize,
-}
-
-fn say(frame: &protocol::Frame) {
-    // A host that is gone or does not read is not waited for.
-    syscall::send(LIFELINE, frame.bytes());
-}
-
-/// The reason why nothing was started.
-#[derive(Clone, Copy)]
-pub(crate) struct Failure {
-    /// The purpose of the call; 0: nothing failed.
-    pub stage: u32,
-    /// The call, of `CALL_*`.
-    pub call: u32,
-    /// The negative errno.
-    pub result: isize,
-}
-
-/// The result of a call that must not fail.
-pub(crate) fn check(stage: u32, call: u32, result: isize) -> Result<isize, Failure> {
-    if result < 0 { Err(Failure { stage, call, result }) } else { Ok(result) }
-}
-
-fn report_error(origin: u8, failure: Failure) {
-    say(&protocol::Frame::new(protocol::FRAME_SPAWN_ERROR, origin)
-        .u32(failure.stage)
-        .u32(failure.result.unsigned_abs() as u32)
-        .u32(failure.call));
 }
 
 #[cfg(guard_program)]

@@ -2,13 +2,13 @@
 //! inside can kill that init. When it ends, the kernel kills every process inside.
 
 use crate::children;
-use crate::inner;
+use crate::failure::{Failure, check};
+use crate::handover::fail;
 use crate::protocol::{
     CALL_CLONE, CALL_GID_MAP, CALL_MOUNT_PROC, CALL_MOUNT_ROOT, CALL_OPEN_PROC, CALL_SETGROUPS, CALL_UID_MAP,
     STAGE_NAMESPACE,
 };
 use crate::syscall::{self, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER};
-use crate::{Failure, check};
 
 const MS_NOSUID: usize = 2;
 const MS_NODEV: usize = 4;
@@ -33,7 +33,7 @@ pub(crate) fn fork() -> Result<isize, Failure> {
         && let Err(failure) = map_ids(user, group)
     {
         // This is the new process: it fails as the inner guard does.
-        inner::fail(failure)
+        fail(failure)
     }
     Ok(pid)
 }

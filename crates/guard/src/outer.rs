@@ -1,38 +1,27 @@
 //! The outer guard: checks which process asked for it, starts the inner guard and watches over it.
 
 use crate::children::{Children, List, Reaped, drain};
-use crate::program::{self, Cgroup};
+use crate::failure::{Failure, check};
+use crate::handover::{INNER_DONE, INNER_KEEPS, INNER_LEAVES_REPORT, Shared};
+use crate::lifeline::{LIFELINE, report_error, say};
+use crate::program;
 use crate::protocol::{
     CALL_CLONE, CALL_EPOLL_CTL, CALL_GETPPID, CALL_MMAP, CALL_PIDFD_OPEN, CALL_RECEIVE, CALL_SIGNALFD,
-    CALL_SUBREAPER, FLAG_PID_NAMESPACE, FRAME_LOST, Frame, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK,
-    STAGE_REQUEST, STAGE_SUPERVISE,
+    FLAG_PID_NAMESPACE, FRAME_LOST, HEADER_BYTES, Header, ORIGIN_OUTER, STAGE_FORK, STAGE_REQUEST,
+    STAGE_SUPERVISE,
 };
 use crate::waiter::{PEER_ENDED, READABLE, Waiter};
-use crate::{
-    FOLDER, Failure, LIFELINE, Watch, check, forbid_debuggers, group, host_end, inner, namespace,
-    report_error, say, syscall, wake_when_the_parent_dies,
+use crate::watch::{
+    CHILDREN, HOST, HOST_END, Watch, become_subreaper, forbid_debuggers, wake_when_the_parent_dies,
 };
+use crate::{group, host_end, inner, namespace, syscall};
 
-/// The inner guard's exit codes. Any other end means that it was lost.
-pub(crate) const INNER_DONE: usize = 40;
-pub(crate) const INNER_KEEPS: usize = 41;
-/// The tree is gone, and its report is in [`Shared`]: this guard sends it.
-pub(crate) const INNER_LEAVES_REPORT: usize = 42;
-
-/// The memory that both guards have, by which the inner one leaves things to the outer one.
-pub(crate) struct Shared {
-    /// Path of the run's own cgroup.
-    pub cgroup: Cgroup,
-    pub report: Frame,
-    /// The outer guard leaves it for the inner one.
-    pub host_end: host_end::Found,
-}
-
+/// Descriptor number of the folder that the guard begins in.
+const FOLDER: isize = 4;
 /// How long the inner guard may take when the host is gone and the program has no more time, before the outer guard takes over.
 const INNER_GRACE_US: u64 = 50_000;
 
 const PR_SET_NAME: usize = 15;
-const PR_SET_CHILD_SUBREAPER: usize = 36;
 const EVERY_SIGNAL: u64 = u64::MAX;
 
 pub(crate) fn run() -> ! {
@@ -113,16 +102,6 @@ fn begin() -> Result<Begun, Failure> {
     }
     Ok(Begun { header, inner: pid, waiter, watch, children, shared: shared as *const Shared })
 }
-
-pub(crate) fn become_subreaper() -> Result<(), Failure> {
-    check(STAGE_SUPERVISE, CALL_SUBREAPER, syscall::prctl(PR_SET_CHILD_SUBREAPER, 1)).map(drop)
-}
-
-/// The bits of a guard's waiter.
-pub(crate) const CHILDREN: u64 = 0;
-pub(crate) const HOST_END: u64 = 1;
-pub(crate) const HOST: u64 = 2;
-pub(crate) const OUTER: u64 = 3;
 
 fn receive_header() -> Option<Header> {
     let mut bytes = [0; HEADER_BYTES];

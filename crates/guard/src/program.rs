@@ -1,12 +1,15 @@
 //! Reads the rest of the request, and starts the program.
 
+use crate::failure::{Failure, check};
+use crate::lifeline::LIFELINE;
 use crate::protocol::{
     CALL_CGROUP_PROCS, CALL_CHDIR, CALL_CLONE, CALL_CONTROL_TERMINAL, CALL_DEATH_SIGNAL, CALL_EXECVE,
     CALL_GETPPID, CALL_MMAP, CALL_RECEIVE, CALL_SETPGID, FLAG_CGROUP_REQUIRED, FLAG_LENT_TERMINAL,
     FLAG_TERMINAL, FLAG_TRIAL, Header, SCRIPT_SAMPLE_BYTES, STAGE_CGROUP, STAGE_CHDIR, STAGE_EXEC,
     STAGE_FORK, STAGE_REQUEST, STAGE_SUPERVISE, STAGE_TERMINAL, Strings, begins_as_text,
 };
-use crate::{Failure, LIFELINE, check, group, sandbox, syscall};
+use crate::watch::PR_SET_PDEATHSIG;
+use crate::{group, sandbox, syscall};
 use core::ptr;
 
 /// Longest path of a cgroup, with NUL.
@@ -180,7 +183,7 @@ unsafe fn attempt(plan: &mut Plan) -> Result<(), Failure> {
     // When the inner guard dies, so does the program: it must not outlive it while the outer guard takes over. The guard has one
     // thread, so "parent thread" and "parent" are the same here. If the guard died before the call, the parent is another
     // process.
-    let tied = syscall::prctl(crate::PR_SET_PDEATHSIG, syscall::SIGKILL);
+    let tied = syscall::prctl(PR_SET_PDEATHSIG, syscall::SIGKILL);
     check(STAGE_SUPERVISE, CALL_DEATH_SIGNAL, tied)?;
     if syscall::getppid() != plan.parent {
         return Err(Failure { stage: STAGE_SUPERVISE, call: CALL_GETPPID, result: syscall::ESRCH });

@@ -5,6 +5,8 @@
 //! The host decides on the rules (crates/process/src/guard/plan) and writes them in the kernel's own structures. This module applies
 //! them in the program's own process, as the last steps before it becomes the program. A failure ends the start.
 
+use crate::failure::Failure;
+use crate::lifeline::LIFELINE;
 use crate::protocol::{
     CALL_ADD_RULE, CALL_CAPSET, CALL_CREATE_RULESET, CALL_NO_NEW_PRIVS, CALL_OPENAT, CALL_RECEIVE,
     CALL_RESTRICT_SELF, CALL_SECCOMP, CALL_SECCOMP_MODE, CALL_SENDMSG, FRAME_LISTENER, Frame, ORIGIN_INNER,
@@ -12,7 +14,6 @@ use crate::protocol::{
     STAGE_SANDBOX_PATH, Strings, u32_at, u64_at,
 };
 use crate::syscall::{self, number, plain};
-use crate::{Failure, LIFELINE};
 
 /// The number is the same on both architectures.
 const LANDLOCK_CREATE_RULESET: usize = 444;
@@ -217,5 +218,5 @@ fn drop_capabilities() -> Result<(), Failure> {
 }
 
 fn check(call: u32, result: isize) -> Result<isize, Failure> {
-    crate::check(STAGE_SANDBOX, call, result)
+    crate::failure::check(STAGE_SANDBOX, call, result)
 }

@@ -2,8 +2,10 @@
 //! guard, be found, and be killed.
 
 use crate::children::{Children, List, Reaped};
+use crate::failure::{Failure, check};
+use crate::lifeline::LIFELINE;
 use crate::protocol::{CALL_CLONE, CALL_LIST_CHILDREN, CALL_SUBREAPER, Header, STAGE_FORK, STAGE_SUPERVISE};
-use crate::{Failure, LIFELINE, check, syscall};
+use crate::syscall;
 
 /// An orphan that nobody kills ends by itself after this.
 const ORPHAN_US: u64 = 300_000;

@@ -1,8 +1,8 @@
 //! Waiting for several descriptors at once.
 
+use crate::failure::{Failure, check};
 use crate::protocol::{CALL_EPOLL_CREATE, STAGE_SUPERVISE};
 use crate::syscall::{Alarm, O_CLOEXEC, number, plain, raw};
-use crate::{Failure, check};
 
 pub(crate) const READABLE: u32 = 1;
 /// The peer will not write any more. Unread data may remain.
