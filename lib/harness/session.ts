@@ -2,7 +2,7 @@ import { toJson } from '../json'
 import type { NativeSession, PromptSpec } from '../../native/native'
 import { abortable, onAbort, orAborted, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
-import { attach, delivery, detach, release, type Block, type Reader } from '../delivery'
+import { delivery } from '../delivery'
 import { SheepdogError, invalidOption, settle } from '../error'
 import type { Changes } from './changes'
 import { Checkout, type There } from './checkout'
@@ -13,7 +13,6 @@ import { nativeBudget } from './budget'
 import { agentName, type AgentName } from './agent_program'
 import { schemaText, type HarnessOptions } from './request'
 import type { TurnResult } from './result'
-import { suggestion } from '../hint'
 import { absolutePath } from '../host'
 import { native } from '../native'
 import { folderPath } from '../process'
@@ -23,9 +22,8 @@ import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
 import { check, checkNoCallback, checkOptions, show, type Crossing } from '../option'
 import { checkOpenOptions, checkPromptOptions, type OpenOptions, type PromptOptions } from './session/request'
-import { readElicitationAnswer, type ElicitationRequest } from './session/elicitation'
-import type { Answer, PermissionRequest } from './session/permission'
 import { checkPrompt, promptSpec, type PromptPart } from './session/prompt'
+import { Questions } from './session/questions'
 import { mergedOptions, openSpec } from './session/specification'
 import { ToolServer } from './session/tool_server'
 
@@ -432,116 +430,3 @@ export async function openSession(
 }
 
 /** A line of the session's channel. */
-interface Asked {
-  question?: PermissionRequest
-  elicitation?: ElicitationRequest
-  /** Id of a question that needs no answer any more. */
-  withdrawn?: string
-  stopped?: true
-}
-
-/** Hands the agent's questions to the handlers, each with a signal of its own. */
-class Questions implements Reader {
-  readonly #session: NativeSession
-  readonly #channel: number
-  readonly #handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>
-  readonly #open = new Map<string, AbortController>()
-  readonly #told: { onStop(): void; onOver(): void; onMisuse(error: Error): void }
-
-  constructor(
-    session: NativeSession,
-    channel: number,
-    handlers: Pick<OpenOptions, 'onPermission' | 'onElicitation'>,
-    told: { onStop(): void; onOver(): void; onMisuse(error: Error): void },
-  ) {
-    this.#session = session
-    this.#channel = channel
-    this.#handlers = handlers
-    this.#told = told
-    attach(channel, this)
-  }
-
-  onBlock(block: Block): void {
-    release(this.#channel, block.weight)
-    for (const line of block.text.split('\n')) {
-      const said = JSON.parse(line) as Asked
-      if (said.question) void this.#ask(said.question)
-      if (said.elicitation) void this.#elicit(said.elicitation)
-      if (said.withdrawn !== undefined) this.#withdraw(said.withdrawn)
-      if (said.stopped) this.#told.onStop()
-    }
-  }
-
-  onEnd(): void {
-    for (const id of [...this.#open.keys()]) this.#withdraw(id)
-    this.#told.onOver()
-  }
-
-  close(): void {
-    detach(this.#channel)
-    this.onEnd()
-  }
-
-  async #ask(question: PermissionRequest): Promise<void> {
-    const { id } = question
-    await this.#handle(
-      id,
-      async (signal) => this.#handlers.onPermission?.(question, { signal }),
-      (answer) => this.#session.answer(id, ...toWord(answer)),
-      (problem) => this.#session.answer(id, 'reject', false, problem),
-    )
-  }
-
-  async #elicit(request: ElicitationRequest): Promise<void> {
-    const { id } = request
-    await this.#handle(
-      id,
-      async (signal) => this.#handlers.onElicitation?.(request, { signal }),
-      (answer) => this.#session.elicited(id, ...readElicitationAnswer(answer)),
-      (problem) => this.#session.elicited(id, 'cancel', undefined, problem),
-    )
-  }
-
-  /**
-   * Runs a handler under a signal of its own. One that throws refuses what was asked. An answer that is none is a mistake in
-   * the caller's program, which the agent's refusal would hide: it ends the turn.
-   */
-  async #handle<T>(
-    id: string,
-    ask: (signal: AbortSignal) => Promise<T>,
-    give: (answer: T) => void,
-    refuse: (problem: string) => void,
-  ): Promise<void> {
-    const controller = new AbortController()
-    this.#open.set(id, controller)
-    try {
-      const answer = await ask(controller.signal)
-      try {
-        give(answer)
-      } catch (error) {
-        refuse((error as Error).message)
-        this.#told.onMisuse(error as Error)
-      }
-    } catch (error) {
-      refuse(error instanceof Error ? error.message : String(error))
-    } finally {
-      this.#open.delete(id)
-    }
-  }
-
-  #withdraw(id: string): void {
-    this.#open.get(id)?.abort()
-    this.#open.delete(id)
-  }
-}
-
-function toWord(answer: Answer | undefined): [word: string, isOption: boolean] {
-  if (answer === 'allow' || answer === 'allow-always' || answer === 'reject') return [answer, false]
-  if (typeof answer === 'object' && typeof answer?.optionId === 'string') return [answer.optionId, true]
-  const words = ['allow', 'allow-always', 'reject']
-  const hint = typeof answer === 'string' ? suggestion(answer, words, (word) => `"${word}"`) : ''
-  throw invalidOption(
-    'onPermission',
-    `expected "allow", "allow-always", "reject" or { optionId } as its answer, got ${show(answer)}${hint}`,
-  )
-}

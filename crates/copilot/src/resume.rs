@@ -141,10 +141,8 @@ pub fn classify_resume_error(code: Option<i64>, message: &str, evidence: &Resume
             _ => judge(ResumeVerdict::WithoutAgent, "the custom agent is gone"),
         };
     }
-    let says_damage = text.says(&DAMAGE);
-    let line = text.line().or(evidence.bad_line);
-    let corrupt =
-        |reason: &str| Judgement { verdict: ResumeVerdict::Corrupt, reason: reason.to_owned(), line };
+    let (says_damage, line) = (text.says(&DAMAGE), text.line().or(evidence.bad_line));
+    let corrupt = |reason: &str| Judgement { line, ..judge(ResumeVerdict::Corrupt, reason) };
     let recreate = |reason: &str| match evidence.fallback {
         Fallback::Never => judge(ResumeVerdict::NotFound, &format!("{reason}, and no fallback is wanted")),
         _ => judge(ResumeVerdict::Recreate, reason),

@@ -1,4 +1,4 @@
-//! What the inner guard leaves to the outer one.
+//! The things that the inner guard leaves to the outer one.
 
 use crate::failure::Failure;
 use crate::host_end;

@@ -1,4 +1,4 @@
-//! What both guards watch, and what holds them to their watch.
+//! The descriptors that both guards watch, and the calls that keep them at it.
 
 use crate::failure::{Failure, check};
 use crate::protocol::{CALL_DEATH_SIGNAL, CALL_SUBREAPER, STAGE_SUPERVISE};

@@ -5,9 +5,10 @@
 //! verdict is made.
 
 use super::Order;
+use super::attempted::Attempted;
 use super::audience::Audience;
 use super::clock::{Clock, Due, Heard, Sample};
-use super::end_warning::{warn_of_tree, warn_of_usage};
+use super::end_warning::{left_behind, warn_of_tree, warn_of_usage};
 use super::output::{OutputReader, output};
 use super::preparation::not_found;
 use super::request::{Background, TurnRequest};
@@ -28,7 +29,7 @@ use ground::mpsc::UnboundedReceiver;
 use ground::os::Awake;
 use ground::record::RecordSpec;
 use ground::trace::{TURN, debug, trace};
-use process::{self, Input, Metered, Outcome, Process, ProcessSpec, Refused, RunResult, StopReason};
+use process::{self, Input, Metered, Outcome, Process, ProcessSpec, RunResult, StopReason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,31 +38,6 @@ const KEPT_OUTPUT_BYTES: usize = 1 << 20;
 
 /// For CLIs that exit before what they printed is read. A user that may not have so much is given 1 MiB.
 const WIDE_PIPE_BYTES: usize = 8 << 20;
-
-/// The end of one attempt.
-pub(crate) struct Attempted {
-    pub transcript: Transcript,
-    pub verdict: Verdict,
-    pub process: Option<RunResult>,
-    /// Hosts and sockets that the sandbox refused.
-    pub refused: Vec<Refused>,
-    /// Tokens as they were seen on their way.
-    pub metered: Metered,
-    /// The process could not be run at all.
-    pub error: Option<Error>,
-    pub is_aborted: bool,
-    /// Usage of the session before this attempt.
-    pub before: Option<Usage>,
-    /// The reason why the attempt was stopped.
-    pub stop: Option<Stop>,
-}
-
-impl Attempted {
-    /// A model answered, or a tool ran.
-    pub(crate) fn has_worked(&self) -> bool {
-        self.transcript.digest().has_worked()
-    }
-}
 
 /// Everything that an attempt needs to run.
 pub(crate) struct Plan<'a> {
@@ -514,11 +490,6 @@ fn ending_of(outcome: &Outcome) -> Ending {
         Some(RunResult { signal: Some(signal), .. }) => Ending::Signalled(signal.clone()),
         _ => Ending::Signalled("an unknown cause".to_owned()),
     }
-}
-
-/// The work behind its end of turn, or the first few of it.
-fn left_behind(digest: &Digest) -> Vec<String> {
-    digest.background().take(10).map(str::to_owned).collect()
 }
 
 fn millis(duration: Duration) -> f64 {

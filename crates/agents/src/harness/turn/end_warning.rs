@@ -5,6 +5,11 @@ use crate::harness::evidence::metered::{metered_words, usage_of};
 use crate::harness::limit::allowance::Allowance;
 use process::{Metered, Outcome};
 
+/// The work behind its end of turn, or the first few of it.
+pub(super) fn left_behind(digest: &Digest) -> Vec<String> {
+    digest.background().take(10).map(str::to_owned).collect()
+}
+
 /// Warns of processes that were left, and of protected files that they changed.
 pub(super) fn warn_of_tree(digest: &mut Digest, outcome: &Outcome, left: &[String], is_stopped: bool) {
     if digest.terminal().is_some() && !left.is_empty() {

@@ -1,6 +1,7 @@
 //! The handle of a turn, and the turn's outcome.
 
 mod attempt;
+mod attempted;
 pub(crate) mod audience;
 pub mod clock;
 mod end_warning;

@@ -5,7 +5,8 @@
 //! and waits until its tree is gone; dropping the last handle is an abort. The outcome is published once, after the run's
 //! folder is removed and the slot is free. The step that follows an attempt is decided in `next`.
 
-use super::attempt::{Attempted, Plan, attempt};
+use super::attempt::{Plan, attempt};
+use super::attempted::Attempted;
 use super::audience::Audience;
 use super::log::{log_begin, log_end, log_next};
 use super::next::{Ended, Next, Past, next};
