@@ -9,7 +9,7 @@ use super::held::Held;
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, Settled, done, settle};
 use agents::acp::{
     self, Answer, Elicited, HostRequest, OpenRequest, OwnTool, Policy, PromptPart, PromptRequest, Rule,
     Session, WeakSession,
@@ -344,11 +344,10 @@ impl NativeSession {
     pub fn close(&self) -> Promised<()> {
         self.switch.abort();
         let closing = self.opened().map(|session| session.close());
-        settle(async move {
+        done(async move {
             if let Ok(closing) = closing {
                 closing.await;
             }
-            Settled::Value(())
         })
     }
 

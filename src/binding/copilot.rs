@@ -8,7 +8,7 @@ use super::copilot_log::Fallback;
 use super::error::Fault;
 use super::option::{Millis, Transport};
 use super::process::VariableChange;
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, Settled, done, settle};
 use copilot::request_timeout;
 use copilot::{
     Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnKind, TurnOptions,
@@ -342,12 +342,12 @@ impl CopilotLink {
     pub fn stop(&self) -> Promised<Vec<Fault>> {
         self.cancelled.send_replace(true);
         let connection = lock(&self.connection).take();
-        settle(async move {
+        done(async move {
             let errors = match connection {
                 Some(connection) => connection.stop().await,
                 None => Vec::new(),
             };
-            Settled::Value(errors.iter().map(Fault::from).collect())
+            errors.iter().map(Fault::from).collect()
         })
     }
 
@@ -356,11 +356,10 @@ impl CopilotLink {
     pub fn kill(&self) -> Promised<()> {
         self.cancelled.send_replace(true);
         let connection = lock(&self.connection).take();
-        settle(async move {
+        done(async move {
             if let Some(connection) = connection {
                 connection.kill().await;
             }
-            Settled::Value(())
         })
     }
 

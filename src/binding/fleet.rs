@@ -9,7 +9,7 @@ use super::harness::TurnSpec;
 use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::PairSpec;
 use super::option::Millis;
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, Settled, done, settle};
 use super::turn_observer::{NativeSeenTurn, showing};
 use fleet::{
     Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, ServerPlaces, Submitted,
@@ -331,10 +331,7 @@ impl NativeFleet {
     #[napi]
     pub fn close(&self) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(async move {
-            fleet.close().await;
-            Settled::Value(())
-        })
+        done(async move { fleet.close().await })
     }
 }
 
@@ -393,20 +390,14 @@ impl NativeWorker {
     #[napi]
     pub fn close(&self) -> Promised<()> {
         let worker = self.worker.clone();
-        settle(async move {
-            worker.close().await;
-            Settled::Value(())
-        })
+        done(async move { worker.close().await })
     }
 
     /// Resolves when the worker was closed. Until then it keeps the host alive.
     #[napi]
     pub fn closed(&self) -> Promised<()> {
         let worker = self.worker.clone();
-        settle(async move {
-            worker.closed().await;
-            Settled::Value(())
-        })
+        done(async move { worker.closed().await })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The concurrency limit that runs, turns and the user's own work share, for JavaScript. Names match lib/limit.ts.
 
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, done};
 use agents::harness::ConcurrencyLimit;
 use agents::harness::scheduler::{Slot, Waiting};
 use ground::lock::lock;
@@ -56,14 +56,14 @@ impl NativePlace {
     #[napi]
     pub fn granted(&mut self) -> Promised<bool> {
         let (waiting, held) = (self.waiting.take(), self.slot.clone());
-        settle(async move {
-            let Some(waiting) = waiting else { return Settled::Value(false) };
+        done(async move {
+            let Some(waiting) = waiting else { return false };
             let slot = waiting.end().await;
             let mut held = lock(&held);
             if matches!(*held, Held::Nothing) {
                 *held = Held::Slot(slot);
             }
-            Settled::Value(true)
+            true
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::ErrorKind;
 use super::option::{Millis, millis};
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, done, settle};
 use agents::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
 use ground::error::Error;
 use ground::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -126,14 +126,14 @@ impl ModelCall {
     #[napi(ts_return_type = "Promised<TextPiece[] | null>")]
     pub fn next_text(&self) -> Promised<Option<Vec<TextPiece>>> {
         let pieces = self.pieces.clone();
-        settle(async move {
+        done(async move {
             let mut pieces = pieces.lock().await;
             let mut taken = Vec::new();
             let count = match pieces.as_mut() {
                 Some(pieces) => pieces.recv_many(&mut taken, usize::MAX).await,
                 None => 0,
             };
-            Settled::Value((count > 0).then_some(taken))
+            (count > 0).then_some(taken)
         })
     }
 

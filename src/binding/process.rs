@@ -4,7 +4,7 @@ use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, Skipped,
 use super::host::{absolute, working_folder};
 use super::limit::NativeConcurrencyLimit;
 use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis, StopReason, Strays};
-use super::promise::{Promised, Settled, reply, settle};
+use super::promise::{Promised, Settled, done, reply, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
 use ground::record::{Place, RecordFacts, RecordSpec};
@@ -191,11 +191,11 @@ impl NativeProcess {
     pub fn write_stdin(&self, bytes: Uint8Array) -> Promised<bool> {
         // The bytes are copied now, because JavaScript may change its buffer later.
         let (stdin, bytes) = (self.stdin.clone(), Bytes::copy_from_slice(&bytes));
-        settle(async move {
-            Settled::Value(match stdin {
+        done(async move {
+            match stdin {
                 Some(stdin) => stdin.deliver(bytes).await,
                 None => false,
-            })
+            }
         })
     }
 

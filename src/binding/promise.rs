@@ -92,6 +92,15 @@ where
     })
 }
 
+/// [`settle`] for work that cannot fail.
+pub fn done<T, F>(future: F) -> Promised<T>
+where
+    T: ToNapiValue + Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    settle(async move { Settled::Value(future.await) })
+}
+
 /// The same without a task, where the core calls back: `begin` is given what settles the promise.
 pub fn reply<T: ToNapiValue + Send + 'static>(begin: impl FnOnce(Reply<T>) + 'static) -> Promised<T> {
     let begin = |settler| begin(Reply { settler: Some(settler), value: PhantomData });

@@ -8,7 +8,7 @@ use super::limit::NativeConcurrencyLimit;
 use super::mcp_server::PairSpec;
 use super::option::Millis;
 use super::process::{VariableChange, environment_base};
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, done, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
 use super::turn_observer::{NativeSeenTurn, showing};
 use ground::error::Error;
@@ -197,20 +197,14 @@ impl NativeRuntimeServer {
     #[napi]
     pub fn close(&self) -> Promised<()> {
         let server = self.server.clone();
-        settle(async move {
-            server.close().await;
-            Settled::Value(())
-        })
+        done(async move { server.close().await })
     }
 
     /// Resolves when the server was closed. Until then it keeps the host alive.
     #[napi]
     pub fn closed(&self) -> Promised<()> {
         let server = self.server.clone();
-        settle(async move {
-            server.closed().await;
-            Settled::Value(())
-        })
+        done(async move { server.closed().await })
     }
 }
 
@@ -284,26 +278,20 @@ impl NativeInvocation {
     #[napi]
     pub fn send_assistant_message(&self, text_blocks: Vec<String>) -> Promised<()> {
         let sender = self.sender.clone();
-        settle(async move {
-            sender.assistant(text_blocks).await;
-            Settled::Value(())
-        })
+        done(async move { sender.assistant(text_blocks).await })
     }
 
     #[napi]
     pub fn send_error_message(&self, error: String, metadata: Map<String, Value>) -> Promised<()> {
         let sender = self.sender.clone();
-        settle(async move {
-            sender.error(AgentFault { error, metadata }).await;
-            Settled::Value(())
-        })
+        done(async move { sender.error(AgentFault { error, metadata }).await })
     }
 
     /// Resolves with true when the handler has to stop, with false when the request is over by itself.
     #[napi]
     pub fn stopped(&self) -> Promised<bool> {
         let cancel: CancelSignal = self.invocation.cancel.clone();
-        settle(async move { Settled::Value(cancel.stopped().await) })
+        done(async move { cancel.stopped().await })
     }
 
     #[napi]

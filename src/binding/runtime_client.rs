@@ -3,7 +3,7 @@
 use super::delivery::create_text;
 use super::error::Fault;
 use super::option::Millis;
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, done, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
 use napi::bindgen_prelude::ToNapiValue;
 use napi::{Env, sys};
@@ -209,10 +209,7 @@ impl NativeRuntimeClient {
     #[napi]
     pub fn abort(&self, request: f64) -> Promised<()> {
         let client = self.client.clone();
-        settle(async move {
-            client.abort(request as u64).await;
-            Settled::Value(())
-        })
+        done(async move { client.abort(request as u64).await })
     }
 
     /// Whether the runtime resumes sessions; null until that is known.
@@ -225,7 +222,7 @@ impl NativeRuntimeClient {
     #[napi(ts_return_type = "Promised<RuntimeEvent[]>")]
     pub fn next_events(&self) -> Promised<Vec<RuntimeEvent>> {
         let client = self.client.clone();
-        settle(async move { Settled::Value(client.next_events().await.into_iter().map(to_event).collect()) })
+        done(async move { client.next_events().await.into_iter().map(to_event).collect() })
     }
 
     #[napi]
@@ -236,34 +233,25 @@ impl NativeRuntimeClient {
         content_type: String,
     ) -> Promised<()> {
         let client = self.client.clone();
-        settle(async move {
-            client.answer(from_upload_request(request), presigned_url, content_type).await;
-            Settled::Value(())
-        })
+        done(async move { client.answer(from_upload_request(request), presigned_url, content_type).await })
     }
 
     #[napi]
     pub fn decline(&self, request: RuntimeUploadRequest, reason: String) -> Promised<()> {
         let client = self.client.clone();
-        settle(async move {
-            client.decline(from_upload_request(request), reason).await;
-            Settled::Value(())
-        })
+        done(async move { client.decline(from_upload_request(request), reason).await })
     }
 
     #[napi]
     pub fn end_session(&self) -> Promised<RuntimeEnd> {
         let client = self.client.clone();
-        settle(async move { Settled::Value(to_end(client.end_session().await)) })
+        done(async move { to_end(client.end_session().await) })
     }
 
     #[napi]
     pub fn close(&self) -> Promised<()> {
         let client = self.client.clone();
-        settle(async move {
-            client.close().await;
-            Settled::Value(())
-        })
+        done(async move { client.close().await })
     }
 }
 
