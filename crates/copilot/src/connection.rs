@@ -4,7 +4,7 @@ use super::outbox::Outbox;
 use super::reach::{Reached, Streams, Target, reach};
 use super::receiver::{Receiver, close_after_exit};
 use super::runtime_process::RuntimeProcess;
-use super::session::Sessions;
+use super::sessions::Sessions;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::os::within;

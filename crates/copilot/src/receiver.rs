@@ -2,8 +2,8 @@
 
 use super::outbox::Outbox;
 use super::runtime_process::{Exit, ExitWatch, WeakRuntimeProcess};
-use super::session::Sessions;
 use super::session_event::parse_session_event;
+use super::sessions::Sessions;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::os::within;

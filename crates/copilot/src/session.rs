@@ -1,26 +1,20 @@
-//! The sessions of a connection: their event filters, the ordered sends of each, and the turns that wait.
+//! A session: its event filter, its ordered sends, and the turns that wait.
 //!
 //! State is changed under one short lock per session: by the reader (events), by the host (sends), and by one task per turn that
 //! wakes for its clocks. The lock is never held across a call into the connection.
 
 use super::outbox::{Filter, Outbox};
-use super::runtime_wait::{METHOD as SEND_AND_WAIT, Replied, RuntimeWaits, Support};
+use super::runtime_wait::{METHOD as SEND_AND_WAIT, Replied, Support};
 use super::session_event::{EventHead, TurnEvent};
+use super::session_state::{Send, SessionState};
 use super::tracked_turn::TurnEnd;
 use super::turn_handle::{TurnHandle, TurnKind};
-use super::turn_state::{Turns, shut_down};
+use super::turn_state::shut_down;
 use ground::error::Error;
 use ground::lock::lock;
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use wires::jsonrpc::{Client, Completion};
-
-/// The sessions by their ids.
-#[derive(Default)]
-pub struct Sessions {
-    by_id: Mutex<HashMap<String, Vec<Arc<Session>>>>,
-}
 
 /// One session, which exists as long as a handle does.
 pub struct Session {
@@ -32,102 +26,12 @@ pub struct Session {
     began: Instant,
 }
 
-#[derive(Default)]
-struct SessionState {
-    /// The types of events so far: one string for all events of a type.
-    kinds: HashSet<Arc<str>>,
-    turns: Turns,
-    /// Turns whose end the runtime itself reports.
-    runtime_waits: RuntimeWaits,
-    waiting: Vec<Arc<TurnHandle>>,
-    outgoing: Outgoing,
-    last_event: LastEvent,
-    closed: Option<Error>,
-    /// A message was sent, by any client, since the last idle.
-    active: bool,
-    was_busy: bool,
-}
-
-/// Messages to the runtime, which are sent one after the other.
-#[derive(Default)]
-struct Outgoing {
-    queue: VecDeque<Send>,
-    /// A send waits until it is known that the runtime took it: its reply, or while it is unknown whether the runtime has
-    /// `session.sendAndWait`, the first `user.message`.
-    is_sending: bool,
-    /// Number of messages that the server accepted.
-    sent: u64,
-    /// The client for the sends that wait until it is known whether the runtime has `session.sendAndWait`.
-    held_by: Option<Client>,
-}
-
-/// The last event of the session; empty before the first one.
-#[derive(Default)]
-struct LastEvent {
-    kind: String,
-    /// Time since `began`.
-    at: Duration,
-}
-
-impl SessionState {
-    const MAX_KINDS: usize = 1024;
-
-    fn intern(&mut self, kind: &str) -> Arc<str> {
-        if let Some(known) = self.kinds.get(kind) {
-            return Arc::clone(known);
-        }
-        let new: Arc<str> = kind.into();
-        if self.kinds.len() < Self::MAX_KINDS {
-            self.kinds.insert(Arc::clone(&new));
-        }
-        new
-    }
-
-    /// Reports the end of turns that are over. The tasks of the other turns check their clocks again.
-    fn tell_ends(&mut self, now: Duration) {
-        let SessionState { waiting, turns, runtime_waits, .. } = self;
-        waiting.retain(|turn| {
-            let id = turn.lock().id;
-            let end = match turn.outlasts_turn {
-                true => None,
-                false => match id {
-                    Some(id) => turns.take_end(id, now),
-                    None => runtime_waits.take_end(turn, now),
-                },
-            };
-            match end {
-                None => turn.wake(),
-                Some(end) => {
-                    turn.tell(end);
-                    return false;
-                }
-            }
-            true
-        });
-    }
-
-    fn is_busy(&self) -> bool {
-        self.active
-            || self.outgoing.is_sending
-            || !self.turns.is_empty()
-            || !self.runtime_waits.is_empty()
-            || !self.outgoing.queue.is_empty()
-    }
-}
-
 /// The state of a message whose caller no longer waits.
 pub enum Left {
     /// It was never sent.
     Unsent,
     /// It may have reached the server. `is_alone`: no other caller waits for work of this session.
     Sent { is_alone: bool },
-}
-
-struct Send {
-    params: String,
-    timeout: Option<Duration>,
-    turn: Option<Arc<TurnHandle>>,
-    complete: Completion,
 }
 
 /// The state of a turn.
@@ -142,49 +46,17 @@ pub enum TurnLook {
     },
 }
 
-impl Sessions {
-    /// Registers a session. An open one with the same id stays beside it, until it is closed.
-    pub fn open(&self, id: &str, key: u32) -> Arc<Session> {
-        let session = Arc::new(Session {
+impl Session {
+    pub(crate) fn new(id: &str, key: u32) -> Session {
+        Session {
             id: id.to_owned(),
             key,
             filter: Arc::default(),
             state: Mutex::default(),
             began: Instant::now(),
-        });
-        lock(&self.by_id).entry(id.to_owned()).or_default().push(Arc::clone(&session));
-        session
-    }
-
-    /// Removes a session and ends its turns.
-    pub fn close(&self, session: &Arc<Session>, error: &Error) {
-        let mut by_id = lock(&self.by_id);
-        if let Some(held) = by_id.get_mut(&session.id) {
-            held.retain(|held| !Arc::ptr_eq(held, session));
-            if held.is_empty() {
-                by_id.remove(&session.id);
-            }
-        }
-        drop(by_id);
-        session.close(error);
-    }
-
-    /// Ends the turns of all sessions.
-    pub fn close_all(&self, error: &Error) {
-        let all: Vec<_> = lock(&self.by_id).drain().flat_map(|(_, sessions)| sessions).collect();
-        all.iter().for_each(|session| session.close(error));
-    }
-
-    /// Handles an event, on the reader's task.
-    pub fn on_event(&self, event: &EventHead<'_>, outbox: &Outbox) {
-        let by_id = lock(&self.by_id);
-        for session in by_id.get(&*event.session_id).into_iter().flatten() {
-            session.on_event(event, outbox);
         }
     }
-}
 
-impl Session {
     fn now(&self) -> Duration {
         self.began.elapsed()
     }
@@ -199,7 +71,7 @@ impl Session {
         lock(&self.state).outgoing.sent
     }
 
-    fn on_event(self: &Arc<Self>, event: &EventHead<'_>, outbox: &Outbox) {
+    pub(crate) fn on_event(self: &Arc<Self>, event: &EventHead<'_>, outbox: &Outbox) {
         let now = self.now();
         let mut state = lock(&self.state);
         state.last_event.at = now;
@@ -530,7 +402,7 @@ impl Session {
         }
     }
 
-    fn close(&self, error: &Error) {
+    pub(crate) fn close(&self, error: &Error) {
         let mut state = lock(&self.state);
         if state.closed.is_none() {
             state.was_busy = state.is_busy();
