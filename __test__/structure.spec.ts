@@ -12,7 +12,6 @@ const mostFields = 12
 const exceptions = [
   'crates/agents/src/acp/opening.rs',
   'crates/agents/src/acp/relay/traffic.rs',
-  'crates/agents/src/harness/turn/owner.rs',
   'crates/egress/tests/inspect.rs',
   'crates/fleet/src/promise_tests.rs',
   'crates/fleet/src/record.rs',

@@ -291,13 +291,9 @@ impl Owner {
         let mut attempted = attempt(&plan, &mut self.orders, &mut self.audience).await;
         self.count(&attempted);
         self.is_told = true;
-        match attempted.error.take() {
-            None => Ok((attempted, resume)),
-            Some(error) => {
-                self.last = Some(attempted);
-                Err(error)
-            }
-        }
+        let Some(error) = attempted.error.take() else { return Ok((attempted, resume)) };
+        self.last = Some(attempted);
+        Err(error)
     }
 
     /// Keeps what follows from an attempt.
