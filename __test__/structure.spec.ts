@@ -18,6 +18,7 @@ const exceptions = [
   'crates/fleet/src/worker/attempt.rs',
   'fixtures/acp/plays.mjs',
   'lib/copilot/session.ts',
+  'lib/copilot/session_config.ts',
   'lib/process/request.ts',
 ]
 
