@@ -51,6 +51,22 @@ const QUICK: [&str; 10] = [
     "session/set_config_option",
 ];
 
+/// Where `_meta` has the options of claude-code's own, and the ones that let it do no more than its level: what else a client
+/// writes there (tools that need no question, arguments, settings, hooks, variables) would be above it.
+const OPTIONS: &str = "/claudeCode/options";
+const NARROWING: [&str; 10] = [
+    "disallowedTools",
+    "effort",
+    "fallbackModel",
+    "maxBudgetUsd",
+    "maxThinkingTokens",
+    "maxTurns",
+    "model",
+    "outputFormat",
+    "promptSuggestions",
+    "thinking",
+];
+
 /// Methods of a session that need not be open here.
 const ELSEWHERE: [&str; 6] =
     ["session/new", "session/load", "session/resume", "session/fork", "session/list", "session/delete"];
@@ -190,6 +206,9 @@ impl Rules {
         }
         if let Some(params) = message.params_mut().filter(|params| params.is_object()) {
             let mut meta = params["_meta"].clone();
+            if let Some(options) = meta.pointer_mut(OPTIONS).and_then(Value::as_object_mut) {
+                options.retain(|name, _| NARROWING.contains(&name.as_str()));
+            }
             join(&mut meta, &self.meta);
             put(params, "_meta", meta);
         }
@@ -266,7 +285,7 @@ impl Rules {
     }
 }
 
-/// Adds the fields of `from`, which win, to those of `into`.
+/// Adds the fields of `from`, which win, to those of `into`; lists become one.
 fn join(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
@@ -274,6 +293,7 @@ fn join(into: &mut Value, from: &Value) {
                 join(into.entry(name.clone()).or_insert(Value::Null), value);
             }
         }
+        (Value::Array(into), Value::Array(from)) => into.extend(from.iter().cloned()),
         (into, from) => *into = from.clone(),
     }
 }
@@ -298,6 +318,24 @@ mod tests {
         let mut meta = json!({"a":{"kept":1,"changed":1}});
         join(&mut meta, &json!({"a":{"changed":2},"b":[3]}));
         assert_eq!(meta, json!({"a":{"kept":1,"changed":2},"b":[3]}));
+    }
+
+    #[test]
+    fn a_client_cannot_take_claude_above_the_level_by_its_options() {
+        let meta = r#"{"claudeCode":{"options":{"allowDangerouslySkipPermissions":false,"disallowedTools":["Bash"]}}}"#;
+        let mut rules = rules(Level::Plan, false);
+        rules.meta = json::read_own(meta).unwrap();
+        let sent = json!({"id":1,"method":"session/new","params":{"_meta":{"x":1,"claudeCode":{"y":2,"options":{
+            "allowedTools":["Bash"],"extraArgs":{"dangerously-skip-permissions":null},"settings":"/s","hooks":{},"env":{"A":"b"},
+            "permissionMode":"bypassPermissions","allowDangerouslySkipPermissions":true,"disallowedTools":["WebFetch"],"maxTurns":3
+        }}}}});
+        let mut message = Message::read(sent.to_string().as_bytes()).unwrap();
+        rules.add_meta(&mut message);
+        let options = json!({
+            "allowDangerouslySkipPermissions":false,"disallowedTools":["WebFetch","Bash"],"maxTurns":3
+        });
+        let expected = json!({"x":1,"claudeCode":{"y":2,"options":options}});
+        assert_eq!(message.params()["_meta"], expected);
     }
 
     #[test]
