@@ -85,7 +85,7 @@ impl Commands {
     }
 
     fn script(&mut self, script: &Script, depth: usize) {
-        for Simple { words, bodies, reads_file } in &script.commands {
+        for Simple { words, bodies, reads_file, .. } in &script.commands {
             let bodies = bodies.iter().filter_map(|body| script.bodies.get(*body)).collect();
             self.words(words, &Input { bodies, reads_file: *reads_file }, depth);
         }

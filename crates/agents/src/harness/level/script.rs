@@ -40,6 +40,8 @@ pub(super) struct Simple {
     pub(super) bodies: Vec<usize>,
     /// It reads a file on stdin.
     pub(super) reads_file: bool,
+    /// In how many substitutions it stands.
+    nesting: usize,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +51,8 @@ pub(super) struct Script {
     pub(super) bodies: Vec<Word>,
     /// `$HOME` and `$PWD` are names of folders, because nothing in the text sets them.
     knows_folders: bool,
+    /// In how many substitutions the reader is.
+    nesting: usize,
     steps: usize,
 }
 
@@ -135,6 +139,14 @@ impl Reader<'_> {
         self.depth += 1;
         let value = read(self);
         self.depth -= 1;
+        value
+    }
+
+    /// As [`Reader::deeper`], for the commands of a substitution.
+    fn substituted<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Unread>) -> Result<T, Unread> {
+        self.script.nesting += 1;
+        let value = self.deeper(read);
+        self.script.nesting -= 1;
         value
     }
 
@@ -266,6 +278,7 @@ impl Reader<'_> {
                 }
             }
         }
+        simple.nesting = self.script.nesting;
         self.script.commands.push(simple);
         Ok(())
     }
@@ -357,7 +370,7 @@ impl Reader<'_> {
                 '<' | '>' if !self.is_process() => break,
                 '<' | '>' => {
                     self.at += 2;
-                    self.deeper(|reader| reader.list(End::Parenthesis))?;
+                    self.substituted(|reader| reader.list(End::Parenthesis))?;
                     word.gap(true);
                 }
                 '(' if is_assignment(&word.text) && word.text.ends_with('=') => {

@@ -121,7 +121,10 @@ impl Reader<'_> {
             self.within(&inside, |reader| reader.quoted(&mut Word::default(), None))?;
         }
         let added = self.script.commands.split_off(before);
-        let is_known = |simple: &Simple| simple.words.first().is_some_and(|word| !word.text.contains(GAP));
+        let nesting = self.script.nesting;
+        let is_known = |simple: &Simple| {
+            simple.nesting > nesting || simple.words.first().is_some_and(|word| !word.text.contains(GAP))
+        };
         self.script.commands.extend(added.into_iter().filter(is_known));
         self.at = end + 2;
         Ok(())
@@ -143,7 +146,7 @@ impl Reader<'_> {
             }
             Some('(') => {
                 self.at += 1;
-                self.deeper(|reader| reader.list(End::Parenthesis))?;
+                self.substituted(|reader| reader.list(End::Parenthesis))?;
                 word.gap(!in_quotes);
             }
             Some('{') => {
@@ -199,7 +202,7 @@ impl Reader<'_> {
                 Some('$' | '`') => self.expansion(&mut ignored, in_quotes)?,
                 Some('<' | '>') if self.is_process() => {
                     self.at += 2;
-                    self.deeper(|reader| reader.list(End::Parenthesis))?;
+                    self.substituted(|reader| reader.list(End::Parenthesis))?;
                 }
                 Some(_) => self.at += 1,
             }
@@ -247,7 +250,7 @@ impl Reader<'_> {
                 letter => inside.push(letter),
             }
         }
-        self.within(&inside, |reader| reader.list(End::Text))?;
+        self.substituted(|reader| reader.within(&inside, |reader| reader.list(End::Text)))?;
         word.gap(!in_quotes);
         Ok(())
     }

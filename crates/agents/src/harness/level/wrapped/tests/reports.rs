@@ -39,6 +39,9 @@ fn reports_of_rules_that_were_passed_by() {
 fn commands_of_another_round_are_found() {
     let rm = [
         "command -- rm x",
+        "(( $({rm,-f,x}) + 1 ))",
+        "(( `{rm,x}` ))",
+        "(( (1 + $({rm,x})) ))",
         "env -- rm x",
         "env --split-string='rm x'",
         "env -iS 'rm x'",
