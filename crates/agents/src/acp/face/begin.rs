@@ -10,7 +10,7 @@ use ground::json::object::put;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// What is set before a session is used.
+/// A setting that is made before a session is used.
 #[derive(Clone, Debug)]
 enum Step {
     /// The first of these modes that the agent offers.
@@ -28,7 +28,7 @@ pub(super) struct Beginning {
     mode: Option<String>,
 }
 
-/// What follows.
+/// The next step of a session that opens.
 pub(super) enum Next {
     /// This request to the agent.
     Ask(&'static str, Value),

@@ -118,7 +118,7 @@ fn requests_that_the_agent_does_not_answer_are_answered_for_it() {
     let hello = play.client(json!({"id":"i","method":"initialize","params":{}}));
     is(&play.pass(60), &[('<', "AGENT_IDLE")]);
     assert!(play.agent(json!({"id":hello[0].1["id"],"result":{}})).is_empty(), "one answer is enough");
-    // What the gate itself asks has the same limit.
+    // The gate's own requests have the same limit.
     let asked = play.client(json!({"id":1,"method":"session/new","params":{"cwd":"/work"}}));
     let set = play.agent(json!({"id":asked[0].1["id"],"result":{"sessionId":"s","modes":modes("default")}}));
     is(&set, &[('>', "session/set_mode")]);

@@ -53,7 +53,7 @@ impl<'a> Dice<'a> {
     }
 }
 
-/// What the agent of the play has confirmed, kept apart from the gate.
+/// The settings that the agent of the play has confirmed, kept apart from the gate.
 struct Play {
     gate: Gate,
     now: Instant,

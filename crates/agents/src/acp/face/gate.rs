@@ -38,7 +38,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What is to be done.
+/// The work for the loop.
 #[derive(Default)]
 pub(super) struct Outs {
     /// Whole lines.
@@ -58,9 +58,9 @@ pub(super) enum Look {
     Files(Box<Question>, Policy, PathBuf),
 }
 
-/// What was found.
+/// The result of a [`Look`].
 pub(super) enum Found {
-    /// Where each folder leads; `None` if that is not known.
+    /// The real path of each folder; `None` if it is not known.
     Folders(Vec<Option<PathBuf>>),
     Files(Places),
 }

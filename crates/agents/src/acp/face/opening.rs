@@ -23,7 +23,7 @@ const MAX_WAITING_BYTES: usize = 8 << 20;
 const MOST_LEFT: u32 = 8;
 
 impl Gate {
-    // What waits.
+    // Messages that wait.
 
     /// Keeps a message of the client until the session is open.
     pub(super) fn wait(&mut self, session: &str, message: Message) {

@@ -19,7 +19,7 @@ pub(super) struct Prompt {
     pub(super) kill_at: Option<Instant>,
 }
 
-/// What is due.
+/// The deadline that has passed.
 pub(super) enum Next {
     /// This prompt is to be stopped.
     Stop(u64, Error),

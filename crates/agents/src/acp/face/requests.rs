@@ -116,7 +116,7 @@ impl Requests {
     }
 }
 
-/// Where a question of the agent's is.
+/// The side that answers a question of the agent's.
 enum Place {
     /// The client has it, with this id.
     Client(u64),

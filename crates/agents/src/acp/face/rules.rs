@@ -51,7 +51,7 @@ const QUICK: [&str; 10] = [
     "session/set_config_option",
 ];
 
-/// Where `_meta` has the options of claude-code's own, and the ones that let it do no more than its level: what else a client
+/// The place in `_meta` of claude-code's own options, and the ones that let it do no more than its level. All else that a client
 /// writes there (tools that need no question, arguments, settings, hooks, variables) would be above it.
 const OPTIONS: &str = "/claudeCode/options";
 const NARROWING: [&str; 10] = [
@@ -185,7 +185,7 @@ impl Rules {
         }
     }
 
-    /// What to say of servers of tools that are programs, to an agent that starts none of them.
+    /// The words about servers of tools that are programs, to an agent that starts none of them.
     pub(super) fn lost_programs(&self, params: &Value) -> Option<String> {
         let is_program = |server: &&Value| server["command"].is_string();
         let programs = params["mcpServers"].as_array()?.iter().filter(is_program);

@@ -127,7 +127,7 @@ pub(super) fn at(level: Level) -> impl FnOnce(&mut OpenRequest) {
     move |request| request.agent.level = level
 }
 
-/// Where a message went, and its method or the code of its error.
+/// The side that a message went to, and its method or the code of its error.
 fn shown(told: &Told) -> Vec<(char, String)> {
     let word = |value: &Value| match (value["method"].as_str(), value["error"]["data"]["code"].as_str()) {
         (Some(method), _) => method.to_owned(),
@@ -210,7 +210,7 @@ fn what_cannot_be_read_passes_in_no_direction() {
         );
         is(&play.client_line(&set), &[('<', "INVALID_OPTION")]);
     }
-    // Of two members with one name the last is judged, and it alone is written.
+    // The last of two members with one name is judged, and it alone is written.
     let twice =
         r#"{"id":7,"method":"session/set_mode","params":{"sessionId":"s","modeId":"yolo","modeId":"plan"}}"#;
     assert_eq!(play.client_line(twice)[0].1["params"], json!({"sessionId":"s","modeId":"plan"}));
