@@ -1,7 +1,7 @@
 // Recorded runs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -9,24 +9,14 @@ import { describe, expect, it } from 'vitest'
 import { replay, replayFile, type ProviderName, type RecordedEnd } from '..'
 import { command } from './cli-command'
 import { done, failure, folder, said, session } from './played-agent'
+import { recordedProviders, recordedStream, recordingsOf } from './recorded-stream'
 
 describe('replay', () => {
-  const streams = join(__dirname, '..', 'fixtures', 'streams')
-
-  it.each(readdirSync(streams))('%s: every recording yields its events and its verdict', (provider) => {
-    const names = readdirSync(join(streams, provider)).filter((name) => name.endsWith('.jsonl'))
-    expect(names.length).toBeGreaterThanOrEqual(13)
-    for (const name of names) {
-      const path = (end: string) => join(streams, provider, name.replace('jsonl', end))
-      const { exitCode, signal, stderr } = JSON.parse(readFileSync(path('end.json'), 'utf8'))
-      const expected = JSON.parse(readFileSync(path('expected.json'), 'utf8'))
-      const stdout = readFileSync(path('jsonl'))
-      const { ok, events, result, error } = replay(provider as ProviderName, {
-        stdout,
-        stderr,
-        exitCode,
-        signal,
-      })
+  it.each(recordedProviders)('%s: every recording yields its events and its verdict', (provider) => {
+    const recordings = Object.entries(recordingsOf(provider))
+    expect(recordings.length).toBeGreaterThanOrEqual(13)
+    for (const [name, { stdout, end, expected }] of recordings) {
+      const { ok, events, result, error } = replay(provider, { stdout: stdout.join('\n'), ...end })
       expect({ ok, events, result }, `${provider}/${name}`).toEqual({
         ok: expected.ok,
         events: expected.events,
@@ -37,11 +27,10 @@ describe('replay', () => {
   })
 
   it('reads a file as it reads what is in memory', async () => {
-    for (const provider of readdirSync(streams)) {
-      const [name] = readdirSync(join(streams, provider)).filter((name) => name.endsWith('.jsonl'))
-      const file = join(streams, provider, name!)
-      const inMemory = replay(provider as ProviderName, { stdout: readFileSync(file), exitCode: 0 })
-      expect(await replayFile(provider as ProviderName, file, { exitCode: 0 })).toEqual(inMemory)
+    for (const provider of recordedProviders) {
+      const file = recordedStream(provider, 'plain')
+      const inMemory = replay(provider, { stdout: readFileSync(file), exitCode: 0 })
+      expect(await replayFile(provider, file, { exitCode: 0 })).toEqual(inMemory)
     }
     expect(await failure(replayFile('codex', '/no/such/file'))).toMatchObject({
       code: 'INVALID_OPTION',

@@ -14,6 +14,7 @@ import { scripted } from './copilot/peer'
 import { hasServer, newFolder, newQueue } from './fleet-worker'
 import { command, done, folder, said, session as threadOfCodex } from './played-agent'
 import { modelServer } from './scripted-model'
+import { stdoutOf } from './recorded-stream'
 
 /** Just before a limit, at it, just behind it, and past it a second time. */
 const around = (limit: number) => [limit - 1, limit, limit + 1, 2 * limit + 1]
@@ -122,7 +123,6 @@ describe('the output of a program', () => {
 })
 
 describe('the events of a turn', () => {
-  const streams = join(__dirname, '..', 'fixtures', 'streams')
   const answer = 'The fake model says hello.'
   /** What holds a piece of the answer, for those that tell it in pieces; the others tell it whole, again and again. */
   const pieceKeys: Partial<Record<ProviderName, string>> = {
@@ -137,7 +137,7 @@ describe('the events of a turn', () => {
     const whole = key ? numbers(count).map((n) => `${n} `) : []
     const text = key ? `"${key}":"The fake mode"` : `"${answer}"`
     const numbered = (n: number) => (key ? `"${key}":"${n} "` : `"${n}"`)
-    const lines = readFileSync(join(streams, provider, 'plain.jsonl'), 'utf8').split('\n')
+    const lines = stdoutOf(provider, 'plain').split('\n')
     return lines
       .filter((line) => !line.includes(`"${key}":"l says hello."`))
       .flatMap((line) => {

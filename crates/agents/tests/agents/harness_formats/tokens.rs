@@ -1,4 +1,5 @@
 use super::*;
+use crate::recordings::stdout_of;
 use agents::harness::Usage;
 
 fn used(provider: Provider, lines: &[Value]) -> [u64; 3] {
@@ -63,9 +64,7 @@ fn the_parts_of_recorded_figures_add_up_to_their_total() {
         (Provider::Pi, beside, "input output cacheRead cacheWrite totalTokens"),
         (Provider::Qwen, within, "input_tokens output_tokens cache_read_input_tokens total_tokens"),
     ] {
-        let path = format!("fixtures/streams/{}/tokens.jsonl", provider.as_str());
-        let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path);
-        let text = std::fs::read_to_string(path).unwrap();
+        let text = stdout_of(provider, "tokens");
         for name in names.split(' ') {
             let field = format!("\"{name}\":");
             let mut told = text.split(&field).skip(1).filter_map(|rest| rest.bytes().next());
