@@ -15,8 +15,8 @@ afterAll(() => rmSync(base, { recursive: true, force: true }))
 
 const usage = { inputTokens: 1000, outputTokens: 100, cachedInputTokens: 400 }
 const prices = { inputPerMillion: 3, outputPerMillion: 15, cachedPerMillion: 0.5 }
-// 600 * 3 + 400 * 0.5 + 100 * 15 dollars for a million.
-const priced = { ...usage, costUsd: 0.0035, costSource: 'prices' }
+// 1000 * 3 + 400 * 0.5 + 100 * 15 dollars for a million: the protocol counts cached tokens beside the others.
+const priced = { ...usage, costUsd: 0.0047, costSource: 'prices' }
 
 const agent = () => scriptedAgent([{ say: 'Priced.', usage }])
 const turn = async (options: object = {}) => {

@@ -170,12 +170,9 @@ async function play(text: string): Promise<object> {
   const said = step.structured === undefined ? step.say : toJson('structured', step.structured)
   if (said) update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: said } })
   const { inputTokens = 10, outputTokens = 5, cachedInputTokens = 0 } = step.usage ?? {}
-  const usage = {
-    inputTokens,
-    outputTokens,
-    cachedReadTokens: cachedInputTokens,
-    totalTokens: inputTokens + outputTokens,
-  }
+  // As the protocol counts them: those from a cache beside the others.
+  const totalTokens = inputTokens + outputTokens + cachedInputTokens
+  const usage = { inputTokens, outputTokens, cachedReadTokens: cachedInputTokens, totalTokens }
   return { result: { stopReason: 'end_turn', usage } }
 }
 
