@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { CopilotClient, RuntimeConnection } from '../entries/copilot.js'
 import { isAlive, rejection, scripted } from './copilot/peer'
+import { missingFields } from './promised-fields'
 
 async function pidOf(client: CopilotClient): Promise<number> {
   // The scripted runtime's own process is the parent of nothing: it is found by its message of a timeout.
@@ -95,6 +96,7 @@ describe('start()', () => {
     const { client } = scripted(['--protocol', version])
     const error = await rejection(client.start())
     expect(error.code).toBe('PROTOCOL_MISMATCH')
+    expect(missingFields(error)).toEqual([])
     expect(error.message).toContain('SDK protocol version mismatch')
   })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { rejection } from './copilot/peer'
 import { realRuntime, runtimes } from './copilot/real-runtime'
+import { missingFields } from './promised-fields'
 
 const { connect, byScript } = realRuntime()
 const answerOf = (event: { data: { content: string } } | undefined) => event?.data.content
@@ -44,6 +45,7 @@ describe('histories', () => {
     await session.disconnect()
     const error = await rejection(other.createSession({ ...byScript('text=x'), sessionId }))
     expect(error.code).toBe('SESSION_EXISTS')
+    expect(missingFields(error)).toEqual([])
   })
 
   it('fallback never, or known turns, open nothing afresh', async () => {

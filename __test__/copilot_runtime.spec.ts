@@ -7,6 +7,7 @@ import { type CopilotSession, approveAll } from '../entries/copilot.js'
 import { defineTool } from '../index.js'
 import { isAlive, rejection } from './copilot/peer'
 import { realRuntime } from './copilot/real-runtime'
+import { missingFields } from './promised-fields'
 
 const { connect, byScript, requests } = realRuntime()
 
@@ -57,7 +58,7 @@ describe('turns', () => {
     const session = await client.createSession(byScript([bad, { text: 'fine' }, { text: 'still fine' }]))
     const error = await rejection(session.sendAndWait('one', 20_000))
     expect(error.code).toBe('SESSION_ERROR')
-    expect(error.errorType).toBeTypeOf('string')
+    expect(missingFields(error)).toEqual([])
     expect(answerOf(await session.sendAndWait('two', 20_000))).toBe('fine')
     expect(answerOf(await session.sendAndWait('three', 20_000))).toBe('still fine')
   })
@@ -68,6 +69,7 @@ describe('turns', () => {
     for (const prompt of ['one', 'two']) {
       const error = await rejection(session.sendAndWait(prompt, 20_000))
       expect(error.code).toBe('SESSION_ERROR')
+      expect(missingFields(error)).toEqual([])
       expect(error.message).toContain('No GitHub OAuth token')
     }
   })

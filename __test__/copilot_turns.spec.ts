@@ -1,6 +1,7 @@
 // When `sendAndWait` ends, against the scripted runtime: old and new ways of saying idle, and all the ways to fail.
 import { describe, expect, it } from 'vitest'
 import { rejection, scripted } from './copilot/peer'
+import { missingFields } from './promised-fields'
 
 const answerOf = (event: unknown) => (event as { data: { content: string } } | undefined)?.data.content
 
@@ -27,6 +28,7 @@ describe('an idle with work in the background', () => {
     const { session } = await play('idle-never-clears')
     const error = await rejection(session.sendAndWait('go', 300))
     expect(error.code).toBe('SESSION_TIMED_OUT')
+    expect(missingFields(error)).toEqual([])
     expect(error.message).toMatch(/^Timeout after 300ms waiting for session\.idle/)
     expect(error.message).toContain('agent-1')
     expect(error.message).toContain('shell-1')
@@ -39,6 +41,7 @@ describe('the reply to session.send', () => {
     const { session } = await play('reply-lost')
     const error = await rejection(session.sendAndWait('go', 300))
     expect(error.code).toBe('SESSION_TIMED_OUT')
+    expect(missingFields(error)).toEqual([])
     expect(error.message).toContain('session.send was not answered')
   })
 
@@ -195,6 +198,7 @@ describe('clocks', () => {
     const { session } = await play('works-on')
     const error = await rejection(session.sendAndWait('go', { timeoutMs: 10_000, idleTimeoutMs: 200 }))
     expect(error.code).toBe('SESSION_IDLE')
+    expect(missingFields(error)).toEqual([])
   })
 
   it('idleTimeoutMs leaves a turn alone that goes on', async () => {

@@ -1,31 +1,16 @@
 // The fields that docs/errors.md and the types promise for a code are there, by whatever kind of call it comes.
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Budget, Harness, run, spawn, supervise, type ErrorCode, type TurnOptions } from '..'
-import table from '../crates/ground/src/error/table.json'
 import { complete } from '../entries/model.js'
 import { RuntimeClient, serveRuntime } from '../entries/runtime.js'
 import { scriptedAgent, type ScriptedStep } from '../entries/testing.js'
 import { failure, played, said, session } from './played-agent'
+import { missingFields, promising } from './promised-fields'
 import { repository } from './repository'
-
-interface Row {
-  code: string
-  with?: string
-  facts?: object
-}
-const groups: Record<string, { facts: object }> = table.groups
-const rows: Row[] = table.sections.flatMap(({ codes }) => codes as Row[])
-
-/** Fields without a "?". Those of a group that is partial may be missing. */
-function promised(code: string): string[] {
-  const { with: group, facts = {} } = rows.find((row) => row.code === code)!
-  const shared = group && !group.startsWith('Partial<') ? groups[group]!.facts : {}
-  return Object.keys({ ...shared, ...facts }).filter((name) => !name.endsWith('?'))
-}
 
 const folder = mkdtempSync(join(tmpdir(), 'error-fields-'))
 const plainFile = join(folder, 'plain')
@@ -127,6 +112,13 @@ const agents: typeof programs = {
     turn: () => new Harness({ provider: 'codex', binary: join(folder, 'none'), cwd: folder }).run('Hi.'),
     open: () => new Harness({ provider: 'gemini', binary: join(folder, 'none'), cwd: folder }).open(),
   },
+  AGENT_DEPTH: {
+    turn: async () => {
+      process.env.SHEEPDOG_DEPTH = '3'
+      onTestFinished(() => void delete process.env.SHEEPDOG_DEPTH)
+      await turnOf([])
+    },
+  },
   WORKTREE_FAILED: { turn: () => turnOf([], { cwd: repository(), worktree: { setup: ['false'] } }) },
 }
 
@@ -173,10 +165,32 @@ const all = Object.entries({ ...programs, ...agents, ...others }).flatMap(([code
   Object.entries(ways).map(([way, call]) => [code, way, call] as const),
 )
 
+/** Codes whose fields another spec looks at, because it has what provokes them. */
+const elsewhere: Record<string, string> = {
+  CHANGES_CONFLICT: 'worktree.spec.ts',
+  AGENT_NO_PROGRESS: 'harness-clock.spec.ts',
+  SESSION_TIMED_OUT: 'copilot_turns.spec.ts',
+  SESSION_IDLE: 'copilot_turns.spec.ts',
+  SESSION_ERROR: 'copilot_runtime.spec.ts',
+  SESSION_EXISTS: 'copilot_history.spec.ts',
+  PROTOCOL_MISMATCH: 'copilot_connection.spec.ts',
+}
+/** A fault of the addon's own: nothing here provokes one. */
+const unprovoked = ['ADDON_FAULT']
+
 describe('an error', () => {
   it.each(all)('%s of %s has the fields of its code', async (code, _, call) => {
     const error = await failure(call())
     expect(error.code).toBe(code)
-    expect(promised(code).filter((name) => error[name] === undefined)).toEqual([])
+    expect(missingFields(error)).toEqual([])
+  })
+
+  it('is looked at for each code that promises fields', () => {
+    const seen = new Set([...all.map(([code]) => code), ...Object.keys(elsewhere), ...unprovoked])
+    expect(promising.filter((code) => !seen.has(code))).toEqual([])
+    for (const [code, spec] of Object.entries(elsewhere)) {
+      const text = readFileSync(join(__dirname, spec), 'utf8')
+      expect(text, spec).toMatch(new RegExp(`${code}[^]{0,400}expect\\(missingFields\\(`))
+    }
   })
 })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Harness } from '..'
 import { scriptedAgent } from '../entries/testing.js'
 import { command, done, failure, following, isAlive, played, said, session, tool } from './played-agent'
+import { missingFields } from './promised-fields'
 
 describe('the clocks', () => {
   // What only waits does so side by side.
@@ -53,6 +54,7 @@ describe('the clocks', () => {
       played([session, { repeat: Array.from({ length: 20 }, () => chatter), every: 10 }]).run('hi'),
     )
     expect(error.code).toBe('AGENT_NO_PROGRESS')
+    expect(missingFields(error)).toEqual([])
   })
 
   it('give a busy tree one extension, and say so', async () => {

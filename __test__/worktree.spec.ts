@@ -6,6 +6,7 @@ import { Changes, Harness, listWorktrees, reapWorktrees, run, sandboxSupport } f
 import { sheepdog } from './cli-command'
 import { failure, isAlive } from './played-agent'
 import { checkouts, git, plainFolder, repository, sheepdogRefs, stateOf, worker } from './repository'
+import { missingFields } from './promised-fields'
 
 /** An agent of sessions that does what the prompt's first word says (fixtures/acp/plays.mjs). */
 function talker(cwd: string, start = ''): Harness {
@@ -90,7 +91,9 @@ describe('a turn with `worktree`', () => {
     const { changes } = await new Harness({ ...worker(edits), cwd: top }).run('Work.', { worktree: true })
     writeFileSync(join(top, 'kept.txt'), 'one\ntwo\nthree\nanother\n')
     const before = stateOf(top)
-    expect(await failure(changes!.apply())).toMatchObject({ code: 'CHANGES_CONFLICT', files: ['kept.txt'] })
+    const conflict = await failure(changes!.apply())
+    expect(conflict).toMatchObject({ code: 'CHANGES_CONFLICT', files: ['kept.txt'] })
+    expect(missingFields(conflict)).toEqual([])
     expect(stateOf(top)).toEqual(before)
     await changes!.discard()
   })
