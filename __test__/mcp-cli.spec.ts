@@ -3,10 +3,13 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
+  closeSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -15,6 +18,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { Harness, run } from '..'
 import { command } from './cli-command'
 
 const root = join(import.meta.dirname, '..')
@@ -189,6 +193,38 @@ describe('sheepdog mcp', () => {
     const first = await client.call('start_agent', { ...start, cwd: 'below' })
     expect(await client.call('start_agent', start)).toContain(first.id)
     expect(await client.call('agent_status', { id: first.id, waitMs: 60_000 })).toMatch(/waitMs/)
+  })
+
+  it.runIf(process.platform === 'linux')('starts agents in the folder that it looked at', async () => {
+    const inner = mkdtempSync(join(folder, 'swapped-'))
+    mkdirSync(join(inner, 'below'))
+    const client = new Client([session, { tell: 'cwd' }, done], ['--provider', 'codex', '--cwd', inner])
+    const swap = 'mv below kept; ln -s /etc below; rm below; mv kept below'
+    const swapper = spawn('sh', ['-c', `while :; do ${swap}; done`], { cwd: inner, stdio: 'ignore' })
+    onTestFinished(() => void swapper.kill('SIGKILL'))
+    const told = new Set<string>()
+    for (let tries = 0; tries < 30 || told.size === 0; tries++) {
+      const started = await client.call('start_agent', { ...start, cwd: 'below' })
+      if (typeof started === 'string') continue
+      await client.call('agent_status', { id: started.id, waitMs: 45_000 })
+      const { text } = await client.call('agent_result', { id: started.id })
+      if (text) told.add(text)
+    }
+    for (const cwd of told) expect(['below', 'kept'].map((name) => join(inner, name))).toContain(cwd)
+  })
+
+  it.runIf(process.platform === 'linux')('a folder of a descriptor is held until the start', async () => {
+    const [first, second] = ['first', 'second'].map((name) => join(mkdtempSync(join(folder, 'held-')), name))
+    mkdirSync(first!)
+    const descriptor = openSync(first!, 'r')
+    onTestFinished(() => closeSync(descriptor))
+    renameSync(first!, second!)
+    symlinkSync('/etc', first!)
+    const cwd = `/proc/self/fd/${descriptor}`
+    expect((await run('pwd', [], { cwd, trim: true })).stdout).toBe(second)
+    const binary = join(codexOf([session, { tell: 'cwd' }, done]), 'codex')
+    const harness = new Harness({ provider: 'codex', binary, cwd })
+    expect((await harness.run('x')).text).toBe(second)
   })
 
   it('gives its agents their depth, and starts none below the third', async () => {

@@ -1,7 +1,7 @@
 // The agents that a client of `sheepdog mcp` started: at most so many at once, each in the folder and at the level of this server.
 import { quoted } from '../../lib/json'
 import { randomUUID } from 'node:crypto'
-import { realpathSync } from 'node:fs'
+import { closeSync, constants, openSync, readlinkSync, realpathSync } from 'node:fs'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import {
   Harness,
@@ -69,8 +69,10 @@ export class Agents {
         `${maxAgents} agents run already, which is this server's limit: wait for one of ${ids}, or cancel it.`,
       )
     }
-    const turn = new Harness({ provider: name }).start(prompt, { ...options, cwd: this.#folder(cwd) })
+    const folder = this.#folder(cwd)
+    const turn = new Harness({ provider: name }).start(prompt, { ...options, cwd: folder.path })
     const agent = this.#keep(name, prompt, turn)
+    void agent.ended.finally(folder.close)
     // A turn that can't be started at all is the answer to this call.
     await Promise.race([agent.ended, new Promise((ready) => timers.setTimeout(ready, 200))])
     if (agent.state === 'failed' && agent.result?.process === undefined) {
@@ -139,20 +141,32 @@ export class Agents {
     await Promise.all([...this.#agents.keys()].map((id) => this.cancel(id).catch(() => {})))
   }
 
-  /** The folder that a call names, which has to be the server's own or below it. */
-  #folder(cwd: string | undefined): string {
+  /**
+   * The folder that a call names, which has to be the server's own or below it. On Linux it is held open until it is closed, and
+   * the agent starts in what was looked at: by its name it could be replaced in between.
+   */
+  #folder(cwd: string | undefined): { path: string; close(): void } {
     const root = this.#rules.cwd
-    if (cwd === undefined) return root
-    let folder: string
-    try {
-      folder = realpathSync(isAbsolute(cwd) ? cwd : join(absolutePath(root), cwd))
-    } catch {
-      throw new Error(`cwd: there is no folder ${quoted(cwd)} below ${root}`)
+    const named = cwd === undefined ? root : isAbsolute(cwd) ? cwd : join(absolutePath(root), cwd)
+    let held: number | undefined
+    const close = () => {
+      if (held !== undefined) closeSync(held)
+      held = undefined
     }
-    const way = relative(root, folder)
-    if (way === '..' || way.startsWith(`..${sep}`))
-      throw new Error(`cwd: ${quoted(cwd)} is not below ${root}`)
-    return folder
+    let real: string
+    try {
+      if (process.platform === 'linux') held = openSync(named, constants.O_RDONLY | constants.O_DIRECTORY)
+      real = held === undefined ? realpathSync(named) : readlinkSync(`/proc/self/fd/${held}`)
+    } catch {
+      close()
+      throw new Error(`cwd: there is no folder ${quoted(cwd ?? root)} below ${root}`)
+    }
+    const way = relative(root, real)
+    if (way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way)) {
+      close()
+      throw new Error(`cwd: ${quoted(cwd ?? root)} is not below ${root}`)
+    }
+    return { path: held === undefined ? real : `/proc/self/fd/${held}`, close }
   }
 
   #find(id: string): Agent {

@@ -2,12 +2,12 @@
 //! lib/harness/request.ts.
 
 use super::budget::{PricesSpec, to_caps};
-use super::host::absolute;
+use super::host::{absolute, held_folder};
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment_base};
 use super::sandbox::AgentSandboxSpec;
 use agents::harness::{AgentRequest, AgentTraits, Provider};
-use ground::error::Error;
+use ground::error::{Error, ErrorCode};
 use ground::os::HostFolder;
 use napi_derive::napi;
 use serde::de::Error as _;
@@ -84,6 +84,15 @@ pub(super) fn to_agent(mut spec: AgentSpec) -> Result<AgentRequest, Error> {
     // An agent keeps its sessions by the name of its folder. Without such a name it begins in the folder itself.
     agent.cwd = agent.folder.name().ok();
     spec.apply(&mut agent);
+    if let Some(held) = agent.cwd.as_deref().and_then(held_folder) {
+        agent.cwd = Some(held.name().map_err(|error| {
+            Error::new(
+                ErrorCode::ProcessCwdMissing,
+                format!("the folder of `cwd` has no name any more: {error}"),
+            )
+        })?);
+        (agent.folder, agent.holds_cwd) = (held, true);
+    }
     Ok(agent)
 }
 

@@ -144,7 +144,10 @@ pub(super) fn spec_of(
     }
     args.extend(held.launch.args.iter().cloned());
     let mut spec = ProcessSpec::new(&program.command, args);
-    spec.cwd = Some(cwd.to_path_buf());
+    spec.cwd = Some(cwd.to_path_buf()).filter(|_| !request.agent.holds_cwd);
+    if request.agent.holds_cwd {
+        spec.folder.clone_from(&request.agent.folder);
+    }
     spec.kill_grace = request.agent.kill_grace;
     spec.containment = request.agent.containment;
     spec.environment = request.agent.environment_for(&held.launch, program, folder);

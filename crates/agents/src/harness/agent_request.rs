@@ -37,6 +37,8 @@ pub struct AgentRequest {
     pub cwd: Option<PathBuf>,
     /// The host's working folder at the time of the call, in which an agent without `cwd` begins.
     pub folder: HostFolder,
+    /// `folder` is the agent's own, held open by the caller, and `cwd` its name: nothing is started by that name.
+    pub holds_cwd: bool,
     pub environment: Environment,
     pub kill_grace: Duration,
     pub containment: Containment,
@@ -71,6 +73,7 @@ impl AgentRequest {
             binary: None,
             cwd: None,
             folder: HostFolder::default(),
+            holds_cwd: false,
             environment: Environment::default(),
             kill_grace: ProcessSpec::KILL_GRACE,
             containment: Containment::Auto,

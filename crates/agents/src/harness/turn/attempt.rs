@@ -99,7 +99,7 @@ pub(crate) async fn attempt(
 fn spec_of(plan: &Plan<'_>) -> ProcessSpec {
     let Plan { request, launch, program, folder, .. } = plan;
     let mut spec = ProcessSpec::new(&program.command, program.arguments.iter().chain(&launch.args).cloned());
-    spec.cwd.clone_from(&request.agent.cwd);
+    spec.cwd = request.agent.cwd.clone().filter(|_| !request.agent.holds_cwd);
     spec.folder.clone_from(&request.agent.folder);
     spec.idle_timeout = None;
     spec.timeout = None;

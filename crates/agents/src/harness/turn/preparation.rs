@@ -204,7 +204,12 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Error {
 /// The working directory with links resolved. A missing folder is not an error here: the start reports it.
 async fn real_cwd(agent: &AgentRequest) -> Result<PathBuf, Error> {
     let cwd = agent.cwd.clone().unwrap_or_else(|| ".".into());
-    blocking(move || Ok(real_path(&cwd).unwrap_or(cwd))).await
+    let held = agent.holds_cwd.then(|| agent.folder.clone());
+    blocking(move || {
+        let real = held.map_or_else(|| real_path(&cwd), |held| held.name());
+        Ok(real.unwrap_or(cwd))
+    })
+    .await
 }
 
 /// The images as their CLI takes them. `INVALID_OPTION` for a path without a file, and for content that is not an image.

@@ -236,6 +236,7 @@ pub(crate) fn agent_facts(agent: &AgentRequest) -> Map<String, Value> {
         model,
         cwd,
         folder: _,
+        holds_cwd: _,
         resume,
         // The attempt's own record names the program and its environment.
         binary: _,
