@@ -13,8 +13,8 @@ const DEEPEST: u64 = 3;
 
 /// The depth of an agent that this host starts, or `AGENT_DEPTH`. `given`: the variable in the agent's own environment.
 pub(crate) fn depth_below(provider: Provider, given: Option<&str>) -> Result<u64, Error> {
-    let given = given.and_then(|text| text.parse().ok());
-    let depth = inherited().max(given.unwrap_or(0)) + 1;
+    let given = given.and_then(value_of);
+    let depth = inherited().max(given.unwrap_or(0)).saturating_add(1);
     if depth <= DEEPEST {
         return Ok(depth);
     }
@@ -40,7 +40,13 @@ fn depth_in(environment: &[u8]) -> Option<u64> {
     let mut values = environment
         .split(|byte| *byte == 0)
         .filter_map(|entry| entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")));
-    values.next().and_then(|value| std::str::from_utf8(value).ok()).and_then(|text| text.parse().ok())
+    values.next().and_then(|value| std::str::from_utf8(value).ok()).and_then(value_of)
+}
+
+/// A number that is too large for this is a large one.
+fn value_of(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -60,6 +66,7 @@ mod tests {
     fn counts_agents_that_start_agents_and_refuses_the_fourth() {
         assert_eq!(agent_at("0").depth().unwrap(), 1);
         assert_eq!(agent_at("2").depth().unwrap(), 3);
+        assert_eq!(agent_at("99999999999999999999").depth().unwrap_err().code(), ErrorCode::AgentDepth);
         let error = agent_at("3").depth().unwrap_err();
         assert_eq!(error.code(), ErrorCode::AgentDepth);
         assert_eq!(error.facts()["depth"], 4);
