@@ -2,7 +2,7 @@
 //! lib/harness/request.ts.
 
 use super::budget::{PricesSpec, to_caps};
-use super::host::{absolute, held_folder};
+use super::host::absolute;
 use super::option::{Containment, Level, Millis};
 use super::process::{VariableChange, environment_base};
 use super::sandbox::AgentSandboxSpec;
@@ -84,7 +84,7 @@ pub(super) fn to_agent(mut spec: AgentSpec) -> Result<AgentRequest, Error> {
     // An agent keeps its sessions by the name of its folder. Without such a name it begins in the folder itself.
     agent.cwd = agent.folder.name().ok();
     spec.apply(&mut agent);
-    if let Some(held) = agent.cwd.as_deref().and_then(held_folder) {
+    if let Some(held) = agent.cwd.as_deref().and_then(HostFolder::of_descriptor) {
         agent.cwd = Some(held.name().map_err(|error| {
             Error::new(
                 ErrorCode::ProcessCwdMissing,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// host's folder now, whatever the host changes to before the program starts.
 pub(super) fn working_folder(cwd: Option<String>) -> (Option<PathBuf>, HostFolder) {
     let cwd = cwd.map(PathBuf::from);
-    if let Some(held) = cwd.as_deref().and_then(held_folder) {
+    if let Some(held) = cwd.as_deref().and_then(HostFolder::of_descriptor) {
         return (None, held);
     }
     let folder = if cwd.as_ref().is_some_and(|cwd| cwd.is_absolute()) {
@@ -17,19 +17,6 @@ pub(super) fn working_folder(cwd: Option<String>) -> (Option<PathBuf>, HostFolde
         HostFolder::now()
     };
     (cwd, folder)
-}
-
-/// The folder of a descriptor of this process, which the caller holds open: by that name another process reaches another one, or none.
-#[cfg(unix)]
-pub(super) fn held_folder(cwd: &Path) -> Option<HostFolder> {
-    let is_descriptor =
-        ["/proc/self/fd", "/dev/fd"].iter().any(|place| cwd.parent() == Some(Path::new(place)));
-    is_descriptor.then(|| HostFolder::at(cwd)).filter(|folder| folder.descriptor().is_some())
-}
-
-#[cfg(not(unix))]
-pub(super) fn held_folder(_: &Path) -> Option<HostFolder> {
-    None
 }
 
 /// A path by its name at the time of the call.

@@ -67,6 +67,14 @@ impl HostFolder {
         HostFolder(held)
     }
 
+    /// The folder of a descriptor of this process, which the caller holds open: by that name another process reaches another one, or
+    /// none. `None` for any other path.
+    pub fn of_descriptor(path: &Path) -> Option<HostFolder> {
+        let is_descriptor =
+            ["/proc/self/fd", "/dev/fd"].iter().any(|place| path.parent() == Some(Path::new(place)));
+        is_descriptor.then(|| HostFolder::at(path)).filter(|folder| folder.0.is_some())
+    }
+
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.0.as_ref().map(|held| held.descriptor.as_fd())
     }

@@ -12,6 +12,11 @@ impl HostFolder {
         HostFolder(std::env::current_dir().ok())
     }
 
+    /// A folder that is named by a descriptor: there are none.
+    pub fn of_descriptor(_: &Path) -> Option<HostFolder> {
+        None
+    }
+
     /// Whether it is still the working folder of this process.
     pub fn is_present(&self) -> bool {
         self.0.as_ref().is_none_or(|held| std::env::current_dir().is_ok_and(|present| present == *held))
