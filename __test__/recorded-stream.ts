@@ -1,4 +1,4 @@
-// What agent CLIs printed in recorded runs.
+// The recorded runs of agent CLIs.
 import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'

@@ -146,7 +146,7 @@ const script = (facts: object) => `
     return { session: await client.createSession(), stop: () => client.stop() }
   }
   const works = { ${Object.entries(works).map(([name, body]) => `${JSON.stringify(name)}: async (begun) => {${body}}`)} }
-  // What a failed work leaves open keeps no host.
+  // A connection that a failed test leaves open keeps no host alive.
   Promise.all(Object.entries(works).map(([name, work]) =>
     work(() => tellBegun(name)).finally(() => tellBegun(name)).then(
       (result) => console.log(JSON.stringify([name, result])),

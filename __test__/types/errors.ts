@@ -25,7 +25,7 @@ export async function narrowed(): Promise<void> {
     }
     switch (error.code) {
       case 'AGENT_FAILED': {
-        // Where the agent failed before a turn, there is no result.
+        // An agent that failed before a turn has no result.
         const text: string | undefined = error.result?.text
         // @ts-expect-error: no such kind
         void (error.kind === 'rate-limit')

@@ -70,7 +70,13 @@ export class Agents {
       )
     }
     const folder = this.#folder(cwd)
-    const turn = new Harness({ provider: name }).start(prompt, { ...options, cwd: folder.path })
+    let turn: Turn
+    try {
+      turn = new Harness({ provider: name }).start(prompt, { ...options, cwd: folder.path })
+    } catch (error) {
+      folder.close()
+      throw error
+    }
     const agent = this.#keep(name, prompt, turn)
     void agent.ended.finally(folder.close)
     // A turn that can't be started at all is the answer to this call.
