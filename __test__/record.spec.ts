@@ -274,6 +274,19 @@ describe('a host that is killed in mid-turn', () => {
     expect((await replayRecord(join(folder, 'attempts/1'))).unfinished).toBe('host-gone')
   })
 
+  it('is not replayed without a judgement that has another form', async () => {
+    const { record } = await played(answer).run('Hi.', { record: records })
+    const events = join(record!.folder, 'events.jsonl')
+    const lines = readFileSync(events, 'utf8')
+    writeFileSync(events, lines.replace('"judged":{', '"judged":7,"was":{'))
+    const error = await failure(replayRecord(record!.folder))
+    expect(error.code).toBe('INVALID_OPTION')
+    expect(error.message).toMatch(/^folder: .* has a judgement of attempt 1 in another form: /)
+    // The end of the file is cut off when the host is killed: that is no fault of the record.
+    writeFileSync(events, lines.replace(/"judged":\{.*/s, '"judged":{"re'))
+    expect((await replayRecord(record!.folder)).turn!.ok).toBe(true)
+  })
+
   it('is no record without a run.json', async () => {
     const error = await failure(replayRecord(records))
     expect(error.code).toBe('INVALID_OPTION')

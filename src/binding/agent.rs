@@ -163,7 +163,7 @@ fn changes<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<VariableChange>, D:
     let changes: Map<String, Value> = Map::deserialize(json)?;
     let change = |(name, value): (String, Value)| {
         let is_wrong = |text: &str| text.contains('\0');
-        let value: Option<String> = serde_json::from_value(value).map_err(D::Error::custom)?;
+        let value: Option<String> = ground::json::typed(value).map_err(D::Error::custom)?;
         if name.is_empty() || is_wrong(&name) || name.contains('=') || value.as_deref().is_some_and(is_wrong)
         {
             return Err(D::Error::custom(format!("env[{name:?}]: not a variable that a program can get")));

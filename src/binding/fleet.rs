@@ -168,7 +168,7 @@ pub(super) fn to_spec(given: Value) -> Result<JobSpec, Error> {
         if let (Some(whole), Value::Object(given)) = (whole.as_object_mut(), given) {
             whole.extend(given);
         }
-        serde_json::from_value::<GivenJob>(whole)
+        ground::json::typed::<GivenJob>(whole)
     });
     let GivenJob { spec, unknown } = whole.map_err(|error| Error::invalid_option("job", error))?;
     match unknown.keys().next() {

@@ -292,7 +292,7 @@ mod tests {
             agent: AgentSpec {
                 provider: provider.into(),
                 model: Some("default".into()),
-                timeout_ms: serde_json::from_value(json!(5)).unwrap(),
+                timeout_ms: ground::json::typed(json!(5)).unwrap(),
                 inherit_only: Some(vec!["B".into()]),
                 ..AgentSpec::default()
             },
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn secrets_are_the_workers_and_reach_a_job_that_names_hosts() {
         let network = |value: Value| -> Option<AgentSandboxSpec> {
-            Some(serde_json::from_value(json!({ "network": value })).unwrap())
+            Some(ground::json::typed(json!({ "network": value })).unwrap())
         };
         let worker = |provider: &str| {
             let mut sandbox = network(json!({ "hosts": ["worker.example"] }));

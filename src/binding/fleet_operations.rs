@@ -42,7 +42,7 @@ struct GivenSchedule {
 }
 
 fn to_states(names: Vec<String>) -> Result<Vec<JobState>, Error> {
-    let states = names.into_iter().map(|name| serde_json::from_value(name.into()));
+    let states = names.into_iter().map(|name| ground::json::typed(name.into()));
     states.collect::<Result<_, _>>().map_err(|error| Error::invalid_option("states", error))
 }
 

@@ -269,7 +269,7 @@ mod tests {
         let road = Road::to(&server, "$JS.API.STREAM.MSG.GET.SD_LOG").await;
         let (engine, other) = (connect(&road.url).await, server.engine().await);
         let spec = serde_json::json!({ "id": "job", "handler": "none" });
-        other.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        other.submit(ground::json::typed(spec).unwrap()).await.unwrap();
         let mut follow = Follow::open(&engine, "job", None, true).await.unwrap();
         // No answer comes once it asks where the log ends.
         road.hold_until(2);
@@ -291,7 +291,7 @@ mod tests {
         let Some(server) = TestServer::start().await else { return };
         let engine = server.engine().await;
         let spec = serde_json::json!({ "id": "job", "handler": "none" });
-        engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        engine.submit(ground::json::typed(spec).unwrap()).await.unwrap();
         let mut after = 0;
         for number in 0..2 {
             after = engine.append_log("job", 1, number, after, Bytes::from_static(b"{}")).await.unwrap();

@@ -296,12 +296,12 @@ fn a_record_lists_its_attempts_with_their_ends_and_their_usage() {
     // Records of older versions have no list.
     let mut stored = json!(last);
     stored.as_object_mut().unwrap().remove("runs");
-    let old: JobRecord = serde_json::from_value(stored).unwrap();
+    let old: JobRecord = ground::json::typed(stored).unwrap();
     assert_eq!(old.shown()["attempts"], json!([]));
     // Or a list of attempts without their errors.
     let mut stored = json!(last);
     stored["runs"][0].as_object_mut().unwrap().remove("error");
-    let old: JobRecord = serde_json::from_value(stored).unwrap();
+    let old: JobRecord = ground::json::typed(stored).unwrap();
     let first = &old.shown()["attempts"][0];
     assert_eq!((&first["reason"], first.get("error")), (&json!("JOB_LEASE_LOST"), None));
 }

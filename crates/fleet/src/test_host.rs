@@ -98,7 +98,7 @@ impl JobHost for Texts {
 pub(super) async fn submit(engine: &Shared, spec: Value) -> Result<String, Error> {
     let mut whole = json!({ "handler": "text" });
     whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-    engine.submit(serde_json::from_value(whole).unwrap()).await
+    engine.submit(ground::json::typed(whole).unwrap()).await
 }
 
 pub(super) async fn settled(engine: &Shared, id: &str) -> JobRecord {

@@ -29,7 +29,7 @@ async fn a_long_lane_is_asked_once_for_a_job_at_most_and_empty_ones_are_not_aske
     let engine = connect(&road.url).await;
     let submits = (0..JOBS).map(|n| {
         let spec = serde_json::json!({ "id": format!("job-{n}"), "handler": "none" });
-        async { engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap() }
+        async { engine.submit(ground::json::typed(spec).unwrap()).await.unwrap() }
     });
     let ids: Vec<String> = stream::iter(submits).buffered(32).collect().await;
     let worker =
@@ -60,7 +60,7 @@ async fn a_worker_whose_consumers_are_gone_makes_them_anew() {
         Worker::start(engine.shared.clone(), WorkerOptions::new(Arc::new(Idle)), Gate::new()).await.unwrap();
     let run = async |id: &str| {
         let spec = serde_json::json!({ "id": id, "handler": "none" });
-        engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+        engine.submit(ground::json::typed(spec).unwrap()).await.unwrap();
         tokio::time::timeout(PATIENCE, engine.settled(id)).await.expect("it is run").unwrap();
     };
     run("before").await;
@@ -97,7 +97,7 @@ async fn a_first_job_on_a_long_link_starts_after_a_few_round_trips() {
     let engine = connect(&road.url).await;
     // The lanes before the lowest class have nothing.
     let spec = serde_json::json!({ "id": "a", "handler": "none", "priority": 0 });
-    other.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+    other.submit(ground::json::typed(spec).unwrap()).await.unwrap();
     road.lengthen(LATENCY);
     let begun = Instant::now();
     let worker =

@@ -37,7 +37,7 @@ use serde_json::{Result, Value};
 pub fn read<T: DeserializeOwned>(text: impl AsRef<[u8]>) -> Result<T> {
     let text = text.as_ref();
     strict(text).or_else(|error| match build(text) {
-        Some(value) => serde_json::from_value(value),
+        Some(value) => typed(value),
         None => Err(error),
     })
 }
@@ -56,6 +56,15 @@ pub fn read_borrowed<'a, T: Deserialize<'a>>(text: &'a (impl AsRef<[u8]> + ?Size
 /// The text is damaged, or from a version that wrote another form.
 pub fn read_own<T: DeserializeOwned>(text: impl AsRef<[u8]>) -> Result<T> {
     strict(text.as_ref())
+}
+
+/// The value as this type.
+///
+/// # Errors
+/// The value has another shape.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that does it")]
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
+    serde_json::from_value(value)
 }
 
 /// The text written anew, with the replacements of [`read`]; `None` when it is not JSON.

@@ -55,7 +55,8 @@ fn replay_record(folder: &Path) -> Result<RecordReplay, Error> {
         Some("turn") => Some(replay_turn(folder, &start, end.as_ref())?),
         Some("attempt") => {
             let (provider, number) = (provider_of(&start)?, start["attempt"].as_u64().unwrap_or(1));
-            let turn = folder.parent().and_then(Path::parent).map(judgements).unwrap_or_default();
+            let turn =
+                folder.parent().and_then(Path::parent).map(judgements).transpose()?.unwrap_or_default();
             let judged = judged_of(&turn, number, &Value::Null);
             let mut read = Attempts::default();
             read.add(provider, folder, judged)?;
@@ -150,17 +151,24 @@ fn open(path: &Path) -> std::io::Result<Option<File>> {
     }
 }
 
-/// The judgements with their attempts. A line that was cut off by a kill is skipped.
-fn judgements(folder: &Path) -> Vec<(u64, Judged)> {
-    let Ok(Some(file)) = open(&folder.join("events.jsonl")) else { return Vec::new() };
+/// The judgements with their attempts. A line that was cut off by a kill is skipped; a judgement of another form is an error,
+/// because the turn would be judged without it.
+fn judgements(folder: &Path) -> Result<Vec<(u64, Judged)>, Error> {
+    let Ok(Some(file)) = open(&folder.join("events.jsonl")) else { return Ok(Vec::new()) };
     BufReader::new(file)
         .split(b'\n')
-        .map_while(Result::ok)
+        .map_while(std::io::Result::ok)
         .filter(|line| memchr::memmem::find(line, b"\"judged\":").is_some())
-        .filter_map(|line| {
-            let line: Value = ground::json::read_own(&line).ok()?;
-            let judged = serde_json::from_value(line.get("judged")?.clone()).ok()?;
-            Some((line["attempt"].as_u64()?, judged))
+        .filter_map(|line| ground::json::read_own(&line).ok())
+        .filter_map(|line: Value| Some((line["attempt"].as_u64()?, line.get("judged")?.clone())))
+        .map(|(attempt, judged)| match ground::json::typed(judged) {
+            Ok(judged) => Ok((attempt, judged)),
+            Err(error) => {
+                let folder = folder.display();
+                let problem =
+                    format!("{folder} has a judgement of attempt {attempt} in another form: {error}");
+                Err(Error::invalid_option("folder", problem))
+            }
         })
         .collect()
 }
@@ -175,7 +183,7 @@ fn judged_of(judgements: &[(u64, Judged)], number: u64, resume: &Value) -> Judge
 
 fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Replay, Error> {
     let provider = provider_of(start)?;
-    let judgements = judgements(folder);
+    let judgements = judgements(folder)?;
     let mut read = Attempts::default();
     for number in 1.. {
         let path: PathBuf = folder.join("attempts").join(number.to_string());

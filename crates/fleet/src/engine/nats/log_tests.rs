@@ -17,7 +17,7 @@ async fn consumers(engine: &TestEngine) -> usize {
 
 async fn job_with_log(engine: &TestEngine, batches: u64) {
     let spec = serde_json::json!({ "id": "job", "handler": "none" });
-    engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap();
+    engine.submit(ground::json::typed(spec).unwrap()).await.unwrap();
     let mut after = 0;
     for number in 1..=batches {
         let line = Bytes::from(format!("{{\"n\":{number}}}"));

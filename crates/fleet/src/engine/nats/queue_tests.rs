@@ -9,7 +9,7 @@ const REQUEST: &str = "PUB $JS.API.";
 async fn submit(engine: &TestEngine, count: usize) {
     let submit = async |n: usize| {
         let spec = serde_json::json!({ "id": format!("job-{n}"), "handler": "none", "data": n });
-        engine.submit(serde_json::from_value(spec).unwrap()).await.unwrap()
+        engine.submit(ground::json::typed(spec).unwrap()).await.unwrap()
     };
     // The first one is the oldest. The others overtake each other.
     submit(0).await;

@@ -241,7 +241,7 @@ pub(super) fn refused_by(error: &PublishError, stream: &str) -> Asked {
     }
     let said = std::error::Error::source(error).and_then(|said| said.downcast_ref::<jetstream::Error>());
     let problem = said.and_then(|said| serde_json::to_value(said).ok());
-    let problem = problem.and_then(|problem| serde_json::from_value::<PublishProblem>(problem).ok());
+    let problem = problem.and_then(|problem| ground::json::typed::<PublishProblem>(problem).ok());
     match problem.as_ref().and_then(|problem| refused(problem, stream)) {
         Some(refused) => Asked::Final(refused.into_error()),
         None => Asked::Away(error.to_string()),
