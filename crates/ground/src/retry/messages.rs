@@ -46,6 +46,12 @@ const MESSAGES: &[(&str, ErrorKind, &[ErrorKind])] = &[
         &[],
     ),
     // Anthropic
+    (
+        "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12).",
+        InvalidRequest,
+        &[],
+    ),
+    ("output_config.format: JSON schema is invalid", InvalidRequest, &[]),
     ("invalid x-api-key", Auth, &[]),
     (
         "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",

@@ -208,6 +208,7 @@ pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
             "not supported",
             "unsupported",
             "invalid schema",
+            "schema is invalid",
             "unprocessable",
         ],
     ),
