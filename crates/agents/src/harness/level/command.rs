@@ -198,7 +198,7 @@ impl Commands {
                     push((at + 2, left));
                 }
             } else {
-                if word.splits || text.starts_with(GAP) || is_assignment(text) {
+                if word.splits || text.starts_with(GAP) || text.contains('=') {
                     push((at + 1, left));
                 }
                 match left.checked_sub(1) {

@@ -43,6 +43,8 @@ fn commands_of_another_round_are_found() {
         "(( `{rm,x}` ))",
         "(( (1 + $({rm,x})) ))",
         "env -- rm x",
+        "env =1 rm x",
+        "env 1=2 a-b=c rm x",
         "env --split-string='rm x'",
         "env -iS 'rm x'",
         "sudo -- rm x",
