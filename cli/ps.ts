@@ -51,7 +51,11 @@ export async function run(args: string[]): Promise<Ending> {
 }
 
 function describe({ id, state, hostPid, repository, path }: AgentWorktree): string {
-  return `${id}  ${state}  ${hostPid}  checkout of ${plainText(repository)} in ${plainText(path)}\n`
+  const what =
+    path === repository
+      ? `apply to ${plainText(repository)}, killed before all files were written`
+      : `checkout of ${plainText(repository)} in ${plainText(path)}`
+  return `${id}  ${state}  ${hostPid}  ${what}\n`
 }
 
 const columns: [title: string, cell: (tree: RunTree) => string][] = [

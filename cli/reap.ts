@@ -12,7 +12,8 @@ export const forms = ['[ID ...] [--json]']
 
 export const about = `
 Ends the trees of this user whose host is gone ("left" in sheepdog ps), all or those with these ids, and says what it
-ended. Removes the checkouts of agents whose host is gone; a kept one only by its id. It does not touch what a living host runs or keeps, nor what belongs to another container.`
+ended. Removes the checkouts of agents whose host is gone; a kept one only by its id. Puts back the files of an apply
+that was killed. It does not touch what a living host runs or keeps, nor what belongs to another container.`
 
 export const operands = [{ name: 'ID' }] as const
 
@@ -35,8 +36,9 @@ export async function run(args: string[]): Promise<Ending> {
   const removed = await reapWorktrees(ids)
   const lines = reaped.map((one) => (values.json ? json(one) : describe(one)))
   for (const one of removed) {
-    const { id, repository } = one.worktree
-    const how = one.problem === undefined ? 'removed its checkout' : `cannot be removed: ${one.problem}`
+    const { id, repository, path } = one.worktree
+    const done = path === repository ? 'put back the files of an apply that was killed' : 'removed its checkout'
+    const how = one.problem === undefined ? done : `cannot be removed: ${one.problem}`
     lines.push(values.json ? json(one) : plainText(`${id}  ${repository}: ${how}`))
   }
   if (lines.length > 0) print(lines.join('\n'))

@@ -6,6 +6,7 @@
 
 use crate::command::{Call, CallFault};
 use crate::desk::Desk;
+use crate::journal::Journal;
 use crate::ledger::forget;
 use crate::place::GitPlace;
 use crate::repository::{Repository, failed, refused};
@@ -15,7 +16,6 @@ use ground::error::{Error, ErrorCode};
 use ground::os::{on_disk, path_of};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// The changes of an agent, as data.
@@ -156,7 +156,7 @@ impl Changes {
         let repository = Repository::find(cwd.unwrap_or(&self.repository), "cwd").await?;
         let room = Room::open(place, &repository, &self.git_dir).await?;
         let applied = self.apply_in(&room, &repository).await;
-        room.close().await;
+        let _ = room.close().await;
         applied
     }
 
@@ -181,24 +181,24 @@ impl Changes {
         if !blocked.is_empty() {
             return Err(self.conflict(blocked.into_iter()));
         }
-        match desk.call(["read-tree", "-m", "-u", &ours.tree, &merged]).run().await {
-            Ok(_) => Ok(()),
-            Err(fault) => {
-                let names = in_the_way(&fault);
-                if !names.is_empty() {
-                    return Err(self.conflict(names.into_iter().map(String::into_bytes)));
-                }
-                // A full disk, for example: some files may have been written.
-                let undone = undo(room, repository, &ours.tree, &merged).await;
-                let what = match undone {
-                    Ok(()) => "the changes cannot be written, and the files are as they were".to_owned(),
-                    Err(other) => {
-                        format!("the changes cannot be written, nor all of them undone ({})", other.words())
-                    }
-                };
-                Err(failed("apply", &what, &fault))
-            }
+        let journal = Journal::new(&self.id, repository, &ours.tree, &merged).await.map_err(of)?;
+        let begun = room.begin(&journal).await;
+        begun.map_err(|error| refused("apply", "the changes cannot be applied", &error))?;
+        let Err(fault) = desk.call(["read-tree", "-m", "-u", &ours.tree, &merged]).run().await else {
+            return Ok(());
+        };
+        let names = in_the_way(&fault);
+        if !names.is_empty() {
+            return Err(self.conflict(names.into_iter().map(String::into_bytes)));
         }
+        // A full disk, for example: some files may have been written.
+        let what = match journal.undo(room, repository).await {
+            Ok(()) => "the changes cannot be written, and the files are as they were".to_owned(),
+            Err(other) => {
+                format!("the changes cannot be written, nor all of them undone ({})", other.words())
+            }
+        };
+        Err(failed("apply", &what, &fault))
     }
 
     fn conflict(&self, files: impl Iterator<Item = Vec<u8>>) -> Error {
@@ -282,28 +282,6 @@ fn in_the_way(fault: &CallFault) -> Vec<String> {
         return listed;
     }
     stderr.lines().filter_map(|line| line.split('\'').nth(1)).map(str::to_owned).collect()
-}
-
-/// Puts the files back as the first tree has them.
-async fn undo(room: &Room, repository: &Repository, ours: &str, merged: &str) -> Result<(), CallFault> {
-    let desk = room.desk(repository, "index-of-undo");
-    desk.call(["read-tree", ours]).run().await?;
-    let added =
-        desk.call(["diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", ours, merged]).run().await?;
-    let others =
-        desk.call(["diff-tree", "-r", "-z", "--name-only", "--diff-filter=a", ours, merged]).run().await?;
-    desk.call(["checkout-index", "-f", "-z", "--stdin"]).input(others).run().await?;
-    let top = repository.top.clone();
-    let removed = on_disk(move || {
-        for name in names_of(&added) {
-            match std::fs::remove_file(top.join(path_of(&name))) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
-    });
-    removed.await.map_err(|error| CallFault::Other(error.to_string()))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use crate::folder::{make_private, remove, try_lock};
 use crate::place::GitPlace;
 use crate::repository::Repository;
-use crate::room::sweep;
+use crate::room::{Room, left_rooms};
 use ground::error::{Error, ErrorCode};
 use ground::os::on_disk;
 use ground::record::epoch_ms;
@@ -212,22 +212,66 @@ fn unusable(place: &GitPlace, error: &io::Error) -> Error {
     Error::new(ErrorCode::WorktreeFailed, message).with("step", "checkout")
 }
 
-/// All checkouts of this user's agents, the oldest first.
+/// An apply that was killed while it wrote files.
+fn facts_of_room(room: &Room) -> Option<WorktreeFacts> {
+    let journal = room.journal()?;
+    Some(WorktreeFacts {
+        ref_name: crate::repository::ref_of(&journal.id),
+        id: journal.id,
+        state: WorktreeState::Left,
+        name: Some("half-written apply".to_owned()),
+        repository: journal.top.to_string_lossy().into_owned(),
+        path: journal.top.to_string_lossy().into_owned(),
+        host_pid: journal.host_pid,
+        made_at_ms: journal.made_at_ms,
+    })
+}
+
+/// All checkouts of this user's agents, the oldest first, and the applies that were killed while they wrote files.
 pub async fn list_worktrees(place: &GitPlace) -> Result<Vec<WorktreeFacts>, Error> {
     let at = place.clone();
-    let found = on_disk(move || look(&at)).await.map_err(|error| unusable(place, &error))?;
-    Ok(found.iter().map(|(note, _, lock)| facts_of(note, lock.is_none())).collect())
+    let found = on_disk(move || {
+        let rooms = left_rooms(&at)?;
+        Ok((look(&at)?, rooms.iter().filter_map(facts_of_room).collect::<Vec<_>>()))
+    });
+    let (found, applies) = found.await.map_err(|error| unusable(place, &error))?;
+    Ok(found.iter().map(|(note, _, lock)| facts_of(note, lock.is_none())).chain(applies).collect())
 }
 
 /// Removes the checkouts whose host is gone, with their refs: all, or those with these ids. Of a kept one the id has to be
-/// named.
+/// named. Files of an apply that was killed are put back.
 pub async fn reap_worktrees(place: &GitPlace, ids: Option<&[String]>) -> Result<Vec<ReapedWorktree>, Error> {
+    let mut reaped = remove_left(place, ids).await?;
     let at = place.clone();
-    let swept = on_disk(move || {
-        sweep(&at)?;
-        look(&at)
-    });
-    let found = swept.await.map_err(|error| unusable(place, &error))?;
+    let rooms = on_disk(move || left_rooms(&at)).await.map_err(|error| unusable(place, &error))?;
+    for room in rooms {
+        let Some(worktree) = facts_of_room(&room) else { continue };
+        if ids.is_some_and(|ids| !ids.contains(&worktree.id)) {
+            continue;
+        }
+        let problem = match room.recover().await {
+            Ok(()) => room.close().await.err().map(|error| error.to_string()),
+            Err(error) => Some(error.message().to_owned()),
+        };
+        reaped.push(ReapedWorktree { worktree, problem });
+    }
+    Ok(reaped)
+}
+
+/// The same without a change to any working tree.
+pub(crate) async fn remove_left(
+    place: &GitPlace,
+    ids: Option<&[String]>,
+) -> Result<Vec<ReapedWorktree>, Error> {
+    let at = place.clone();
+    let looked = on_disk(move || Ok((look(&at)?, left_rooms(&at)?)));
+    let (found, rooms) = looked.await.map_err(|error| unusable(place, &error))?;
+    for room in rooms {
+        // The next one that looks tries again.
+        if room.journal().is_none() {
+            let _ = room.close().await;
+        }
+    }
     let mut reaped = Vec::new();
     for (note, path, lock) in found {
         let is_meant = match ids {

@@ -11,6 +11,7 @@
 //! harvest      commits of an agent, read without running git in its repository
 //! changes      what an agent left: its files, its patch, and its way into a working tree
 //! room         the place and the lock of one such way
+//! journal      what it was about to write, for the case that it is killed
 //! ledger       the checkouts of this user, so that none is left behind
 //! ```
 //!
@@ -24,6 +25,7 @@ mod desk;
 mod folder;
 mod harvest;
 mod job_checkout;
+mod journal;
 mod ledger;
 mod mirror;
 mod place;

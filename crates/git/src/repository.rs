@@ -81,6 +81,11 @@ impl Repository {
         })
     }
 
+    /// The index of the working tree, which is the user's.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.own.join("index")
+    }
+
     pub(crate) fn objects(&self) -> PathBuf {
         self.common.join("objects")
     }

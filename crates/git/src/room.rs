@@ -2,8 +2,9 @@
 
 use crate::desk::{Desk, copy_index};
 use crate::folder::{digest, make_private, remove, try_lock};
+use crate::journal::Journal;
 use crate::place::GitPlace;
-use crate::repository::{Repository, refused};
+use crate::repository::{Repository, failed, refused};
 use ground::error::Error;
 use ground::os::on_disk;
 use std::fs::File;
@@ -19,25 +20,18 @@ pub(crate) struct Room {
     lock: File,
 }
 
-/// Removes what applies of hosts that were killed left: each folder, then its lock. Blocks.
-pub(crate) fn sweep(place: &GitPlace) -> io::Result<()> {
+/// The rooms of applies whose hosts are gone. Blocks.
+pub(crate) fn left_rooms(place: &GitPlace) -> io::Result<Vec<Room>> {
+    let mut rooms = Vec::new();
     for entry in std::fs::read_dir(place.notes()).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|end| end == "applying")
             && let Some(lock) = try_lock(&path)?
         {
-            remove_room(&path.with_extension("apply"), &path, lock)?;
+            rooms.push(Room { folder: path.with_extension("apply"), lock_path: path, lock });
         }
     }
-    Ok(())
-}
-
-/// The lock goes last.
-fn remove_room(folder: &Path, lock_path: &Path, lock: File) -> io::Result<()> {
-    remove(folder)?;
-    std::fs::remove_file(lock_path)?;
-    drop(lock);
-    Ok(())
+    Ok(rooms)
 }
 
 impl Room {
@@ -61,11 +55,11 @@ impl Room {
                 None => tokio::time::sleep(LOOK_EVERY).await,
             }
         };
-        let folder = parent.join(format!("{name}.apply"));
-        let (made, index) = (folder.clone(), repository.own.join("index"));
+        let room = Room { folder: parent.join(format!("{name}.apply")), lock_path, lock };
+        room.recover().await?;
+        let (made, index) = (room.folder.clone(), repository.index());
         let objects = [repository.objects(), source.join("objects")];
         let done = on_disk(move || {
-            // An apply of a host that was killed leaves its folder.
             remove(&made)?;
             make_private(&made.join("objects/info"))?;
             let lines: Vec<String> = objects.iter().map(|path| path.to_string_lossy().into_owned()).collect();
@@ -73,15 +67,57 @@ impl Room {
             copy_index(&index, &made.join("index"))
         });
         done.await.map_err(unusable)?;
-        Ok(Room { folder, lock_path, lock })
+        Ok(room)
+    }
+
+    /// Writes the journal, whole or not at all.
+    pub(crate) async fn begin(&self, journal: &Journal) -> io::Result<()> {
+        let (text, path) = (serde_json::to_vec(journal)?, self.journal_path());
+        let begun = path.with_extension("new");
+        on_disk(move || {
+            std::fs::write(&begun, text)?;
+            std::fs::rename(&begun, &path)
+        })
+        .await
+    }
+
+    /// The journal of an apply that was killed while it wrote files. Blocks.
+    pub(crate) fn journal(&self) -> Option<Journal> {
+        ground::json::read_own(std::fs::read(self.journal_path()).ok()?).ok()
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.folder.join("journal.json")
+    }
+
+    /// Puts back the files of an apply that was killed. A working tree that is gone has none.
+    pub(crate) async fn recover(&self) -> Result<(), Error> {
+        let Some(journal) = self.journal() else { return Ok(()) };
+        let Ok(repository) = Repository::find(&journal.top, "cwd").await else { return Ok(()) };
+        journal.recover(self, &repository).await.map_err(|fault| {
+            let (top, folder) = (journal.top.display(), self.folder.display());
+            let what = format!(
+                "an earlier apply to {top} was killed and its files cannot be put back: put them right yourself and remove {folder}"
+            );
+            failed("apply", &what, &fault)
+        })
     }
 
     pub(crate) fn desk(&self, repository: &Repository, index: &str) -> Desk {
         Desk::user(repository, self.folder.join(index)).writing_to(self.folder.join("objects"))
     }
 
-    pub(crate) async fn close(self) {
+    /// Removes it. The journal goes first, because the objects that it names are in the folder, and the lock last.
+    pub(crate) async fn close(self) -> io::Result<()> {
+        let journal = self.journal_path();
         let Room { folder, lock_path, lock } = self;
-        let _ = on_disk(move || remove_room(&folder, &lock_path, lock)).await;
+        on_disk(move || {
+            let _ = std::fs::remove_file(journal);
+            remove(&folder)?;
+            std::fs::remove_file(&lock_path)?;
+            drop(lock);
+            Ok(())
+        })
+        .await
     }
 }

@@ -14,7 +14,7 @@ use crate::command::{Call, CallFault};
 use crate::desk::{Desk, copy_index};
 use crate::folder::remove;
 use crate::harvest::harvest;
-use crate::ledger::{Claim, reap_worktrees};
+use crate::ledger::{Claim, remove_left};
 use crate::place::GitPlace;
 use crate::repository::{Repository, failed, ref_of, refused};
 use crate::setting::Setting;
@@ -114,7 +114,7 @@ impl Worktree {
         name: Option<String>,
     ) -> Result<Worktree, Error> {
         // A checkout that cannot be removed is listed still; it does not keep another checkout from being made.
-        let _ = reap_worktrees(place, None).await;
+        let _ = remove_left(place, None).await;
         let (at, of) = (place.clone(), repository.clone());
         let claim =
             on_disk(move || Claim::new(&at, &of, dir, name)).await.map_err(|error| cannot_make(&error))?;
@@ -176,7 +176,7 @@ impl Worktree {
     /// The user's own git, with an index beside that of the user.
     async fn user_desk(&self) -> Result<Desk, Error> {
         let index = self.own.with_file_name("user-index");
-        let (from, to) = (self.repository.own.join("index"), index.clone());
+        let (from, to) = (self.repository.index(), index.clone());
         let copied = on_disk(move || copy_index(&from, &to)).await;
         copied.map_err(|error| refused("base", "the index cannot be read", &error))?;
         Ok(Desk::user(&self.repository, index))
@@ -261,7 +261,7 @@ impl Worktree {
         let setting = Setting::of(&Call::new(facts).at(&self.repository.top).run().await.unwrap_or_default());
         let (git, repository) = (self.own.clone(), self.repository.clone());
         let done = on_disk(move || {
-            copy_index(&repository.own.join("index"), &git.join("index"))?;
+            copy_index(&repository.index(), &git.join("index"))?;
             setting.write(&[git], &repository)
         });
         done.await.map_err(|error| refused("base", "the folder cannot be watched", &error))?;
