@@ -13,15 +13,17 @@ const DEEPEST: u64 = 3;
 
 /// The depth of an agent that this host starts, or `AGENT_DEPTH`. `given`: the variable in the agent's own environment.
 pub(crate) fn depth_below(provider: Provider, given: Option<&str>) -> Result<u64, Error> {
-    let given = given.and_then(value_of);
-    let depth = inherited().max(given.unwrap_or(0)).saturating_add(1);
+    let depth = inherited().max(given.map_or(0, value_of)).saturating_add(1);
     if depth <= DEEPEST {
         return Ok(depth);
     }
-    let message = format!(
-        "{} was not started: it would be the agent of an agent of an agent, at depth {depth}, and {DEEPEST} is the limit ({VARIABLE})",
-        provider.as_str()
-    );
+    let reason = match depth {
+        u64::MAX => format!("its depth is unknown, because {VARIABLE} is no whole number"),
+        _ => format!(
+            "it would be the agent of an agent of an agent, at depth {depth}, and {DEEPEST} is the limit ({VARIABLE})"
+        ),
+    };
+    let message = format!("{} was not started: {reason}", provider.as_str());
     Err(Error::new(ErrorCode::AgentDepth, message).with("depth", depth).with("maxDepth", DEEPEST))
 }
 
@@ -40,13 +42,13 @@ fn depth_in(environment: &[u8]) -> Option<u64> {
     let mut values = environment
         .split(|byte| *byte == 0)
         .filter_map(|entry| entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")));
-    values.next().and_then(|value| std::str::from_utf8(value).ok()).and_then(value_of)
+    values.next().map(|value| std::str::from_utf8(value).map_or(u64::MAX, value_of))
 }
 
-/// A number that is too large for this is a large one.
-fn value_of(text: &str) -> Option<u64> {
+/// A text that is no whole number of this size is too deep: an agent could hide its depth behind it.
+fn value_of(text: &str) -> u64 {
     let is_number = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+    if is_number { text.parse().unwrap_or(u64::MAX) } else { u64::MAX }
 }
 
 #[cfg(test)]
@@ -66,19 +68,22 @@ mod tests {
     fn counts_agents_that_start_agents_and_refuses_the_fourth() {
         assert_eq!(agent_at("0").depth().unwrap(), 1);
         assert_eq!(agent_at("2").depth().unwrap(), 3);
-        assert_eq!(agent_at("99999999999999999999").depth().unwrap_err().code(), ErrorCode::AgentDepth);
+        for unknown in ["99999999999999999999", "-1", "+1", "1.5", "one", " 1", ""] {
+            assert_eq!(agent_at(unknown).depth().unwrap_err().code(), ErrorCode::AgentDepth, "{unknown}");
+        }
         let error = agent_at("3").depth().unwrap_err();
         assert_eq!(error.code(), ErrorCode::AgentDepth);
         assert_eq!(error.facts()["depth"], 4);
     }
 
     #[test]
-    fn takes_only_a_whole_number_of_the_whole_name() {
+    fn takes_the_value_of_the_whole_name_and_no_unreadable_one_for_none() {
         assert_eq!(depth_in(b"A=1\0SHEEPDOG_DEPTH=2\0B=3\0"), Some(2));
-        for other in
-            [&b"SHEEPDOG_DEPTHS=2\0"[..], b"XSHEEPDOG_DEPTH=2", b"SHEEPDOG_DEPTH=", b"SHEEPDOG_DEPTH=-1", b""]
-        {
+        for other in [&b"SHEEPDOG_DEPTHS=2\0"[..], b"XSHEEPDOG_DEPTH=2", b"SHEEPDOG_DEPTH", b""] {
             assert_eq!(depth_in(other), None);
+        }
+        for unknown in [&b"SHEEPDOG_DEPTH="[..], b"SHEEPDOG_DEPTH=-1\0", b"SHEEPDOG_DEPTH=\xff"] {
+            assert_eq!(depth_in(unknown), Some(u64::MAX));
         }
     }
 
