@@ -4,7 +4,7 @@ use ground::percent::decoded;
 use serde_json::Value;
 
 /// Values within values. A deeper one names nothing that a tool would read.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// Endings of the names of fields that hold a path, in lower case, without `_` and `-`.
 const ENDINGS: [&str; 8] = ["path", "paths", "file", "files", "filename", "filenames", "uri", "uris"];

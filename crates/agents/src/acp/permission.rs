@@ -8,6 +8,8 @@
 //! | a tool of the caller's own | reject | allow | if it only reads | allow | open | allow |
 //! | anything else | reject | allow | reject | open | open | allow |
 //!
+//! A request that names a command is neither reading nor writing, whatever kind the agent states.
+//!
 //! An open request without a handler is rejected. The agent enforces the level by its own mode; these decisions are for requests
 //! that it makes nevertheless.
 
@@ -51,7 +53,7 @@ pub(crate) fn rule(policy: &Policy, level: Level, question: &Question, places: &
     if question.own().is_some_and(|own| own.is_allowed_at(level)) {
         return Ruling::Allow;
     }
-    let kind = question.tool.kind.as_str();
+    let kind = question.kind();
     let is_reading = matches!(kind, "read" | "search" | "think");
     let is_writing = matches!(kind, "edit" | "delete" | "move") && places.are_below();
     match level {
@@ -72,14 +74,17 @@ impl Rule {
         let is_command = |pattern: &String| {
             is_here && !commands.is_empty() && commands.iter().all(|command| command.are(pattern))
         };
-        self.is_about(question)
+        self.is_about(question, |kind| kind == question.kind())
             && self.command.as_ref().is_none_or(is_command)
             && self.path.as_ref().is_none_or(|pattern| places.all_are(pattern))
     }
 
     /// Any path and any part of a command is enough.
     fn denies(&self, question: &Question, commands: &[&Commands], places: &Places) -> Option<Found> {
-        if !self.is_about(question) || self.path.as_ref().is_some_and(|pattern| !places.any_is(pattern)) {
+        let is_kind = |kind: &str| kind == question.kind() || kind == question.tool.kind;
+        if !self.is_about(question, is_kind)
+            || self.path.as_ref().is_some_and(|pattern| !places.any_is(pattern))
+        {
             return None;
         }
         let Some(pattern) = &self.command else { return Some(Found::Command) };
@@ -94,10 +99,10 @@ impl Rule {
     }
 
     /// Whether it means the tool.
-    fn is_about(&self, question: &Question) -> bool {
+    fn is_about(&self, question: &Question, is_kind: impl Fn(&str) -> bool) -> bool {
         let name = |pattern: &String| question.names().any(|name| name_matches(pattern, name));
         *self != Rule::default()
-            && self.kind.as_ref().is_none_or(|kind| *kind == question.tool.kind)
+            && self.kind.as_deref().is_none_or(is_kind)
             && self.name.as_ref().is_none_or(name)
     }
 }
@@ -242,6 +247,36 @@ mod tests {
         assert_eq!(ruled(&none, Level::Plan, &edit("a")), REJECT);
         assert_eq!(ruled(&none, Level::Plan, &question(json!({"kind":"read"}))), Ruling::Allow);
         assert_eq!(ruled(&none, Level::Plan, &question(json!({"kind":"switch_mode"}))), REJECT);
+    }
+
+    #[test]
+    fn what_names_a_command_is_neither_reading_nor_writing() {
+        let by_kind = |kind: &str| vec![Rule { kind: Some(kind.to_owned()), ..Rule::default() }];
+        for kind in ["read", "search", "think", "edit"] {
+            for input in [
+                json!({"command":"rm -r x","path":"/work/a"}),
+                json!({"path":"/work/a","cmd":["rm","x"]}),
+                json!({"path":"/work/a","arguments":{"script":"rm x"}}),
+                json!({"path":"/work/a","steps":[{"commands":["rm x"]}]}),
+            ] {
+                let asked = question(json!({"kind":kind,"title":"look","rawInput":input}));
+                let none = Policy::default();
+                assert_eq!(ruled(&none, Level::Plan, &asked), REJECT, "{kind} {input}");
+                assert_eq!(ruled(&none, Level::Edit, &asked), Ruling::Open, "{kind} {input}");
+                let allowed = Policy { allow: by_kind(kind), deny: vec![] };
+                assert_eq!(ruled(&allowed, Level::Ask, &asked), Ruling::Open, "{kind} {input}");
+                for denied in [kind, "execute"] {
+                    let denied = Policy { allow: vec![], deny: by_kind(denied) };
+                    assert_eq!(ruled(&denied, Level::Auto, &asked), REJECT, "{kind} {input}");
+                }
+            }
+            let nested =
+                question(json!({"kind":kind,"rawInput":{"path":"a","with":{"command":"sudo rm x"}}}));
+            let denied = Policy { allow: vec![], deny: vec![by_command("rm *")] };
+            assert_eq!(ruled(&denied, Level::Auto, &nested), REJECT, "{kind}");
+            let plain = question(json!({"kind":kind,"title":"look","rawInput":{"path":"a","command":""}}));
+            assert_eq!(ruled(&Policy::default(), Level::Edit, &plain), Ruling::Allow, "{kind}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! never by position.
 
 use super::elicitation::{Elicitation, Elicited};
-use super::named_files::{named_in, path_of};
+use super::named_files::{MAX_DEPTH, named_in, path_of};
 use super::own_tool::OwnTool;
 use super::update::{ToolUpdate, owned, text_of};
 use serde::Serialize;
@@ -215,6 +215,12 @@ impl Question {
         commands
     }
 
+    /// The kind of the tool. What names a command to run runs it, whatever kind the agent states.
+    pub(crate) fn kind(&self) -> &str {
+        let runs = self.told.inputs.iter().any(|input| !commands_in(input).is_empty());
+        if runs { "execute" } else { &self.tool.kind }
+    }
+
     /// The title of a command. Agents also write a description there.
     pub(crate) fn title_as_command(&self) -> Option<String> {
         (self.tool.kind == "execute" && !self.tool.title.is_empty()).then(|| self.tool.title.clone())
@@ -273,9 +279,16 @@ impl Told {
     }
 }
 
-/// A command is a text for a shell, or a list of words.
+/// All commands in the input of a tool, which may take its arguments as one field.
 fn commands_in(input: &Value) -> Vec<String> {
     let mut commands = Vec::new();
+    collect(input, MAX_DEPTH, &mut commands);
+    commands.retain(|command| !command.is_empty());
+    commands
+}
+
+/// A command is a text for a shell, or a list of words.
+fn collect(input: &Value, depth: usize, commands: &mut Vec<String>) {
     for name in ["command", "cmd", "commandLine", "command_line", "script"] {
         match &input[name] {
             Value::String(text) => commands.push(text.clone()),
@@ -288,8 +301,12 @@ fn commands_in(input: &Value) -> Vec<String> {
     for name in ["commands", "cmds"] {
         commands.extend(input[name].as_array().into_iter().flatten().filter_map(owned));
     }
-    commands.retain(|command| !command.is_empty());
-    commands
+    match input {
+        _ if depth == 0 => {}
+        Value::Object(fields) => fields.values().for_each(|value| collect(value, depth - 1, commands)),
+        Value::Array(items) => items.iter().for_each(|value| collect(value, depth - 1, commands)),
+        _ => {}
+    }
 }
 
 /// The words as a shell would be given them.
