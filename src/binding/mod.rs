@@ -17,6 +17,7 @@ pub mod delivery;
 pub mod egress;
 mod environment_objects;
 pub mod error;
+pub mod face;
 #[cfg(feature = "fleet")]
 pub mod fleet;
 #[cfg(feature = "fleet")]
@@ -38,7 +39,6 @@ pub mod model;
 pub mod option;
 pub mod process;
 pub mod promise;
-pub mod relay;
 #[cfg(feature = "runtime")]
 pub mod runtime;
 #[cfg(feature = "runtime")]

@@ -1,4 +1,4 @@
-//! The agent of a harness for a client of the Agent Client Protocol. Names and order match lib/harness/relay.ts.
+//! The agent of a harness for a client of the Agent Client Protocol. Names and order match lib/harness/face.ts.
 
 use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
@@ -18,21 +18,21 @@ use process::Stream;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-/// Chunks of the client's input that wait for the relay.
+/// Chunks of the client's input that wait for the face.
 const MAX_WAITING: usize = 4;
 
 type Begin = (Result<OpenRequest, Error>, Vec<ConcurrencyLimit>, mpsc::Receiver<Bytes>);
 
 /// An agent between its program and a client.
 #[napi]
-pub struct NativeRelay {
+pub struct NativeFace {
     begin: Mutex<Option<Begin>>,
     input: Mutex<Option<mpsc::Sender<Bytes>>>,
     switch: Arc<AbortSwitch>,
 }
 
 #[napi]
-impl NativeRelay {
+impl NativeFace {
     #[napi(constructor)]
     pub fn new(spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
         let request = to_open_request(spec).map(|mut request| {
@@ -41,7 +41,7 @@ impl NativeRelay {
         });
         let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let (sender, input) = mpsc::channel(MAX_WAITING);
-        NativeRelay {
+        NativeFace {
             begin: Mutex::new(Some((request, limits, input))),
             input: Mutex::new(Some(sender)),
             switch: Arc::default(),
@@ -50,26 +50,26 @@ impl NativeRelay {
 
     /// Opens the channel that gets the agent's lines and its stderr. Returns its number.
     #[napi]
-    pub fn open(&self, delivery: &Delivery) -> RelayChannel {
+    pub fn open(&self, delivery: &Delivery) -> FaceChannel {
         let channel = delivery.multiplexer.open();
         let number = channel.id();
-        RelayChannel { number, channel: Mutex::new(Some(channel)) }
+        FaceChannel { number, channel: Mutex::new(Some(channel)) }
     }
 
     /// Runs the agent until the client or the agent is gone.
     #[napi]
-    pub fn run(&self, channel: &RelayChannel) -> Promised<()> {
+    pub fn run(&self, channel: &FaceChannel) -> Promised<()> {
         let begin = lock(&self.begin).take();
         let channel = lock(&channel.channel).take();
         let switch = self.switch.clone();
         settle(async move {
             let (Some((request, limits, input)), Some(channel)) = (begin, channel) else {
-                let error = Error::new(ErrorCode::SessionClosed, "the relay has run already");
+                let error = Error::new(ErrorCode::SessionClosed, "the face has run already");
                 return Err::<(), Error>(error).into();
             };
             let output = Box::new(Lines { channel });
-            let relayed = async { acp::serve(request?, limits, input, output, switch.aborted()).await };
-            relayed.await.into()
+            let served = async { acp::serve(request?, limits, input, output, switch.aborted()).await };
+            served.await.into()
         })
     }
 
@@ -80,7 +80,7 @@ impl NativeRelay {
         let chunk = Bytes::copy_from_slice(&chunk);
         settle(async move {
             if let Some(input) = input {
-                // A relay that is over takes nothing; its end is told by `run`.
+                // A face that is over takes nothing; its end is told by `run`.
                 let _ = input.send(chunk).await;
             }
             Ok::<(), Error>(()).into()
@@ -99,15 +99,15 @@ impl NativeRelay {
     }
 }
 
-impl Drop for NativeRelay {
+impl Drop for NativeFace {
     fn drop(&mut self) {
         self.switch.abort();
     }
 }
 
-/// The channel of a relay.
+/// The channel of a face.
 #[napi]
-pub struct RelayChannel {
+pub struct FaceChannel {
     #[napi(readonly)]
     pub number: u32,
     channel: Mutex<Option<Channel>>,

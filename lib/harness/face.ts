@@ -94,18 +94,18 @@ export async function serveAgent(
   delete merged.systemPrompt
   const { signal } = merged
   throwIfAborted(signal, 'AGENT_ABORTED', 'the agent was not started: its abort signal was already aborted')
-  const relay = new native.NativeRelay(
+  const face = new native.NativeFace(
     openSpec(defaults.provider, merged, undefined),
     limits,
     merged.budget && nativeBudget(merged.budget),
   )
-  const channel = relay.open(delivery)
+  const channel = face.open(delivery)
   const output = new Output(client, channel.number)
-  const stop = feed(client.input, relay)
-  output.onBroken = () => relay.end()
+  const stop = feed(client.input, face)
+  output.onBroken = () => face.end()
   try {
-    const ended = settle<void>(relay.run(channel), site)
-    await abortable(ended, signal, 'AGENT_ABORTED', () => relay.abort())
+    const ended = settle<void>(face.run(channel), site)
+    await abortable(ended, signal, 'AGENT_ABORTED', () => face.abort())
   } finally {
     stop()
     await Promise.race([output.ended, pause(partingMs)])
@@ -116,14 +116,12 @@ export async function serveAgent(
 const partingMs = 2000
 
 /** Hands the client's input to the agent, as fast as the agent takes it. */
-function feed(input: Readable, relay: InstanceType<typeof native.NativeRelay>): () => void {
+function feed(input: Readable, face: InstanceType<typeof native.NativeFace>): () => void {
   const onData = (chunk: Buffer | string) => {
     input.pause()
-    void settle(relay.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)).then(() =>
-      input.resume(),
-    )
+    void settle(face.write(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)).then(() => input.resume())
   }
-  const onEnd = () => relay.end()
+  const onEnd = () => face.end()
   const events = { data: onData, end: onEnd, close: onEnd, error: onEnd }
   for (const [name, listener] of Object.entries(events)) input.on(name, listener)
   return () => {
