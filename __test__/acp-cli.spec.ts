@@ -243,6 +243,38 @@ test('an agent that crashes is told by the answer to every open request', async 
   expect(await once(client.child, 'exit')).toEqual([1, null])
 })
 
+test('a request that comes while the agent ends is answered, and so is one that no agent could get', async () => {
+  // It is gone for its client half a second before it is gone.
+  const client = new Client(['--permission', 'auto', '--', 'sh', '-c', 'read line; exec >&-; sleep 0.5'])
+  const answers = [client.request('initialize', {})]
+  for (let count = 0; count < 4; count++) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    answers.push(client.request('_x/ask', {}))
+  }
+  for (const { error } of await Promise.all(answers)) expect(error.data).toEqual({ code: 'AGENT_CRASHED' })
+  expect(await once(client.child, 'exit')).toEqual([1, null])
+  const missing = new Client(['--permission', 'auto', '--', join(folder, 'no-such-agent')])
+  const { error } = await missing.request('initialize', {})
+  expect(error).toMatchObject({
+    data: { code: 'AGENT_NOT_FOUND' },
+    message: expect.stringContaining('no-such-agent'),
+  })
+  expect(await once(missing.child, 'exit')).toEqual([1, null])
+})
+
+test('a signal is told as the reason to the requests that are open', async () => {
+  const client = new Client(['--permission', 'auto', ...words()])
+  await client.open()
+  const answer = client.prompt('deaf')
+  client.child.kill('SIGTERM')
+  const { error } = await answer
+  expect(error).toMatchObject({
+    data: { code: 'AGENT_ABORTED' },
+    message: expect.stringMatching(/was ended, because .* was told to end \(SIGINT, SIGTERM, SIGHUP\)/),
+  })
+  expect(await once(client.child, 'exit')).toEqual([143, null])
+})
+
 test('what the agent writes to stderr is written to stderr, up to its end', async () => {
   const client = new Client(['--permission', 'auto', ...words()])
   await client.open()

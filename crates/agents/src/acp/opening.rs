@@ -226,18 +226,8 @@ impl Handshake<'_> {
     async fn greet(&mut self) -> Result<(Version, Value), Fault> {
         let hello = self.ask("initialize", &hello(self.request.has_elicitation_handler)).await?;
         self.ways_in = ways_in(&hello);
-        match Version::of(&hello) {
-            Ok(version) => Ok((version, hello)),
-            Err(number) => {
-                let spoken = number.map_or("none".to_owned(), |version| version.to_string());
-                let message = format!(
-                    "{} speaks version {spoken} of the protocol, versions 1 and 2 are understood{}",
-                    self.agent.as_str(),
-                    self.agent.protocol().advice()
-                );
-                Err(Fault::Other(Error::new(ErrorCode::ProtocolMismatch, message)))
-            }
-        }
+        let version = spoken(self.agent, &hello, Some(2)).map_err(Fault::Other)?;
+        Ok((version, hello))
     }
 
     /// The sessions that the agent has kept of this folder.
@@ -517,6 +507,26 @@ fn too_much(agent: Provider, method: &str) -> Error {
 /// It was aborted before it was open.
 pub(crate) fn aborted() -> Error {
     Error::new(ErrorCode::AgentAborted, "the session was aborted before it was open")
+}
+
+/// The version that the agent speaks, by its answer to `initialize`. `wanted`: the newest that its client speaks, if that is known.
+pub(super) fn spoken(agent: Provider, hello: &Value, wanted: Option<u64>) -> Result<Version, Error> {
+    let number = match Version::of(hello) {
+        Ok(Version::Two) if wanted == Some(1) => Some(2),
+        Ok(version) => return Ok(version),
+        Err(number) => number,
+    };
+    let spoken = number.map_or("none".to_owned(), |version| version.to_string());
+    let understood = match wanted {
+        Some(1) => "version 1 is",
+        _ => "versions 1 and 2 are",
+    };
+    let message = format!(
+        "{} speaks version {spoken} of the protocol, {understood} understood{}",
+        agent.as_str(),
+        agent.protocol().advice()
+    );
+    Err(Error::new(ErrorCode::ProtocolMismatch, message).with("protocolVersion", number))
 }
 
 /// The agent's own error, from the one that the connection made of it.

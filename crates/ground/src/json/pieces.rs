@@ -108,6 +108,11 @@ impl Pieces {
         Cow::Owned(whole)
     }
 
+    /// Whether half a pair waits.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// The rest at the end of the text.
     pub fn end(&mut self) -> &'static str {
         if self.open.take().is_some() { "\u{fffd}" } else { "" }

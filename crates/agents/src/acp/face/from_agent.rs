@@ -1,18 +1,18 @@
 //! PURE: judges what the agent says.
 
-use super::gate::{Gate, Look};
+use super::gate::{Gate, Greeting, Look};
 use super::message::{Message, Shape, fault_of, write_line};
 use super::requests::{Asked, Looking, Purpose, Put};
 use crate::acp::elicitation::Elicited;
+use crate::acp::opening::spoken;
 use crate::acp::permission::{Ruling, rule};
 use crate::acp::place::Places;
 use crate::acp::question::{Answer, Question, outcome};
 use crate::acp::turn_state::Version;
 use crate::acp::update::{TurnEnd, Update};
 use crate::harness::AgentEvent;
-use ground::json::{self, object::put};
+use ground::json::object::put;
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::time::Instant;
 
 impl Gate {
@@ -24,10 +24,7 @@ impl Gate {
             Err(unread) => return write_line(&unread.answer(), &mut self.out.agent),
         };
         match (message.shape, message.method()) {
-            (Shape::Notice, "session/update") => {
-                let halved = halved_text(line);
-                self.on_update(message, halved, now);
-            }
+            (Shape::Notice, "session/update") => self.on_update(message, line, now),
             (Shape::Notice, "$/cancel_request") => self.on_agent_withdraws(message, now),
             (Shape::Notice, _) => message.write(None, &mut self.out.client),
             (Shape::Request, _) => self.on_question(message, now),
@@ -35,14 +32,13 @@ impl Gate {
         }
     }
 
-    /// `halved`: the text of a piece that has half a character, which the next piece may make whole.
-    fn on_update(&mut self, mut message: Message, halved: Option<String>, now: Instant) {
+    fn on_update(&mut self, mut message: Message, line: &[u8], now: Instant) {
         let session = message.session().ok().flatten().unwrap_or_default().to_owned();
         self.requests.extend(&session, self.rules.limits.start.and_then(|limit| now.checked_add(limit)));
+        self.halves.join(&session, &mut message, line);
         let Some(seat) = self.seats.get_mut(&session) else {
             return message.write(None, &mut self.out.client);
         };
-        seat.join(&mut message, halved);
         let counts_on = self.rules.agent.protocol().counts_on;
         let update = Update::read(&message.params()["update"]);
         seat.look_at(&update, message.is_large());
@@ -52,6 +48,7 @@ impl Gate {
         self.prompts.heard(&session, in_tool, now);
         let mut message = Some(message);
         if seen.has_ended {
+            self.halves.end(&session);
             let ended = self.prompts.end_those_in(&session);
             if !ended.is_empty()
                 && let Some(seat) = self.seats.get_mut(&session)
@@ -201,6 +198,7 @@ impl Gate {
         let message = message.settle();
         match asked.purpose {
             Purpose::Own => {}
+            Purpose::Greeting { asked: version } => self.on_greeted(&asked, version, message),
             Purpose::Late => self.on_late(&asked, &message, now),
             Purpose::Step => {
                 if let Some(session) = &asked.session {
@@ -218,13 +216,23 @@ impl Gate {
         }
     }
 
+    /// `wanted`: the version that the client asks for. It may take an older one.
+    fn on_greeted(&mut self, asked: &Asked, wanted: Option<u64>, mut message: Message) {
+        self.greeting = Greeting::None;
+        let Ok(hello) = message.outcome() else { return self.answer(&asked.id, message) };
+        let version = match spoken(self.rules.agent, hello, wanted) {
+            Ok(version) => version,
+            Err(error) => return self.refuse(&asked.id, &error),
+        };
+        self.greeting = Greeting::Agreed(version);
+        if let Some(hello) = message.result_mut() {
+            put(hello, "protocolVersion", version.number());
+        }
+        self.answer(&asked.id, message);
+    }
+
     fn on_passed_answer(&mut self, asked: &Asked, message: Message, now: Instant) {
         if let Ok(result) = message.outcome() {
-            if asked.method == "initialize"
-                && let Ok(version) = Version::of(result)
-            {
-                self.version = version;
-            }
             let seat = asked.session.as_ref().and_then(|session| self.seats.get_mut(session));
             if let Some(seat) = seat {
                 seat.on_options(&result["configOptions"]);
@@ -247,13 +255,14 @@ impl Gate {
     fn on_prompt_answered(&mut self, ours: u64, asked: &Asked, message: Message, now: Instant) {
         let session = asked.session.as_deref().unwrap_or_default();
         let end = message.outcome().ok().and_then(TurnEnd::read);
-        let has_ended = self.version == Version::One || end.is_some() || message.outcome().is_err();
+        let has_ended = self.version() == Version::One || end.is_some() || message.outcome().is_err();
         if !has_ended {
             if let Some(prompt) = self.prompts.get(ours) {
                 prompt.is_in = true;
             }
             return self.answer(&asked.id, message);
         }
+        self.halves.end(session);
         let counts_on = self.rules.agent.protocol().counts_on;
         if let Some(seat) = self.seats.get_mut(session) {
             match end {
@@ -271,10 +280,4 @@ impl Gate {
         }
         self.charge(now);
     }
-}
-
-fn halved_text(line: &[u8]) -> Option<String> {
-    let Cow::Owned(kept) = json::keep_halves(line) else { return None };
-    let message: Value = json::read(kept).ok()?;
-    message["params"]["update"]["content"]["text"].as_str().map(str::to_owned)
 }

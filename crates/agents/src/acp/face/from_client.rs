@@ -1,6 +1,6 @@
 //! PURE: judges what the client says.
 
-use super::gate::{Gate, Look};
+use super::gate::{Gate, Greeting, Look};
 use super::message::{Message, Shape, write_line};
 use super::requests::{Looking, Purpose};
 use super::rules::Rules;
@@ -39,7 +39,7 @@ impl Gate {
     }
 
     /// Judges a request whose id is open.
-    pub(super) fn judge(&mut self, mut message: Message, now: Instant) {
+    pub(super) fn judge(&mut self, message: Message, now: Instant) {
         let id = message.id().clone();
         if let Some(error) = Rules::misshapen(&message) {
             return self.refuse(&id, &error);
@@ -62,6 +62,9 @@ impl Gate {
                 };
             }
         }
+        if method == "initialize" {
+            return self.greet(message, now);
+        }
         if is_opening(&method) {
             return self.begin(message, now);
         }
@@ -74,11 +77,6 @@ impl Gate {
         match (method.as_str(), session) {
             ("session/prompt", Some(session)) => self.prompt(message, &session, now),
             (_, session) => {
-                if method == "initialize"
-                    && let Some(params) = message.params_mut()
-                {
-                    self.rules.limit_capabilities(params);
-                }
                 let params = message.params();
                 let mode = match method.as_str() {
                     "session/set_mode" => params["modeId"].as_str(),
@@ -95,6 +93,19 @@ impl Gate {
                 self.send(message, session, Purpose::Passed { mode }, now);
             }
         }
+    }
+
+    fn greet(&mut self, mut message: Message, now: Instant) {
+        if !matches!(self.greeting, Greeting::None) {
+            let fault = Message::fault(-32_600, "the connection is initialized already");
+            return self.answer(&message.id().clone(), fault);
+        }
+        self.greeting = Greeting::Asked;
+        let asked = message.params()["protocolVersion"].as_u64();
+        if let Some(params) = message.params_mut() {
+            self.rules.limit_capabilities(params);
+        }
+        self.send(message, None, Purpose::Greeting { asked }, now);
     }
 
     fn prompt(&mut self, message: Message, session: &str, now: Instant) {

@@ -139,7 +139,8 @@ impl Play {
             }
             5 => self.client(&json!({"id":id,"method":"session/close","params":{"sessionId":session}})),
             6 => {
-                let message = match dice.next() % 3 {
+                let message = match dice.next() % 4 {
+                    3 => json!({"id":id,"method":"initialize","params":{"protocolVersion":dice.next() % 4}}),
                     0 => json!({"method":"session/cancel","params":{"sessionId":session}}),
                     1 => json!({"method":"$/cancel_request","params":{"requestId":id}}),
                     _ => json!({"method":"session/prompt","params":{"sessionId":session}}),
@@ -373,7 +374,11 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: ProptestConfig::default().cases.max(2000),
+            failure_persistence: None,
+            ..Default::default()
+        })]
 
         #[test]
         fn a_hostile_client_and_a_hostile_agent_get_by_nothing(bytes in prop::collection::vec(any::<u8>(), 0..600)) {

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | a line that is no message | the client gets a parse error; the agent's is dropped |
 //! | an id that is open, a request as a notification, an answer to nothing | refused, or dropped |
-//! | client: `initialize` | `fs` and `terminal` are offered as the level and the sandbox allow |
+//! | client: `initialize` | `fs` and `terminal` are offered as the level and the sandbox allow; refused a second time |
+//! | agent: the answer to it | the version that it really speaks; an error if that is unknown, or newer than what the client asks for |
 //! | client: `session/new`, `load`, `resume`, `fork` | the level's `_meta` is added; a folder outside of the sandbox's is refused |
 //! | agent: the answer to it | it waits until the level's mode and the model are set, and tells that mode |
 //! | client: anything of a session that is being opened | it waits; of a session that is not open here, it is refused |
@@ -20,6 +21,7 @@
 //! `from_client` and `from_agent` judge what each side says, `opening` what waits for a session.
 
 use super::begin::Beginning;
+use super::halves::Halves;
 use super::message::{Message, Shape};
 use super::prompt::{Next, Prompts};
 use super::requests::{Asked, Looking, Purpose, Questions, Requests};
@@ -86,9 +88,17 @@ struct Money {
     gone: Usage,
 }
 
+/// The agreement on a version of the protocol, once in a connection: what ends a turn depends on it.
+#[derive(Clone, Copy)]
+pub(super) enum Greeting {
+    None,
+    Asked,
+    Agreed(Version),
+}
+
 pub(super) struct Gate {
     pub(super) rules: Rules,
-    pub(super) version: Version,
+    pub(super) greeting: Greeting,
     pub(super) requests: Requests,
     pub(super) questions: Questions,
     pub(super) looking: HashMap<u64, Looking>,
@@ -97,6 +107,7 @@ pub(super) struct Gate {
     pub(super) seats: HashMap<String, Seat>,
     pub(super) waiting: HashMap<String, Waiting>,
     pub(super) prompts: Prompts,
+    pub(super) halves: Halves,
     money: Money,
     pub(super) out: Outs,
 }
@@ -106,7 +117,7 @@ impl Gate {
         let accounts = allowance.open();
         Gate {
             rules,
-            version: Version::One,
+            greeting: Greeting::None,
             requests: Requests::default(),
             questions: Questions::default(),
             looking: HashMap::new(),
@@ -114,6 +125,7 @@ impl Gate {
             seats: HashMap::new(),
             waiting: HashMap::new(),
             prompts: Prompts::default(),
+            halves: Halves::default(),
             money: Money { allowance, accounts, gone: Usage::default() },
             out: Outs::default(),
         }
@@ -121,6 +133,13 @@ impl Gate {
 
     pub(super) fn agent_name(&self) -> &'static str {
         self.rules.agent.as_str()
+    }
+
+    pub(super) fn version(&self) -> Version {
+        match self.greeting {
+            Greeting::Agreed(version) => version,
+            Greeting::None | Greeting::Asked => Version::One,
+        }
     }
 
     pub(super) fn is_prompting(&self) -> bool {
@@ -178,6 +197,7 @@ impl Gate {
 
     /// The session is not open any more. What it used stays used.
     pub(super) fn leave(&mut self, session: &str) {
+        self.halves.end(session);
         let Some(seat) = self.seats.get_mut(session) else { return };
         seat.is_closed = true;
         if self.prompts.of(session).next().is_none()
@@ -227,6 +247,10 @@ impl Gate {
                 (Purpose::Opening { .. }, session) => {
                     self.refuse(&id, &error);
                     self.give_up(session.as_deref(), now);
+                }
+                (Purpose::Greeting { .. }, _) => {
+                    self.greeting = Greeting::None;
+                    self.refuse(&id, &error);
                 }
                 _ => self.refuse(&id, &error),
             }

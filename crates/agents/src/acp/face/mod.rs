@@ -21,6 +21,7 @@ mod from_agent;
 mod from_client;
 mod fuzz;
 mod gate;
+mod halves;
 mod message;
 mod opening;
 mod prompt;
@@ -31,16 +32,15 @@ mod seat;
 mod tests;
 
 use super::connection::Exit;
-use super::opening::aborted as was_aborted;
 use super::place::Places;
 use super::program::not_started;
 use super::ready::{Ready, ready};
 use super::request::OpenRequest;
-use crate::harness::ConcurrencyLimit;
 use crate::harness::limit::allowance::Allowance;
 use crate::harness::limit::scheduler::Waiting;
 use crate::harness::turn::audience::Audience;
 use crate::harness::turn::clock::Sample;
+use crate::harness::{ConcurrencyLimit, Provider};
 use bytes::{Buf, Bytes};
 pub use fuzz::fuzz_face;
 use gate::{Found, Gate, Look};
@@ -49,6 +49,7 @@ use ground::line::{LineFramer, LineTooLong};
 use ground::mpsc;
 use ground::os::{Awake, blocking, destination, within};
 use ground::redaction::{Redactor, Secret};
+use message::{Message, Shape};
 use process::{ChunkReader, Input, Process, StdinWriter, StopReason, Stream};
 use rules::Rules;
 use std::future::poll_fn;
@@ -73,6 +74,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// For the agent's last words and its exit, after the end of its stdout.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
+/// For the next request of a client whose agent could not be started, or is gone.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The side of the client to which the agent's lines go.
 pub trait ClientSink: Send {
@@ -97,16 +100,17 @@ pub async fn serve(
     output: Box<dyn ClientSink>,
     aborted: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let allowance = request.allowance()?;
-    allowance.check()?;
+    let mut client = Client { input, framer: LineFramer::new(MAX_LINE_BYTES), output };
     let mut aborted = std::pin::pin!(aborted);
-    let _slot = tokio::select! {
-        biased;
-        () = &mut aborted => return Err(was_aborted()),
-        slot = Waiting::begin(limits).end() => slot,
-    };
     let clean = Audience::new(false, &request.agent.redact);
     let served = async {
+        let allowance = request.allowance()?;
+        allowance.check()?;
+        let _slot = tokio::select! {
+            biased;
+            () = &mut aborted => return Err(was_aborted(request.agent.provider)),
+            slot = Waiting::begin(limits).end() => slot,
+        };
         let mut ready = ready(&request).await?;
         ready.spec.input = Input::Pipe;
         ready.spec.idle_timeout = None;
@@ -116,17 +120,20 @@ pub async fn serve(
         let real = blocking(move || destination(&named).unwrap_or(named)).await;
         let real = real.unwrap_or_else(|_| ready.cwd.clone());
         let rules = Rules::new(&request, &ready.modes, ready.meta, &ready.cwd, &real);
-        run(ready, Gate::new(rules, allowance.clone()), &allowance, input, output, aborted).await
+        run(ready, Gate::new(rules, allowance.clone()), &allowance, &mut client, aborted).await
     };
-    served.await.map_err(|error| clean.redact_error(&error))
+    let served = served.await.map_err(|error| clean.redact_error(&error));
+    if let Err(error) = &served {
+        client.refuse(error).await;
+    }
+    served
 }
 
 async fn run(
     ready: Ready<'_>,
     gate: Gate,
     allowance: &Allowance,
-    input: mpsc::Receiver<Bytes>,
-    output: Box<dyn ClientSink>,
+    client: &mut Client,
     aborted: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let Ready { agent, spec, folder, record, request, .. } = ready;
@@ -146,7 +153,7 @@ async fn run(
                 chunks: process.chunks(),
                 process: process.clone(),
                 gate,
-                output,
+                client,
                 redactor: Redactor::new(request.agent.redact.iter().cloned().map(Secret::from)),
                 for_log: Vec::new(),
                 for_agent: Bytes::new(),
@@ -154,7 +161,7 @@ async fn run(
                 to_agent,
                 recorder: &mut recorder,
             };
-            let over = face.serve(input, allowance, aborted).await;
+            let over = face.serve(allowance, aborted).await;
             let ended = face.end(over).await;
             drop(face);
             let _ = writer.await;
@@ -180,11 +187,44 @@ async fn write(mut stdin: StdinWriter, mut blocks: mpsc::Receiver<Bytes>) {
     blocks.close();
 }
 
+/// Both directions of the client.
+struct Client {
+    input: mpsc::Receiver<Bytes>,
+    framer: LineFramer,
+    output: Box<dyn ClientSink>,
+}
+
+impl Client {
+    /// Answers the requests that no agent has got, because there is none, or none any more.
+    async fn refuse(&mut self, error: &Error) {
+        let mut lines = Vec::new();
+        let read = async {
+            while let Some(Some(bytes)) = within(LAST_WORDS, self.input.recv()).await {
+                let refuse = |line: &[u8]| {
+                    if let Ok(message) = Message::read(line)
+                        && message.shape == Shape::Request
+                    {
+                        Message::refusal(error).write(Some(message.id().clone()), &mut lines);
+                    }
+                };
+                if for_lines(&mut self.framer, &bytes, refuse).is_err() || lines.len() > MAX_WAITING_BYTES {
+                    break;
+                }
+            }
+        };
+        within(EXIT_WAIT, read).await;
+        let room = poll_fn(|context| self.output.poll_room(context));
+        if !lines.is_empty() && within(EXIT_WAIT, room).await.is_some() {
+            self.output.tell(lines);
+        }
+    }
+}
+
 struct Face<'a> {
     process: Process,
     chunks: ChunkReader,
     gate: Gate,
-    output: Box<dyn ClientSink>,
+    client: &'a mut Client,
     /// Removes secrets from the agent's stderr.
     redactor: Redactor,
     /// Text of the agent's stderr that waits for its turn.
@@ -208,13 +248,7 @@ enum Over {
 }
 
 impl Face<'_> {
-    async fn serve(
-        &mut self,
-        mut input: mpsc::Receiver<Bytes>,
-        allowance: &Allowance,
-        aborted: impl Future<Output = ()>,
-    ) -> Over {
-        let mut from_client = LineFramer::new(MAX_LINE_BYTES);
+    async fn serve(&mut self, allowance: &Allowance, aborted: impl Future<Output = ()>) -> Over {
         let mut from_agent = LineFramer::new(MAX_LINE_BYTES);
         let mut aborted = std::pin::pin!(aborted);
         let to_agent = self.to_agent.clone();
@@ -228,7 +262,7 @@ impl Face<'_> {
             let has_room = self.gate.out.client.is_empty() && self.for_log.is_empty();
             tokio::select! {
                 biased;
-                () = &mut aborted => return Over::Failed(was_aborted()),
+                () = &mut aborted => return Over::Failed(was_aborted(self.gate.rules.agent)),
                 permit = to_agent.reserve(), if self.has_for_agent() => {
                     let block = self.next_block();
                     // A closed channel is an agent that reads no more; its exit follows.
@@ -236,12 +270,12 @@ impl Face<'_> {
                         permit.send(block);
                     }
                 }
-                () = poll_fn(|context| self.output.poll_room(context)), if !has_room => self.deliver(),
-                bytes = input.recv(), if !is_full || is_shut => {
+                () = poll_fn(|context| self.client.output.poll_room(context)), if !has_room => self.deliver(),
+                bytes = self.client.input.recv(), if !is_full || is_shut => {
                     let Some(bytes) = bytes else { return Over::ClientGone };
                     let now = awake.now();
                     let gate = &mut self.gate;
-                    if for_lines(&mut from_client, &bytes, |line| gate.on_client(line, is_shut, now)).is_err() {
+                    if for_lines(&mut self.client.framer, &bytes, |line| gate.on_client(line, is_shut, now)).is_err() {
                         return Over::Failed(too_long("the client"));
                     }
                 }
@@ -353,7 +387,7 @@ impl Face<'_> {
         };
         // The client is told why its requests will not be answered.
         self.gate.refuse_all(&ended);
-        let room = poll_fn(|context| self.output.poll_room(context));
+        let room = poll_fn(|context| self.client.output.poll_room(context));
         if within(EXIT_WAIT, room).await.is_some() {
             self.deliver();
         }
@@ -365,10 +399,10 @@ impl Face<'_> {
         self.stuck = None;
         let (lines, piece) = (std::mem::take(&mut self.gate.out.client), std::mem::take(&mut self.for_log));
         if !piece.is_empty() {
-            self.output.log(piece);
+            self.client.output.log(piece);
         }
         if !lines.is_empty() {
-            self.output.tell(lines);
+            self.client.output.tell(lines);
         }
     }
 
@@ -398,12 +432,20 @@ impl Face<'_> {
     }
 
     async fn log_if_room(&mut self, piece: Vec<u8>) {
-        let has_room = poll_fn(|context| Poll::Ready(self.output.poll_room(context).is_ready())).await;
+        let has_room = poll_fn(|context| Poll::Ready(self.client.output.poll_room(context).is_ready())).await;
         if has_room {
             self.for_log.extend(piece);
             self.deliver();
         }
     }
+}
+
+fn was_aborted(agent: Provider) -> Error {
+    let message = format!(
+        "{} was ended, because `sheepdog acp` was told to end (SIGINT, SIGTERM, SIGHUP), or `serve()` by its `signal`",
+        agent.as_str()
+    );
+    Error::new(ErrorCode::AgentAborted, message)
 }
 
 fn too_long(who: &str) -> Error {

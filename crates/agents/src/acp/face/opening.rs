@@ -60,7 +60,7 @@ impl Gate {
         let prompts: Vec<Message> =
             held.flat_map(|held| held.extract_if(.., is_meant).collect::<Vec<_>>()).collect();
         for prompt in prompts {
-            let answer = match self.version {
+            let answer = match self.version() {
                 Version::One => Message::answer(cancelled()),
                 Version::Two => Message::fault(-32_800, "Request cancelled"),
             };
@@ -174,11 +174,12 @@ impl Gate {
     }
 
     fn next_step(&mut self, session: &str, now: Instant) {
+        let version = self.version();
         let Some(waiting) = self.waiting.get_mut(session) else { return };
         let (Some(beginning), Some(seat)) = (&mut waiting.beginning, self.seats.get_mut(session)) else {
             return;
         };
-        match beginning.next(&self.rules, &seat.settings, self.version, session) {
+        match beginning.next(&self.rules, &seat.settings, version, session) {
             Err(error) => self.fail(session, &error, now),
             Ok(Next::Ask(method, params)) => {
                 let request = Message::new(Shape::Request, method, params);
@@ -222,7 +223,7 @@ impl Gate {
 
     /// The client is told that the level's mode is set again.
     fn tell_mode(&mut self, session: &str, mode: &str) {
-        if self.version == Version::One {
+        if self.version() == Version::One {
             let update = json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode });
             let params = json!({ "sessionId": session, "update": update });
             Message::new(Shape::Notice, "session/update", params).write(None, &mut self.out.client);

@@ -15,6 +15,8 @@ const MAX_OPEN: usize = 1024;
 pub(super) enum Purpose {
     /// The client gets the answer. `mode`: the mode that is set by it.
     Passed { mode: Option<String> },
+    /// It agrees on a version, of which the client asks for this one.
+    Greeting { asked: Option<u64> },
     /// It opens a session in this folder.
     Opening { cwd: PathBuf },
     /// A step of ours towards the session's level.

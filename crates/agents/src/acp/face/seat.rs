@@ -1,14 +1,11 @@
 //! PURE: one open session of the client's: its tools, its settings, and what it used.
 
-use super::message::Message;
 use crate::acp::account::{Account, SessionUsage};
 use crate::acp::settings::Settings;
 use crate::acp::tool_book::ToolBook;
 use crate::acp::update::{SessionState, StopReason, TurnEnd, Update};
 use crate::harness::{AgentEvent, Usage};
-use ground::json::{Pieces, object::put};
 use serde_json::Value;
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -26,8 +23,6 @@ pub(super) struct Seat {
     usage: SessionUsage,
     /// Background work that goes on behind an end of turn.
     has_background: bool,
-    /// The pieces of the answer, and of the thoughts.
-    pieces: [Pieces; 2],
     /// Calls of tools of which not all could be looked at.
     unread: HashSet<String>,
     /// How often the agent has left the level's mode by itself.
@@ -58,7 +53,6 @@ impl Seat {
             account: Account::default(),
             usage: SessionUsage::default(),
             has_background: false,
-            pieces: Default::default(),
             unread: HashSet::new(),
             left: 0,
             is_closed: false,
@@ -81,23 +75,6 @@ impl Seat {
         if options.is_array() && self.settings.modes().iter().any(|mode| mode.is_current) {
             self.told = self.settings.mode();
         }
-    }
-
-    /// Joins a character of which two updates have a half each: it comes whole with the second one.
-    pub(super) fn join(&mut self, message: &mut Message, halved: Option<String>) {
-        let Some(update) = message.params_mut().and_then(|params| params.get_mut("update")) else { return };
-        let pieces = match update["sessionUpdate"].as_str() {
-            Some("agent_message_chunk") => &mut self.pieces[0],
-            Some("agent_thought_chunk") => &mut self.pieces[1],
-            _ => return,
-        };
-        let Some(content) = update.get_mut("content") else { return };
-        let Some(text) = halved.as_deref().or_else(|| content["text"].as_str()) else { return };
-        let whole = match pieces.push(text) {
-            Cow::Owned(whole) => whole,
-            Cow::Borrowed(_) => return,
-        };
-        put(content, "text", whole);
     }
 
     pub(super) fn is_in_tool(&self) -> bool {

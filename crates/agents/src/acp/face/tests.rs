@@ -179,18 +179,91 @@ fn what_is_unknown_passes_with_every_member_in_both_directions() {
 
 #[test]
 fn a_character_that_comes_in_two_halves_reaches_the_client_whole() {
-    let mut play = Play::opened(|_| {});
-    let mut said = String::new();
-    for text in [r"a\ud83d", r"\ude00b", "c", r"\ud83d", "d"] {
-        let update = format!(
-            r#"{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}"}}}}"#
+    let kinds = [
+        ("agent_message_chunk", r#""content":{"type":"text","text":"TEXT"}"#),
+        ("agent_thought_chunk", r#""content":{"type":"text","text":"TEXT"}"#),
+        ("user_message_chunk", r#""content":{"type":"text","text":"TEXT"}"#),
+        (
+            "tool_call_content_chunk",
+            r#""toolCallId":"t","content":{"type":"content","content":{"type":"text","text":"TEXT"}}"#,
+        ),
+    ];
+    let text_of = |told: &Told| {
+        let content = &told[0].1["params"]["update"]["content"];
+        content["text"].as_str().or(content["content"]["text"].as_str()).unwrap().to_owned()
+    };
+    for is_open in [true, false] {
+        let mut play = Play::new(|_| {});
+        match is_open {
+            true => drop(play.open("s")),
+            // The agent repeats a conversation before it answers.
+            false => drop(play.client(json!({"id":1,"method":"session/load","params":{"sessionId":"s"}}))),
+        }
+        let mut say = |kind: usize, text: &str| {
+            let update = format!(r#"{{"sessionUpdate":"{}",{}}}"#, kinds[kind].0, kinds[kind].1);
+            let update = update.replace("TEXT", text);
+            let line =
+                format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#);
+            play.gate.on_agent(line.as_bytes(), play.now);
+            text_of(&play.told())
+        };
+        for (kind, (name, _)) in kinds.iter().enumerate() {
+            let said: String =
+                [r"a\ud83d", r"\ude00b", "c", r"\ud83d", "d"].iter().map(|text| say(kind, text)).collect();
+            assert_eq!(said, "a\u{1f600}bc\u{fffd}d", "{name}");
+        }
+        // Each text has its own pieces.
+        assert_eq!(
+            (say(0, r"\ud83d"), say(1, "x"), say(0, r"\ude00")),
+            ("".into(), "x".into(), "\u{1f600}".into())
         );
-        let line = format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#);
-        play.gate.on_agent(line.as_bytes(), play.now);
-        let told = play.told();
-        said += told[0].1["params"]["update"]["content"]["text"].as_str().unwrap();
     }
-    assert_eq!(said, "a\u{1f600}bc\u{fffd}d");
+    let mut play = Play::opened(|_| {});
+    let ours = play.prompted(1);
+    let half = r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"text":"\ud83d"}}}}"#;
+    play.gate.on_agent(half.as_bytes(), play.now);
+    play.told();
+    play.agent(json!({"id":ours,"result":{"stopReason":"end_turn"}}));
+    let next = play.update(json!({"sessionUpdate":"agent_message_chunk","content":{"text":"next"}}));
+    assert_eq!(text_of(&next), "next", "the half belongs to the turn before");
+}
+
+#[test]
+fn a_connection_agrees_once_on_the_version_that_the_agent_speaks() {
+    let first = json!({"protocolVersion":1,"agentCapabilities":{}});
+    let second = json!({"protocolVersion":2,"capabilities":{},"info":{}});
+    // Agents on the Python SDK return the number that they were asked for.
+    let echoed = json!({"protocolVersion":2,"agentCapabilities":{}});
+    for (asked, hello, expected) in [
+        (1, &first, Ok(1)),
+        (2, &first, Ok(1)),
+        (2, &second, Ok(2)),
+        (2, &echoed, Ok(1)),
+        (3, &second, Ok(2)),
+        (1, &second, Err("PROTOCOL_MISMATCH")),
+        (1, &json!({"protocolVersion":3}), Err("PROTOCOL_MISMATCH")),
+        (3, &json!({"protocolVersion":3}), Err("PROTOCOL_MISMATCH")),
+        (1, &json!(null), Err("PROTOCOL_MISMATCH")),
+    ] {
+        let mut play = Play::new(|_| {});
+        let greet = json!({"id":7,"method":"initialize","params":{"protocolVersion":asked}});
+        let sent = play.client(greet.clone());
+        assert_eq!(sent[0].1["params"]["protocolVersion"], asked);
+        let mut again = greet;
+        json::object::put(&mut again, "id", 8);
+        is(&play.client(again.clone()), &[('<', "-32600")]);
+        let told = play.agent(json!({"id":sent[0].1["id"],"result":hello}));
+        match expected {
+            Ok(version) => {
+                assert_eq!(told[0].1["result"]["protocolVersion"], version, "{asked} {hello}");
+                is(&play.client(again), &[('<', "-32600")]);
+            }
+            Err(code) => {
+                is(&told, &[('<', code)]);
+                is(&play.client(again), &[('>', "initialize")]);
+            }
+        }
+    }
 }
 
 #[test]
