@@ -180,7 +180,7 @@ const UNEXPORTED: Record<string, string[]> = {
     'readStart',
     'stateOf',
   ],
-  'lib/harness/session/tool_protocol.ts': ['Message', 'ToolProtocol'],
+  'lib/harness/session/tool_protocol.ts': ['ToolProtocol'],
   'lib/hint.ts': ['suggestion'],
   // The host's own functions: no other file may ask for them.
   'lib/host.ts': [

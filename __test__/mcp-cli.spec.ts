@@ -246,6 +246,32 @@ describe('sheepdog mcp', () => {
     expect(JSON.parse(String(line))).toMatchObject({ id: null, error: { code: -32700 } })
   })
 
+  it('answers with the id that was sent, also with one that is no number of JavaScript', async () => {
+    const client = new Client([])
+    const ids = [
+      ...['7', '0', '-0', '1.0', '1e3', '9007199254740993', '18446744073709551616', '-9007199254740995'],
+      ...['0.12345678901234567890', '1e400', '"a\\u0000\\""', '"9007199254740993"'],
+    ]
+    const lines: string[] = []
+    createInterface({ input: client.child.stdout! }).on('line', (line) => lines.push(line))
+    const asked = (id: string) =>
+      `{"jsonrpc":"2.0", "params":{"n":9007199254740993}, "id": ${id},"method":"ping"}`
+    for (const id of ids) client.child.stdin!.write(`${asked(id)}\n`)
+    client.child.stdin!.write(`[${ids.map(asked).join(',')}]\n`)
+    client.child.stdin!.end()
+    await client.exit
+    const answers = ids.map((id) => `{"jsonrpc":"2.0","id":${id},"result":{}}`)
+    expect(lines).toEqual([...answers, `[${answers.join(',')}]`])
+  })
+
+  it('refuses a prompt that no program can get, and starts and warns of nothing', async () => {
+    const client = new Client([session, said('Hello.'), done])
+    expect(await client.call('start_agent', { ...start, prompt: 'a\0b' })).toContain('NUL')
+    expect(await client.call('list_agents')).toMatchObject({ agents: [] })
+    client.child.stdin!.end()
+    expect([await client.exit, client.stderr]).toEqual([0, ''])
+  })
+
   it('says what a wrong option is', async () => {
     const { sheepdog } = await import('./cli-command')
     const wrong = await sheepdog(['mcp', '--provider', 'gpt'])
@@ -253,5 +279,9 @@ describe('sheepdog mcp', () => {
     expect(wrong.stderr).toContain('--provider: expected one of claude-code')
     expect((await sheepdog(['mcp', '--max-agents', '0'])).stderr).toContain('--max-agents')
     expect((await sheepdog(['mcp', 'codex'])).stderr).toContain('takes only options')
+    for (const option of ['--permission', '--model', '--name']) {
+      const { status, stderr } = await sheepdog(['mcp', option, ''])
+      expect([status, stderr]).toEqual([2, expect.stringContaining(option)])
+    }
   })
 })

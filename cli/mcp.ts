@@ -56,7 +56,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 when the client closed stdin, else 1.
+Exit status: 0 when the client closed stdin, 2 for a wrong command line, else 1.
 
 Depth: an agent that is started here has SHEEPDOG_DEPTH in its environment, one more than this server. The fourth agent
 in a chain is refused.`

@@ -51,17 +51,22 @@ interface Agent {
 
 export class Agents {
   readonly #rules: ServerRules
+  readonly #harnesses: Map<string, Harness>
   readonly #agents = new Map<string, Agent>()
 
+  /** @throws INVALID_OPTION for an option that no turn takes. */
   constructor(rules: ServerRules) {
     this.#rules = { ...rules, cwd: realpathSync(rules.cwd) }
+    const { providers, options } = rules
+    this.#harnesses = new Map(providers.map((provider) => [provider, new Harness({ provider, ...options })]))
   }
 
   /** Starts an agent. Throws if a rule of this server forbids it. */
   async start(provider: string, prompt: string, cwd?: string): Promise<object> {
-    const { providers, maxAgents, options } = this.#rules
-    const name = providers.find((known) => known === provider)
-    if (!name) throw new Error(`This server does not start ${provider}. It starts: ${providers.join(', ')}.`)
+    const { providers, maxAgents } = this.#rules
+    const harness = this.#harnesses.get(provider)
+    if (!harness)
+      throw new Error(`This server does not start ${provider}. It starts: ${providers.join(', ')}.`)
     const running = [...this.#agents.values()].filter(({ state }) => state === 'running')
     if (running.length >= maxAgents) {
       const ids = running.map(({ id }) => id).join(', ')
@@ -72,12 +77,12 @@ export class Agents {
     const folder = this.#folder(cwd)
     let turn: Turn
     try {
-      turn = new Harness({ provider: name }).start(prompt, { ...options, cwd: folder.path })
+      turn = harness.start(prompt, { cwd: folder.path })
     } catch (error) {
       folder.close()
       throw error
     }
-    const agent = this.#keep(name, prompt, turn)
+    const agent = this.#keep(provider as ProviderName, prompt, turn)
     void agent.ended.finally(folder.close)
     // A turn that can't be started at all is the answer to this call.
     await Promise.race([agent.ended, new Promise((ready) => timers.setTimeout(ready, 200))])
@@ -85,7 +90,7 @@ export class Agents {
       this.#agents.delete(agent.id)
       throw agent.error!
     }
-    return { id: agent.id, provider: name, state: agent.state }
+    return { id: agent.id, provider, state: agent.state }
   }
 
   /** The state of an agent and what it did since the last question. Waits up to `waitMs` for its end. */

@@ -1,8 +1,7 @@
 // The Model Context Protocol over stdin and stdout: one message a line.
 import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
-import { toJson } from '../../lib/json'
-import type { Message, ToolProtocol } from '../../lib/harness/session/tool_protocol'
+import { ToolProtocol } from '../../lib/harness/session/tool_protocol'
 
 /** Longest message that is read. */
 const maxLineBytes = 64 << 20
@@ -14,24 +13,15 @@ export async function serve(protocol: ToolProtocol, input: Readable, output: Wri
   output.on('error', () => gone.abort())
   /** Settles when the client has taken the answers so far. One wait for all: each would be a listener of the stream. */
   let room: Promise<unknown> | undefined
-  const send = (message: unknown) => {
-    if (gone.signal.aborted || output.write(`${toJson('message', message)}\n`)) return
+  const send = (reply: string) => {
+    if (gone.signal.aborted || output.write(`${reply}\n`)) return
     room ??= once(output, 'drain', { signal: gone.signal })
       .catch(() => {})
       .finally(() => (room = undefined))
   }
   const take = async (line: string) => {
-    let message: Message | Message[]
-    try {
-      message = JSON.parse(line) as Message | Message[]
-    } catch {
-      return send({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'Parse error' } })
-    }
-    // Versions before 2025-06-18 allow several messages in one.
-    const all = Array.isArray(message) ? message : [message]
-    const replies = await Promise.all(all.map((one) => protocol.take(one, gone.signal)))
-    const known = replies.filter((reply) => reply !== undefined)
-    if (known.length > 0) send(Array.isArray(message) ? known : known[0])
+    const reply = await protocol.take(line, gone.signal).catch(() => ToolProtocol.unreadable)
+    if (reply !== undefined) send(reply)
   }
   try {
     for await (const line of lines(input, gone.signal)) {

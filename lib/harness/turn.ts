@@ -117,9 +117,9 @@ export class Turn<Structured = unknown> implements AsyncIterable<AgentEvent>, As
     })
   }
 
-  /** The promise that an iteration waits for last. */
+  /** The promise that an iteration waits for last. A turn that could not begin throws its error there, which is told by that. */
   get #end(): Promise<unknown> {
-    return this.#native ? this.#result.catch(() => {}) : this.#result
+    return this.#native ? this.#result.catch(() => {}) : this.result
   }
 
   /** The same, once the others have been told: a program that ends with its turn loses nothing of what it observed. */

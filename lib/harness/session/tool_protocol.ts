@@ -11,14 +11,13 @@ import { show } from '../../option'
 
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 
-export type Message = { id?: unknown; method?: unknown; params?: Record<string, unknown> }
+type Message = { id?: unknown; method?: string; params?: Record<string, unknown> }
 type Content = { type: 'text'; text: string } | { type: 'image'; data: string; mimeType: string }
 
-const failure = (id: unknown, code: number, message: string) => ({
-  jsonrpc: '2.0',
-  id,
-  error: { code, message },
-})
+/** The one of two that a reply has. */
+type Outcome = { result: unknown } | { error: { code: number; message: string } }
+
+const failure = (code: number, message: string): Outcome => ({ error: { code, message } })
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -40,10 +39,44 @@ function idOf(message: unknown): string | number | null {
   return typeof id === 'string' || typeof id === 'number' ? id : null
 }
 
+/** A message, and the ids that it names: as JSON, because a number of JavaScript is not every number that a peer writes. */
+interface Received {
+  message: unknown
+  id: string
+  cancels: string
+}
+
+const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g
+
+/** The messages of a JSON text, and whether they are a list: versions before 2025-06-18 allow that. */
+function received(text: string): { all: Received[]; isList: boolean } {
+  const parsed = JSON.parse(text) as unknown
+  const list = (value: unknown) => (Array.isArray(value) ? (value as unknown[]) : [value])
+  let written: unknown[] | undefined
+  /** The same messages, in which each number is the text that was written. */
+  const exact = () =>
+    (written ??= list(JSON.parse(text.replace(token, (word) => (word.startsWith('"') ? word : `"${word}"`)))))
+  const isExact = (id: number) =>
+    !Array.isArray(parsed) && Number.isSafeInteger(id) && new RegExp(`:\\s*${id}\\s*[,}]`).test(text)
+  const idText = (id: unknown, at: (message: Message) => unknown, index: number) =>
+    typeof id !== 'number' || isExact(id) ? toJson('id', id ?? null) : String(at(exact()[index] as Message))
+  const all = list(parsed).map((message, index) => {
+    const params = isObject(message) && isObject(message.params) ? message.params : {}
+    return {
+      message,
+      id: idText(idOf(message), ({ id }) => id, index),
+      cancels: idText(params.requestId, ({ params }) => params?.requestId, index),
+    }
+  })
+  return { all, isList: Array.isArray(parsed) }
+}
+
 export class ToolProtocol {
+  /** The reply to a text that is not JSON. */
+  static readonly unreadable = replyTo('null', failure(-32700, 'Parse error'))
   readonly #tools: Map<string, Tool>
   /** Calls that run. */
-  readonly #calls = new Set<{ id: unknown; controller: AbortController }>()
+  readonly #calls = new Set<{ id: string; controller: AbortController }>()
   sessionId = ''
   /** Whether somebody has asked which tools there are, and what is done the first time. */
   isListed = false
@@ -60,22 +93,34 @@ export class ToolProtocol {
     for (const { controller } of this.#calls) controller.abort()
   }
 
-  /** Takes one message. Resolves with the reply to it; a notification has none. */
-  async take(message: unknown, signal: AbortSignal): Promise<unknown> {
-    if (!isMessage(message)) return failure(idOf(message), -32600, 'Invalid Request')
-    if (message.method === 'notifications/cancelled') this.#onCancelled(message.params?.requestId)
-    if (message.id === undefined || message.method === undefined) return undefined
-    return this.#reply(message, signal)
+  /**
+   * Takes a JSON text: a message, or a list of them. Resolves with the text of the reply; a notification has none.
+   *
+   * @throws SyntaxError when the text is not JSON.
+   */
+  async take(text: string, signal: AbortSignal): Promise<string | undefined> {
+    const { all, isList } = received(text)
+    const replies = (await Promise.all(all.map((one) => this.#answer(one, signal)))).filter(
+      (reply) => reply !== undefined,
+    )
+    return isList && replies.length > 0 ? `[${replies.join(',')}]` : replies[0]
   }
 
-  #onCancelled(id: unknown): void {
-    if (id === undefined) return
+  async #answer({ message, id, cancels }: Received, signal: AbortSignal): Promise<string | undefined> {
+    const reply = (outcome: Outcome) => replyTo(id, outcome)
+    if (!isMessage(message)) return reply(failure(-32600, 'Invalid Request'))
+    if (message.method === 'notifications/cancelled') this.#onCancelled(cancels)
+    if (message.id === undefined || message.method === undefined) return undefined
+    return reply(await this.#outcome(message, id, signal))
+  }
+
+  #onCancelled(id: string): void {
     for (const call of this.#calls) if (call.id === id) call.controller.abort()
   }
 
-  async #reply({ id, method, ...rest }: Message, signal: AbortSignal): Promise<unknown> {
+  async #outcome({ method, ...rest }: Message, id: string, signal: AbortSignal): Promise<Outcome> {
     const params = rest.params ?? {}
-    const result = (result: unknown) => ({ jsonrpc: '2.0', id, result })
+    const result = (result: unknown) => ({ result })
     switch (method) {
       case 'initialize': {
         const asked = params.protocolVersion as string
@@ -93,7 +138,8 @@ export class ToolProtocol {
         return result({ tools: [...this.#tools.values()].map(toListed) })
       case 'tools/call': {
         const tool = this.#tools.get(params.name as string)
-        if (!tool) return failure(id, -32602, `Unknown tool: ${show(params.name)}`)
+        if (!tool) return failure(-32602, `Unknown tool: ${show(params.name)}`)
+        const callId = typeof rest.id === 'string' ? rest.id : id
         const call = { id, controller: new AbortController() }
         this.#calls.add(call)
         const either = AbortSignal.any([signal, call.controller.signal])
@@ -101,14 +147,14 @@ export class ToolProtocol {
         either.addEventListener('abort', ended, { once: true })
         this.onCall(true)
         try {
-          return result(await this.#call(tool, params.arguments ?? {}, String(id), either))
+          return result(await this.#call(tool, params.arguments ?? {}, callId, either))
         } finally {
           ended()
           this.#calls.delete(call)
         }
       }
       default:
-        return failure(id, -32601, 'Method not found')
+        return failure(-32601, 'Method not found')
     }
   }
 
@@ -129,6 +175,11 @@ export class ToolProtocol {
       return { content: [{ type: 'text', text }], isError: true }
     }
   }
+}
+
+/** The text of a reply. `id`: as JSON. */
+function replyTo(id: string, outcome: Outcome): string {
+  return `{"jsonrpc":"2.0","id":${id},${toJson('message', outcome).slice(1)}`
 }
 
 /** The ways in which the arguments of a call break the schema of its tool. */

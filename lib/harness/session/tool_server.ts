@@ -1,10 +1,9 @@
 // The caller's tools for an agent: a Model Context Protocol server on loopback, for one session, behind a bearer of its own. It has
 // one way of transport: a POST answered with JSON.
-import { toJson } from '../../json'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Tool } from '../../tool/definition'
-import { ToolProtocol, type Message } from './tool_protocol'
+import { ToolProtocol } from './tool_protocol'
 
 // Loaded when there is a session with tools: the two take a tenth of the time that it takes to load the package.
 const http = () => process.getBuiltinModule('node:http')
@@ -61,9 +60,9 @@ export class ToolServer extends ToolProtocol {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const answer = (status: number, body?: unknown) => {
+    const answer = (status: number, body?: string) => {
       response.writeHead(status, body === undefined ? {} : { 'content-type': 'application/json' })
-      response.end(body === undefined ? undefined : toJson('body', body))
+      response.end(body)
     }
     if (!this.#isAllowed(request)) {
       response.shouldKeepAlive = false
@@ -74,19 +73,13 @@ export class ToolServer extends ToolProtocol {
     if (request.method !== 'POST') return answer(405)
     const gone = new AbortController()
     response.once('close', () => gone.abort())
-    let message: Message | Message[]
-    try {
-      message = JSON.parse(await read(request)) as Message | Message[]
-    } catch {
-      return answer(400, { jsonrpc: '2.0', id: null, error: { code: -32700, message: 'Parse error' } })
-    }
     const signal = AbortSignal.any([gone.signal, this.#over.signal])
-    const all = Array.isArray(message) ? message : [message]
-    const replies = (await Promise.all(all.map((one) => this.take(one, signal)))).filter(
-      (reply) => reply !== undefined,
-    )
-    if (replies.length === 0) return answer(202)
-    answer(200, Array.isArray(message) ? replies : replies[0])
+    try {
+      const reply = await this.take(await read(request), signal)
+      answer(reply === undefined ? 202 : 200, reply)
+    } catch {
+      answer(400, ToolProtocol.unreadable)
+    }
   }
 
   /** The bearer, and no page of a browser's. */
