@@ -28,6 +28,11 @@ describe.each(commands)('sheepdog help $name', (command) => {
     expect(examples).toContain(`sheepdog ${command.name}`)
   })
 
+  it('names the status of a wrong command line beside the others', () => {
+    const [, status] = /\nExit status: ([^]*?)(?:\n\n|$)/.exec(text) ?? []
+    if (status !== undefined) expect(status.replaceAll('\n', ' ')).toContain('2 for a wrong command line')
+  })
+
   it('says of each option what it does', () => {
     for (const [name, { help }] of Object.entries(command.options)) {
       expect(help, name).not.toMatch(/^(default|what|who|where|whom|of)\b/i)

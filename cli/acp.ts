@@ -77,7 +77,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 when the client closed stdin, else 1, with the reason on stderr.`
+Exit status: 0 when the client closed stdin, 2 for a wrong command line, else 1, with the reason on stderr.`
 
 export const examples = [
   'sheepdog acp claude-code',

@@ -72,7 +72,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if every prompt succeeded, else 1. No process that the agent started is left.`
+Exit status: 0 if every prompt succeeded, 2 for a wrong command line, else 1. No process that the agent started is left.`
 
 export const examples = [
   'sheepdog chat claude-code',

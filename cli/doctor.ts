@@ -26,7 +26,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if at least one agent starts, else 1. Whether a key is valid is not checked, and a keychain of the system is
+Exit status: 0 if at least one agent starts, 2 for a wrong command line, else 1. Whether a key is valid is not checked, and a keychain of the system is
 not looked into.`
 
 export const examples = ['sheepdog doctor']

@@ -30,7 +30,7 @@ export const options = {
 
 export const notes = `
 Exit status: the command's own, as the shell of the runtime reports it: 126 if it can't be executed, 127 if it was not
-found, 128+N if signal N ended it. 124 if --timeout passed; 125 if --idle passed; 1 if it could not be run. If nobody
+found, 128+N if signal N ended it. 124 if --timeout passed; 125 if --idle passed; 2 for a wrong command line; 1 if it could not be run. If nobody
 reads its output any more (| head), it is stopped: 141.`
 
 export const examples = [

@@ -29,7 +29,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0, or 1 if there is no answer.`
+Exit status: 0, 1 if there is no answer, or 2 for a wrong command line.`
 
 export const examples = ['sheepdog query ws://127.0.0.1:8080 "Which tests fail?"']
 

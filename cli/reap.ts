@@ -25,7 +25,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0, or 1 if a tree could not be ended or a checkout not removed.`
+Exit status: 0, 1 if a tree could not be ended or a checkout not removed, or 2 for a wrong command line.`
 
 export const examples = ['sheepdog reap', 'sheepdog reap b07de5c2913f6a4e']
 

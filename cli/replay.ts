@@ -47,7 +47,7 @@ export const options = {
 } as const satisfies OptionTable
 
 export const notes = `
-Exit status: 0 if the turn succeeded, else 1. For another program: 0 if it ended with 0.`
+Exit status: 0 if the turn succeeded, 2 for a wrong command line, else 1. For another program: 0 if it ended with 0.`
 
 export const examples = [
   'sheepdog replay codex stdout.jsonl --exit 0',

@@ -43,7 +43,7 @@ export const notes = `
 Durations: 120s, 30m, 1.5h, 500ms, a plain number of seconds, or off.
 
 Exit status: the program's own; 124 if it took too long; 125 if it was silent for too long; 126 if it can't be
-executed; 127 if it was not found; 128+N if signal N ended it; 1 for anything else. After Ctrl-C sheepdog ends
+executed; 127 if it was not found; 128+N if signal N ended it; 2 for a wrong command line; 1 for anything else. After Ctrl-C sheepdog ends
 by SIGINT, so that a shell's loop stops.
 
 The program gets stdin if stdin is a pipe or a file, else end of file. With --pty your keys go to it, Ctrl-C too.
