@@ -41,6 +41,12 @@ describe('a program that fails', () => {
       message: 'sh exited with status 3: its output is in `error.result`: fatal: no disk',
     })
   })
+
+  it('says what it said on stdout where stderr is empty', async () => {
+    await expect(spawn('sh', ['-c', 'echo no lock file; exit 1'], { reject: true }).result).rejects.toThrow(
+      'sh exited with status 1: its output is in `error.result`: no lock file',
+    )
+  })
 })
 
 describe('a terminal without `stdin: "pipe"`', () => {

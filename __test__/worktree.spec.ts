@@ -214,7 +214,8 @@ describe('before the agent starts', () => {
     expect(await failure(failed)).toMatchObject({
       code: 'WORKTREE_FAILED',
       step: 'setup',
-      message: expect.stringContaining('no such package'),
+      message: expect.stringMatching(/`error\.cause\.result`: no such package$/),
+      cause: { result: { stderr: 'no such package\n' } },
     })
     const stop = new AbortController()
     const pid = join(plainFolder(), 'pid')

@@ -186,8 +186,8 @@ export class Checkout {
     try {
       await this.#runThere(setup, signal, true)
     } catch (error) {
-      const message = `the setup of the checkout failed: ${(error as Error).message}`
-      throw new SheepdogError('WORKTREE_FAILED', message, { step: 'setup' }, error)
+      const said = (error as Error).message.replace('`error.result`', '`error.cause.result`')
+      throw new SheepdogError('WORKTREE_FAILED', `the setup of the checkout failed: ${said}`, { step: 'setup' }, error)
     }
   }
 

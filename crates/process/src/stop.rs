@@ -80,7 +80,9 @@ pub(super) fn failure(spec: &ProcessSpec, result: &RunResult) -> Option<Error> {
         (None, Some(signal)) => format!("was ended by {signal}"),
         (None, None) => "ended in an unknown way".to_owned(),
     };
-    let last = last_line(result.shown_bytes(Stream::Stderr));
+    // Some programs (pnpm, tsc) report errors on stdout.
+    let last =
+        [Stream::Stderr, Stream::Stdout].into_iter().find_map(|stream| last_line(result.shown_bytes(stream)));
     let said = last.map_or_else(String::new, |line| format!(": {line}"));
     let message = format!("{} {how}: its output is in `error.result`{said}", result.command);
     let mut error = Error::new(ErrorCode::ProcessFailed, message);
