@@ -61,7 +61,7 @@ function feedProperties() {
   for (const { path, name } of properties) console.log(`  ${path}: ${name}`)
   const env = { ...process.env, PROPTEST_CASES: values.cases, PROPTEST_MAX_SHRINK_ITERS: '20000' }
   step(`${properties.length} properties, ${values.cases} cases each`, 'cargo', [
-  'test', '--quiet', '--workspace', '--lib', '--tests', '--', ...properties.map(({ name }) => name),
+  'test', '--quiet', '--no-fail-fast', '--workspace', '--lib', '--tests', '--', ...properties.map(({ name }) => name),
 ], { env }) // prettier-ignore
   const compared = spawnSync(
     process.execPath,

@@ -367,6 +367,8 @@ impl Commands {
                             self.text(command, depth + 1);
                         }
                     }
+                    // The words of such a text are arguments of env once more: variables, then a program.
+                    Some(value) if name == "env" => self.text(&format!("env {value}"), depth + 1),
                     Some(value) => self.text(value.trim_start_matches([':', '!']), depth + 1),
                     None => {}
                 }
