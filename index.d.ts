@@ -3266,6 +3266,8 @@ export interface RaceOptions {
    * @default that of each agent's harness
    */
   record?: string | undefined
+  /** Called when an entry has ended and nothing of it lives any more. An error that it throws ends the race, which rejects with it. */
+  onEntry?: ((entry: RaceEntry) => void) | undefined
 }
 /** How an agent did in a race. */
 export interface RaceEntry {

@@ -47,6 +47,25 @@ it('what `verify` writes is no change, and nothing of the agent lives when it ru
   await winner!.changes!.discard()
 })
 
+it('tells each entry when it has ended, and ends with what the caller throws', async () => {
+  const top = repository()
+  const ended: string[] = []
+  const fault = new Error('enough')
+  const told = race('x', {
+    cwd: top,
+    agents: [worker('exit 3'), worker('echo x > mine')],
+    concurrency: 1,
+    winner: 'all',
+    onEntry({ state }) {
+      ended.push(state)
+      if (state === 'passed') throw fault
+    },
+  })
+  await expect(told).rejects.toBe(fault)
+  expect(ended).toEqual(['failed', 'passed'])
+  expect([checkouts(), sheepdogRefs(top)]).toEqual([[], []])
+})
+
 it('nobody passes, all run, one at a time', async () => {
   const top = repository()
   const log = join(plainFolder(), 'log')

@@ -71,6 +71,8 @@ export async function run(args: string[]): Promise<Ending> {
   const { cwd, ...turn } = toTurnOptions(values)
   const agents = values.agent.map((provider) => ({ ...turn, provider }) as HarnessOptions)
   const stop = new AbortController()
+  if (!values.json)
+    tell(`sheepdog: ${agents.length === 1 ? 'one agent runs' : `${agents.length} agents run`}`)
   let interrupt: Interrupt | undefined
   const leave = onInterrupt((signal) => {
     interrupt = signal
@@ -85,10 +87,11 @@ export async function run(args: string[]): Promise<Ending> {
       concurrency: values.concurrency === undefined ? undefined : Number(values.concurrency),
       timeoutMs: values.deadline === undefined ? undefined : parseDuration('--deadline', values.deadline),
       signal: stop.signal,
+      onEntry: values.json ? undefined : tellEntry,
     })
     if (values.apply) await winner?.changes?.apply()
     if (values.json) put('stdout', `${toJson({ winner: winner && entries.indexOf(winner), entries })}\n`)
-    else tellRace(winner, entries, values.apply === true)
+    else tellWinner(winner, values.apply === true)
     return winner ? 0 : 1
   } catch (error) {
     if (interrupt) return interrupt
@@ -98,17 +101,17 @@ export async function run(args: string[]): Promise<Ending> {
   }
 }
 
-function tellRace(winner: RaceEntry | undefined, entries: RaceEntry[], isApplied: boolean): void {
-  for (const entry of entries) {
-    const { provider, state, usage, error, durationMs } = entry
-    const tokens = usage && `${usage.inputTokens + usage.outputTokens} tokens`
-    const cost = usage?.costUsd === undefined ? undefined : showCost(usage.costUsd)
-    const facts = [showDuration(durationMs), tokens, cost].filter((fact) => fact !== undefined).join(', ')
-    const why = error && state !== 'aborted' ? `: ${error.code}: ${error.message}` : ''
-    const how = entry === winner ? 'won' : state
-    tell(`sheepdog: ${provider} ${how} (${facts})${why}`)
-  }
+function tellEntry({ provider, state, usage, error, durationMs }: RaceEntry): void {
+  const tokens = usage && `${usage.inputTokens + usage.outputTokens} tokens`
+  const cost = usage?.costUsd === undefined ? undefined : showCost(usage.costUsd)
+  const facts = [showDuration(durationMs), tokens, cost].filter((fact) => fact !== undefined).join(', ')
+  const why = error && state !== 'aborted' ? `: ${error.code}: ${error.message}` : ''
+  tell(`sheepdog: ${provider} ${state} (${facts})${why}`)
+}
+
+function tellWinner(winner: RaceEntry | undefined, isApplied: boolean): void {
   if (!winner) return tell('sheepdog: nobody passed')
+  tell(`sheepdog: ${winner.provider} won`)
   if (winner.changes) for (const line of describeChanges(winner.changes, isApplied)) tell(line)
   const text = winner.result?.text ?? ''
   put('stdout', text.endsWith('\n') ? text : `${text}\n`)

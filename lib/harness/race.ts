@@ -60,6 +60,8 @@ export interface RaceOptions {
    * @default that of each agent's harness
    */
   record?: string
+  /** Called when an entry has ended and nothing of it lives any more. An error that it throws ends the race, which rejects with it. */
+  onEntry?(entry: RaceEntry): void
 }
 
 /** How an agent did in a race. */
@@ -107,6 +109,7 @@ const raceChecks = optionsOf('race()', {
   timeoutMs: check.timeout,
   signal,
   record: recordCheck,
+  onEntry: check.function,
 } satisfies Checks<RaceOptions>)
 
 /**
@@ -134,11 +137,12 @@ export async function race(prompt: string, options: RaceOptions): Promise<Race> 
   const folders = harnesses.map((harness) => folderOf(options.cwd ?? inside.options(harness).cwd))
   for (const folder of new Set(folders)) await settle<string>(native.findRepository(folder), callSite())
   const entries = harnesses.map((harness, index) => new Entry(harness, prompt, folders[index]!, options))
-  const winner = await runAll(entries, options)
+  const { winner, thrown } = await runAll(entries, options)
   await record(entries, winner)
   const isAborted = options.signal?.aborted && !winner
-  if (isAborted) await Promise.all(entries.map((entry) => entry.discard()))
+  if (isAborted || thrown) await Promise.all(entries.map((entry) => entry.discard()))
   await Promise.all(entries.map((entry) => entry.release()))
+  if (thrown) throw thrown.error
   if (isAborted) throw over()
   return { winner: winner?.facts, entries: entries.map(({ facts }) => facts) }
 }
@@ -160,21 +164,38 @@ function folderOf(cwd: string | URL | undefined): string {
   return absolutePath(folderPath(cwd) ?? '.')
 }
 
-/** Runs the entries, so many at once. Returns the first that passed. */
-async function runAll(entries: Entry[], options: RaceOptions): Promise<Entry | undefined> {
+/** How all entries ended: the first that passed, and an error of the caller's own function. */
+interface Outcome {
+  winner?: Entry
+  thrown?: { error: unknown }
+}
+
+/** Runs the entries, so many at once. */
+async function runAll(entries: Entry[], options: RaceOptions): Promise<Outcome> {
   const { winner: rule = 'first', concurrency = entries.length, timeoutMs = 0, signal } = options
-  let winner: Entry | undefined
+  const outcome: Outcome = {}
   const stop = () => entries.forEach((entry) => entry.stop())
   const onPass = (entry: Entry) => {
-    winner ??= entry
+    const winner = (outcome.winner ??= entry)
     if (rule === 'first') entries.forEach((other) => other !== winner && other.stop())
+  }
+  const tell = ({ facts }: Entry) => {
+    try {
+      options.onEntry?.(facts)
+    } catch (error) {
+      outcome.thrown ??= { error }
+      stop()
+    }
   }
   const timer =
     timeoutMs !== 0 && timeoutMs !== Infinity ? timers.setTimeout(stop, Math.max(0, timeoutMs)) : undefined
   const letGo = onAbort(signal, stop)
   const waiting = [...entries]
   const work = async () => {
-    for (let entry = waiting.shift(); entry; entry = waiting.shift()) await entry.run(onPass)
+    for (let entry = waiting.shift(); entry; entry = waiting.shift()) {
+      await entry.run(onPass)
+      tell(entry)
+    }
   }
   try {
     await Promise.all(Array.from({ length: Math.min(concurrency, entries.length) }, work))
@@ -182,7 +203,7 @@ async function runAll(entries: Entry[], options: RaceOptions): Promise<Entry | u
     timers.clearTimeout(timer)
     letGo()
   }
-  return winner
+  return outcome
 }
 
 /** Writes the whole race into the record of each of its turns. */
