@@ -4,9 +4,10 @@ import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } fr
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Fleet, type JobHandler } from '../entries/fleet.js'
-import type { HarnessOptions } from '..'
+import { race, type HarnessOptions } from '..'
 import { firstEvent, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
 import { done, failure, player, said, session, tool } from './played-agent'
+import { checkouts, worker } from './repository'
 
 function git(cwd: string, ...args: string[]): string {
   const identity = ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'init.defaultBranch=main']
@@ -60,6 +61,28 @@ describe.runIf(hasServer)('a job with a repository', () => {
     expect(existsSync(cwd)).toBe(false)
     expect(left()).toEqual([])
     expect(git(url, 'log', '--format=%s')).toBe('one')
+  })
+
+  it('can hold a race of agents, whose patch comes home', async () => {
+    const agents = [worker('echo wrong > a.txt'), worker('echo right > a.txt; git commit -qam right')]
+    const { queue, worker: works } = await work({
+      async fix(job) {
+        const verify = ['grep', 'right', 'a.txt'] as const
+        const { winner, entries } = await race('Fix it.', { cwd: job.cwd, agents, verify, signal: job.signal })
+        writeFileSync(join(job.cwd, 'fix.patch'), await winner!.changes!.patch())
+        return entries.map(({ state }) => state)
+      },
+    })
+    const url = newRepository()
+    const job = await fleet.submit({ handler: 'fix', queue, git: { url }, artifacts: ['fix.patch'] })
+    expect(((await job.result) as unknown as string[])[1]).toBe('passed')
+    const patch = join(newFolder(), 'fix.patch')
+    await job.download('fix.patch', patch)
+    await works.close()
+    expect(readFileSync(join(url, 'a.txt'), 'utf8')).toBe('one')
+    git(url, 'apply', patch)
+    expect(readFileSync(join(url, 'a.txt'), 'utf8')).toBe('right\n')
+    expect(checkouts()).toEqual([])
   })
 
   it('keeps the files of a job that failed when it was asked to, and says where', async () => {
