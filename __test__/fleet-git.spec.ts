@@ -68,7 +68,12 @@ describe.runIf(hasServer)('a job with a repository', () => {
     const { queue, worker: works } = await work({
       async fix(job) {
         const verify = ['grep', 'right', 'a.txt'] as const
-        const { winner, entries } = await race('Fix it.', { cwd: job.cwd, agents, verify, signal: job.signal })
+        const { winner, entries } = await race('Fix it.', {
+          cwd: job.cwd,
+          agents,
+          verify,
+          signal: job.signal,
+        })
         writeFileSync(join(job.cwd, 'fix.patch'), await winner!.changes!.patch())
         return entries.map(({ state }) => state)
       },
