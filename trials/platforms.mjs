@@ -4,7 +4,7 @@
 // packed, and installed by npm in an empty folder, in which the page for beginners is done; only parts that have a package.
 import { parts } from './platforms/parts.mjs'
 import { fail, prepare } from '../scripts/setup.mjs'
-import { writeRow } from './table.mjs'
+import { writeTable } from './table.mjs'
 
 if (process.platform !== 'linux' || process.arch !== 'x64') fail('this needs Linux on x86-64')
 const words = process.argv.slice(2)
@@ -21,6 +21,11 @@ if (bare.length > 0) fail(`no package of its own: ${bare.join(', ')}`)
 // All parts take dist/, and native.js, which are made with the addon of this machine.
 prepare({ addon: 'any' })
 const problems = []
+const rows = [
+  isPacked
+    ? ['package', 'download', 'installed', 'programs', 'process trees', 'sandbox', 'getting started']
+    : ['platform', 'run', 'programs', 'process trees', 'sandbox', 'tests'],
+]
 for (const name of named.length > 0 ? named : all) {
   const lacking = parts[name].lacks()
   if (lacking.length > 0) {
@@ -33,14 +38,11 @@ for (const name of named.length > 0 ? named : all) {
   const { cases, machine, sizes } = await parts[name].run({ isPacked })
   const failed = report(name, { cases, machine, seconds: (performance.now() - started) / 1000 })
   if (failed > 0) problems.push(`${failed} cases failed on ${name}`)
-  else if (isPacked) {
-    const cells = [...sizes, ...counts(cases, ['programs', 'trees', 'sandbox', 'page'])]
-    writeRow('internals/platforms.md', 'npm run trial -- platforms --packed', [parts[name].title, ...cells])
-  } else {
-    const cells = [parts[name].place, ...counts(cases, ['programs', 'trees', 'sandbox', 'tests'])]
-    writeRow('internals/platforms.md', 'npm run trial -- platforms', [parts[name].title, ...cells])
-  }
+  const facts = isPacked ? sizes : [parts[name].place]
+  const areas = ['programs', 'trees', 'sandbox', isPacked ? 'page' : 'tests']
+  rows.push([parts[name].title, ...facts, ...counts(cases, areas)])
 }
+writeTable(`npm run trial -- platforms${isPacked ? ' --packed' : ''}`, rows)
 if (problems.length > 0) fail(problems.join('; '))
 
 /** Prints the table of a part, and returns how many cases failed. */
@@ -57,7 +59,7 @@ function report(part, { cases, machine, seconds }) {
   return count('FAILED')
 }
 
-/** The cells of a table in docs/internals/platforms.md. */
+/** The cells of a row. */
 function counts(cases, areas) {
   return areas.map((area) => {
     const rows = cases.filter((row) => row.area === area)
