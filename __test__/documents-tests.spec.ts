@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { targets } from '../scripts/release/library.mjs'
 import { parts } from '../trials/platforms/parts.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -66,13 +67,21 @@ it.each([
   expect(points.length).toBeGreaterThan(15)
 })
 
-it('the workflow runs each part of test:platforms, and docs/internals/platforms.md has a row for each', () => {
+it('the workflow runs each part of the trial of platforms, and docs/internals/platforms.md describes each', () => {
   const workflow = readFileSync(join(root, '.github/workflows/test.yml'), 'utf8')
   expect(/^ +part: \[(.*)\]$/m.exec(workflow)?.[1]?.split(', ')).toEqual(Object.keys(parts))
   const page = readFileSync(join(root, 'docs/internals/platforms.md'), 'utf8')
-  const rows = Object.values(parts).map(({ title, hasPackage }) => [title, hasPackage ? 2 : 1] as const)
-  const counted = rows.map(([title]) => [title, page.split(`\n| ${title} |`).length - 1] as const)
-  expect(counted).toEqual(rows)
+  const heads = [...page.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = '']) => names.split(', '))
+  expect(heads.map((name) => name.slice(1, -1)).sort()).toEqual(Object.keys(parts).sort())
+})
+
+it('package.json, the folders of npm/ and the release name the same platforms', () => {
+  const { os } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { os: string[] }
+  const folders = readdirSync(join(root, 'npm'))
+  expect(Object.values(targets).sort()).toEqual(folders.sort())
+  expect([...new Set(folders.map((name) => name.split('-')[0]))].sort()).toEqual([...os].sort())
+  const workflow = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
+  expect([...workflow.matchAll(/target: ([\w-]+)/g)].map(([, name]) => name)).toEqual(Object.keys(targets))
 })
 
 it('enough of them', () => {
