@@ -88,12 +88,9 @@ export declare function listWorktrees(): Promise<AgentWorktree[]>
  *
  * @returns The checkouts, each with the `problem` if it could not be removed.
  */
-export declare function reapWorktrees(ids?: readonly string[]): Promise<
-  {
-    worktree: AgentWorktree
-    problem?: string
-  }[]
->
+export declare function reapWorktrees(
+  ids?: readonly string[],
+): Promise<{ worktree: AgentWorktree; problem?: string }[]>
 
 /**
  * A limit on how many turns, runs and pieces of your own work happen at once, shared by everything that
@@ -124,10 +121,7 @@ export declare class ConcurrencyLimit {
    */
   use<T>(
     work: () => T | PromiseLike<T>,
-    options?: {
-      signal?: AbortSignal | undefined
-      timeoutMs?: number | undefined
-    },
+    options?: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined },
   ): Promise<T>
 }
 
@@ -789,9 +783,7 @@ export declare class RunningProcess<Output = string> implements AsyncIterable<Ou
   private constructor()
   #private
   /** Resolves when the program runs. Rejects, as `result` does, when it could not be started. */
-  get started(): Promise<{
-    pid: number
-  }>
+  get started(): Promise<{ pid: number }>
   /** How the program ended. Resolves and rejects as `run` does. You need not await it. */
   get result(): Promise<RunResult<Output>>
   /**
@@ -919,22 +911,12 @@ export declare class RunningProcess<Output = string> implements AsyncIterable<Ou
 type With<Options> = [args: readonly string[] | undefined, options: Options] | [options: Options]
 /** The same, or no options. */
 type WithAny<Options> = [args?: readonly string[], options?: Options] | [options?: Options]
-type InText = {
-  encoding?: 'utf8' | undefined
-}
-type InBytes = {
-  encoding: 'buffer'
-}
-type Piped = {
-  stdin: 'pipe'
-}
-type Unpiped = {
-  stdin?: 'null' | 'inherit' | undefined
-}
+type InText = { encoding?: 'utf8' | undefined }
+type InBytes = { encoding: 'buffer' }
+type Piped = { stdin: 'pipe' }
+type Unpiped = { stdin?: 'null' | 'inherit' | undefined }
 /** Stdin that can be written to. */
-type Writable = {
-  readonly stdin: ProcessStdin
-}
+type Writable = { readonly stdin: ProcessStdin }
 /**
  * Runs a program to its end. Resolves for any exit status, when the program and its whole process tree
  * are gone. With `reject: true` it rejects when the program fails.
@@ -1287,82 +1269,31 @@ export interface Policy {
 /** Something that an agent did or said, in the same shape for all agents. */
 export type AgentEvent =
   /** The session that the turn belongs to. */
-  | {
-      type: 'session'
-      sessionId: string
-    }
+  | { type: 'session'; sessionId: string }
   /** Text of the answer: a piece of a message (`delta: true`) or a whole one. A message never arrives as both. */
-  | {
-      type: 'text'
-      text: string
-      delta: boolean
-    }
+  | { type: 'text'; text: string; delta: boolean }
   /** The model's reasoning, in pieces or whole. */
-  | {
-      type: 'reasoning'
-      text: string
-      delta: boolean
-    }
+  | { type: 'reasoning'; text: string; delta: boolean }
   /** A tool call begins. */
-  | {
-      type: 'tool_start'
-      id: string
-      name: string
-      input: unknown
-    }
+  | { type: 'tool_start'; id: string; name: string; input: unknown }
   /** A tool call has ended; `isError` is true for a refused call too. */
-  | {
-      type: 'tool_end'
-      id: string
-      name?: string
-      output?: string
-      exitCode?: number
-      isError: boolean
-    }
+  | { type: 'tool_end'; id: string; name?: string; output?: string; exitCode?: number; isError: boolean }
   /** Tokens since the last event of this type. The sum of these events is the usage of the turn. */
-  | ({
-      type: 'usage'
-    } & AgentUsage)
+  | ({ type: 'usage' } & AgentUsage)
   /** The agent or the harness tries again; `until` is set while it waits for the end of a usage limit. */
-  | {
-      type: 'retry'
-      message: string
-      until?: Date
-    }
+  | { type: 'retry'; message: string; until?: Date }
   /** A note about something that was left out, refused or extended. */
-  | {
-      type: 'warning'
-      message: string
-    }
+  | { type: 'warning'; message: string }
   /** The sandbox refused a host or a Unix socket. Once for each target; `result.sandbox.refused` has the counts. */
-  | {
-      type: 'refused'
-      kind: 'host' | 'socket'
-      what: string
-    }
+  | { type: 'refused'; kind: 'host' | 'socket'; what: string }
   /** An error that the agent reports. The turn may go on. */
-  | {
-      type: 'error'
-      kind: AgentErrorKind
-      message: string
-    }
+  | { type: 'error'; kind: AgentErrorKind; message: string }
   /** The agent reports the end of its turn. At most one, and the last event. */
-  | {
-      type: 'end'
-      ok: boolean
-    }
+  | { type: 'end'; ok: boolean }
   /** A line of output that is no event of this provider. */
-  | {
-      type: 'noise'
-      line: string
-    }
+  | { type: 'noise'; line: string }
   /** A permission request, its answer, and what decided: the policy, your handler or the timeout. */
-  | {
-      type: 'permission'
-      request: PermissionRequest
-      answer: Answer
-      by: 'policy' | 'handler' | 'timeout'
-    }
+  | { type: 'permission'; request: PermissionRequest; answer: Answer; by: 'policy' | 'handler' | 'timeout' }
   /** Input that the agent asked of the user, and what became of the request. The input itself is left out. */
   | {
       type: 'elicitation'
@@ -1371,60 +1302,25 @@ export type AgentEvent =
       by: 'handler' | 'timeout'
     }
   /** The new mode of the agent. */
-  | {
-      type: 'mode'
-      mode: string
-    }
+  | { type: 'mode'; mode: string }
   /** The session's title, where the agent tells one. */
-  | {
-      type: 'title'
-      title: string
-    }
+  | { type: 'title'; title: string }
   /** All commands that a prompt can begin with (`/name`), as the agent describes them. */
-  | {
-      type: 'commands'
-      commands: unknown
-    }
+  | { type: 'commands'; commands: unknown }
   /** How many tokens of the model's context are used. */
-  | {
-      type: 'context'
-      usedTokens: number
-      maxTokens: number
-    }
+  | { type: 'context'; usedTokens: number; maxTokens: number }
   /** A file that a tool call has changed. Without `oldText` the file is new. */
-  | {
-      type: 'diff'
-      id: string
-      path: string
-      oldText?: string
-      newText: string
-    }
+  | { type: 'diff'; id: string; path: string; oldText?: string; newText: string }
   /** The agent's whole plan, as it is now. */
-  | {
-      type: 'plan'
-      entries: unknown
-    }
+  | { type: 'plan'; entries: unknown }
   /** All work that runs in the background, as it is now. */
-  | {
-      type: 'background'
-      items: unknown[]
-    }
+  | { type: 'background'; items: unknown[] }
   /** A prompt of the past conversation that a resumed agent repeats. */
-  | {
-      type: 'prompt'
-      text: string
-    }
+  | { type: 'prompt'; text: string }
   /** A turn begins. `by: "agent"`: the agent began it by itself. */
-  | {
-      type: 'turn_start'
-      turn: number
-      by: 'prompt' | 'agent'
-    }
+  | { type: 'turn_start'; turn: number; by: 'prompt' | 'agent' }
   /** The turn has ended. */
-  | {
-      type: 'turn_end'
-      turn: number
-    }
+  | { type: 'turn_end'; turn: number }
 
 /** No field beside the code and the message. */
 type None = unknown
@@ -1486,31 +1382,15 @@ export interface ErrorFacts {
     install?: string
   }
   /** The program is a folder or may not be executed. */
-  PROCESS_NOT_EXECUTABLE: {
-    command: string
-  }
+  PROCESS_NOT_EXECUTABLE: { command: string }
   /** The working directory does not exist or is no folder. */
-  PROCESS_CWD_MISSING: {
-    cwd: string
-  }
+  PROCESS_CWD_MISSING: { cwd: string }
   /** One argument, or all of them with the environment, are longer than the system allows. */
-  PROCESS_ARGUMENT_TOO_LONG: {
-    bytes: number
-    maxBytes?: number
-  }
+  PROCESS_ARGUMENT_TOO_LONG: { bytes: number; maxBytes?: number }
   /** The system could not start the program for another reason. */
-  PROCESS_SPAWN_FAILED: {
-    command?: string
-    cwd?: string
-    errno?: number
-    syscall?: string
-  }
+  PROCESS_SPAWN_FAILED: { command?: string; cwd?: string; errno?: number; syscall?: string }
   /** The program failed, and `reject` is set: its exit status is not 0, or a signal ended it. */
-  PROCESS_FAILED: {
-    exitCode?: number
-    signal?: string
-    result: RunResult
-  }
+  PROCESS_FAILED: { exitCode?: number; signal?: string; result: RunResult }
   /** No output was read and no input accepted for `idleTimeoutMs`. The tree was killed. */
   PROCESS_IDLE: {
     idleTimeoutMs: number
@@ -1518,18 +1398,11 @@ export interface ErrorFacts {
     result: RunResult
   }
   /** The program ran longer than `timeoutMs`. */
-  PROCESS_TIMED_OUT: {
-    timeoutMs: number
-    result?: RunResult
-  }
+  PROCESS_TIMED_OUT: { timeoutMs: number; result?: RunResult }
   /** The signal was aborted. */
-  PROCESS_ABORTED: {
-    result?: RunResult
-  }
+  PROCESS_ABORTED: { result?: RunResult }
   /** `kill()` was called, or the JavaScript thread ended. */
-  PROCESS_KILLED: {
-    result?: RunResult
-  }
+  PROCESS_KILLED: { result?: RunResult }
   /** The source of the input failed. The tree was killed. */
   PROCESS_INPUT_FAILED: {
     /** The file that could not be read, where the source is a file. */
@@ -1538,10 +1411,7 @@ export interface ErrorFacts {
     result?: RunResult
   }
   /** `saveOutput()` could not open or write its file, or came after a part of the output was dropped. The run goes on. */
-  PROCESS_OUTPUT_FAILED: {
-    file?: string
-    errno?: number
-  }
+  PROCESS_OUTPUT_FAILED: { file?: string; errno?: number }
   /** A reader of the output came after a part of it was dropped, because more than `maxOutputBytes` was printed. The run goes on. */
   PROCESS_OUTPUT_DROPPED: {
     stream: 'stdout' | 'stderr'
@@ -1549,17 +1419,11 @@ export interface ErrorFacts {
     droppedBytes: number
   }
   /** An iterator met a line longer than `maxLineBytes`. */
-  PROCESS_LINE_TOO_LONG: {
-    maxLineBytes?: number
-    stream: 'stdout' | 'stderr'
-    result?: RunResult
-  }
+  PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr'; result?: RunResult }
   /** Something was written to stdin after its end. */
   PROCESS_STDIN_CLOSED: None
   /** The guard process was killed. The tree is gone, and its exit status is unknown. */
-  PROCESS_LOST: {
-    result?: RunResult
-  }
+  PROCESS_LOST: { result?: RunResult }
   /** The terminal did not show in time what `expect()` waits for. The program goes on. */
   PROCESS_EXPECT_TIMED_OUT: {
     pattern: string
@@ -1583,16 +1447,9 @@ export interface ErrorFacts {
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
   /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */
-  CONTAINMENT_UNAVAILABLE: {
-    containment?: string
-    errno?: number
-    syscall?: string
-  }
+  CONTAINMENT_UNAVAILABLE: { containment?: string; errno?: number; syscall?: string }
   /** The kernel cannot enforce the sandbox. Nothing was started. */
-  SANDBOX_UNAVAILABLE: {
-    errno?: number
-    syscall?: string
-  }
+  SANDBOX_UNAVAILABLE: { errno?: number; syscall?: string }
   /** The agent reported that the turn failed. */
   AGENT_FAILED: Partial<FailedTurn> & {
     /** Reason of the failure. */
@@ -1627,9 +1484,7 @@ export interface ErrorFacts {
     method?: string
   }
   /** An attempt took longer than `timeoutMs`. */
-  AGENT_TIMED_OUT: FailedTurn & {
-    timeoutMs?: number
-  }
+  AGENT_TIMED_OUT: FailedTurn & { timeoutMs?: number }
   /** The signal was aborted, or `abort()` or `cancel()` was called. */
   AGENT_ABORTED: Partial<FailedTurn>
   /** The agent's program is not installed. */
@@ -1658,9 +1513,7 @@ export interface ErrorFacts {
   /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn
   /** The session to resume is unknown, or the agent began another one. */
-  AGENT_RESUME_FAILED: Partial<FailedTurn> & {
-    rpcCode?: number
-  }
+  AGENT_RESUME_FAILED: Partial<FailedTurn> & { rpcCode?: number }
   /** The events of the turn are already being read. */
   TURN_ITERATED: None
   /** The session was shut down or disconnected, or its client stopped. */
@@ -1692,9 +1545,7 @@ export interface ErrorFacts {
     lastEvent?: unknown
   }
   /** A session with this id already has a history. */
-  SESSION_EXISTS: {
-    sessionId: string
-  }
+  SESSION_EXISTS: { sessionId: string }
   /** The session to resume is unknown. */
   RESUME_NOT_FOUND: FailedResume
   /** The session's log is damaged. */
@@ -1721,34 +1572,17 @@ export interface ErrorFacts {
     port?: number
   }
   /** The runtime did not answer in time. */
-  CONNECTION_TIMED_OUT: {
-    timeoutMs?: number
-    method?: string
-    host?: string
-    port?: number
-  }
+  CONNECTION_TIMED_OUT: { timeoutMs?: number; method?: string; host?: string; port?: number }
   /** The runtime speaks another version of the protocol. */
-  PROTOCOL_MISMATCH: {
-    protocolVersion: unknown
-  }
+  PROTOCOL_MISMATCH: { protocolVersion: unknown }
   /** The runtime answered a request with an error. */
-  RPC_ERROR: {
-    rpcCode?: number
-    method?: string
-    data?: unknown
-  }
+  RPC_ERROR: { rpcCode?: number; method?: string; data?: unknown }
   /** The runtime reported a failure. */
-  RUNTIME_FAILED: {
-    metadata: Record<string, unknown>
-  }
+  RUNTIME_FAILED: { metadata: Record<string, unknown> }
   /** The request or the connection took longer than its limit. */
-  RUNTIME_TIMED_OUT: {
-    timeoutMs?: number
-  }
+  RUNTIME_TIMED_OUT: { timeoutMs?: number }
   /** The runtime sent nothing for `idleTimeoutMs`. */
-  RUNTIME_IDLE: {
-    idleTimeoutMs?: number
-  }
+  RUNTIME_IDLE: { idleTimeoutMs?: number }
   /** The signal was aborted. */
   RUNTIME_ABORTED: None
   /** `connect` got no answer from a runtime at this address. */
@@ -1762,20 +1596,13 @@ export interface ErrorFacts {
     refused?: boolean
   }
   /** The connection to the runtime is closed. */
-  RUNTIME_CLOSED: {
-    closeCode?: number
-    closeReason?: string
-  }
+  RUNTIME_CLOSED: { closeCode?: number; closeReason?: string }
   /** A token is missing or wrong; the message says which. */
-  RUNTIME_UNAUTHORIZED: {
-    status?: number
-  }
+  RUNTIME_UNAUTHORIZED: { status?: number }
   /** A request is running already. A client sends one at a time. */
   RUNTIME_BUSY: None
   /** Another program listens on this port. */
-  RUNTIME_PORT_IN_USE: {
-    port: number
-  }
+  RUNTIME_PORT_IN_USE: { port: number }
   /** The other side sent something that the protocol does not allow. */
   RUNTIME_PROTOCOL: None
   /** An attempt took longer than `timeoutMs`, or was silent for `idleTimeoutMs`. */
@@ -1796,22 +1623,15 @@ export interface ErrorFacts {
   /** There is no job with this id. */
   JOB_NOT_FOUND: None
   /** The job was cancelled. */
-  JOB_CANCELLED: {
-    jobId?: string
-  }
+  JOB_CANCELLED: { jobId?: string }
   /** The job lost a worker in each of its attempts. */
   JOB_DEAD: {
     jobId?: string
     /** Error of the last attempt; the `cause` too. */
-    lastError?: {
-      code: string
-      message: string
-    }
+    lastError?: { code: string; message: string }
   }
   /** Another worker has the job now. */
-  JOB_LEASE_LOST: {
-    jobId?: string
-  }
+  JOB_LEASE_LOST: { jobId?: string }
   /** A worker could not check out the job's repository. */
   JOB_CHECKOUT_FAILED: {
     jobId?: string
@@ -1826,23 +1646,15 @@ export interface ErrorFacts {
     errorName?: string
   }
   /** The limit of the fleet's store is reached. */
-  FLEET_FULL: {
-    stream?: string
-  }
+  FLEET_FULL: { stream?: string }
   /** The fleet's store failed. */
-  FLEET_STORAGE: {
-    stream?: string
-  }
+  FLEET_STORAGE: { stream?: string }
   /** No server of the fleet answers. */
-  FLEET_UNREACHABLE: {
-    servers?: string[]
-  }
+  FLEET_UNREACHABLE: { servers?: string[] }
   /** The server refuses this client. */
   FLEET_UNAUTHORIZED: None
   /** The server is older than 2.12. */
-  FLEET_SERVER_TOO_OLD: {
-    version?: string
-  }
+  FLEET_SERVER_TOO_OLD: { version?: string }
   /** There is no nats-server on this machine. */
   FLEET_SERVER_MISSING: None
   /** The connection to the fleet was closed. */
@@ -1854,15 +1666,11 @@ type Code = keyof ErrorFacts
 export type ErrorCode = Code
 /** An error with this code. Its fields hold the facts of the failure. */
 export type SheepdogErrorOf<C extends ErrorCode> = {
-  [Each in C]: ErrorBody & {
-    readonly code: Each
-  } & Readonly<ErrorFacts[Each]> &
+  [Each in C]: ErrorBody & { readonly code: Each } & Readonly<ErrorFacts[Each]> &
     Lacking<Exclude<'result' | 'kind' | 'exitCode' | 'signal', keyof ErrorFacts[Each]>>
 }[C]
 /** Fields that can be asked for before the code is known: `error.kind === 'auth'`. */
-type Lacking<Names extends string> = {
-  readonly [Name in Names]?: undefined
-}
+type Lacking<Names extends string> = { readonly [Name in Names]?: undefined }
 interface ErrorBody extends Error {
   readonly cause?: unknown
   /**
@@ -1872,9 +1680,7 @@ interface ErrorBody extends Error {
   toJSON(): Record<string, unknown>
 }
 /** Members of a class that extends SheepdogError. */
-type AnySheepdogError = ErrorBody & {
-  readonly code: ErrorCode
-}
+type AnySheepdogError = ErrorBody & { readonly code: ErrorCode }
 interface SheepdogErrorConstructor {
   readonly prototype: AnySheepdogError
   [Symbol.hasInstance](value: unknown): value is SheepdogError
@@ -1903,15 +1709,7 @@ export type SheepdogError = SheepdogErrorOf<ErrorCode>
 export declare const SheepdogError: SheepdogErrorConstructor
 
 /** A value that JSON can express. */
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | JsonValue[]
-  | {
-      [key: string]: JsonValue
-    }
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue }
 
 /** Outcome of a tool call. */
 export type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
@@ -1961,9 +1759,7 @@ export interface FoundTool {
   /** Description of the tool, for the model. */
   description: string
   /** JSON Schema of the arguments. */
-  input_schema?: {
-    [key: string]: JsonValue | undefined
-  }
+  input_schema?: { [key: string]: JsonValue | undefined }
   /** Whether the tool is out of the prompt until it is found. */
   deferLoading?: boolean
 }
@@ -2506,13 +2302,7 @@ export interface OpenOptions extends Pick<
    * @default every such call is refused
    */
   onPermission?:
-    | ((
-        request: PermissionRequest,
-        context: {
-          signal: AbortSignal
-        },
-      ) => Answer | Promise<Answer>)
-    | undefined
+    ((request: PermissionRequest, context: { signal: AbortSignal }) => Answer | Promise<Answer>) | undefined
   /**
    * Gives the input that the agent asks of the user: a form, or a page to visit. An error in this function
    * cancels the request; an answer that is none also rejects the turn with INVALID_OPTION. `context.signal` is aborted when no answer is needed any more.
@@ -2522,9 +2312,7 @@ export interface OpenOptions extends Pick<
   onElicitation?:
     | ((
         request: ElicitationRequest,
-        context: {
-          signal: AbortSignal
-        },
+        context: { signal: AbortSignal },
       ) => ElicitationAnswer | Promise<ElicitationAnswer>)
     | undefined
   /**
@@ -2851,25 +2639,15 @@ export interface StandardSchema<Output = unknown> {
     /** Name of the library. */
     readonly vendor: string
     /** Types of the schema; there is no value at run time. */
-    readonly types?:
-      | {
-          readonly output: Output
-        }
-      | undefined
+    readonly types?: { readonly output: Output } | undefined
   }
 }
 /**
  * Type of an answer that matches this schema. It is known for a library's schema and `unknown` for a
  * plain JSON Schema.
  */
-export type StructuredOf<Schema> = Schema extends {
-  readonly '~standard': {
-    readonly types?: infer Types
-  }
-}
-  ? NonNullable<Types> extends {
-      readonly output: infer Output
-    }
+export type StructuredOf<Schema> = Schema extends { readonly '~standard': { readonly types?: infer Types } }
+  ? NonNullable<Types> extends { readonly output: infer Output }
     ? Output
     : unknown
   : unknown
@@ -3046,18 +2824,9 @@ export interface RunSummary {
   /** Attempts of a turn. */
   attempts?: number
   /** Tokens and cost of a turn that ended, where its agent reported them. */
-  usage?: {
-    inputTokens: number
-    outputTokens: number
-    cachedInputTokens: number
-    costUsd?: number
-  }
+  usage?: { inputTokens: number; outputTokens: number; cachedInputTokens: number; costUsd?: number }
   /** Error of the run, turn or session. For a session that ended well, the error of its last prompt that failed. */
-  error?: {
-    code: string
-    message: string
-    kind?: string
-  }
+  error?: { code: string; message: string; kind?: string }
   /** Exit status of a program. */
   exitCode?: number
   /** Signal that ended a program. */
@@ -3133,10 +2902,7 @@ export declare function listRuns(
 export declare function pruneRuns(
   folder: string,
   options: PruneRunsOptions,
-): Promise<{
-  runs: number
-  bytes: number
-}>
+): Promise<{ runs: number; bytes: number }>
 
 /**
  * Runs a coding-agent CLI as a function.
@@ -3154,9 +2920,7 @@ export declare class Harness {
   /** Runs a turn whose answer matches a schema; see below. The answer is in `structured`. */
   run<Schema extends object>(
     prompt: string,
-    options: TurnOptions & {
-      schema: Schema
-    },
+    options: TurnOptions & { schema: Schema },
   ): Promise<TurnResult<StructuredOf<Schema>>>
   /**
    * Runs one turn. Resolves only when the turn succeeded: the agent reported a good end of turn, and
@@ -3176,9 +2940,7 @@ export declare class Harness {
   /** Starts a turn whose answer matches a schema; see below. */
   start<Schema extends object>(
     prompt: string,
-    options: TurnOptions & {
-      schema: Schema
-    },
+    options: TurnOptions & { schema: Schema },
   ): Turn<StructuredOf<Schema>>
   /**
    * Starts a turn and returns at once, so that you can iterate over its events. Never throws: errors
@@ -3496,21 +3258,8 @@ export declare function stopTree(id: string): Promise<ReapedTree>
 
 /** Message of the diagnostics channel `sheepdog:run`: a program of `run` or `spawn`. */
 export type RunMessage =
-  | {
-      phase: 'start'
-      id: number
-      command: string
-      args: readonly string[]
-      cwd?: string | URL
-    }
-  | {
-      phase: 'end'
-      id: number
-      command: string
-      durationMs: number
-      result?: RunResult
-      error?: Error
-    }
+  | { phase: 'start'; id: number; command: string; args: readonly string[]; cwd?: string | URL }
+  | { phase: 'end'; id: number; command: string; durationMs: number; result?: RunResult; error?: Error }
 /**
  * Message of the diagnostics channel `sheepdog:turn`: a turn of a harness, or a prompt of a session.
  */
@@ -3537,14 +3286,7 @@ export type TurnMessage =
     }
 /** Message of the diagnostics channel `sheepdog:tool`: a tool that an agent called. */
 export type ToolMessage =
-  | {
-      phase: 'start'
-      id: number
-      turn: number
-      toolCallId: string
-      name: string
-      input: unknown
-    }
+  | { phase: 'start'; id: number; turn: number; toolCallId: string; name: string; input: unknown }
   | {
       phase: 'end'
       id: number
@@ -3560,27 +3302,8 @@ export type ToolMessage =
     }
 /** Message of the diagnostics channel `sheepdog:session`: a session of `Harness.open`. */
 export type SessionMessage =
-  | {
-      phase: 'start'
-      id: number
-      provider: AgentName
-      cwd?: string | URL
-      resume?: string
-    }
-  | {
-      phase: 'open'
-      id: number
-      provider: AgentName
-      sessionId: string
-      durationMs: number
-    }
-  | {
-      phase: 'end'
-      id: number
-      provider: AgentName
-      sessionId?: string
-      durationMs: number
-      error?: Error
-    }
+  | { phase: 'start'; id: number; provider: AgentName; cwd?: string | URL; resume?: string }
+  | { phase: 'open'; id: number; provider: AgentName; sessionId: string; durationMs: number }
+  | { phase: 'end'; id: number; provider: AgentName; sessionId?: string; durationMs: number; error?: Error }
 
 export {}

@@ -766,20 +766,10 @@ export type MessageAttachment =
       type: 'selection'
       filePath: string
       displayName: string
-      selection?:
-        | {
-            start: Position
-            end: Position
-          }
-        | undefined
+      selection?: { start: Position; end: Position } | undefined
       text?: string | undefined
     }
-  | {
-      type: 'blob'
-      data: string
-      mimeType: string
-      displayName?: string | undefined
-    }
+  | { type: 'blob'; data: string; mimeType: string; displayName?: string | undefined }
   | ExtensionContextAttachment
 /** Content of an extension's canvas. Needs runtime 1.0.89 or newer. */
 export type ExtensionContextAttachment = AttachmentExtensionContext
@@ -886,20 +876,14 @@ export interface ModelCapabilities {
     max_output_tokens?: number | undefined
     max_context_window_tokens: number
     vision?:
-      | {
-          supported_media_types: string[]
-          max_prompt_images: number
-          max_prompt_image_size: number
-        }
+      | { supported_media_types: string[]; max_prompt_images: number; max_prompt_image_size: number }
       | undefined
   }
 }
 type DeepPartial<T> = T extends readonly (infer Item)[]
   ? DeepPartial<Item>[]
   : T extends object
-    ? {
-        [Key in keyof T]?: DeepPartial<T[Key]>
-      }
+    ? { [Key in keyof T]?: DeepPartial<T[Key]> }
     : T
 /** Changes to the abilities and limits of a model; every field is optional. */
 export type ModelCapabilitiesOverride = DeepPartial<ModelCapabilities>
@@ -1065,9 +1049,7 @@ export interface InstallationCancellation {
   /** True when the question is no longer open. */
   readonly isCancellationRequested: boolean
   /** Subscribes to the withdrawal of the question. */
-  onCancellationRequested(listener: (event: unknown) => unknown): {
-    dispose(): void
-  }
+  onCancellationRequested(listener: (event: unknown) => unknown): { dispose(): void }
 }
 /** Asks a person whether something may be installed. */
 export type InstallationConfirmationHandler = (
@@ -1230,12 +1212,7 @@ export declare const RuntimeConnection: {
     env?: Record<string, string> | undefined
   }) => TcpRuntimeConnection
   /** A runtime that runs already: "host:port", "[ipv6]:port", "http(s)://host:port" or "port". */
-  readonly forUri: (
-    url: string,
-    options?: {
-      connectionToken?: string | undefined
-    },
-  ) => UriRuntimeConnection
+  readonly forUri: (url: string, options?: { connectionToken?: string | undefined }) => UriRuntimeConnection
   /** Only there so that programs load: a client of this kind can't be made. */
   readonly forInProcess: () => InProcessRuntimeConnection
 }
@@ -1335,9 +1312,7 @@ export declare class SessionFsSqliteTransactionFailure extends Error {
   readonly errorClass: SessionFsSqliteTransactionErrorClass
   constructor(message: string, errorClass?: SessionFsSqliteTransactionErrorClass)
 }
-type Params<T> = T & {
-  sessionId?: string
-}
+type Params<T> = T & { sessionId?: string }
 /** Answers to the runtime's `sessionFs.*` requests. */
 export interface SessionFsHandler {
   /** Reads a file. */
@@ -1519,11 +1494,7 @@ export type PermissionRequest = PermissionRequest$1 & {
   readonly managedApprovalRequired?: boolean | undefined
 }
 /** Decision on a permission request. `"no-result"` leaves the question open for another client. */
-export type PermissionRequestResult =
-  | PermissionDecisionRequest['result']
-  | {
-      kind: 'no-result'
-    }
+export type PermissionRequestResult = PermissionDecisionRequest['result'] | { kind: 'no-result' }
 /** A decision with information about what made it. */
 export interface AttributedPermissionResult {
   /** Kind of the result. */
@@ -1538,10 +1509,7 @@ export interface AttributedPermissionResult {
  */
 export type PermissionHandler = (
   request: PermissionRequest,
-  invocation: {
-    sessionId: string
-    managedSettingsEnabled?: boolean
-  },
+  invocation: { sessionId: string; managedSettingsEnabled?: boolean },
 ) =>
   | Promise<PermissionRequestResult | AttributedPermissionResult>
   | PermissionRequestResult
@@ -1577,22 +1545,11 @@ export type PermissionRequestedEvent = Omit<PermissionRequestedEvent$1, 'data'> 
  * `CopilotSession.on`.
  */
 export type SessionEvent =
-  | Exclude<
-      SessionEvent$1,
-      {
-        type: 'permission.requested'
-      }
-    >
-  | PermissionRequestedEvent
+  Exclude<SessionEvent$1, { type: 'permission.requested' }> | PermissionRequestedEvent
 /** Type of an event. */
 export type SessionEventType = SessionEvent['type']
 /** The event of a type. */
-export type SessionEventPayload<T extends SessionEventType> = Extract<
-  SessionEvent,
-  {
-    type: T
-  }
->
+export type SessionEventPayload<T extends SessionEventType> = Extract<SessionEvent, { type: T }>
 /** Receives the events of one type. */
 export type TypedSessionEventHandler<T extends SessionEventType> = (event: SessionEventPayload<T>) => void
 /** Receives all events of a session. */
@@ -1644,12 +1601,7 @@ export type SessionLifecycleEvent =
 export type SessionLifecycleHandler = (event: SessionLifecycleEvent) => void
 /** Receives the lifecycle events of one type. */
 export type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = (
-  event: Extract<
-    SessionLifecycleEvent,
-    {
-      type: K
-    }
-  >,
+  event: Extract<SessionLifecycleEvent, { type: K }>,
 ) => void
 
 declare const fallbacks: readonly ['evidence', 'unless-corrupt', 'never']
@@ -1750,9 +1702,7 @@ export type FactoryListRunsOptions = FactoryListRunsRequest
 /** A page of runs. */
 export type FactoryRunsPage = FactoryListRunsResult
 /** A JSON Schema. */
-export type FactoryJsonSchema = {
-  [key: string]: JsonValue
-}
+export type FactoryJsonSchema = { [key: string]: JsonValue }
 /** Limits of a run. */
 export interface FactoryLimits {
   /** Largest number of sub-agents at once. */
@@ -1765,9 +1715,7 @@ export interface FactoryLimits {
   timeoutSeconds?: number | undefined
 }
 /** Limits of one run instead of those of its factory. `null` means no limit. */
-export type FactoryLimitOverrides = {
-  [K in keyof FactoryLimits]?: number | null
-}
+export type FactoryLimitOverrides = { [K in keyof FactoryLimits]?: number | null }
 /** Description of a factory. */
 export interface FactoryMeta {
   /** Name of the factory. */
@@ -1775,10 +1723,7 @@ export interface FactoryMeta {
   /** Description for people and models. */
   description: string
   /** Phases of a run. */
-  phases: {
-    title: string
-    detail?: string | undefined
-  }[]
+  phases: { title: string; detail?: string | undefined }[]
   /** JSON Schema of the arguments. */
   argsSchema?: FactoryJsonSchema | undefined
   /** Limits of a run. */
@@ -1854,9 +1799,7 @@ export interface FactoryDefinition<
 type DeepReadonly<T> = T extends (infer U)[]
   ? readonly DeepReadonly<U>[]
   : T extends object
-    ? {
-        readonly [K in keyof T]: DeepReadonly<T[K]>
-      }
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
     : T
 declare const brand$1: unique symbol
 /** A reference to a factory. */
@@ -1867,10 +1810,7 @@ export interface FactoryHandle<
   /** Description of the factory. */
   readonly meta: DeepReadonly<FactoryMeta>
   /** Marker for the types of arguments and result; there is no value at run time. */
-  readonly [brand$1]: {
-    readonly args: TArgs
-    readonly result: TResult
-  }
+  readonly [brand$1]: { readonly args: TArgs; readonly result: TResult }
 }
 /** Options of `session.factory.run`. */
 export interface RunOptions<TArgs extends JsonValue = JsonValue> {
@@ -1924,12 +1864,7 @@ export interface SessionFactoryApi {
   /** Reads the state of a run. */
   getRun(runId: string): Promise<FactoryRunResult>
   /** Waits until the present attempt of a run has ended. */
-  waitForRun(
-    runId: string,
-    options?: {
-      signal?: AbortSignal
-    },
-  ): Promise<FactoryRunResult>
+  waitForRun(runId: string, options?: { signal?: AbortSignal }): Promise<FactoryRunResult>
   /** Lists the newest runs. */
   listRuns(): Promise<FactoryRunSummary[]>
   /** Reads a page of runs. */
@@ -1977,9 +1912,7 @@ export interface UserInputResponse {
 /** Answers questions of the agent. */
 export type UserInputHandler = (
   request: UserInputRequest,
-  invocation: {
-    sessionId: string
-  },
+  invocation: { sessionId: string },
 ) => Promise<UserInputResponse> | UserInputResponse
 interface Field {
   title?: string
@@ -1993,38 +1926,11 @@ interface Several extends Field {
 }
 /** A field of a form. */
 export type ElicitationSchemaField =
-  | (Field & {
-      type: 'string'
-      enum: string[]
-      enumNames?: string[]
-      default?: string
-    })
-  | (Field & {
-      type: 'string'
-      oneOf: {
-        const: string
-        title: string
-      }[]
-      default?: string
-    })
-  | (Several & {
-      items: {
-        type: 'string'
-        enum: string[]
-      }
-    })
-  | (Several & {
-      items: {
-        anyOf: {
-          const: string
-          title: string
-        }[]
-      }
-    })
-  | (Field & {
-      type: 'boolean'
-      default?: boolean
-    })
+  | (Field & { type: 'string'; enum: string[]; enumNames?: string[]; default?: string })
+  | (Field & { type: 'string'; oneOf: { const: string; title: string }[]; default?: string })
+  | (Several & { items: { type: 'string'; enum: string[] } })
+  | (Several & { items: { anyOf: { const: string; title: string }[] } })
+  | (Field & { type: 'boolean'; default?: boolean })
   | (Field & {
       type: 'string'
       minLength?: number
@@ -2032,12 +1938,7 @@ export type ElicitationSchemaField =
       format?: 'email' | 'uri' | 'date' | 'date-time'
       default?: string
     })
-  | (Field & {
-      type: 'number' | 'integer'
-      minimum?: number
-      maximum?: number
-      default?: number
-    })
+  | (Field & { type: 'number' | 'integer'; minimum?: number; maximum?: number; default?: number })
 /** A form. */
 export interface ElicitationSchema {
   /** Always `"object"`. */
@@ -2134,9 +2035,7 @@ export interface ExitPlanModeResult {
 /** Decides on plans. Without a handler they are approved. */
 export type ExitPlanModeHandler = (
   request: ExitPlanModeRequest,
-  invocation: {
-    sessionId: string
-  },
+  invocation: { sessionId: string },
 ) => Promise<ExitPlanModeResult> | ExitPlanModeResult
 /** The runtime asks whether to switch to the model "auto" after a rate limit. */
 export interface AutoModeSwitchRequest {
@@ -2150,9 +2049,7 @@ export type AutoModeSwitchResponse = 'yes' | 'yes_always' | 'no'
 /** Decides whether to switch to the model "auto". Without a handler the answer is `"no"`. */
 export type AutoModeSwitchHandler = (
   request: AutoModeSwitchRequest,
-  invocation: {
-    sessionId: string
-  },
+  invocation: { sessionId: string },
 ) => Promise<AutoModeSwitchResponse> | AutoModeSwitchResponse
 /** An MCP server needs a token. */
 export interface McpAuthRequest {
@@ -2165,11 +2062,7 @@ export interface McpAuthRequest {
   /** Reason of the request. */
   reason: 'initial' | 'refresh' | 'reauth' | 'upscope'
   /** Parameters of the server's `WWW-Authenticate` header. */
-  wwwAuthenticateParams?: {
-    resourceMetadataUrl?: string
-    scope?: string
-    error?: string
-  }
+  wwwAuthenticateParams?: { resourceMetadataUrl?: string; scope?: string; error?: string }
   /** Protected-resource metadata of the server (RFC 9728), as JSON. */
   resourceMetadata?: string
   /** OAuth client that the server names. */
@@ -2196,19 +2089,11 @@ export interface McpAuthToken {
   expiresIn?: number | undefined
 }
 /** A token, or the refusal to give one. */
-export type McpAuthResult =
-  | ({
-      kind: 'token'
-    } & McpAuthToken)
-  | {
-      kind: 'cancelled'
-    }
+export type McpAuthResult = ({ kind: 'token' } & McpAuthToken) | { kind: 'cancelled' }
 /** Gives tokens for MCP servers. When it throws or returns nothing, the request is cancelled. */
 export type McpAuthHandler = (
   request: McpAuthRequest,
-  context: {
-    sessionId: string
-  },
+  context: { sessionId: string },
 ) =>
   McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
 
@@ -2265,10 +2150,7 @@ export interface WorkflowHandle<
   /** Description of the workflow. */
   readonly meta: DeepReadonly<WorkflowMeta>
   /** Marker for the types of arguments and result; there is no value at run time. */
-  readonly [brand]: {
-    readonly args: TArgs
-    readonly result: TResult
-  }
+  readonly [brand]: { readonly args: TArgs; readonly result: TResult }
 }
 /** Options of `session.workflow.run`. */
 export type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
@@ -2306,12 +2188,7 @@ export interface SessionWorkflowApi {
   /** Reads the state of a run. */
   getRun(runId: string): Promise<WorkflowRunResult>
   /** Waits until the present attempt of a run has ended. */
-  waitForRun(
-    runId: string,
-    options?: {
-      signal?: AbortSignal
-    },
-  ): Promise<WorkflowRunResult>
+  waitForRun(runId: string, options?: { signal?: AbortSignal }): Promise<WorkflowRunResult>
   /** Lists the newest runs. */
   listRuns(): Promise<WorkflowRunSummary[]>
   /** Reads a page of runs. */
@@ -2339,11 +2216,7 @@ export declare function defineWorkflow<
 /** Abilities of the program behind the runtime. */
 export interface SessionCapabilities {
   /** Dialogs and canvases that it can show. */
-  ui?: {
-    elicitation?: boolean
-    mcpApps?: boolean
-    canvases?: boolean
-  }
+  ui?: { elicitation?: boolean; mcpApps?: boolean; canvases?: boolean }
 }
 /**
  * How a resumed session was opened: with its history, empty under the same id, or without its custom
@@ -2465,10 +2338,7 @@ export declare class CopilotSession {
   /** Writes a line into the session's timeline. */
   log(
     message: string,
-    options?: {
-      level?: 'info' | 'warning' | 'error' | undefined
-      ephemeral?: boolean | undefined
-    },
+    options?: { level?: 'info' | 'warning' | 'error' | undefined; ephemeral?: boolean | undefined },
   ): Promise<void>
   /**
    * Closes the session. Its history stays and can be resumed. Turns that are waited for reject with
@@ -2486,9 +2356,7 @@ export declare class CopilotSession {
 }
 
 /** A question of the runtime to a session, which names the session. */
-type OfSession<T> = T & {
-  sessionId: string
-}
+type OfSession<T> = T & { sessionId: string }
 /** An action of a canvas that the agent can call. */
 export interface CanvasAction {
   /** Name of the action, unique within the canvas. */
@@ -2569,9 +2437,7 @@ export interface BaseHookInput {
 }
 type Hook<Input, Output> = (
   input: Input,
-  invocation: {
-    sessionId: string
-  },
+  invocation: { sessionId: string },
 ) => Promise<Output | void> | Output | void
 /** A tool is about to run. */
 export interface PreToolUseHookInput extends BaseHookInput {
@@ -2801,12 +2667,7 @@ export type SystemMessageSection =
   | 'runtime_instructions'
   | 'last_instructions'
 /** The sections of the system message, each with a description. */
-export declare const SYSTEM_MESSAGE_SECTIONS: Record<
-  SystemMessageSection,
-  {
-    description: string
-  }
->
+export declare const SYSTEM_MESSAGE_SECTIONS: Record<SystemMessageSection, { description: string }>
 /** Changes the text of a section. When it throws, the section stays as it was. */
 export type SectionTransformFn = (currentContent: string) => string | Promise<string>
 /** Change to a section: one of the fixed actions, or a function. */
@@ -2864,15 +2725,8 @@ export interface ToolSearchConfig {
   deferThreshold?: number | undefined
 }
 type McpContent =
-  | {
-      type: 'text'
-      text: string
-    }
-  | {
-      type: 'image'
-      data: string
-      mimeType: string
-    }
+  | { type: 'text'; text: string }
+  | { type: 'image'; data: string; mimeType: string }
   | {
       type: 'resource'
       resource: {
@@ -3673,11 +3527,7 @@ export declare class CopilotClient {
    *
    * @throws CONNECTION_TIMED_OUT after 30 seconds.
    */
-  ping(message?: string): Promise<{
-    message: string
-    timestamp: string
-    protocolVersion?: number
-  }>
+  ping(message?: string): Promise<{ message: string; timestamp: string; protocolVersion?: number }>
   /** Reads the versions of the runtime. */
   getStatus(): Promise<GetStatusResponse>
   /** Reads the state of the sign-in. */

@@ -109,13 +109,7 @@ export interface JobArtifact {
 }
 
 /** An event of a job, with the number of its attempt and its place in the log. */
-export type JobEvent = (
-  | AgentEvent
-  | {
-      type: string
-      [field: string]: unknown
-    }
-) & {
+export type JobEvent = (AgentEvent | { type: string; [field: string]: unknown }) & {
   /** Number of the attempt. */
   attempt: number
   /** Place in the log. `events({ from: cursor })` continues after this event. */
@@ -378,15 +372,8 @@ interface JobPlace {
 export type JobOptions = TurnOptions &
   JobPlace &
   (
-    | {
-        provider: HarnessOptions['provider']
-        prompt: string
-        handler?: undefined
-      }
-    | {
-        handler: string
-        provider?: undefined
-      }
+    | { provider: HarnessOptions['provider']; prompt: string; handler?: undefined }
+    | { handler: string; provider?: undefined }
   )
 
 /** An attempt at a job, for its handler. */
@@ -687,9 +674,7 @@ export declare class Fleet implements AsyncDisposable {
    * @example
    * const { jobs } = await fleet.retryMany({ state: 'failed', queue: 'nightly' })
    */
-  retryMany(filter?: JobFilter): Promise<{
-    jobs: number
-  }>
+  retryMany(filter?: JobFilter): Promise<{ jobs: number }>
   /** Starts a worker, which runs jobs in this process. */
   work(options?: WorkOptions): Promise<Worker>
   /**

@@ -203,9 +203,7 @@ export interface RetryPolicy extends RetryOptions {
 }
 /** Sends a chat completion whose answer matches a schema; see below. The answer is in `structured`. */
 export declare function complete<Schema extends object>(
-  options: CompleteOptions & {
-    schema: Schema
-  },
+  options: CompleteOptions & { schema: Schema },
 ): Promise<Completion<StructuredOf<Schema>>>
 /**
  * Sends one chat completion to an OpenAI-compatible server over HTTP. The answer is streamed

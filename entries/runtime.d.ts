@@ -44,11 +44,7 @@ export interface AgentSender {
 }
 /** Answer of a handler: a text, or a JSON object. */
 export type AgentResult =
-  | {
-      type: 'text'
-      text: string
-      metadata?: Record<string, unknown> | undefined
-    }
+  | { type: 'text'; text: string; metadata?: Record<string, unknown> | undefined }
   | {
       type: 'structured_output'
       structuredOutput: Record<string, unknown>
@@ -354,14 +350,7 @@ export interface QueryOptions extends ExecuteOptions {
 export interface QueryResult {
   /** The answer: a text, or a JSON object. */
   data:
-    | {
-        type: 'text'
-        text: string
-      }
-    | {
-        type: 'structured_output'
-        structuredOutput: Record<string, unknown>
-      }
+    { type: 'text'; text: string } | { type: 'structured_output'; structuredOutput: Record<string, unknown> }
   /** Facts that the runtime adds, for example `session_id` and `usage`. */
   metadata: Record<string, unknown>
 }

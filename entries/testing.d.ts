@@ -28,22 +28,13 @@ export interface ScriptedStep {
       }
     | undefined
   /** Question to the user (`onElicitation` of a session): a message, and the JSON Schema of the input. */
-  ask?:
-    | {
-        message: string
-        schema?: object | undefined
-      }
-    | undefined
+  ask?: { message: string; schema?: object | undefined } | undefined
   /** Text of the answer. */
   say?: string | undefined
   /** Answer as JSON, in place of `say`. */
   structured?: unknown
   /** The turn fails because of a usage limit that ends in this time. */
-  limit?:
-    | {
-        resetsInMs: number
-      }
-    | undefined
+  limit?: { resetsInMs: number } | undefined
   /** The turn fails for this reason. Agents of the Agent Client Protocol do not tell `max_turns`. */
   fail?: Exclude<AgentErrorKind, 'max_turns'> | undefined
   /** Tokens of the turn. */

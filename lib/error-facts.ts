@@ -68,31 +68,15 @@ export interface ErrorFacts {
     install?: string
   }
   /** The program is a folder or may not be executed. */
-  PROCESS_NOT_EXECUTABLE: {
-    command: string
-  }
+  PROCESS_NOT_EXECUTABLE: { command: string }
   /** The working directory does not exist or is no folder. */
-  PROCESS_CWD_MISSING: {
-    cwd: string
-  }
+  PROCESS_CWD_MISSING: { cwd: string }
   /** One argument, or all of them with the environment, are longer than the system allows. */
-  PROCESS_ARGUMENT_TOO_LONG: {
-    bytes: number
-    maxBytes?: number
-  }
+  PROCESS_ARGUMENT_TOO_LONG: { bytes: number; maxBytes?: number }
   /** The system could not start the program for another reason. */
-  PROCESS_SPAWN_FAILED: {
-    command?: string
-    cwd?: string
-    errno?: number
-    syscall?: string
-  }
+  PROCESS_SPAWN_FAILED: { command?: string; cwd?: string; errno?: number; syscall?: string }
   /** The program failed, and `reject` is set: its exit status is not 0, or a signal ended it. */
-  PROCESS_FAILED: {
-    exitCode?: number
-    signal?: string
-    result: RunResult
-  }
+  PROCESS_FAILED: { exitCode?: number; signal?: string; result: RunResult }
   /** No output was read and no input accepted for `idleTimeoutMs`. The tree was killed. */
   PROCESS_IDLE: {
     idleTimeoutMs: number
@@ -100,18 +84,11 @@ export interface ErrorFacts {
     result: RunResult
   }
   /** The program ran longer than `timeoutMs`. */
-  PROCESS_TIMED_OUT: {
-    timeoutMs: number
-    result?: RunResult
-  }
+  PROCESS_TIMED_OUT: { timeoutMs: number; result?: RunResult }
   /** The signal was aborted. */
-  PROCESS_ABORTED: {
-    result?: RunResult
-  }
+  PROCESS_ABORTED: { result?: RunResult }
   /** `kill()` was called, or the JavaScript thread ended. */
-  PROCESS_KILLED: {
-    result?: RunResult
-  }
+  PROCESS_KILLED: { result?: RunResult }
   /** The source of the input failed. The tree was killed. */
   PROCESS_INPUT_FAILED: {
     /** The file that could not be read, where the source is a file. */
@@ -120,10 +97,7 @@ export interface ErrorFacts {
     result?: RunResult
   }
   /** `saveOutput()` could not open or write its file, or came after a part of the output was dropped. The run goes on. */
-  PROCESS_OUTPUT_FAILED: {
-    file?: string
-    errno?: number
-  }
+  PROCESS_OUTPUT_FAILED: { file?: string; errno?: number }
   /** A reader of the output came after a part of it was dropped, because more than `maxOutputBytes` was printed. The run goes on. */
   PROCESS_OUTPUT_DROPPED: {
     stream: 'stdout' | 'stderr'
@@ -131,17 +105,11 @@ export interface ErrorFacts {
     droppedBytes: number
   }
   /** An iterator met a line longer than `maxLineBytes`. */
-  PROCESS_LINE_TOO_LONG: {
-    maxLineBytes?: number
-    stream: 'stdout' | 'stderr'
-    result?: RunResult
-  }
+  PROCESS_LINE_TOO_LONG: { maxLineBytes?: number; stream: 'stdout' | 'stderr'; result?: RunResult }
   /** Something was written to stdin after its end. */
   PROCESS_STDIN_CLOSED: None
   /** The guard process was killed. The tree is gone, and its exit status is unknown. */
-  PROCESS_LOST: {
-    result?: RunResult
-  }
+  PROCESS_LOST: { result?: RunResult }
   /** The terminal did not show in time what `expect()` waits for. The program goes on. */
   PROCESS_EXPECT_TIMED_OUT: {
     pattern: string
@@ -165,16 +133,9 @@ export interface ErrorFacts {
   /** The output of the program is already being read. */
   PROCESS_ITERATED: None
   /** This machine cannot enforce `containment`, `memoryMaxBytes` or `maxProcesses`. */
-  CONTAINMENT_UNAVAILABLE: {
-    containment?: string
-    errno?: number
-    syscall?: string
-  }
+  CONTAINMENT_UNAVAILABLE: { containment?: string; errno?: number; syscall?: string }
   /** The kernel cannot enforce the sandbox. Nothing was started. */
-  SANDBOX_UNAVAILABLE: {
-    errno?: number
-    syscall?: string
-  }
+  SANDBOX_UNAVAILABLE: { errno?: number; syscall?: string }
   /** The agent reported that the turn failed. */
   AGENT_FAILED: Partial<FailedTurn> & {
     /** Reason of the failure. */
@@ -209,9 +170,7 @@ export interface ErrorFacts {
     method?: string
   }
   /** An attempt took longer than `timeoutMs`. */
-  AGENT_TIMED_OUT: FailedTurn & {
-    timeoutMs?: number
-  }
+  AGENT_TIMED_OUT: FailedTurn & { timeoutMs?: number }
   /** The signal was aborted, or `abort()` or `cancel()` was called. */
   AGENT_ABORTED: Partial<FailedTurn>
   /** The agent's program is not installed. */
@@ -240,9 +199,7 @@ export interface ErrorFacts {
   /** The agent printed output without end and made no progress. */
   AGENT_NO_PROGRESS: FailedTurn
   /** The session to resume is unknown, or the agent began another one. */
-  AGENT_RESUME_FAILED: Partial<FailedTurn> & {
-    rpcCode?: number
-  }
+  AGENT_RESUME_FAILED: Partial<FailedTurn> & { rpcCode?: number }
   /** The events of the turn are already being read. */
   TURN_ITERATED: None
   /** The session was shut down or disconnected, or its client stopped. */
@@ -274,9 +231,7 @@ export interface ErrorFacts {
     lastEvent?: unknown
   }
   /** A session with this id already has a history. */
-  SESSION_EXISTS: {
-    sessionId: string
-  }
+  SESSION_EXISTS: { sessionId: string }
   /** The session to resume is unknown. */
   RESUME_NOT_FOUND: FailedResume
   /** The session's log is damaged. */
@@ -303,34 +258,17 @@ export interface ErrorFacts {
     port?: number
   }
   /** The runtime did not answer in time. */
-  CONNECTION_TIMED_OUT: {
-    timeoutMs?: number
-    method?: string
-    host?: string
-    port?: number
-  }
+  CONNECTION_TIMED_OUT: { timeoutMs?: number; method?: string; host?: string; port?: number }
   /** The runtime speaks another version of the protocol. */
-  PROTOCOL_MISMATCH: {
-    protocolVersion: unknown
-  }
+  PROTOCOL_MISMATCH: { protocolVersion: unknown }
   /** The runtime answered a request with an error. */
-  RPC_ERROR: {
-    rpcCode?: number
-    method?: string
-    data?: unknown
-  }
+  RPC_ERROR: { rpcCode?: number; method?: string; data?: unknown }
   /** The runtime reported a failure. */
-  RUNTIME_FAILED: {
-    metadata: Record<string, unknown>
-  }
+  RUNTIME_FAILED: { metadata: Record<string, unknown> }
   /** The request or the connection took longer than its limit. */
-  RUNTIME_TIMED_OUT: {
-    timeoutMs?: number
-  }
+  RUNTIME_TIMED_OUT: { timeoutMs?: number }
   /** The runtime sent nothing for `idleTimeoutMs`. */
-  RUNTIME_IDLE: {
-    idleTimeoutMs?: number
-  }
+  RUNTIME_IDLE: { idleTimeoutMs?: number }
   /** The signal was aborted. */
   RUNTIME_ABORTED: None
   /** `connect` got no answer from a runtime at this address. */
@@ -344,20 +282,13 @@ export interface ErrorFacts {
     refused?: boolean
   }
   /** The connection to the runtime is closed. */
-  RUNTIME_CLOSED: {
-    closeCode?: number
-    closeReason?: string
-  }
+  RUNTIME_CLOSED: { closeCode?: number; closeReason?: string }
   /** A token is missing or wrong; the message says which. */
-  RUNTIME_UNAUTHORIZED: {
-    status?: number
-  }
+  RUNTIME_UNAUTHORIZED: { status?: number }
   /** A request is running already. A client sends one at a time. */
   RUNTIME_BUSY: None
   /** Another program listens on this port. */
-  RUNTIME_PORT_IN_USE: {
-    port: number
-  }
+  RUNTIME_PORT_IN_USE: { port: number }
   /** The other side sent something that the protocol does not allow. */
   RUNTIME_PROTOCOL: None
   /** An attempt took longer than `timeoutMs`, or was silent for `idleTimeoutMs`. */
@@ -378,9 +309,7 @@ export interface ErrorFacts {
   /** There is no job with this id. */
   JOB_NOT_FOUND: None
   /** The job was cancelled. */
-  JOB_CANCELLED: {
-    jobId?: string
-  }
+  JOB_CANCELLED: { jobId?: string }
   /** The job lost a worker in each of its attempts. */
   JOB_DEAD: {
     jobId?: string
@@ -388,9 +317,7 @@ export interface ErrorFacts {
     lastError?: { code: string; message: string }
   }
   /** Another worker has the job now. */
-  JOB_LEASE_LOST: {
-    jobId?: string
-  }
+  JOB_LEASE_LOST: { jobId?: string }
   /** A worker could not check out the job's repository. */
   JOB_CHECKOUT_FAILED: {
     jobId?: string
@@ -405,23 +332,15 @@ export interface ErrorFacts {
     errorName?: string
   }
   /** The limit of the fleet's store is reached. */
-  FLEET_FULL: {
-    stream?: string
-  }
+  FLEET_FULL: { stream?: string }
   /** The fleet's store failed. */
-  FLEET_STORAGE: {
-    stream?: string
-  }
+  FLEET_STORAGE: { stream?: string }
   /** No server of the fleet answers. */
-  FLEET_UNREACHABLE: {
-    servers?: string[]
-  }
+  FLEET_UNREACHABLE: { servers?: string[] }
   /** The server refuses this client. */
   FLEET_UNAUTHORIZED: None
   /** The server is older than 2.12. */
-  FLEET_SERVER_TOO_OLD: {
-    version?: string
-  }
+  FLEET_SERVER_TOO_OLD: { version?: string }
   /** There is no nats-server on this machine. */
   FLEET_SERVER_MISSING: None
   /** The connection to the fleet was closed. */

@@ -15,7 +15,7 @@ export async function errorFiles() {
   const table = JSON.parse(readFileSync(join(root, from), 'utf8'))
   return {
     [join(root, 'crates/ground/src/error/code.rs')]: rust(table),
-    [types]: await format(interfaces(table), { ...style, parser: 'typescript' }),
+    [types]: await format(interfaces(table), { ...style, parser: 'typescript', objectWrap: 'collapse' }),
     [join(root, 'docs/errors.md')]: page(table, readFileSync(join(root, 'docs/errors.md'), 'utf8')),
   }
 }

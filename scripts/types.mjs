@@ -53,7 +53,8 @@ export async function renderTypes() {
   })
   await bundle.close()
   const made = output.filter(({ isEntry }) => isEntry).map(({ fileName, code }) => [fileName, finished(code)])
-  const config = await prettier.resolveConfig(join(root, 'index.d.ts'))
+  // The compiler writes each field of a type on a line of its own. What fits into one line stands in one.
+  const config = { ...(await prettier.resolveConfig(join(root, 'index.d.ts'))), objectWrap: 'collapse' }
   const texts = Object.entries(takingUndefined(Object.fromEntries(made)))
   const formatted = texts.map(async ([name, code]) => [
     name,
