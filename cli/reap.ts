@@ -37,7 +37,8 @@ export async function run(args: string[]): Promise<Ending> {
   const lines = reaped.map((one) => (values.json ? json(one) : describe(one)))
   for (const one of removed) {
     const { id, repository, path } = one.worktree
-    const done = path === repository ? 'put back the files of an apply that was killed' : 'removed its checkout'
+    const done =
+      path === repository ? 'put back the files of an apply that was killed' : 'removed its checkout'
     const how = one.problem === undefined ? done : `cannot be removed: ${one.problem}`
     lines.push(values.json ? json(one) : plainText(`${id}  ${repository}: ${how}`))
   }

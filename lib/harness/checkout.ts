@@ -187,7 +187,12 @@ export class Checkout {
       await this.#runThere(setup, signal, true)
     } catch (error) {
       const said = (error as Error).message.replace('`error.result`', '`error.cause.result`')
-      throw new SheepdogError('WORKTREE_FAILED', `the setup of the checkout failed: ${said}`, { step: 'setup' }, error)
+      throw new SheepdogError(
+        'WORKTREE_FAILED',
+        `the setup of the checkout failed: ${said}`,
+        { step: 'setup' },
+        error,
+      )
     }
   }
 
