@@ -157,6 +157,22 @@ describe('imports', () => {
     expect(circles).toEqual([])
   })
 
+  it('of an outer room stand in specs that go with it, or scripts/core-specs.json names the spec', () => {
+    const read = (file: string) => JSON.parse(readFileSync(join(root, 'scripts', file), 'utf8'))
+    const rooms = Object.values<{ specs: string[]; entry?: string }>(read('rooms.json'))
+    const leave = [...rooms.flatMap(({ specs }) => specs), ...read('core-specs.json').mixed]
+    const entries = rooms.flatMap(({ entry }) => entry ?? []).join('|')
+    const outer = new RegExp(
+      `'[^'\\n]*(?:\\bentries/(?:${entries})\\.js|/cli/view/|\\./(?:fleet-worker|nats-server))`,
+    )
+    const goes = (file: string) => leave.some((path: string) => file.startsWith(path.replace(/\*.*/, '')))
+    const stays = readdirSync(join(root, '__test__'))
+      .map((name) => `__test__/${name}`)
+      .filter((file) => file.endsWith('.spec.ts') && file !== '__test__/layers.spec.ts' && !goes(file))
+    expect(stays.length).toBeGreaterThan(50)
+    expect(stays.filter((file) => outer.test(readFileSync(join(root, file), 'utf8')))).toEqual([])
+  })
+
   it('of the addon are in one file, and the command has none', () => {
     const loaders = files.filter((file) => /native\.js'/.test(readFileSync(join(root, file), 'utf8')))
     expect(loaders).toEqual(['lib/native.ts'])
