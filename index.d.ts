@@ -1197,7 +1197,7 @@ export interface PermissionRequest {
   tool: {
     /** Id of the tool call, as in the events `tool_start` and `tool_end`. */
     id: string
-    /** Name of the tool, where the agent reports one. */
+    /** Name of the tool: your own name of a tool of yours, else the agent's, where it reports one. */
     name?: string
     /** Category of the tool. */
     kind: ToolKind

@@ -135,13 +135,17 @@ describe('a session of a scripted agent', () => {
       parameters: { type: 'object', properties: { id: { type: 'number' } } },
       handler: (input) => (seen.push(input), 'The door is stuck.'),
     })
-    const session = await new Harness({ provider: agent }).open({ permission: 'auto', tools: [ticket] })
+    const asked: unknown[] = []
+    const session = await new Harness({ provider: agent }).open({
+      onPermission: ({ tool }) => (asked.push(tool.name), 'allow'),
+      tools: [ticket],
+    })
     const turn = session.start('Read ticket 7.')
     const outputs: unknown[] = []
     for await (const event of turn) if (event.type === 'tool_end') outputs.push(event.output)
     expect((await turn.result).text).toBe('Seen.')
     await session.close()
-    expect(seen).toEqual([{ id: 7 }])
+    expect([asked, seen]).toEqual([['ticket'], [{ id: 7 }]])
     expect(outputs).toEqual([expect.stringContaining('The door is stuck.')])
   })
 })
@@ -168,7 +172,9 @@ describe('scriptedAgent', () => {
       await using session = await new Harness({ provider: agent }).open({ permission, tools: [ticket] })
       const { warnings } = await session.prompt('x')
       expect(calls).toBe(outcome === 'ran' ? 1 : 0)
-      expect(warnings.some((warning) => warning.includes('ticket'))).toBe(outcome === 'refused')
+      expect(warnings.some((warning) => warning.startsWith('ticket was refused: '))).toBe(
+        outcome === 'refused',
+      )
     },
   )
 

@@ -25,6 +25,8 @@ pub struct Question {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Told {
+    /// The tool's name as the agent tells it.
+    name: Option<String>,
     inputs: Vec<Value>,
     files: Vec<String>,
 }
@@ -145,9 +147,10 @@ impl Question {
         });
         let known = known(&asked.id).unwrap_or_default();
         let command = owned(&subject["command"]);
-        let told = Told::of([&asked, &known], subject);
+        let mut told = Told::of([&asked, &known], subject);
         let title = asked.title.or(known.title).or_else(|| owned(&params["title"])).or(command);
         let name = asked.name.or(known.name);
+        told.name.clone_from(&name);
         let locations = asked.locations.or(known.locations).unwrap_or_default();
         Question {
             own: None,
@@ -170,13 +173,21 @@ impl Question {
         }
     }
 
-    /// Finds the caller's own tool that is meant. A title may be the words of a command, so it counts only where nothing is known
-    /// to be run, read or written.
+    /// Finds the caller's own tool that is meant, and names it as the caller did. A title may be the words of a command, so it
+    /// counts only where nothing is known to be run, read or written.
     pub(crate) fn among(mut self, tools: &[OwnTool]) -> Question {
         let title = Some(&self.tool.title).filter(|_| self.tool.kind == "other");
         let told = self.tool.name.as_ref().or(title);
-        self.own = told.and_then(|told| OwnTool::find(tools, told)).cloned();
+        if let Some(own) = told.and_then(|told| OwnTool::find(tools, told)).cloned() {
+            self.tool.name = Some(own.name.clone());
+            self.own = Some(own);
+        }
         self
+    }
+
+    /// The tool in words for the caller: its own name for it, or the agent's title.
+    pub(crate) fn shown(&self) -> &str {
+        self.own().map_or(&self.tool.title, |own| &own.name)
     }
 
     pub(crate) fn own(&self) -> Option<&OwnTool> {
@@ -185,7 +196,7 @@ impl Question {
 
     /// The names by which a rule may mean the tool: the caller's own, and the agent's.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
-        self.own.iter().map(|own| &own.name).chain(&self.tool.name)
+        self.tool.name.iter().chain(&self.told.name)
     }
 
     /// The id of the option that says what the answer means. `None`: there is none that does.
@@ -402,6 +413,32 @@ mod tests {
             Question::read("7", &params, |id| (id == "1").then(|| ToolUpdate::read(&known).unwrap()));
         assert_eq!(question.commands(), ["git log"]);
         assert_eq!((question.tool.kind.as_str(), question.tool.title.as_str()), ("execute", "run"));
+    }
+
+    #[test]
+    fn a_tool_of_the_caller_has_the_caller_s_name_for_it() {
+        let tools = [OwnTool { name: "ticket".to_owned(), reads_only: false }];
+        for call in [
+            json!({"toolCallId":"1","kind":"other","title":"mcp__sheepdog__ticket"}),
+            json!({"toolCallId":"1","kind":"other","title":"ticket","name":"mcp__sheepdog__ticket"}),
+            json!({"toolCallId":"1","kind":"other","title":"ticket (sheepdog MCP Server)"}),
+        ] {
+            let question =
+                Question::read("1", &json!({"toolCall":call,"options":[]}), |_| None).among(&tools);
+            assert_eq!(
+                (question.tool.name.as_deref(), question.shown()),
+                (Some("ticket"), "ticket"),
+                "{call}"
+            );
+            let told = call["name"].as_str();
+            assert!(
+                told.is_none_or(|told| question.names().any(|name| name == told)),
+                "a rule may say either"
+            );
+        }
+        let params = json!({"toolCall":{"toolCallId":"1","kind":"execute","title":"ls"},"options":[]});
+        let question = Question::read("1", &params, |_| None).among(&tools);
+        assert_eq!((question.tool.name.as_deref(), question.shown()), (None, "ls"));
     }
 
     #[test]

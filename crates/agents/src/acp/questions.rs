@@ -208,7 +208,7 @@ impl Owner {
         if is_refused {
             self.work.book.on_refused(&question.tool.id);
             if let Some(active) = &mut self.turns.active {
-                active.refused = Some(question.tool.title.clone());
+                active.refused = Some(question.shown().to_owned());
             }
         }
         let grants = |option: &QuestionOption| {
@@ -224,7 +224,7 @@ impl Owner {
         self.respond(asked, &outcome(chosen));
         if is_refused && by != Decider::Handler {
             let why = if why.is_empty() { "the agent offers no option that allows it" } else { why };
-            self.warn(format!("{} was refused: {why}", question.tool.title));
+            self.warn(format!("{} was refused: {why}", question.shown()));
         }
         self.hold_clock(false);
         self.tell(AgentEvent::Permission {
