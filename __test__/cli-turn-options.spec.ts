@@ -9,6 +9,7 @@ import { sheepdog } from './cli-command'
 // The built modules, which the package runs, so that both lists are of one build.
 const built = createRequire(import.meta.url)
 const { harnessChecks, retryChecks } = built('../dist/lib/harness/request.js')
+const { sandboxChecks } = built('../dist/lib/sandbox.js')
 const { options } = built('../dist/cli/agent.js')
 const { toTurnOptions } = built('../dist/cli/turn_options.js')
 const { parseArguments } = built('../dist/cli/arguments.js')
@@ -24,6 +25,7 @@ const parted = ['retry', 'sandbox']
 const wanted = [
   ...Object.keys(harnessChecks).filter((name) => ![...beyond, ...parted].includes(name)),
   ...Object.keys(retryChecks).map((name) => `retry.${name}`),
+  ...Object.keys(sandboxChecks).map((name) => `sandbox.${name === 'require' ? 'require.landlock' : name}`),
 ]
 
 it('has a flag for every option of a turn that a shell can state', () => {
@@ -46,6 +48,8 @@ it('passes every one of them on', () => {
     host: 'example.com:443',
     secret: 'PATH@example.com',
     mode: 'plan=plan',
+    protect: 'restore',
+    landlock: '4',
   }
   const numbers = Object.keys(options).filter((name) => /^max-(turns|tokens|cost)$|^retries$/.test(name))
   for (const name of numbers) values[name] = '3'
@@ -62,6 +66,13 @@ it('passes every one of them on', () => {
   expect([...wanted, 'sandbox'].filter((name) => at(name) === undefined)).toEqual([])
   expect(turn.retry).toMatchObject({ attempts: 4, baseDelayMs: 7000, afterTools: true })
   expect(turn.redact).toEqual([process.env.PATH])
+})
+
+it('a sandbox with further limits leaves the folder alone at the level "plan"', () => {
+  const writes = (...words: string[]) => toTurnOptions(parseArguments(words, options).values).sandbox?.write
+  expect(writes('--landlock=4')).toEqual(['.'])
+  expect(writes('--landlock=4', '--plan')).toEqual([])
+  expect(writes('--host=example.com', '--permission=plan', '--write=/tmp')).toEqual(['/tmp'])
 })
 
 it.each([

@@ -36,6 +36,17 @@ export const sandboxOptions = {
     fits: 'file',
     help: 'with --network or --host: a Unix socket that it may connect to; may be repeated; implies --sandbox',
   },
+  protect: {
+    type: 'string',
+    value: 'WORD',
+    fits: ['report', 'restore'],
+    help: 'changes of files that your own tools run later, such as .git/hooks and .envrc: report them (the default), or restore the files; implies --sandbox',
+  },
+  landlock: {
+    type: 'string',
+    value: 'N',
+    help: 'start nothing where the kernel has an older version of Landlock; implies --sandbox',
+  },
 } as const satisfies OptionTable
 
 /** `serve` has `--agent-host` instead, because its `--host` is its own address. */
@@ -62,18 +73,24 @@ interface SandboxValues {
   socket?: string[]
   host?: string[]
   secret?: string[]
+  protect?: string
+  landlock?: string
+  permission?: string
+  plan?: boolean
 }
 
 /** Whether more is asked for than `--sandbox` alone. */
-const hasMore = ({ write, read, network, socket, host, secret }: SandboxValues) =>
-  [write, read, network, socket, host, secret].some((value) => value !== undefined)
+const hasMore = ({ write, read, network, socket, host, secret, protect, landlock }: SandboxValues) =>
+  [write, read, network, socket, host, secret, protect, landlock].some((value) => value !== undefined)
 
 /** The same for an agent, whose sandbox is its workspace at least; `undefined`: none is asked for. */
 export function toAgentSandbox(values: SandboxValues): 'workspace' | SandboxOptions | undefined {
   const sandbox = toSandbox(values)
   if (!sandbox) return undefined
   if (!hasMore(values)) return 'workspace'
-  return { ...sandbox, write: ['.', ...(sandbox.write ?? [])] }
+  // As `"workspace"` does, a sandbox with further limits leaves the folder alone at the level "plan".
+  const own = values.plan || values.permission === 'plan' ? [] : ['.']
+  return { ...sandbox, write: [...own, ...(sandbox.write ?? [])] }
 }
 
 /** `--sandbox workspace` says no more than `--sandbox`: the word is taken away, so that it is no part of a prompt. */
@@ -107,14 +124,21 @@ export const levelOptions = {
 
 /** `undefined`: none is asked for. */
 export function toSandbox(values: SandboxValues): SandboxOptions | undefined {
-  const { write, read, network, socket, host, secret } = values
+  const { write, read, network, socket, host, secret, protect, landlock } = values
   if (!values.sandbox && !hasMore(values)) return undefined
   if ((host || secret) && network !== undefined)
     throw new UsageError(
       `--network: cannot be combined with ${host ? '--host' : '--secret'}, which allows these hosts only`,
     )
   const hosts = host || secret ? { hosts: host ?? [], secrets: toSecrets(secret) } : undefined
-  return { write: write ?? [], read, network: hosts ?? toNetwork(network), sockets: socket }
+  return {
+    write: write ?? [],
+    read,
+    network: hosts ?? toNetwork(network),
+    sockets: socket,
+    protect: protect as SandboxOptions['protect'],
+    require: landlock === undefined ? undefined : { landlock: Number(landlock) },
+  }
 }
 
 type Network = Extract<SandboxOptions['network'], { secrets?: unknown }>

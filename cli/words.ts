@@ -60,6 +60,8 @@ export const flags: Record<string, string> = {
   'sandbox.network.hosts': '--host',
   'sandbox.network.secrets': '--secret',
   'sandbox.sockets': '--socket',
+  'sandbox.protect': '--protect',
+  'sandbox.require.landlock': '--landlock',
 }
 
 /** The flag of an option. `serve` passes the options of an agent on within `harness`. */

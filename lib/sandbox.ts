@@ -251,7 +251,8 @@ const protect: (path: string, value: unknown) => void = (path, value) => {
   checkOptions(value, { names: check.names, how: check.oneOf('report', 'restore') }, path)
 }
 
-const checks = {
+/** @internal */
+export const sandboxChecks = {
   write: check.names,
   read: check.names,
   network,
@@ -266,7 +267,7 @@ export function checkAgentSandbox(path: string, value: unknown): void {
   if (typeof value !== 'object')
     throw invalidOption(path, `expected "workspace" or an object, got ${show(value)}`)
   check.object(path, value)
-  checkOptions(value, checks, path)
+  checkOptions(value, sandboxChecks, path)
 }
 
 /** As it crosses: the workspace has nothing of its user's own. */
