@@ -369,7 +369,7 @@ interface JobPlace {
  * (`handler`). `signal` ends only the submission. All options are stored on the server, including `env`
  * and `redact`.
  */
-export type JobOptions = TurnOptions &
+export type JobOptions = Omit<TurnOptions, 'budget' | 'changes' | 'worktree'> &
   JobPlace &
   (
     | { provider: HarnessOptions['provider']; prompt: string; handler?: undefined }

@@ -107,7 +107,7 @@ interface JobPlace {
  * (`handler`). `signal` ends only the submission. All options are stored on the server, including `env`
  * and `redact`.
  */
-export type JobOptions = TurnOptions &
+export type JobOptions = Omit<TurnOptions, 'budget' | 'changes' | 'worktree'> &
   JobPlace &
   (
     | { provider: HarnessOptions['provider']; prompt: string; handler?: undefined }
@@ -141,7 +141,7 @@ const checks = optionsOf('fleet.submit()', {
 } satisfies Omit<Checks<JobPlace>, 'data'> & Record<'handler', Check>)
 
 /** @internal The job as the core takes it, checked. */
-export function jobSpec(job: JobOptions): Record<string, unknown> {
+export function jobSpec(job: JobOptions & TurnOptions): Record<string, unknown> {
   check.object('job', job)
   const {
     provider,
