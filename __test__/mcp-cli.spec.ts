@@ -234,7 +234,7 @@ describe('sheepdog mcp', () => {
     const { text } = await client.call('agent_result', { id })
     expect(JSON.parse(text)).toMatchObject({ SHEEPDOG_DEPTH: '3' })
     const deepest = new Client([], [], { SHEEPDOG_DEPTH: '3' })
-    expect(await deepest.call('start_agent', start)).toMatch(/SHEEPDOG_DEPTH/)
+    expect(await deepest.call('start_agent', start)).toMatch(/^AGENT_DEPTH: .*SHEEPDOG_DEPTH/)
   })
 
   it('answers what it does not know, and lines that are no JSON', async () => {

@@ -88,7 +88,8 @@ export class Agents {
     await Promise.race([agent.ended, new Promise((ready) => timers.setTimeout(ready, 200))])
     if (agent.state === 'failed' && agent.result?.process === undefined) {
       this.#agents.delete(agent.id)
-      throw agent.error!
+      const { code, message } = agent.error!
+      throw new Error(`${code}: ${message}`)
     }
     return { id: agent.id, provider, state: agent.state }
   }
