@@ -80,7 +80,7 @@ pub(super) struct Afterwords {
 }
 
 impl Afterwords {
-    const SILENCE: Duration = Duration::from_millis(50);
+    pub(super) const SILENCE: Duration = Duration::from_millis(50);
     const LONGEST: Duration = Duration::from_millis(500);
 
     /// The turn that may have afterwords has ended.

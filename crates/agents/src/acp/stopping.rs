@@ -174,10 +174,11 @@ impl Owner {
             self.tell(event);
         }
         let now = self.now();
-        let despite = match &mut self.turns.active {
-            Some(active) if !is_closed && cause.is_none() => active.end_despite(exit.signal.as_deref(), now),
-            _ => None,
-        };
+        let despite = self.turns.active.as_mut().and_then(|active| match active.state.without_last_words() {
+            Some(ending) => Some(ending.clone()),
+            None if is_closed || cause.is_some() => None,
+            None => active.end_despite(exit.signal.as_deref(), now),
+        });
         if let Some(ending) = despite {
             self.on_end(&ending, now);
         }

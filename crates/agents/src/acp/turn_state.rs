@@ -7,8 +7,10 @@
 //! | work goes on behind | a tool call is still open | the same, or `background` is not empty |
 //!
 //! With `waits`, a good end counts only when no background work was seen for the settle time. Such work may wake the agent, and
-//! then the last end counts. If no background work was ever seen, a good end is the end at once.
+//! then the last end counts. If no background work was ever seen, a good end of version 2 is the end at once. In version 1 agents
+//! send the last words of a turn behind its answer (opencode, the adapter of claude-code), so a moment of silence is waited for.
 
+use super::session_state::Afterwords;
 use super::update::{AgentFault, SessionState, StateUpdate, StopReason, TurnEnd};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -177,18 +179,34 @@ impl TurnState {
             self.quiet_since = None;
             return None;
         }
-        if self.seen_behind {
+        let silence = self.silence();
+        if !silence.is_zero() {
             let since = *self.quiet_since.get_or_insert(now);
-            if now.saturating_duration_since(since) < self.settle {
+            if now.saturating_duration_since(since) < silence {
                 return None;
             }
         }
         self.ending.as_ref()
     }
 
+    /// The good end that was held back for last words alone: its agent is gone, so none come.
+    pub fn without_last_words(&self) -> Option<&Ending> {
+        let is_good = matches!(self.ending, Some(Ending::Said(StopReason::EndTurn)));
+        self.ending.as_ref().filter(|_| is_good && !self.is_running && !self.seen_behind)
+    }
+
+    /// How long nothing may come behind a good end before it counts.
+    fn silence(&self) -> Duration {
+        match self.version {
+            _ if self.seen_behind => self.settle,
+            Version::One => self.settle.min(Afterwords::SILENCE),
+            Version::Two => Duration::ZERO,
+        }
+    }
+
     /// When [`TurnState::due`] is to be asked again though nothing came.
     pub fn deadline(&self) -> Option<Instant> {
-        self.quiet_since.and_then(|since| since.checked_add(self.settle))
+        self.quiet_since.and_then(|since| since.checked_add(self.silence()))
     }
 }
 
@@ -229,7 +247,25 @@ mod tests {
         assert!(turn.is_in());
         assert_eq!(turn.due(now, false), None);
         turn.on_answer(Ok(&json!({"stopReason":"end_turn"})));
-        assert_eq!(turn.due(now, false), Some(&Ending::Said(StopReason::EndTurn)));
+        assert_eq!(turn.due(now, false), None, "its last words may come behind the answer");
+        let silent = now + Afterwords::SILENCE;
+        turn.on_activity();
+        assert_eq!(turn.due(silent, false), None, "they came");
+        assert_eq!(turn.deadline(), Some(silent + Afterwords::SILENCE));
+        assert!(turn.due(silent + Afterwords::SILENCE, false).is_some());
+        let mut gone = TurnState::new(Version::One, true, SETTLE);
+        assert_eq!(gone.without_last_words(), None);
+        gone.on_answer(Ok(&json!({"stopReason":"end_turn"})));
+        assert!(gone.without_last_words().is_some());
+        assert_eq!(gone.due(now, true), None);
+        assert_eq!(gone.without_last_words(), None, "it had work behind it");
+        // Without a settle time there is no wait, and an end that is not good is the end at once.
+        let mut eager = TurnState::new(Version::One, true, Duration::ZERO);
+        eager.on_answer(Ok(&json!({"stopReason":"end_turn"})));
+        assert_eq!(eager.due(now, false), Some(&Ending::Said(StopReason::EndTurn)));
+        let mut refused = TurnState::new(Version::One, true, SETTLE);
+        refused.on_answer(Ok(&json!({"stopReason":"refusal"})));
+        assert!(refused.due(now, false).is_some());
     }
 
     #[test]

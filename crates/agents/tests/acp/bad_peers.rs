@@ -192,7 +192,8 @@ async fn what_an_agent_does_in_a_turn_settles_it_once() {
             ("others", "AGENT_TIMED_OUT", "", "SESSION_CLOSED"),
             ("diesafter", "ok", "bye", "SESSION_CLOSED"),
             ("diesasking", "AGENT_CRASHED", "", "SESSION_CLOSED"),
-            ("twoends", "ok", "first", "ok"),
+            // Version 1 agents send last words behind the answer, so those belong to it.
+            ("twoends", "ok", if version == 1 { "first\n\nsecond" } else { "first" }, "ok"),
             ("rubbish", "ok", "-32601 -32601 -32601", "ok"),
         ] {
             let mut open = request(Provider::ClaudeCode, version, "");
