@@ -6,6 +6,7 @@ use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::provider::{Provider, Reader};
 use ground::json::{Index, keep_halves};
 use memchr::{memchr, memmem};
+use serde::de::IgnoredAny;
 
 /// Longest line that is read.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
@@ -96,19 +97,65 @@ impl Transcript {
 }
 
 fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Digest) {
-    let line = line.trim_ascii();
-    if line.is_empty() {
-        return;
+    let mut next = line.trim_ascii();
+    while !next.is_empty() {
+        let (line, behind) = first_message(next, index);
+        next = behind;
+        digest.line_seen();
+        // A piece of an answer may end within a character.
+        let is_piece = memmem::find(line, b"elta").is_some();
+        let kept = if is_piece { keep_halves(line) } else { line.into() };
+        let line = &*kept;
+        let is_event = index.read(line).is_some_and(|line| reader.line(line, digest));
+        if is_event {
+            digest.event_seen();
+        } else {
+            digest.noise(line);
+        }
     }
-    digest.line_seen();
-    // A piece of an answer may end within a character.
-    let is_piece = memmem::find(line, b"elta").is_some();
-    let kept = if is_piece { keep_halves(line) } else { line.into() };
-    let line = &*kept;
-    let is_event = index.read(line).is_some_and(|line| reader.line(line, digest));
-    if is_event {
-        digest.event_seen();
-    } else {
-        digest.noise(line);
+}
+
+/// The first message of a line, and what is behind it. Writers that share a stdout may lose the line feed between two messages.
+fn first_message<'a>(line: &'a [u8], index: &mut Index) -> (&'a [u8], &'a [u8]) {
+    let is_joined =
+        line.starts_with(b"{") && memmem::find(line, b"}{").is_some() && index.read(line).is_none();
+    let length = if is_joined { ground::json::read_first::<IgnoredAny>(line) } else { None };
+    match length {
+        Some((_, length)) if line[length..].starts_with(b"{") => line.split_at(length),
+        _ => (line, b""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(stdout: &str) -> (Vec<String>, usize) {
+        let mut transcript = Transcript::new(Provider::Codex, true, None);
+        transcript.feed(stdout.as_bytes());
+        transcript.finish();
+        let events = transcript.take_events();
+        let said = events.iter().filter_map(|event| match event {
+            AgentEvent::Text { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        let noise = events.iter().filter(|event| matches!(event, AgentEvent::Noise { .. })).count();
+        (said.collect(), noise)
+    }
+
+    #[test]
+    fn messages_that_lost_the_line_feed_between_them_are_all_read() {
+        let said = |text: &str| {
+            format!(
+                r#"{{"type":"item.completed","item":{{"id":"i","type":"agent_message","text":"{text}"}}}}"#
+            )
+        };
+        let [one, two, three] = ["one }{ still one", "two", "three"].map(said);
+        let all = vec!["one }{ still one".to_owned(), "two".to_owned(), "three".to_owned()];
+        assert_eq!(texts(&format!("{one}{two}{three}\n")), (all, 0));
+        assert_eq!(texts(&format!("{one}\n")), (vec!["one }{ still one".to_owned()], 0));
+        // What is behind a message and no message itself is noise, and so is the line.
+        assert_eq!(texts(&format!("{two} done\n")), (Vec::new(), 1));
+        assert_eq!(texts(&format!("{two}{{cut\n")), (vec!["two".to_owned()], 1));
     }
 }
