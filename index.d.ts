@@ -2336,7 +2336,7 @@ export interface OpenOptions extends Pick<
   mcpServers?: readonly McpServer[] | undefined
   /**
    * A turn with background work is over when nothing has run in the background for this long, in
-   * milliseconds.
+   * milliseconds. In protocol 1 every turn is over after a silence of 50 ms, or of this time if it is shorter.
    *
    * @default 500
    */
