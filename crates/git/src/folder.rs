@@ -7,10 +7,14 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-/// A lock of git for one ref that is older than this belongs to nobody.
+/// A lock of git that is older than this, and that is proved to be of a call of ours, belongs to nobody.
 const STALE_AFTER: Duration = Duration::from_secs(2);
+/// git takes all locks of a call within this time: it waits one second for a lock that another one has.
+const LOCKED_WITHIN: Duration = Duration::from_millis(1500);
+/// Times of files are those of the last tick.
+const TICK: Duration = Duration::from_millis(20);
 
 pub(crate) fn checkouts(folder: &Path) -> PathBuf {
     folder.join("checkouts")
@@ -48,17 +52,46 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes a lock of git that nobody can be using any more. Returns whether there was one.
-pub(crate) fn remove_stale(lock: &Path) -> io::Result<bool> {
-    let age = match lock.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        facts => facts?.modified()?.elapsed().unwrap_or_default(),
-    };
-    // git holds it for milliseconds.
-    std::thread::sleep(STALE_AFTER.saturating_sub(age));
-    match std::fs::remove_file(lock) {
+/// Removes the locks of a git that was killed while it wrote this ref of ours. Returns whether there were any. Blocks.
+///
+/// The name of the ref is ours alone, so its lock that stays is that of a git of ours that is dead. Removing a ref locks all packed
+/// refs as well, in the user's name. That lock is ours when git took it right behind the lock of the ref, or, where that one is
+/// gone already, during a call that began at `killed` and was killed. The user's git would have to take it in the same
+/// milliseconds and hold it for two seconds.
+pub(crate) fn remove_ref_locks(common: &Path, name: &str, killed: Option<SystemTime>) -> io::Result<bool> {
+    let lock = common.join(format!("{name}.lock"));
+    let made = modified(&lock)?;
+    let Some(since) = made.or(killed.map(|began| began - TICK)) else { return Ok(false) };
+    let packed = ["packed-refs.lock", "packed-refs.new"].map(|name| common.join(name));
+    let first = modified(&packed[0])?.filter(|time| (since..=since + LOCKED_WITHIN).contains(time));
+    let [_, written] = &packed;
+    let last =
+        [made, first, if first.is_some() { modified(written)? } else { None }].into_iter().flatten().max();
+    let Some(last) = last else { return Ok(false) };
+    // git holds them for milliseconds.
+    std::thread::sleep(STALE_AFTER.saturating_sub(last.elapsed().unwrap_or_default()));
+    if first.is_some() && modified(&packed[0])? == first && modified(written)?.is_none_or(|time| time <= last)
+    {
+        remove_file(written)?;
+        remove_file(&packed[0])?;
+    }
+    remove_file(&lock)?;
+    Ok(true)
+}
+
+/// When a file was written last; `None` where there is none.
+fn modified(path: &Path) -> io::Result<Option<SystemTime>> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        facts => facts?.modified().map(Some),
+    }
+}
+
+/// A file that is gone counts as removed.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(true),
+        _ => Ok(()),
     }
 }
 

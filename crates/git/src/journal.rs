@@ -13,6 +13,7 @@
 
 use crate::command::CallFault;
 use crate::desk::Desk;
+use crate::folder::remove_file;
 use crate::repository::Repository;
 use crate::room::Room;
 use crate::snapshot::names_of;
@@ -209,13 +210,6 @@ async fn unlike(
     }
     let listed = desk.call(["diff-files", "--ignore-submodules=all", "--name-only", "-z"]).run().await?;
     Ok(names_of(&listed).into_iter().collect())
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Removes folders that have nothing but folders in them. What has a file stays.

@@ -1,10 +1,11 @@
 //! A repository on this machine, as its user's own git sees it.
 
 use crate::command::{Call, CallFault};
-use crate::folder::remove_stale;
+use crate::folder::remove_ref_locks;
 use ground::error::{Error, ErrorCode};
 use ground::os::on_disk;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The repository of a folder.
 #[derive(Clone, Debug)]
@@ -100,11 +101,11 @@ impl Repository {
             };
             call.bare().at(common).path("GIT_DIR", common).outlives_host().run()
         };
+        let began = SystemTime::now();
         let Err(fault) = set().await else { return Ok(()) };
-        // The name is ours alone, so a lock that stays is that of a git that was killed.
-        let lock = common.join(format!("{name}.lock"));
-        let was_locked = on_disk(move || remove_stale(&lock)).await.unwrap_or(false);
         let was_killed = matches!(fault, CallFault::Said { code: None, .. });
+        let (at, locked, killed) = (common.to_owned(), name.clone(), was_killed.then_some(began));
+        let was_locked = on_disk(move || remove_ref_locks(&at, &locked, killed)).await.unwrap_or(false);
         if was_locked || was_killed { set().await.map(drop) } else { Err(fault) }
     }
 }

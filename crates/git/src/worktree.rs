@@ -12,7 +12,7 @@
 use crate::changes::{Changes, files_between};
 use crate::command::{Call, CallFault};
 use crate::desk::{Desk, copy_index};
-use crate::folder::remove;
+use crate::folder::{remove, remove_file};
 use crate::harvest::harvest;
 use crate::ledger::{Claim, remove_left};
 use crate::place::GitPlace;
@@ -276,6 +276,10 @@ impl Worktree {
     pub async fn changes(&self) -> Result<(Changes, Vec<String>), Error> {
         let desk = self.desk();
         let of = |fault: CallFault| failed("changes", &self.lost(), &fault);
+        // Reads of one checkout follow each other, so a lock that is there belongs to a git that was killed.
+        let lock = self.own.join("index.lock");
+        let unlocked = on_disk(move || remove_file(&lock)).await;
+        unlocked.map_err(|error| refused("changes", &self.lost(), &error))?;
         let taken = snapshot(&desk, &self.hidden, "changes").await?;
         let mut warnings: Vec<String> = Vec::new();
         if !taken.left_out.is_empty() {

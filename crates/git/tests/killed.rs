@@ -93,6 +93,81 @@ impl Slow {
     }
 }
 
+/// Runs until git is at a file that is a pipe now, kills that git, and lets the pipe go.
+#[cfg(target_os = "linux")]
+async fn killed_at_packed_refs(scene: &Scene, id: &str, work: impl Future<Output = ()>) {
+    let packed = scene.repo().join(".git/packed-refs");
+    make_pipe(&packed);
+    let kill = async {
+        let command = format!("update-ref\0-d\0refs/sheepdog/{id}\0");
+        let pid = loop {
+            let found = std::fs::read_dir("/proc").unwrap().flatten().find(|process| {
+                let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+                line.ends_with(command.as_bytes())
+            });
+            match found {
+                Some(process) if scene.repo().join(".git/packed-refs.lock").exists() => {
+                    break process.file_name().into_string().unwrap();
+                }
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        std::fs::remove_file(&packed).unwrap();
+        assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    };
+    tokio::join!(work, kill);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_git_that_is_killed_while_it_removes_a_ref_leaves_no_lock() {
+    let scene = Scene::new();
+    let made = scene.make().await;
+    write(made.top(), "x", "x");
+    let (changes, _) = made.changes().await.unwrap();
+    made.leave(false).await;
+    let before = scene.state();
+    killed_at_packed_refs(&scene, &changes.id, async {
+        changes.discard(&scene.place).await.unwrap();
+    })
+    .await;
+    assert_eq!((scene.state(), scene.refs()), (before, String::new()));
+}
+
+#[tokio::test]
+async fn the_lock_of_a_users_git_stays_beside_that_of_a_git_that_was_killed() {
+    let scene = Scene::new();
+    let made = scene.make().await;
+    write(made.top(), "x", "x");
+    let (changes, _) = made.changes().await.unwrap();
+    made.leave(false).await;
+    let (packed, own) = (".git/packed-refs.lock", format!(".git/refs/sheepdog/{}.lock", changes.id));
+    // Nothing of ours was killed; then a git of ours was, behind that of the user.
+    for locks in [vec![packed], vec![packed, &own]] {
+        for lock in locks {
+            write(&scene.repo(), lock, "");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        changes.discard(&scene.place).await.unwrap_err();
+        assert!(scene.repo().join(packed).exists());
+        std::fs::remove_file(scene.repo().join(packed)).unwrap();
+    }
+    changes.discard(&scene.place).await.unwrap();
+    assert_eq!(scene.refs(), "");
+}
+
+#[tokio::test]
+async fn changes_can_be_read_again_when_a_git_was_killed_at_its_index() {
+    let scene = Scene::new();
+    let made = scene.make().await;
+    write(made.top(), "x", "x");
+    write(&made.top().with_file_name("own.git"), "index.lock", "");
+    let (changes, _) = made.changes().await.unwrap();
+    assert_eq!(changes.files.len(), 1);
+    changes.discard(&scene.place).await.unwrap();
+    made.leave(false).await;
+}
+
 fn make_pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
