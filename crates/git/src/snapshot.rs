@@ -38,10 +38,14 @@ pub(crate) async fn snapshot(
     hidden: &HashSet<Vec<u8>>,
     step: &'static str,
 ) -> Result<Snapshot, Error> {
+    let what = format!("git cannot read the files of {}", desk.tree.display());
+    if let Some(trap) = trap_below(desk).await {
+        let error = std::io::Error::other(format!("{} is no file", trap.display()));
+        return Err(refused(step, &what, &error));
+    }
     let changed = desk.call(["diff-files", "--ignore-submodules=all", "--name-only", "-z"]);
     let others = desk.call(["ls-files", "--others", "--exclude-standard", "-z"]);
     let (changed, others) = futures_util::future::join(changed.run(), others.run()).await;
-    let what = format!("git cannot read the files of {}", desk.tree.display());
     let of = |fault: CallFault| failed(step, &what, &fault);
     let (changed, mut others) = (names_of(&changed.map_err(of)?), names_of(&others.map_err(of)?));
     others.retain(|name| !hidden.contains(name));
@@ -58,6 +62,11 @@ pub(crate) async fn snapshot(
     }
     let tree = desk.call(["write-tree"]).line().await.map_err(of)?;
     Ok(Snapshot { tree, left_out: sorted.left_out })
+}
+
+async fn trap_below(desk: &Desk) -> Option<PathBuf> {
+    let tree = desk.tree.clone();
+    on_disk(move || Ok(trap_of(&tree))).await.ok().flatten()
 }
 
 pub(crate) fn names_of(list: &[u8]) -> Vec<Vec<u8>> {
@@ -79,7 +88,8 @@ fn sort(tree: &std::path::Path, changed: Vec<Vec<u8>>, others: Vec<Vec<u8>>) -> 
         // A tracked file may be a folder now, which git removes from the index by itself.
         let is_plain =
             facts.as_ref().is_some_and(|facts| facts.is_file() || facts.is_symlink() || facts.is_dir());
-        let is_nested = name.ends_with(b"/") || is_reserved(&name);
+        let is_link = facts.as_ref().is_some_and(std::fs::Metadata::is_symlink);
+        let is_nested = name.ends_with(b"/") || is_reserved(&name, is_link);
         if is_nested || (!is_gone && !is_plain) {
             sorted.leave_out(&name);
             if is_tracked {
@@ -120,10 +130,38 @@ fn push(list: &mut Vec<u8>, name: &[u8]) {
     list.push(0);
 }
 
-/// git refuses a path with such a part, and the whole list with it.
-fn is_reserved(name: &[u8]) -> bool {
-    name.split(|byte| *byte == b'/')
-        .any(|part| part.eq_ignore_ascii_case(b".git") || part.eq_ignore_ascii_case(b"git~1"))
+/// git refuses a path with such a part, and the whole list with it: a name that a Windows system takes for `.git`, and a link in
+/// place of `.gitmodules`.
+fn is_reserved(name: &[u8], is_link: bool) -> bool {
+    let mut parts = name.split(|byte| matches!(byte, b'/' | b'\\'));
+    parts.any(|part| {
+        let end = part.iter().position(|byte| *byte == b':').unwrap_or(part.len());
+        let part = part.get(..end).unwrap_or(part).trim_ascii_end();
+        let plain = part.iter().rposition(|byte| !matches!(byte, b' ' | b'.')).map_or(0, |last| last + 1);
+        let part = part.get(..plain).unwrap_or(part).to_ascii_lowercase();
+        let is_short =
+            [b"gitmod~".as_slice(), b"gi7eba~", b"gi7eb"].iter().any(|begin| part.starts_with(begin));
+        matches!(part.as_slice(), b".git" | b"git~1") || (is_link && (part == b".gitmodules" || is_short))
+    })
+}
+
+/// A pipe that git would read attributes or ignored names from, and wait for ever. Blocks.
+fn trap_of(folder: &std::path::Path) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        let name = entry.file_name();
+        if kind.is_dir() {
+            if name != ".git"
+                && let Some(found) = trap_of(&entry.path())
+            {
+                return Some(found);
+            }
+        } else if !kind.is_file() && !kind.is_symlink() && (name == ".gitignore" || name == ".gitattributes")
+        {
+            return Some(entry.path());
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -140,12 +178,15 @@ mod tests {
         let sorted = sort(
             folder.path(),
             names(&["gone", "socket"]),
-            names(&["a", "nested/", "deep/.GIT/config", "git~1"]),
+            names(&["a", "nested/", "deep/.GIT/config", "git~1", ".git.. /x", "b\\.git:y", ".gitignored"]),
         )
         .unwrap();
-        assert_eq!(sorted.taken, b"gone\0a\0");
+        assert_eq!(sorted.taken, b"gone\0a\0.gitignored\0");
         assert_eq!(sorted.removed, b"socket\0");
-        assert_eq!(sorted.left_out, ["socket", "nested/", "deep/.GIT/config", "git~1"]);
+        assert_eq!(
+            sorted.left_out,
+            ["socket", "nested/", "deep/.GIT/config", "git~1", ".git.. /x", "b\\.git:y"]
+        );
         drop(socket);
     }
 

@@ -161,10 +161,8 @@ const ACTS: &[Act] = &[
         name: "pipes and a sparse file",
         run: |_, top| {
             std::fs::remove_file(top.join("b.txt")).ok();
-            assert!(std::process::Command::new("mkfifo").arg(top.join("pipe")).status().unwrap().success());
-            assert!(
-                std::process::Command::new("mkfifo").arg(top.join("old.txt.new")).status().unwrap().success()
-            );
+            make_pipe(&top.join("pipe"));
+            make_pipe(&top.join("old.txt.new"));
             std::fs::rename(top.join("old.txt.new"), top.join("old.txt")).unwrap();
         },
         told: &["old.txt"],
@@ -175,6 +173,42 @@ const ACTS: &[Act] = &[
             write(top, "deep/.GIT/config", "[core]\n\tfsmonitor = touch x\n");
             write(top, "git~1/hooks/x", "x");
             write(top, "x", "x");
+        },
+        told: &["x"],
+    },
+    Act {
+        name: "names that git refuses because of other systems",
+        run: |_, top| {
+            for name in [".git ", ".git.", "deep/.git::$INDEX_ALLOCATION", "a\\.git", "GIT~1 ./x"] {
+                write(top, name, "x");
+            }
+            for name in [".gitmodules", "sub/.GITMODULES ", "gitmod~1", "GI7EBA~1"] {
+                link("a.txt", &top.join(name));
+            }
+            write(top, "x", "x");
+        },
+        told: &["x"],
+    },
+    Act {
+        name: "odd names",
+        run: |_, top| {
+            write(top, "a\nb", "x");
+            write(top, " -x\t\"", "x");
+            write(top, ":(top)x", "x");
+            write(top, "*", "x");
+        },
+        told: &[" -x\t\"", "*", ":(top)x", "a\nb"],
+    },
+    Act {
+        name: "pipes in its git directory",
+        run: |_, top| {
+            write(top, "x", "x");
+            for name in ["HEAD", "packed-refs", "index", "config", "info/attributes", "info/exclude"] {
+                let path = top.join(".git").join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                let _ = std::fs::remove_file(&path);
+                make_pipe(&path);
+            }
         },
         told: &["x"],
     },
@@ -234,6 +268,26 @@ const ACTS: &[Act] = &[
         told: &["x"],
     },
 ];
+
+fn make_pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_pipe_that_git_would_wait_for_is_an_error_at_once() {
+    for name in [".gitignore", "sub/.gitignore", "sub/.gitattributes"] {
+        let scene = Scene::new();
+        let made = scene.make().await;
+        let _ = std::fs::remove_file(made.top().join(name));
+        make_pipe(&made.top().join(name));
+        write(made.top(), "sub/x", "x");
+        let read = tokio::time::timeout(std::time::Duration::from_secs(20), made.changes()).await;
+        let error = read.expect(name).unwrap_err();
+        assert!(error.facts()["step"] == "changes" && error.message().contains(name), "{error}");
+        made.discard().await;
+        assert_eq!((scene.left(), scene.refs()), (Vec::new(), String::new()));
+    }
+}
 
 async fn read_changes(made: &Worktree) -> Changes {
     made.changes().await.unwrap_or_else(|error| panic!("{error}")).0
