@@ -81,12 +81,12 @@ impl Index {
 }
 
 impl Line<'_> {
-    fn json(&self) -> Json<'_> {
+    pub fn json(&self) -> Json<'_> {
         Json { text: self.0.line, tokens: &self.0, token: 0 }
     }
 
     /// Whether each string has only escapes and characters that JSON knows. Everything else was checked when the line was read.
-    pub(crate) fn is_strict(&self) -> bool {
+    pub fn is_strict(&self) -> bool {
         let strings = self.0.at.iter().map(|at| *at as usize).filter(|&at| self.0.byte(at) == b'"');
         let mut quotes = strings;
         std::iter::from_fn(|| Some((quotes.next()?, quotes.next()?)))
@@ -156,6 +156,11 @@ impl<'a> Tokens<'a> {
 }
 
 impl<'a> Json<'a> {
+    /// Whether there is no such value, not even null.
+    pub fn is_absent(self) -> bool {
+        self.text.is_empty()
+    }
+
     pub fn is_present(self) -> bool {
         !self.text.is_empty() && self.text != b"null"
     }

@@ -2,6 +2,7 @@
 
 use super::gate::{Gate, Greeting, Look};
 use super::message::{Message, Shape, fault_of, write_line};
+use super::piece::Piece;
 use super::requests::{Asked, Looking, Purpose, Put};
 use crate::acp::elicitation::Elicited;
 use crate::acp::opening::spoken;
@@ -18,13 +19,21 @@ use std::time::Instant;
 impl Gate {
     /// Judges a line of the agent. One that can't be read is dropped.
     pub(super) fn on_agent(&mut self, line: &[u8], now: Instant) {
-        let message = match Message::read(line) {
+        if let Some(Piece { session, update, message }) = self.halves.whole_piece(line) {
+            return self.on_update(&session, update, message, now);
+        }
+        let mut message = match Message::read(line) {
             Ok(message) => message,
             Err(unread) if unread.id.is_null() => return,
             Err(unread) => return write_line(&unread.answer(), &mut self.out.agent),
         };
         match (message.shape, message.method()) {
-            (Shape::Notice, "session/update") => self.on_update(message, line, now),
+            (Shape::Notice, "session/update") => {
+                let session = message.session().ok().flatten().unwrap_or_default().to_owned();
+                self.halves.join(&session, &mut message, line);
+                let update = Update::read(&message.params()["update"]);
+                self.on_update(&session, update, message, now);
+            }
             (Shape::Notice, "$/cancel_request") => self.on_agent_withdraws(message, now),
             (Shape::Notice, _) => message.write(None, &mut self.out.client),
             (Shape::Request, _) => self.on_question(message, now),
@@ -32,31 +41,28 @@ impl Gate {
         }
     }
 
-    fn on_update(&mut self, mut message: Message, line: &[u8], now: Instant) {
-        let session = message.session().ok().flatten().unwrap_or_default().to_owned();
-        self.requests.extend(&session, self.rules.limits.start.and_then(|limit| now.checked_add(limit)));
-        self.halves.join(&session, &mut message, line);
-        let Some(seat) = self.seats.get_mut(&session) else {
+    fn on_update(&mut self, session: &str, update: Update, message: Message, now: Instant) {
+        self.requests.extend(session, self.rules.limits.start.and_then(|limit| now.checked_add(limit)));
+        let Some(seat) = self.seats.get_mut(session) else {
             return message.write(None, &mut self.out.client);
         };
         let counts_on = self.rules.agent.protocol().counts_on;
-        let update = Update::read(&message.params()["update"]);
         seat.look_at(&update, message.is_large());
         let seen = seat.on_update(update, counts_on);
         let in_tool = seat.is_in_tool();
         self.out.events.extend(seen.events);
-        self.prompts.heard(&session, in_tool, now);
+        self.prompts.heard(session, in_tool, now);
         let mut message = Some(message);
         if seen.has_ended {
-            self.halves.end(&session);
-            let ended = self.prompts.end_those_in(&session);
+            self.halves.end(session);
+            let ended = self.prompts.end_those_in(session);
             if !ended.is_empty()
-                && let Some(seat) = self.seats.get_mut(&session)
+                && let Some(seat) = self.seats.get_mut(session)
             {
                 seat.finish();
             }
-            if !self.is_open(&session) {
-                self.leave(&session);
+            if !self.is_open(session) {
+                self.leave(session);
             }
             if let Some(error) = ended.into_iter().find_map(|prompt| prompt.stop) {
                 let error = fault_of(&error);
@@ -67,8 +73,8 @@ impl Gate {
                 message = Some(Message::new(Shape::Notice, "session/update", params));
             }
         }
-        if self.is_untold(&session) {
-            message = message.and_then(|message| self.keep_early(&session, message));
+        if self.is_untold(session) {
+            message = message.and_then(|message| self.keep_early(session, message));
         }
         if let Some(message) = message {
             message.write(None, &mut self.out.client);
@@ -77,7 +83,7 @@ impl Gate {
             self.charge(now);
         }
         if seen.has_settings {
-            self.hold_mode(&session, now);
+            self.hold_mode(session, now);
         }
     }
 

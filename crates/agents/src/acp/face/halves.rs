@@ -1,7 +1,8 @@
 //! PURE: joins a character of which two pieces of the agent's text have a half each: it comes whole with the second piece.
 
 use super::message::Message;
-use ground::json::{self, Pieces, object::put};
+use super::piece::{self, Piece};
+use ground::json::{self, Index, Pieces, object::put};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,14 +15,19 @@ const PLACES: [&[&str]; 2] = [&["content"], &["content", "content"]];
 
 /// The halves that wait for the rest of their text.
 #[derive(Default)]
-pub(super) struct Halves(HashMap<String, Vec<(String, Pieces)>>);
+pub(super) struct Halves {
+    /// By session, and by what the text is of.
+    waiting: HashMap<String, Vec<(String, Pieces)>>,
+    /// Reused for each line that may be a piece.
+    index: Index,
+}
 
 impl Halves {
     /// `line`: the message as the agent wrote it.
     pub(super) fn join(&mut self, session: &str, message: &mut Message, line: &[u8]) {
         let marked: Option<Value> = match json::keep_halves(line) {
             Cow::Owned(kept) => json::read(kept).ok(),
-            Cow::Borrowed(_) if !self.0.contains_key(session) => return,
+            Cow::Borrowed(_) if !self.waiting.contains_key(session) => return,
             Cow::Borrowed(_) => None,
         };
         let Some(update) = message.params_mut().and_then(|params| params.get_mut("update")) else { return };
@@ -43,8 +49,8 @@ impl Halves {
     }
 
     fn push(&mut self, session: &str, text_of: &str, piece: &str) -> Option<String> {
-        let count: usize = self.0.values().map(Vec::len).sum();
-        let waiting = self.0.entry(session.to_owned()).or_default();
+        let count: usize = self.waiting.values().map(Vec::len).sum();
+        let waiting = self.waiting.entry(session.to_owned()).or_default();
         let known = waiting.iter().position(|(known, _)| known == text_of);
         let mut pieces = known.map(|index| waiting.remove(index).1).unwrap_or_default();
         let mut whole = match pieces.push(piece) {
@@ -57,13 +63,18 @@ impl Halves {
             _ => {}
         }
         if waiting.is_empty() {
-            self.0.remove(session);
+            self.waiting.remove(session);
         }
         whole
     }
 
+    /// Reads a piece that no half waits for.
+    pub(super) fn whole_piece(&mut self, line: &[u8]) -> Option<Piece> {
+        if self.waiting.is_empty() { piece::read(&mut self.index, line) } else { None }
+    }
+
     /// The texts of the session have ended.
     pub(super) fn end(&mut self, session: &str) {
-        self.0.remove(session);
+        self.waiting.remove(session);
     }
 }

@@ -80,6 +80,11 @@ impl Message {
         Ok(Message { shape, size: line.len(), whole, value })
     }
 
+    /// A notification that is written already, but for its closing brace.
+    pub(super) fn written(whole: Vec<u8>, size: usize) -> Message {
+        Message { shape: Shape::Notice, size, whole: Some(whole), value: Value::Null }
+    }
+
     /// A request or a notification of our own.
     pub(super) fn new(shape: Shape, method: &str, params: Value) -> Message {
         Message {

@@ -24,6 +24,7 @@ mod gate;
 mod halves;
 mod message;
 mod opening;
+mod piece;
 mod prompt;
 mod requests;
 mod rules;
