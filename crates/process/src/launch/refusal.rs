@@ -22,15 +22,6 @@ pub(super) fn no_sandbox(reason: &str) -> Error {
     )
 }
 
-/// The same, because the system refused a call. `cause`: what may be behind it.
-pub(super) fn no_sandbox_by(fault: &Fault, cause: &str) -> Error {
-    fault.mark(no_sandbox(&format!("{fault}: {cause}")))
-}
-
-/// Possible causes why no guard is available.
-pub(super) const NO_GUARD: &str =
-    "no guard can work on this machine, which the container, a limit or the kernel's settings may forbid";
-
 /// `CONTAINMENT_UNAVAILABLE` for limits that nothing could enforce.
 pub(super) fn no_limits(fault: Option<&Fault>) -> Error {
     let causes = "nothing here can enforce `memoryMaxBytes` or `maxProcesses`: they need a writable cgroup (version 2) with the \

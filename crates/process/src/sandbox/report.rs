@@ -39,25 +39,14 @@ pub struct SandboxSupport {
     pub problem: Option<String>,
 }
 
-/// A group of restrictions that may be refused by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limited {
-    /// All that a sandbox holds whatever else is asked for.
-    Files,
-    Reads,
-    /// All that a filter of system calls holds.
-    Network,
-    Ports,
-}
-
-const READS: &str = "reads";
-const NETWORK: &str = "network";
-const PORTS: &str = "ports";
-const HOSTS: &str = "hosts";
-const SOCKETS: &str = "sockets";
+pub(crate) const READS: &str = "reads";
+pub(crate) const NETWORK: &str = "network";
+pub(crate) const PORTS: &str = "ports";
+pub(crate) const HOSTS: &str = "hosts";
+pub(crate) const SOCKETS: &str = "sockets";
 
 /// Names of the restrictions, with the first version of Landlock that enforces each. No kernel enforces any other.
-const HOLDS: [(&str, u32); 11] = [
+pub(crate) const HOLDS: [(&str, u32); 11] = [
     // No change of files but below `write`.
     ("writes", 1),
     // No file is read but below `read`; where that is asked for.
@@ -106,28 +95,6 @@ impl SandboxSupport {
         let (holds, missing) = split(landlock, seccomp_notify);
         let network = holds.contains(&HOSTS);
         SandboxSupport { landlock, seccomp_notify, network, holds, missing, problem: None }
-    }
-
-    /// No sandbox is possible, because of this.
-    pub(crate) fn none(problem: String) -> SandboxSupport {
-        SandboxSupport { problem: Some(problem), ..SandboxSupport::new(0, false) }
-    }
-
-    /// These restrictions can't be had, because of this.
-    pub(crate) fn refuse(&mut self, problem: String, refused: Limited) {
-        let limit_of = |word: &str| match word {
-            READS => Limited::Reads,
-            NETWORK | HOSTS | SOCKETS => Limited::Network,
-            PORTS => Limited::Ports,
-            _ => Limited::Files,
-        };
-        let (holds, missing): (Vec<_>, Vec<_>) = HOLDS
-            .map(|(word, _)| word)
-            .into_iter()
-            .partition(|word| self.holds.contains(word) && limit_of(word) != refused);
-        (self.holds, self.missing) = (holds, missing);
-        self.network = self.holds.contains(&HOSTS);
-        self.problem.get_or_insert(problem);
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::super::launched::{Launched, NotLaunched};
 use super::super::preparation::Preparation;
-use super::super::refusal::{NO_GUARD, no_limits, no_sandbox, no_sandbox_by, no_thread};
+use super::super::refusal::{no_limits, no_sandbox, no_thread};
 use super::super::tree_event::{ExitStatus, TreeEvent};
 use super::super::turn::Turn;
 use super::super::wires::Wires;
 use super::exit::exit_of;
+use super::no_sandbox::{NO_GUARD, no_sandbox_by};
 use super::path_error::path_error;
 use super::ways::{self, Ways};
 use super::wiring::watch_pipes;

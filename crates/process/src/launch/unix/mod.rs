@@ -5,6 +5,7 @@ mod direct;
 mod exit;
 #[cfg(target_os = "linux")]
 mod guarded;
+mod no_sandbox;
 #[cfg(target_os = "linux")]
 mod path_error;
 mod sandbox_trial;

@@ -1,6 +1,6 @@
 //! PURE: the error of a sandbox's path.
 
-use super::super::refusal::no_sandbox_by;
+use super::no_sandbox::no_sandbox_by;
 use ground::error::Error;
 use ground::os::Fault;
 use nix::libc::{ELOOP, ENOENT, ENOTDIR};

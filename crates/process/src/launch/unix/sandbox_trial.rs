@@ -1,12 +1,47 @@
 //! Finds the limits that a sandbox can enforce on this machine by trying them: a guard installs the rules that a run would get.
 //! A version of the kernel does not tell what a container's filter refuses.
 
-use super::super::refusal::NO_GUARD;
+use super::no_sandbox::NO_GUARD;
 use crate::fence::can_decide;
 use crate::guard::{GuardFailure, GuardStage, Plan, Shortfall, landlock_abi, try_sandbox};
-use crate::sandbox::report::{Limited, SandboxSupport};
+use crate::sandbox::report::{HOLDS, HOSTS, NETWORK, PORTS, READS, SOCKETS, SandboxSupport};
 use crate::sandbox::{Network, Sandbox};
 use std::sync::OnceLock;
+
+/// A group of restrictions that may be refused by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limited {
+    /// All that a sandbox holds whatever else is asked for.
+    Files,
+    Reads,
+    /// All that a filter of system calls holds.
+    Network,
+    Ports,
+}
+
+impl SandboxSupport {
+    /// No sandbox is possible, because of this.
+    fn none(problem: String) -> SandboxSupport {
+        SandboxSupport { problem: Some(problem), ..SandboxSupport::new(0, false) }
+    }
+
+    /// These restrictions can't be had, because of this.
+    fn refuse(&mut self, problem: String, refused: Limited) {
+        let limit_of = |word: &str| match word {
+            READS => Limited::Reads,
+            NETWORK | HOSTS | SOCKETS => Limited::Network,
+            PORTS => Limited::Ports,
+            _ => Limited::Files,
+        };
+        let (holds, missing): (Vec<_>, Vec<_>) = HOLDS
+            .map(|(word, _)| word)
+            .into_iter()
+            .partition(|word| self.holds.contains(word) && limit_of(word) != refused);
+        (self.holds, self.missing) = (holds, missing);
+        self.network = self.holds.contains(&HOSTS);
+        self.problem.get_or_insert(problem);
+    }
+}
 
 /// Any port: nothing connects to it.
 const A_PORT: u16 = 1;

@@ -1,6 +1,6 @@
 //! The ways out of a sandbox: opened before the program starts, because it learns of the gate by its environment.
 
-use super::super::refusal::no_sandbox_by;
+use super::no_sandbox::no_sandbox_by;
 use super::path_error::path_error;
 use crate::fence::{Fence, Rules, Tcp};
 use crate::gate::{Egress, Gate};
