@@ -14,14 +14,18 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import path, { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Harness, run } from '..'
 import { command } from './cli-command'
 
 const root = join(import.meta.dirname, '..')
+const { isBelow } = createRequire(join(root, 'dist/cli/'))(
+  './mcp/agents.js',
+) as typeof import('../cli/mcp/agents')
 const folder = mkdtempSync(join(tmpdir(), 'mcp-cli-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -225,6 +229,19 @@ describe('sheepdog mcp', () => {
     const binary = join(codexOf([session, { tell: 'cwd' }, done]), 'codex')
     const harness = new Harness({ provider: 'codex', binary, cwd })
     expect((await harness.run('x')).text).toBe(second)
+  })
+
+  it.each([
+    ['C:\\work', 'C:\\work', true],
+    ['C:\\work', 'C:\\work\\..a\\b', true],
+    ['C:\\work', 'c:\\WORK\\a', true],
+    ['C:\\work', 'D:\\work', false],
+    ['C:\\work', 'D:\\work\\a', false],
+    ['C:\\work', 'C:\\', false],
+    ['C:\\work', 'C:\\workshop', false],
+    ['C:\\work', '\\\\host\\share\\work', false],
+  ])('has the folder %s hold %s on Windows: %s', (root, folder, expected) => {
+    expect(isBelow(root, folder, path.win32)).toBe(expected)
   })
 
   it('gives its agents their depth, and starts none below the third', async () => {

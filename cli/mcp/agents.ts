@@ -2,7 +2,7 @@
 import { quoted } from '../../lib/json'
 import { randomUUID } from 'node:crypto'
 import { closeSync, constants, openSync, readlinkSync, realpathSync } from 'node:fs'
-import { isAbsolute, join, relative, sep } from 'node:path'
+import path from 'node:path'
 import {
   Harness,
   type ProviderName,
@@ -159,7 +159,7 @@ export class Agents {
    */
   #folder(cwd: string | undefined): { path: string; close(): void } {
     const root = this.#rules.cwd
-    const named = cwd === undefined ? root : isAbsolute(cwd) ? cwd : join(absolutePath(root), cwd)
+    const named = cwd === undefined ? root : path.isAbsolute(cwd) ? cwd : path.join(absolutePath(root), cwd)
     let held: number | undefined
     const close = () => {
       if (held !== undefined) closeSync(held)
@@ -173,8 +173,7 @@ export class Agents {
       close()
       throw new Error(`cwd: there is no folder ${quoted(cwd ?? root)} below ${root}`)
     }
-    const way = relative(root, real)
-    if (way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way)) {
+    if (!isBelow(root, real)) {
       close()
       throw new Error(`cwd: ${quoted(cwd ?? root)} is not below ${root}`)
     }
@@ -232,6 +231,12 @@ export class Agents {
     agent.tool = undefined
     agent.endedAt = elapsedMs()
   }
+}
+
+/** Whether a folder is this one, or below it. Between drives there is no relative way, so that the absolute one comes back. */
+export function isBelow(root: string, folder: string, { relative, sep, isAbsolute } = path): boolean {
+  const way = relative(root, folder)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
 function overview(agent: Agent, now: number): object {
