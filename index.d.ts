@@ -303,6 +303,25 @@ export interface SandboxSupport {
 export declare function sandboxSupport(): SandboxSupport
 
 /**
+ * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
+ * becomes the program's stdin.
+ */
+export type RunInput =
+  | string
+  | Uint8Array
+  | ReadableStream
+  | Readable
+  | AsyncIterable<string | Uint8Array>
+  | Iterable<string | Uint8Array>
+  | {
+      /**
+       * Path or `file:` URL of the file, relative to `cwd`. The program reads it directly; the data does not
+       * pass through this process.
+       */
+      file: string | URL
+    }
+
+/**
  * How a program ended. Durations are milliseconds since the start, measured by a monotonic clock. With
  * `encoding: "buffer"`, `stdout` and `stderr` are bytes.
  */
@@ -415,24 +434,6 @@ export interface RunRetry {
   on?: readonly ('failure' | 'idle' | 'timeout')[] | undefined
 }
 
-/**
- * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
- * becomes the program's stdin.
- */
-export type RunInput =
-  | string
-  | Uint8Array
-  | ReadableStream
-  | Readable
-  | AsyncIterable<string | Uint8Array>
-  | Iterable<string | Uint8Array>
-  | {
-      /**
-       * Path or `file:` URL of the file, relative to `cwd`. The program reads it directly; the data does not
-       * pass through this process.
-       */
-      file: string | URL
-    }
 /**
  * Options of `run` and `spawn`.
  *

@@ -15,15 +15,10 @@ import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
 
 export { inheritance } from './process/environment'
-export {
-  environmentChanges,
-  folderPath,
-  processOptionChecks,
-  type RunInput,
-  type RunOptions,
-} from './process/request'
+export { environmentChanges, folderPath, processOptionChecks, type RunOptions } from './process/request'
 export type { Expected, ExpectOptions } from './process/expect'
 export type { OutputFiles, SavedOutput } from './process/output_files'
+export type { RunInput } from './process/input'
 export type { RunRetry } from './process/retry'
 export type { LineBatch, OutputLine, RecordFacts, RunResult } from './process/result'
 export { RunningProcess } from './process/running_process'

@@ -7,6 +7,18 @@ import type { Agents } from './agents'
 export const maxWaitMs = 45_000
 
 const id = { type: 'string', description: 'id that start_agent returned' }
+const prompt = {
+  type: 'string',
+  minLength: 1,
+  description: 'the task, with all that the agent needs to know',
+}
+const cwd = { type: 'string', description: "working directory: this server's own folder, or one below it" }
+const waitMs = {
+  type: 'number',
+  minimum: 0,
+  maximum: maxWaitMs,
+  description: 'milliseconds to wait (default: 0)',
+}
 
 function object(properties: object, required: string[] = []) {
   return { type: 'object', properties, required, additionalProperties: false }
@@ -24,21 +36,7 @@ export function toolsOf(agents: Agents, providers: string[]): Tool[] {
       'start_agent',
       'Starts a coding agent on a task, and returns its id at once. The agent works in the background: ask agent_status for its ' +
         'progress, then agent_result for its answer.',
-      object(
-        {
-          provider: { type: 'string', enum: providers },
-          prompt: {
-            type: 'string',
-            minLength: 1,
-            description: 'the task, with all that the agent needs to know',
-          },
-          cwd: {
-            type: 'string',
-            description: "working directory: this server's own folder, or one below it",
-          },
-        },
-        ['provider', 'prompt'],
-      ),
+      object({ provider: { type: 'string', enum: providers }, prompt, cwd }, ['provider', 'prompt']),
       (input) => {
         const { provider, prompt, cwd } = input as { provider: string; prompt: string; cwd?: string }
         return agents.start(provider, prompt, cwd)
@@ -48,18 +46,7 @@ export function toolsOf(agents: Agents, providers: string[]): Tool[] {
       'agent_status',
       `The state of an agent, and what it did since the last call. With waitMs the call waits for the agent's end: pass ` +
         `${maxWaitMs} and call again until the state is not "running".`,
-      object(
-        {
-          id,
-          waitMs: {
-            type: 'number',
-            minimum: 0,
-            maximum: maxWaitMs,
-            description: 'milliseconds to wait (default: 0)',
-          },
-        },
-        ['id'],
-      ),
+      object({ id, waitMs }, ['id']),
       (input, { signal }) => {
         const { id, waitMs = 0 } = input as { id: string; waitMs?: number }
         return agents.status(id, waitMs, signal)

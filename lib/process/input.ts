@@ -1,9 +1,29 @@
 // The source of a program's input: where its chunks come from, and how they get to the program.
+import type { Readable } from 'node:stream'
 import { types } from 'node:util'
 import { SheepdogError, invalidOption } from '../error'
 import { elapsedMs, nextTurn } from '../host'
 import { show } from '../option'
 import type { StdinQueue } from './stdin_queue'
+
+/**
+ * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
+ * becomes the program's stdin.
+ */
+export type RunInput =
+  | string
+  | Uint8Array
+  | ReadableStream
+  | Readable
+  | AsyncIterable<string | Uint8Array>
+  | Iterable<string | Uint8Array>
+  | {
+      /**
+       * Path or `file:` URL of the file, relative to `cwd`. The program reads it directly; the data does not
+       * pass through this process.
+       */
+      file: string | URL
+    }
 
 interface Next {
   done?: boolean

@@ -1,7 +1,6 @@
 // Options of a program's run: types and their checks. What a value means, and its default, is the core's business.
 import { quoted } from '../json'
 import type { RunSpec } from '../../native/native'
-import type { Readable } from 'node:stream'
 import { createReadStream } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,27 +12,8 @@ import { check, checkOptions, optionsOf, ownMembers, show, type Checks, type Cro
 import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { inTheirPlace } from './foreign_option'
-import { sourceOf, type Source } from './input'
+import { sourceOf, type RunInput, type Source } from './input'
 import { checkRetry, type RunRetry } from './retry'
-
-/**
- * Input for a program: a text or bytes, a stream or an iterable of texts and bytes, or a file that
- * becomes the program's stdin.
- */
-export type RunInput =
-  | string
-  | Uint8Array
-  | ReadableStream
-  | Readable
-  | AsyncIterable<string | Uint8Array>
-  | Iterable<string | Uint8Array>
-  | {
-      /**
-       * Path or `file:` URL of the file, relative to `cwd`. The program reads it directly; the data does not
-       * pass through this process.
-       */
-      file: string | URL
-    }
 
 /**
  * Options of `run` and `spawn`.

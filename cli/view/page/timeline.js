@@ -82,11 +82,22 @@ export class TimelineView {
     const width = clientWidth - left - 8
     const x = (ms) => left + (ms / this.#untilMs) * width
     const bottom = this.#bottom
-    const { bars, silences, marks, heardMs } = this.#timeline
     context.font = `11px ${style.getPropertyValue('--sans')}`
     context.textBaseline = 'middle'
     this.#drawn = []
+    const place = { context, colour, x, bottom, width }
+    this.#silences(place)
+    this.#axis(context, colour, x, bottom)
+    context.fillStyle = colour('faint')
+    this.#lanes.forEach((lane, at) =>
+      context.fillText(names[this.#kind][lane], 0, top + at * laneHeight + laneHeight / 2),
+    )
+    this.#bars(place)
+    this.#marks(place)
+  }
 
+  #silences({ context, colour, x, bottom }) {
+    const { bars, silences, heardMs } = this.#timeline
     // Nobody expects to hear of a run that waits.
     const isWaiting = bars.some(({ lane, toMs }) => lane === 'wait' && toMs === null)
     const still = !isWaiting && this.#untilMs - heardMs >= 3000 ? [[heardMs, this.#untilMs]] : []
@@ -96,14 +107,11 @@ export class TimelineView {
       context.fillRect(begin, top - 4, Math.max(1, end - begin), bottom - top + 4)
       this.#drawn.push({ begin, end, y: top, height: 0, words: `silent for ${duration(to - from)}` })
     }
-    this.#axis(context, colour, x, bottom)
-    context.fillStyle = colour('faint')
-    this.#lanes.forEach((lane, at) =>
-      context.fillText(names[this.#kind][lane], 0, top + at * laneHeight + laneHeight / 2),
-    )
+  }
 
+  #bars({ context, colour, x }) {
     const busyUntil = Array.from({ length: toolRows }, () => -1)
-    for (const bar of bars) {
+    for (const bar of this.#timeline.bars) {
       const to = bar.toMs ?? this.#untilMs
       let row = 0
       if (bar.lane === 'tool') {
@@ -128,7 +136,10 @@ export class TimelineView {
         context.fillText(bar.label, begin + 5, y + barHeight / 2 + 0.5)
       }
     }
-    for (const { atMs, label, tone } of marks) {
+  }
+
+  #marks({ context, colour, x, bottom, width }) {
+    for (const { atMs, label, tone } of this.#timeline.marks) {
       const at = Math.min(x(atMs), left + width - 1)
       context.strokeStyle = context.fillStyle = colour(tone === 'kill' ? 'failed' : 'killed')
       context.lineWidth = 1.5
