@@ -90,6 +90,51 @@ describe.runIf(hasServer)('a job with a repository', () => {
     expect(checkouts()).toEqual([])
   })
 
+  it('can be an entry of a race: the first whose work passes wins, and the others are cancelled', async () => {
+    const scripts: Record<string, string> = {
+      endless: 'sleep 1000',
+      wrong: 'echo wrong > a.txt',
+      right: 'echo right > a.txt',
+    }
+    const started: string[] = []
+    const {
+      queue,
+      worker: works,
+      left,
+    } = await work({
+      async fix(job) {
+        started.push(job.data)
+        const agents = [worker(scripts[job.data]!)]
+        const verify = ['grep', 'right', 'a.txt'] as const
+        const { winner } = await race('Fix it.', { cwd: job.cwd, agents, verify, signal: job.signal })
+        writeFileSync(join(job.cwd, 'fix.patch'), await winner!.changes!.patch())
+      },
+    })
+    const url = newRepository()
+    const submit = (data: string) =>
+      fleet.submit({
+        handler: 'fix',
+        data,
+        queue,
+        attempts: 1,
+        git: { url },
+        artifacts: ['fix.patch'],
+      })
+    const jobs = [await submit('endless'), await submit('wrong')]
+    await expect.poll(() => started.length).toBe(2)
+    jobs.push(await submit('right'))
+    const winner = await Promise.any(jobs.map(async (job) => (await job.result, job)))
+    await Promise.allSettled(jobs.map((job) => job.cancel()))
+    await works.close()
+    const patch = join(newFolder(), 'fix.patch')
+    await winner.download('fix.patch', patch)
+    git(url, 'apply', patch)
+    expect(readFileSync(join(url, 'a.txt'), 'utf8')).toBe('right\n')
+    const states = await Promise.all(jobs.map(async (job) => (await job.record()).state))
+    expect(states).toEqual(['cancelled', 'failed', 'done'])
+    expect([left(), checkouts()]).toEqual([[], []])
+  })
+
   it('keeps the files of a job that failed when it was asked to, and says where', async () => {
     const { queue, worker } = await work({
       bad(job) {
