@@ -93,13 +93,16 @@ impl Journal {
         let mut begun = HashSet::new();
         for entry in &entries {
             let path = repository.top.join(path_of(&entry.name));
-            let is_odd = entry.merged.is_some() && unlike_merged.contains(&entry.name);
-            if !is_odd || !path.symlink_metadata().is_ok_and(|facts| facts.is_file()) {
+            if entry.merged.is_none() || !unlike_merged.contains(&entry.name) {
                 continue;
             }
+            let read = on_disk(move || match path.symlink_metadata()?.is_file() {
+                true => std::fs::read(path).map(Some),
+                false => Ok(None),
+            });
+            let Ok(Some(part)) = read.await else { continue };
             let object = format!("{}:{}", self.merged, String::from_utf8_lossy(&entry.name));
             let Ok(whole) = merged.call(["cat-file", "--filters", &object]).run().await else { continue };
-            let part = on_disk(move || std::fs::read(path)).await.unwrap_or_default();
             if part.len() < whole.len() && whole.starts_with(&part) {
                 begun.insert(entry.name.clone());
             }
