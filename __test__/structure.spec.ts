@@ -13,8 +13,6 @@ const exceptions = [
   'crates/agents/src/acp/opening.rs',
   'crates/egress/tests/inspect.rs',
   'crates/fleet/src/promise_tests.rs',
-  'crates/fleet/src/record.rs',
-  'crates/fleet/src/worker/attempt.rs',
   'fixtures/acp/plays.mjs',
   'lib/copilot/session.ts',
   'lib/copilot/session_config.ts',
@@ -25,15 +23,6 @@ const longOnes = [
   'crates/agents/src/harness/level/command.rs started',
   'crates/egress/src/caller.rs poll_read',
   'crates/egress/src/inspect.rs pass',
-  'crates/fleet/src/engine/nats/connection.rs connect',
-  'crates/fleet/src/engine/nats/store.rs store',
-  'crates/fleet/src/record.rs after',
-  'crates/fleet/src/status.rs look_at_queue',
-  'crates/fleet/src/stuck.rs why_stuck',
-  'crates/fleet/src/worker/attempt.rs hold',
-  'crates/fleet/src/worker/attempt.rs claim',
-  'crates/fleet/src/worker/owner.rs run',
-  'crates/fleet/src/worker/turn.rs run_turn',
 ]
 
 /** Structs that had more fields. */

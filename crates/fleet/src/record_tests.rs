@@ -1,4 +1,5 @@
 use super::*;
+use crate::retry_table::Consequence;
 use serde_json::json;
 use std::time::Duration;
 
