@@ -289,6 +289,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CallerStream<S> {
         Poll::Ready(Ok(()))
     }
 
+    /// Reads what the program sends next: a head into `raw`, at most so many bytes of a body into the buffer. True: the buffer
+    /// has some of it.
+    fn poll_raw(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+        body: Option<usize>,
+    ) -> Poll<io::Result<bool>> {
+        let mut piece = [0; PIECE];
+        let mut read = match body {
+            None => ReadBuf::new(&mut piece),
+            Some(most) => {
+                let most = most.min(buffer.remaining());
+                ReadBuf::new(buffer.initialize_unfilled_to(most))
+            }
+        };
+        ready!(Pin::new(&mut self.inner).poll_read(context, &mut read))?;
+        let length = read.filled().len();
+        if length == 0 {
+            self.is_ended = true;
+        } else if body.is_none() {
+            self.raw.extend_from_slice(read.filled());
+        } else {
+            buffer.advance(length);
+            lock(&self.caller.state).after_body(length);
+            return Poll::Ready(Ok(true));
+        }
+        Poll::Ready(Ok(false))
+    }
+
     /// Writes what comes before all else.
     fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         {
@@ -352,36 +382,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for CallerStream<S> {
             if this.is_ended {
                 return this.poll_end(context);
             }
+            let is_head = matches!(part, Part::Line { .. } | Part::Lines { .. });
             let most = match part {
                 Part::Line { .. } | Part::Lines { .. } => PIECE,
                 Part::Body(length) => usize::try_from(length).unwrap_or(usize::MAX),
                 Part::Open | Part::Tunnel => usize::MAX,
             };
             if this.raw.is_empty() {
-                let is_head = matches!(part, Part::Line { .. } | Part::Lines { .. });
-                let mut piece = [0; PIECE];
-                let mut read = if is_head {
-                    ReadBuf::new(&mut piece)
-                } else {
-                    let most = most.min(buffer.remaining());
-                    ReadBuf::new(buffer.initialize_unfilled_to(most))
-                };
-                ready!(Pin::new(&mut this.inner).poll_read(context, &mut read))?;
-                let length = read.filled().len();
-                if length == 0 {
-                    this.is_ended = true;
-                    continue;
-                }
-                if is_head {
-                    this.raw.extend_from_slice(read.filled());
-                } else {
-                    buffer.advance(length);
-                    lock(&this.caller.state).after_body(length);
+                if ready!(this.poll_raw(context, buffer, (!is_head).then_some(most)))? {
                     return Poll::Ready(Ok(()));
+                }
+                if this.is_ended {
+                    continue;
                 }
             }
             let mut state = lock(&this.caller.state);
-            let taken = if matches!(part, Part::Line { .. } | Part::Lines { .. }) {
+            let taken = if is_head {
                 take_head(&mut state, &this.raw, &mut this.ready)
             } else {
                 let length = this.raw.len().min(most);
@@ -449,52 +465,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for CallerStream<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_target_is_encoded_and_nothing_else_is() {
-        for (raw, expected) in [
-            (
-                "GET /a?q=\"<x>`\" HTTP/1.1\r\nA: <\">\r\n\r\n",
-                "GET /a?q=%22%3Cx%3E%60%22 HTTP/1.1\r\nA: <\">\r\n\r\n",
-            ),
-            ("\r\nGET / HTTP/1.1\n\n<rest>", "\r\nGET / HTTP/1.1\n\n"),
-            ("G<T / HTTP/1.1\r\n\r\n", "G<T / HTTP/1.1\r\n\r\n"),
-        ] {
-            // Whatever the pieces.
-            for size in [1, 3, 1000] {
-                let mut state = State {
-                    part: BEGINNING,
-                    is_called: true,
-                    is_open: false,
-                    interim: Vec::new(),
-                    reader: None,
-                };
-                let mut ready = Vec::new();
-                for piece in raw.as_bytes().chunks(size) {
-                    if take_head(&mut state, piece, &mut ready) < piece.len() || ready.len() >= expected.len()
-                    {
-                        break;
-                    }
-                }
-                assert_eq!(String::from_utf8(ready).unwrap(), expected, "{size}");
-                assert!(!state.is_called);
-            }
-        }
-    }
-
-    #[test]
-    fn answers_of_the_library_alone_are_replaced() {
-        let own = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate: x\r\n\r\n";
-        assert_eq!(unreadable(own).unwrap().0, "400 Bad Request");
-        for other in [
-            &b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"[..],
-            b"HTTP/1.1 400 Bad Request\r\ncontent-length: 5\r\n\r\nwords",
-            b"HTTP/1.1 100 Continue\r\n\r\n",
-            b"",
-        ] {
-            assert!(unreadable(other).is_none());
-        }
-    }
-}
+#[path = "caller_tests.rs"]
+mod tests;

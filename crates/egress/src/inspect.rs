@@ -216,21 +216,10 @@ impl Inspected {
     /// Passes a request on that was checked to be for this host.
     pub(crate) async fn pass(&self, mut request: Request<Incoming>, exchange: Exchange) -> Response<Body> {
         let shared = &self.shared;
-        if shared.is_cut() {
-            return refused("the budget of this program is used up");
-        }
         let is_seen = shared.access.looks_into(&self.host, self.port);
-        if is_seen && request.headers().contains_key(UPGRADE) && !is_h2c(&request) {
-            let line = "a host with a secret or a budget is spoken to by HTTP requests only: no websockets";
-            let mut response = refused(line);
-            // Servers without websockets say so; programs then use requests.
-            *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
-            return response;
-        }
         let is_own = shared.access.secrets.has_for(&self.host, self.port);
-        if is_own && !self.is_tls && self.way == Way::Secure {
-            shared.refuse(format!("{}: a secret goes by TLS only", self.place()));
-            return refused("a secret goes by TLS only: use https, or list the host with its port");
+        if let Some(refusal) = self.turned_away(&request, is_seen, is_own) {
+            return refusal;
         }
         let exchanged = {
             let (uri, mut headers) = (request.uri().clone(), std::mem::take(request.headers_mut()));
@@ -284,6 +273,29 @@ impl Inspected {
         }
         strip_answer(&mut response, is_head);
         response.map(|body| Answered::new(body, Search::new(Texts::new([])), None, Some(exchange)).boxed())
+    }
+
+    /// The answer to a request that goes no further: the budget, or the way to this host, forbids it.
+    fn turned_away(
+        &self,
+        request: &Request<Incoming>,
+        is_seen: bool,
+        is_own: bool,
+    ) -> Option<Response<Body>> {
+        if self.shared.is_cut() {
+            return Some(refused("the budget of this program is used up"));
+        }
+        if is_seen && request.headers().contains_key(UPGRADE) && !is_h2c(request) {
+            let line = "a host with a secret or a budget is spoken to by HTTP requests only: no websockets";
+            let mut response = refused(line);
+            // Servers without websockets say so; programs then use requests.
+            *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
+            return Some(response);
+        }
+        (is_own && !self.is_tls && self.way == Way::Secure).then(|| {
+            self.shared.refuse(format!("{}: a secret goes by TLS only", self.place()));
+            refused("a secret goes by TLS only: use https, or list the host with its port")
+        })
     }
 
     /// Relays the host's interim answers to the program, which may hold its body back until one arrives.
