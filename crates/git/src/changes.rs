@@ -192,7 +192,7 @@ impl Changes {
             return Err(self.conflict(names.into_iter().map(String::into_bytes)));
         }
         // A full disk, for example: some files may have been written.
-        let what = match journal.undo(room, repository).await {
+        let what = match journal.undo(&desk, repository).await {
             Ok(()) => "the changes cannot be written, and the files are as they were".to_owned(),
             Err(other) => {
                 format!("the changes cannot be written, nor all of them undone ({})", other.words())

@@ -5,6 +5,7 @@ use crate::repository::Repository;
 use std::path::{Path, PathBuf};
 
 /// The place of the calls that read one folder. Each desk has an index of its own.
+#[derive(Clone)]
 pub(crate) struct Desk {
     /// The folder with the files.
     pub tree: PathBuf,
@@ -14,6 +15,7 @@ pub(crate) struct Desk {
     objects: Option<PathBuf>,
 }
 
+#[derive(Clone)]
 enum Kind {
     /// The user's own git, with the user's configuration, in a folder that is the user's.
     User,
@@ -34,6 +36,11 @@ impl Desk {
     /// New objects go to this folder, which borrows the others by its `info/alternates`.
     pub(crate) fn writing_to(self, objects: PathBuf) -> Desk {
         Desk { objects: Some(objects), ..self }
+    }
+
+    /// The same with another index in the same folder.
+    pub(crate) fn beside(&self, index: &str) -> Desk {
+        Desk { index: self.index.with_file_name(index), ..self.clone() }
     }
 
     pub(crate) fn call<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Call {

@@ -15,7 +15,6 @@ use crate::command::CallFault;
 use crate::desk::Desk;
 use crate::folder::remove_file;
 use crate::repository::Repository;
-use crate::room::Room;
 use crate::snapshot::names_of;
 use ground::hex::hex;
 use ground::os::{on_disk, path_of};
@@ -67,25 +66,25 @@ impl Journal {
     }
 
     /// Puts back the files that the merge wrote, unless it wrote all of them, or the user has committed or staged since.
-    pub(crate) async fn recover(&self, room: &Room, repository: &Repository) -> Result<(), CallFault> {
+    pub(crate) async fn recover(&self, desk: &Desk, repository: &Repository) -> Result<(), CallFault> {
         if self.head != repository.head || self.staged != staged(repository).await? {
             return Ok(());
         }
-        let found = self.compare(room, repository).await?;
+        let found = self.compare(desk, repository).await?;
         if found.entries.iter().all(|entry| found.is_merged(entry)) {
             return Ok(());
         }
-        self.put_back(room, repository, found).await
+        self.put_back(desk, found).await
     }
 
     /// Puts back the files that the merge wrote.
-    pub(crate) async fn undo(&self, room: &Room, repository: &Repository) -> Result<(), CallFault> {
-        let found = self.compare(room, repository).await?;
-        self.put_back(room, repository, found).await
+    pub(crate) async fn undo(&self, desk: &Desk, repository: &Repository) -> Result<(), CallFault> {
+        let found = self.compare(desk, repository).await?;
+        self.put_back(desk, found).await
     }
 
-    async fn compare(&self, room: &Room, repository: &Repository) -> Result<Found, CallFault> {
-        let (before, merged) = (room.desk(repository, BEFORE), room.desk(repository, MERGED));
+    async fn compare(&self, desk: &Desk, repository: &Repository) -> Result<Found, CallFault> {
+        let (before, merged) = (desk.beside(BEFORE), desk.beside(MERGED));
         let raw = ["diff-tree", "-r", "-z", "--raw", "--no-renames", &self.ours, &self.merged];
         let entries = entries_of(&before.call(raw).run().await?);
         let unlike_before = unlike(&before, &entries, |entry| &entry.before).await?;
@@ -110,10 +109,10 @@ impl Journal {
         Ok(Found { top: repository.top.clone(), entries, unlike_before, unlike_merged, begun })
     }
 
-    async fn put_back(&self, room: &Room, repository: &Repository, found: Found) -> Result<(), CallFault> {
+    async fn put_back(&self, desk: &Desk, found: Found) -> Result<(), CallFault> {
         let lacking = on_disk(move || found.clear()).await;
         let lacking = lacking.map_err(|error| CallFault::Other(error.to_string()))?;
-        let call = room.desk(repository, BEFORE).call(["checkout-index", "-f", "-z", "--stdin"]);
+        let call = desk.beside(BEFORE).call(["checkout-index", "-f", "-z", "--stdin"]);
         call.input(lacking).run().await.map(drop)
     }
 }

@@ -94,7 +94,7 @@ impl Room {
     pub(crate) async fn recover(&self) -> Result<(), Error> {
         let Some(journal) = self.journal() else { return Ok(()) };
         let Ok(repository) = Repository::find(&journal.top, "cwd").await else { return Ok(()) };
-        journal.recover(self, &repository).await.map_err(|fault| {
+        journal.recover(&self.desk(&repository, "index"), &repository).await.map_err(|fault| {
             let (top, folder) = (journal.top.display(), self.folder.display());
             let what = format!(
                 "an earlier apply to {top} was killed and its files cannot be put back: put them right yourself and remove {folder}"

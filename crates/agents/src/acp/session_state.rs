@@ -6,7 +6,7 @@ use super::order::{Prompt, Reply};
 use super::question::{HostRequest, OpenQuestion};
 use super::request::{OpenRequest, PromptTakes};
 use super::tool_book::ToolBook;
-use super::turn_state::Version;
+use super::turn_state::{LAST_WORDS, Version};
 use crate::harness::Provider;
 use crate::harness::limit::allowance::{Accounts, Allowance};
 use crate::harness::limit::usage_limit::HeldAccount;
@@ -80,20 +80,19 @@ pub(super) struct Afterwords {
 }
 
 impl Afterwords {
-    pub(super) const SILENCE: Duration = Duration::from_millis(50);
     const LONGEST: Duration = Duration::from_millis(500);
 
     /// The turn that may have afterwords has ended.
     pub(super) fn after(now: Instant, version: Version) -> Afterwords {
         match version {
-            Version::One => Afterwords { silent_at: now + Self::SILENCE, latest: now + Self::LONGEST },
+            Version::One => Afterwords { silent_at: now + LAST_WORDS, latest: now + Self::LONGEST },
             Version::Two => Afterwords { silent_at: now, latest: now },
         }
     }
 
     pub(super) fn on_heard(&mut self, now: Instant) {
         if now < self.silent_at {
-            self.silent_at = (now + Self::SILENCE).min(self.latest);
+            self.silent_at = (now + LAST_WORDS).min(self.latest);
         }
     }
 

@@ -189,7 +189,6 @@ impl Owner {
                 Some(stop) => exit.tell(disobeyed(verdict_of(self.session.agent, active, stop))),
                 None => exit.tell(crashed(self.session.agent, &exit, cause.as_ref())),
             };
-            let now = self.now();
             self.finish(None, Some(error), now);
         }
         self.end_own_turn();

@@ -10,10 +10,12 @@
 //! then the last end counts. If no background work was ever seen, a good end of version 2 is the end at once. In version 1 agents
 //! send the last words of a turn behind its answer (opencode, the adapter of claude-code), so a moment of silence is waited for.
 
-use super::session_state::Afterwords;
 use super::update::{AgentFault, SessionState, StateUpdate, StopReason, TurnEnd};
 use serde_json::Value;
 use std::time::{Duration, Instant};
+
+/// How long an agent of version 1 has to be silent behind an end, before nothing more about it is expected.
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// The protocol's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +201,7 @@ impl TurnState {
     fn silence(&self) -> Duration {
         match self.version {
             _ if self.seen_behind => self.settle,
-            Version::One => self.settle.min(Afterwords::SILENCE),
+            Version::One => self.settle.min(LAST_WORDS),
             Version::Two => Duration::ZERO,
         }
     }
@@ -248,11 +250,11 @@ mod tests {
         assert_eq!(turn.due(now, false), None);
         turn.on_answer(Ok(&json!({"stopReason":"end_turn"})));
         assert_eq!(turn.due(now, false), None, "its last words may come behind the answer");
-        let silent = now + Afterwords::SILENCE;
+        let silent = now + LAST_WORDS;
         turn.on_activity();
         assert_eq!(turn.due(silent, false), None, "they came");
-        assert_eq!(turn.deadline(), Some(silent + Afterwords::SILENCE));
-        assert!(turn.due(silent + Afterwords::SILENCE, false).is_some());
+        assert_eq!(turn.deadline(), Some(silent + LAST_WORDS));
+        assert!(turn.due(silent + LAST_WORDS, false).is_some());
         let mut gone = TurnState::new(Version::One, true, SETTLE);
         assert_eq!(gone.without_last_words(), None);
         gone.on_answer(Ok(&json!({"stopReason":"end_turn"})));
