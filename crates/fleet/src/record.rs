@@ -1,4 +1,4 @@
-//! PURE: a job's record, and its possible changes: [`claim`] by a worker, and each later [`event`]. A writer writes the result of [`JobRecord::after`] or [`JobRecord::claim`]
+//! PURE: a job's record, and its possible changes. A writer writes the result of [`JobRecord::after`] or [`JobRecord::claim`]
 //! over the revision that it read; the store refuses any other write.
 //!
 //! | state | claim | done, failed, drained by its holder | cancel asked | forced | retried |
@@ -12,19 +12,18 @@
 //! workers in a row a job waits a while and then runs alone. So a job that kills its workers uses up its own budget, and not
 //! that of other jobs.
 
-mod claim;
-mod event;
-
-pub use claim::Claim;
-pub use event::{JobEvent, Refusal};
-
 use super::fault::JobFault;
+use super::retry_table::{Consequence, loss_delay};
 use super::run_list::RunList;
 use super::spec::JobSpec;
 use agents::harness::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
+
+/// A job with so many lost workers in a row is suspected of killing them, and runs alone. A single loss is normal: a machine goes
+/// away, and all jobs that were on it run again at once.
+const SUSPECT_FROM: u32 = 2;
 
 /// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,6 +175,81 @@ fn is_none_lost(number: &u64) -> bool {
     *number == 0
 }
 
+/// The actions of a worker that received the job's message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// Write this record; once it is written, run the job.
+    Run(Box<JobRecord>),
+    /// Write this record and take the message off the queue: the job is over.
+    Bury(Box<JobRecord>),
+    /// Write this record and give the message back for its delay: the job may have killed its worker.
+    Later(Box<JobRecord>),
+    /// Take the message off the queue: the job was over before.
+    Over,
+}
+
+/// Something that happened to a job.
+#[derive(Clone, Debug)]
+pub enum JobEvent {
+    /// The holder learned of the agent's session, or that a tool ran.
+    Seen {
+        token: String,
+        session_id: Option<String>,
+        tools_ran: bool,
+        /// Name of the object with the session's files.
+        session_object: Option<String>,
+        /// Usage of all attempts so far.
+        usage: Option<Usage>,
+    },
+    Done {
+        token: String,
+        result: Option<Value>,
+        result_object: Option<String>,
+        log: LogEnd,
+        artifacts: Vec<Artifact>,
+        artifacts_error: Option<JobFault>,
+        now: u64,
+    },
+    Failed {
+        token: String,
+        fault: JobFault,
+        consequence: Consequence,
+        log: LogEnd,
+        artifacts: Vec<Artifact>,
+        now: u64,
+    },
+    /// The holder has to go: somebody else goes on.
+    Drained {
+        token: String,
+        now: u64,
+    },
+    /// The holder was asked to cancel, and the tree is gone.
+    Stopped {
+        token: String,
+        log: LogEnd,
+        now: u64,
+    },
+    CancelAsked {
+        now: u64,
+    },
+    /// Cancel without waiting for the holder.
+    CancelForced {
+        now: u64,
+    },
+    Retried,
+}
+
+/// The reason why an event changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another worker holds the job by now, or the job is over.
+    Fenced,
+    /// The record is in the wanted state already.
+    Unchanged,
+    /// A job in this state can't be tried again.
+    NotRetried(JobState),
+}
+
 impl JobRecord {
     /// The record of a job that no worker has claimed yet.
     pub fn queued(spec: &JobSpec) -> Self {
@@ -231,6 +305,149 @@ impl JobRecord {
         is_ours.then_some(self)
     }
 
+    /// Whether the next attempt has to have its worker for itself: the last workers were lost with this job.
+    pub fn must_run_alone(&self) -> bool {
+        let lost_now = u32::from(self.state == JobState::Running);
+        self.losses + lost_now >= SUSPECT_FROM
+    }
+
+    /// Decides the action of a worker that received the job's message. A record in state "running" belongs to a lost worker:
+    /// the server redelivers a message only when its holder was silent for a whole lease. `is_alone`: the worker runs no other
+    /// job.
+    pub fn claim(&self, worker: &str, token: &str, is_alone: bool, now: u64) -> Claim {
+        if self.state.is_over() {
+            return Claim::Over;
+        }
+        let is_lost = self.state == JobState::Running;
+        if self.cancel_asked {
+            return Claim::Bury(Box::new(self.ended(JobState::Cancelled, now)));
+        }
+        let mut next = self.clone();
+        if is_lost {
+            next.runs.end(Some(&self.lost()), now);
+            next.losses += 1;
+            // It may have been a neighbour's fault. A job with one attempt is never run twice.
+            if !self.alone && self.attempts > 1 {
+                next.spent = next.spent.saturating_sub(1);
+            }
+        }
+        if next.spent >= next.attempts {
+            return Claim::Bury(Box::new(
+                self.dead("has no attempts left, because its workers were lost", now),
+            ));
+        }
+        if is_lost && self.must_resume() && self.session_id.is_none() {
+            let why = "lost its worker after a tool had run, and there is no session to resume";
+            return Claim::Bury(Box::new(self.dead(why, now)));
+        }
+        if is_lost {
+            next.error = Some(self.lost());
+            if next.losses >= SUSPECT_FROM {
+                let mut later = next.released();
+                let delay = loss_delay(next.losses - SUSPECT_FROM).as_millis();
+                later.not_before = Some(now.saturating_add(u64::try_from(delay).unwrap_or(u64::MAX)));
+                return Claim::Later(Box::new(later));
+            }
+        }
+        next.state = JobState::Running;
+        next.attempt += 1;
+        next.spent += 1;
+        next.alone = is_alone;
+        next.worker = Some(worker.to_owned());
+        next.token = Some(token.to_owned());
+        next.started_at = Some(now);
+        next.not_before = None;
+        next.runs.begin(next.attempt, worker, now);
+        Claim::Run(Box::new(next))
+    }
+
+    /// The record after an event, or why there is no change.
+    pub fn after(&self, event: &JobEvent) -> Result<JobRecord, Refusal> {
+        match event {
+            JobEvent::Seen { token, session_id, tools_ran, session_object, usage } => {
+                let mut next = self.held_by(token)?.clone();
+                if session_id
+                    .as_ref()
+                    .is_some_and(|new| self.session_id.as_ref().is_some_and(|old| old != new))
+                {
+                    // The files of another session are useless.
+                    next.session_object = None;
+                }
+                next.session_object = session_object.clone().or(next.session_object);
+                next.session_id = session_id.clone().or(next.session_id);
+                next.tools_ran |= tools_ran;
+                if let Some(used) = usage {
+                    next.runs.add_usage(used.since(self.usage.unwrap_or_default()));
+                }
+                next.usage = usage.or(next.usage);
+                if next == *self { Err(Refusal::Unchanged) } else { Ok(next) }
+            }
+            JobEvent::Done { token, result, result_object, log, artifacts, artifacts_error, now } => {
+                let mut next = self.held_by(token)?.ended(JobState::Done, *now);
+                next.result.clone_from(result);
+                next.result_object.clone_from(result_object);
+                next.error = None;
+                next.log = Some(*log);
+                next.artifacts.clone_from(artifacts);
+                next.artifacts_error = artifacts_error.clone().map(JobFault::bounded);
+                Ok(next)
+            }
+            JobEvent::Failed { token, fault, consequence, log, artifacts, now } => {
+                let held = self.held_by(token)?;
+                let mut next = held.after_fault(fault, consequence, *now);
+                next.losses = 0;
+                next.log = Some(*log);
+                next.artifacts.clone_from(artifacts);
+                Ok(next)
+            }
+            JobEvent::Drained { token, now } => {
+                let mut next = self.held_by(token)?.released();
+                next.runs.drain(*now);
+                next.losses = 0;
+                next.spent = next.spent.saturating_sub(1);
+                Ok(next)
+            }
+            JobEvent::Stopped { token, log, now } => {
+                let mut next = self.held_by(token)?.ended(JobState::Cancelled, *now);
+                next.log = Some(*log);
+                Ok(next)
+            }
+            JobEvent::CancelAsked { now } => match self.state {
+                JobState::Queued => Ok(self.ended(JobState::Cancelled, *now)),
+                JobState::Running if !self.cancel_asked => {
+                    let mut next = self.clone();
+                    next.cancel_asked = true;
+                    Ok(next)
+                }
+                _ => Err(Refusal::Unchanged),
+            },
+            JobEvent::CancelForced { now } if !self.state.is_over() => {
+                Ok(self.ended(JobState::Cancelled, *now))
+            }
+            JobEvent::CancelForced { .. } => Err(Refusal::Unchanged),
+            JobEvent::Retried => match self.state {
+                JobState::Failed | JobState::Dead | JobState::Cancelled => {
+                    let mut next = self.released();
+                    next.spent = 0;
+                    next.waits = 0;
+                    next.losses = 0;
+                    next.cancel_asked = false;
+                    next.ended_at = None;
+                    // The retried job gets another message.
+                    next.message = None;
+                    // A retry is a user's decision after the failure, and starts the work from the beginning.
+                    next.tools_ran = false;
+                    next.session_id = None;
+                    next.session_object = None;
+                    next.usage_before = next.usage;
+                    Ok(next)
+                }
+                JobState::Queued => Err(Refusal::Unchanged),
+                state => Err(Refusal::NotRetried(state)),
+            },
+        }
+    }
+
     /// The session that the next attempt has to go on in: a job whose tools ran is never silently run anew.
     pub fn session_to_resume(&self) -> Option<&str> {
         if self.must_resume() { self.session_id.as_deref() } else { None }
@@ -248,6 +465,33 @@ impl JobRecord {
 
     fn must_resume(&self) -> bool {
         self.tools_ran && !self.after_tools
+    }
+
+    fn held_by(&self, token: &str) -> Result<&Self, Refusal> {
+        let is_holder = self.state == JobState::Running && self.token.as_deref() == Some(token);
+        if is_holder { Ok(self) } else { Err(Refusal::Fenced) }
+    }
+
+    fn after_fault(&self, fault: &JobFault, consequence: &Consequence, now: u64) -> JobRecord {
+        let may_go_on = !self.must_resume() || self.session_id.is_some();
+        let mut next = match consequence {
+            Consequence::Wait(delay) if may_go_on => {
+                let mut next = self.released();
+                next.spent = next.spent.saturating_sub(1);
+                next.waits += 1;
+                next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
+                next
+            }
+            Consequence::Again(delay) if may_go_on && self.spent < self.attempts && !self.cancel_asked => {
+                let mut next = self.released();
+                next.not_before = Some(now.saturating_add(delay.as_millis() as u64));
+                next
+            }
+            _ => self.ended(JobState::Failed, now),
+        };
+        next.runs.end(Some(fault), now);
+        next.error = Some(fault.clone().bounded());
+        next
     }
 
     fn released(&self) -> JobRecord {
@@ -275,6 +519,21 @@ impl JobRecord {
             JobState::Dead => next.runs.end(Some(&self.lost()), now),
             _ => {}
         }
+        next
+    }
+
+    fn dead(&self, why: &str, now: u64) -> JobRecord {
+        let last = if self.state == JobState::Running { Some(self.lost()) } else { self.error.clone() };
+        let mut next = self.ended(JobState::Dead, now);
+        let message = format!(
+            "job {} {why} (attempt {} was its last): look at its log, then `sheepdog jobs retry`",
+            self.id, self.attempt
+        );
+        let mut fault = JobFault::new("JOB_DEAD", message);
+        if let Some(last) = last {
+            fault.facts.insert("lastError".to_owned(), last.as_value());
+        }
+        next.error = Some(fault);
         next
     }
 

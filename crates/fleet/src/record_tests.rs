@@ -1,5 +1,4 @@
 use super::*;
-use crate::retry_table::Consequence;
 use serde_json::json;
 use std::time::Duration;
 

@@ -4,7 +4,6 @@
 use super::engine::{Announcement, Engine, Place, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
 use super::listed::Listed;
 use super::record::{JobRecord, JobState};
-use super::spec::JobSpec;
 use super::stuck::{Surroundings, why_stuck};
 use super::submitter::now;
 use futures_util::future::try_join4;
@@ -137,7 +136,12 @@ impl dyn Engine {
                 Some(provider) => self.is_held(provider, holds).await?,
                 None => false,
             };
-            let key_holders = self.holders_of(&spec).await?;
+            let key_holders = match &spec.key {
+                Some(key) => self.key_holders(key).await?,
+                None => Vec::new(),
+            };
+            let key_holders: Vec<String> =
+                key_holders.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
             let around = Surroundings {
                 workers,
                 is_held,
@@ -154,13 +158,6 @@ impl dyn Engine {
             }
         }
         Ok(())
-    }
-
-    /// Jobs that have the places of this job's key.
-    async fn holders_of(&self, spec: &JobSpec) -> Result<Vec<String>, Error> {
-        let Some(key) = &spec.key else { return Ok(Vec::new()) };
-        let holders = self.key_holders(key).await?;
-        Ok(holders.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect())
     }
 
     async fn is_held(&self, provider: &str, holds: &mut HashMap<String, bool>) -> Result<bool, Error> {

@@ -32,11 +32,36 @@ pub(crate) struct Surroundings<'a> {
 
 /// `None`: it goes on, or waits for what it was told to wait for.
 pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surroundings) -> Option<String> {
+    let names = |worker: &&Value| worker["name"].as_str() == record.worker.as_deref();
     if record.state == JobState::Running {
-        return why_running(record, around);
+        if around.is_used_up {
+            let stream = around.records;
+            return Some(format!(
+                "the stream {stream} is full, so its result can't be written: remove old jobs with `sheepdog fleet prune`"
+            ));
+        }
+        let worker = record.worker.as_deref().unwrap_or("its worker");
+        if around.full_leases.is_some() {
+            // Whether its worker is there nobody can say.
+            return None;
+        }
+        return around.workers.iter().find(names).is_none().then(|| {
+            format!("its worker {worker} is silent: another worker gets the job when the lease is over")
+        });
     }
-    if let Some(why) = why_held(record, around) {
-        return Some(why);
+    if around.is_paused {
+        return Some(format!("the queue {} is paused", record.queue));
+    }
+    if around.is_full && record.attempt == 0 {
+        let stream = around.records;
+        return Some(format!(
+            "the stream {stream} is full, so no new job starts: remove old jobs with `sheepdog fleet prune`"
+        ));
+    }
+    if let Some(stream) = around.full_leases {
+        return Some(format!(
+            "the stream {stream} is full, so workers can't renew their leases, and no place of a key is free: give the stream more room"
+        ));
     }
     let mut serving: Vec<&Value> =
         around.workers.iter().filter(|worker| serves(worker, &record.queue)).collect();
@@ -55,48 +80,6 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
             None => format!("no worker of the queue {} runs agents", record.queue),
         });
     }
-    why_waiting(record, spec, around, &serving)
-}
-
-fn why_running(record: &JobRecord, around: &Surroundings) -> Option<String> {
-    if around.is_used_up {
-        let stream = around.records;
-        return Some(format!(
-            "the stream {stream} is full, so its result can't be written: remove old jobs with `sheepdog fleet prune`"
-        ));
-    }
-    // Without leases nobody can say whether its worker is there.
-    let is_there = around.full_leases.is_some()
-        || around.workers.iter().any(|worker| worker["name"].as_str() == record.worker.as_deref());
-    let worker = record.worker.as_deref().unwrap_or("its worker");
-    (!is_there)
-        .then(|| format!("its worker {worker} is silent: another worker gets the job when the lease is over"))
-}
-
-/// What holds up each job of the queue or of the fleet.
-fn why_held(record: &JobRecord, around: &Surroundings) -> Option<String> {
-    if around.is_paused {
-        return Some(format!("the queue {} is paused", record.queue));
-    }
-    if around.is_full && record.attempt == 0 {
-        let stream = around.records;
-        return Some(format!(
-            "the stream {stream} is full, so no new job starts: remove old jobs with `sheepdog fleet prune`"
-        ));
-    }
-    let stream = around.full_leases?;
-    Some(format!(
-        "the stream {stream} is full, so workers can't renew their leases, and no place of a key is free: give the stream more room"
-    ))
-}
-
-/// What the job waits for, although workers of its queue could run it.
-fn why_waiting(
-    record: &JobRecord,
-    spec: &JobSpec,
-    around: &Surroundings,
-    serving: &[&Value],
-) -> Option<String> {
     let wait =
         record.not_before.filter(|time| *time > around.now).map(|time| (time - around.now).div_ceil(1000));
     match (&record.error, wait) {

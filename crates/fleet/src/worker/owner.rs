@@ -112,7 +112,10 @@ impl Owner {
         let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
         let (mut presence, mut told) = (Instant::now(), Vec::new());
         let mut is_closing = false;
-        while !self.is_over() {
+        loop {
+            if self.is_over() {
+                break;
+            }
             if self.closing.is_none() {
                 self.fill();
             } else if !std::mem::replace(&mut is_closing, true) {
@@ -131,13 +134,15 @@ impl Owner {
                 }
                 Some(pulled) = self.pulling.next() => self.on_pulled(pulled).await,
                 Some(ended) = self.attempts.join_next_with_id() => {
-                    self.on_ended(ended.map_or_else(|error| error.id(), |(task, ())| task));
+                    let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                    self.running.retain(|_, running| running.task != task);
+                    self.pulling.probe_again();
                 }
                 () = parking.ready() => {}
                 // A job that was alone, maybe another worker's, is gone.
                 Ok(()) = gate.changed() => {}
+                // The server may have forgotten who waits.
                 Ok(()) = connections.changed() => {
-                    // The server may have forgotten who waits.
                     self.parking.on_connected();
                     self.on_connected();
                 }
@@ -146,7 +151,10 @@ impl Owner {
                     told = self.announce();
                 }
                 () = sleep_until(paused_until) => self.pulling.paused_until = None,
-                () = sleep_until(self.closing.flatten()) => self.stop_attempts(),
+                () = sleep_until(self.closing.flatten()) => {
+                    self.closing = Some(None);
+                    self.drain.send_replace(true);
+                }
             }
         }
         looking.abort();
@@ -192,22 +200,15 @@ impl Owner {
                 self.closing = Some(end);
             }
             Some(Order::Close) => return,
-            Some(Order::Stop) | None => self.stop_attempts(),
+            Some(Order::Stop) | None => {
+                self.closing = Some(None);
+                self.drain.send_replace(true);
+            }
         }
         self.pulling.abandon_waits();
         // Also what waits here can go on elsewhere.
         let parking = self.parking.clone();
         ground::task::spawn(async move { parking.leave().await });
-    }
-
-    fn stop_attempts(&mut self) {
-        self.closing = Some(None);
-        self.drain.send_replace(true);
-    }
-
-    fn on_ended(&mut self, task: Id) {
-        self.running.retain(|_, running| running.task != task);
-        self.pulling.probe_again();
     }
 
     fn on_connected(&mut self) {

@@ -5,7 +5,7 @@ use super::job_run::JobRun;
 use super::session;
 use crate::fault::JobFault;
 use agents::harness::observer::{OnTurn, show_request};
-use agents::harness::{AgentEvent, ConcurrencyLimit, EventReader, Mirror, TurnOutcome, TurnRequest, Usage};
+use agents::harness::{AgentEvent, ConcurrencyLimit, TurnOutcome, TurnRequest, Usage};
 use agents::start;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -44,14 +44,72 @@ pub async fn run_turn(
     if let Some(on_turn) = on_turn {
         mirror = Some(show_request(on_turn, &mut request, &[]).await);
     }
-    let untold = prepare(&run, &mut request)?;
+    let changes = &mut request.agent.environment.changes;
+    changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
+    changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
+    request.has_listener = true;
+    let (in_passing, untold) = watch::channel(Usage::default());
+    request.in_passing = Some(Arc::new(in_passing));
+    request.retry_after_tools = run.spec.after_tools;
+    if let Some(session) = &run.past.resume {
+        request.prompt = resumed_prompt(&request.prompt, run.lacks_files(), run.spec.git.is_some());
+        request.agent.resume = Some(session.clone());
+    }
+    if let Some(cwd) = &request.agent.cwd {
+        // Artifacts are looked for where the agent works.
+        let _ = run.files.folder.set(cwd.clone());
+    }
+    request.agent.deduct(&run.past.budgeted).map_err(|error| JobFault::from(&error))?;
     bring_session(&run, &request).await?;
     let turn = start(request.clone(), limits);
+    let mut events = turn.events();
     let progress = watch::Sender::new(Progress::default());
-    let (tools_ran, used, noted) = (false, Usage::default(), Usage::default());
-    let mut teller = Teller { run: &run, progress: &progress, tools_ran, used, noted };
+    let tell = async {
+        let (mut tools_ran, mut used, mut noted) = (false, Usage::default(), Usage::default());
+        while let Some(some) = events.next().await {
+            if let Some(mirror) = &mut mirror {
+                mirror.hear(&some).await;
+            }
+            for event in &some {
+                match event {
+                    AgentEvent::Session { session_id } if progress.borrow().session.is_none() => {
+                        run.note(Some(session_id.clone()), false).await;
+                        progress.send_modify(|progress| progress.session = Some(session_id.clone()));
+                    }
+                    AgentEvent::ToolStart { .. } => {
+                        if !tools_ran {
+                            tools_ran = true;
+                            run.note(None, true).await;
+                        }
+                        progress.send_modify(|progress| progress.steps += 1);
+                    }
+                    AgentEvent::Usage(some) => {
+                        // Now, because a worker that is killed tells nothing more.
+                        used = used.plus(*some);
+                        if has_grown(used, noted) {
+                            noted = used;
+                            run.note_usage(used).await;
+                        }
+                    }
+                    AgentEvent::ToolEnd { .. } => progress.send_modify(|progress| progress.steps += 1),
+                    _ => {}
+                }
+                let Ok(line) = serde_json::to_string(event) else { continue };
+                if run.emit(line).await.is_err() {
+                    // The log is closed: we are fenced, and are about to be stopped.
+                    return;
+                }
+            }
+            // Some agents tell a sum at their end only. It comes by an event, which may follow later.
+            let sum = used.plus(*untold.borrow());
+            if has_grown(sum, noted) {
+                noted = sum;
+                run.note_usage(sum).await;
+            }
+        }
+    };
     tokio::select! {
-        () = teller.tell(turn.events(), mirror.as_mut(), &untold) => {}
+        () = tell => {}
         () = follow_session(&run, &request, progress.subscribe()) => {}
         _ = run.stop.stopped() => {
             turn.leave();
@@ -76,97 +134,7 @@ pub async fn run_turn(
     if let Some(used) = told {
         run.note_usage(used).await;
     }
-    value_of(&outcome)
-}
-
-/// Makes the request one of this job. Returns the usage that no event tells yet.
-fn prepare(run: &JobRun, request: &mut TurnRequest) -> Result<watch::Receiver<Usage>, JobFault> {
-    let changes = &mut request.agent.environment.changes;
-    changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
-    changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
-    request.has_listener = true;
-    let (in_passing, untold) = watch::channel(Usage::default());
-    request.in_passing = Some(Arc::new(in_passing));
-    request.retry_after_tools = run.spec.after_tools;
-    if let Some(session) = &run.past.resume {
-        request.prompt = resumed_prompt(&request.prompt, run.lacks_files(), run.spec.git.is_some());
-        request.agent.resume = Some(session.clone());
-    }
-    if let Some(cwd) = &request.agent.cwd {
-        // Artifacts are looked for where the agent works.
-        let _ = run.files.folder.set(cwd.clone());
-    }
-    request.agent.deduct(&run.past.budgeted).map_err(|error| JobFault::from(&error))?;
-    Ok(untold)
-}
-
-/// Writes the turn's events to the job's log, and what another worker needs to its record.
-struct Teller<'a> {
-    run: &'a JobRun,
-    progress: &'a watch::Sender<Progress>,
-    tools_ran: bool,
-    used: Usage,
-    /// Usage that the record has.
-    noted: Usage,
-}
-
-impl Teller<'_> {
-    async fn tell(
-        &mut self,
-        mut events: EventReader,
-        mut mirror: Option<&mut Mirror>,
-        untold: &watch::Receiver<Usage>,
-    ) {
-        while let Some(some) = events.next().await {
-            if let Some(mirror) = &mut mirror {
-                mirror.hear(&some).await;
-            }
-            for event in &some {
-                self.note(event).await;
-                let Ok(line) = serde_json::to_string(event) else { continue };
-                if self.run.emit(line).await.is_err() {
-                    // The log is closed: we are fenced, and are about to be stopped.
-                    return;
-                }
-            }
-            // Some agents tell a sum at their end only. It comes by an event, which may follow later.
-            let sum = self.used.plus(*untold.borrow());
-            self.note_usage(sum).await;
-        }
-    }
-
-    async fn note(&mut self, event: &AgentEvent) {
-        match event {
-            AgentEvent::Session { session_id } if self.progress.borrow().session.is_none() => {
-                self.run.note(Some(session_id.clone()), false).await;
-                self.progress.send_modify(|progress| progress.session = Some(session_id.clone()));
-            }
-            AgentEvent::ToolStart { .. } => {
-                if !std::mem::replace(&mut self.tools_ran, true) {
-                    self.run.note(None, true).await;
-                }
-                self.progress.send_modify(|progress| progress.steps += 1);
-            }
-            AgentEvent::Usage(some) => {
-                // Now, because a worker that is killed tells nothing more.
-                self.used = self.used.plus(*some);
-                self.note_usage(self.used).await;
-            }
-            AgentEvent::ToolEnd { .. } => self.progress.send_modify(|progress| progress.steps += 1),
-            _ => {}
-        }
-    }
-
-    async fn note_usage(&mut self, sum: Usage) {
-        if has_grown(sum, self.noted) {
-            self.noted = sum;
-            self.run.note_usage(sum).await;
-        }
-    }
-}
-
-fn value_of(outcome: &TurnOutcome) -> Result<Value, JobFault> {
-    match outcome {
+    match &*outcome {
         TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
         TurnOutcome::Failed { error, partial } => {
             let mut fault = JobFault::from(error);

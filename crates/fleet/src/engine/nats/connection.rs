@@ -126,10 +126,60 @@ impl Nats {
         let (count, connections) = watch::channel(0_u64);
         let (here, is_connected) = watch::channel(true);
         let denied = Denied::default();
+        let noted = denied.clone();
         let away = Away { servers: shown(access).into(), ..Away::default() };
-        let options = options_that_tell(count, here, away.reason.clone(), denied.clone());
-        let options = trusting(options, &access.servers, access.ca.as_deref()).await?;
-        let options = with_login(options, access).await?;
+        let reason = away.reason.clone();
+        let mut options = ConnectOptions::new()
+            .name("sheepdog")
+            .connection_timeout(CONNECT_TIMEOUT)
+            .ping_interval(PING_INTERVAL)
+            .request_timeout(Some(REQUEST_TIMEOUT))
+            .reconnect_delay_callback(|attempts| {
+                let millis = 10_u64.saturating_mul(1 << attempts.min(6));
+                Duration::from_millis(millis).min(MAX_RECONNECT_DELAY)
+            })
+            .event_callback(move |event| {
+                match event {
+                    Event::Connected => {
+                        here.send_replace(true);
+                        *lock(&reason) = None;
+                        count.send_modify(|count| *count += 1);
+                    }
+                    Event::Disconnected => {
+                        here.send_replace(false);
+                    }
+                    Event::ServerError(error) => {
+                        if error == ServerError::AuthorizationViolation {
+                            *lock(&reason) = Some(error.to_string());
+                        }
+                        noted.note(&error.to_string());
+                    }
+                    Event::ClientError(ClientError::Other(error)) => *lock(&reason) = Some(error),
+                    _ => {}
+                }
+                async {}
+            });
+        options = trusting(options, &access.servers, access.ca.as_deref()).await?;
+        if let Some(token) = &access.token {
+            options = options.token(token.clone());
+        }
+        // The client takes no notice of what stands in an address.
+        if let Some(login) = access.servers.iter().find_map(|server| part(server).1) {
+            let user = login.user.expose().to_owned();
+            if login.password.is_some() && is_plain(&user) {
+                // Rights may give each user its own answers, and nobody else's.
+                options = options.custom_inbox_prefix(format!("_INBOX.{user}"));
+            }
+            options = match login.password {
+                Some(password) => options.user_and_password(user, password.expose().to_owned()),
+                None => options.token(user),
+            };
+        }
+        if let Some(file) = &access.credentials {
+            options = options.credentials_file(file).await.map_err(|error| {
+                Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
+            })?;
+        }
         let connected = within(CONNECT_TIMEOUT * 2, options.connect(plain_servers(access))).await;
         let client = match connected {
             Some(Ok(client)) => client,
@@ -196,69 +246,6 @@ impl Nats {
     pub(super) fn is_denied(&self, subject: &str) -> bool {
         self.0.denied.has(subject)
     }
-}
-
-/// Options of a client that tells when its connection is lost or made anew, and what the server refuses.
-fn options_that_tell(
-    count: watch::Sender<u64>,
-    here: watch::Sender<bool>,
-    reason: Arc<Mutex<Option<String>>>,
-    noted: Denied,
-) -> ConnectOptions {
-    ConnectOptions::new()
-        .name("sheepdog")
-        .connection_timeout(CONNECT_TIMEOUT)
-        .ping_interval(PING_INTERVAL)
-        .request_timeout(Some(REQUEST_TIMEOUT))
-        .reconnect_delay_callback(|attempts| {
-            let millis = 10_u64.saturating_mul(1 << attempts.min(6));
-            Duration::from_millis(millis).min(MAX_RECONNECT_DELAY)
-        })
-        .event_callback(move |event| {
-            match event {
-                Event::Connected => {
-                    here.send_replace(true);
-                    *lock(&reason) = None;
-                    count.send_modify(|count| *count += 1);
-                }
-                Event::Disconnected => {
-                    here.send_replace(false);
-                }
-                Event::ServerError(error) => {
-                    if error == ServerError::AuthorizationViolation {
-                        *lock(&reason) = Some(error.to_string());
-                    }
-                    noted.note(&error.to_string());
-                }
-                Event::ClientError(ClientError::Other(error)) => *lock(&reason) = Some(error),
-                _ => {}
-            }
-            async {}
-        })
-}
-
-/// With the login that the caller gave, or that stands in an address: the client takes no notice of the latter.
-async fn with_login(mut options: ConnectOptions, access: &Access) -> Result<ConnectOptions, Error> {
-    if let Some(token) = &access.token {
-        options = options.token(token.clone());
-    }
-    if let Some(login) = access.servers.iter().find_map(|server| part(server).1) {
-        let user = login.user.expose().to_owned();
-        if login.password.is_some() && is_plain(&user) {
-            // Rights may give each user its own answers, and nobody else's.
-            options = options.custom_inbox_prefix(format!("_INBOX.{user}"));
-        }
-        options = match login.password {
-            Some(password) => options.user_and_password(user, password.expose().to_owned()),
-            None => options.token(user),
-        };
-    }
-    if let Some(file) = &access.credentials {
-        options = options.credentials_file(file).await.map_err(|error| {
-            Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
-        })?;
-    }
-    Ok(options)
 }
 
 /// Whether a name is one part of a subject.

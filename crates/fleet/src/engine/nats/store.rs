@@ -28,13 +28,6 @@ pub(crate) struct Stored {
     pub is_duplicate: bool,
 }
 
-/// The reason why the server has not stored a message.
-enum NotStored {
-    Refused(Refused),
-    /// It may take the message later.
-    Again(String),
-}
-
 #[derive(Deserialize)]
 pub(super) struct PublishAnswer {
     #[serde(default, rename = "seq")]
@@ -88,13 +81,25 @@ impl Nats {
                 Err(Silence::Late | Silence::Lost) => continue,
             };
             let why = match answer {
-                Ok(message) => match self.stored(subject, &message.payload) {
-                    Ok(stored) => return Ok(stored),
-                    Err(NotStored::Refused(refused)) => return Err(refused),
-                    Err(NotStored::Again(why)) => why,
+                Ok(message) => match ground::json::read::<PublishAnswer>(&message.payload) {
+                    Ok(PublishAnswer { error: None, sequence, duplicate }) => {
+                        return Ok(Stored { sequence, is_duplicate: duplicate });
+                    }
+                    Ok(PublishAnswer { error: Some(problem), .. }) => {
+                        match refused(&problem, &self.names().stream_of(subject)) {
+                            Some(refused) => return Err(refused),
+                            None => problem.description,
+                        }
+                    }
+                    Err(error) => format!("an answer that can't be read: {error}"),
                 },
                 Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
-                    return Err(too_long(payload.len()));
+                    let message = format!(
+                        "a message of {} bytes exceeds the server's limit: raise its max_payload",
+                        payload.len()
+                    );
+                    let error = Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true);
+                    return Err(Refused::Fault(error));
                 }
                 Err(error) => error.to_string(),
             };
@@ -107,17 +112,6 @@ impl Nats {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
-    }
-
-    /// Reads the server's answer to a message for this subject.
-    fn stored(&self, subject: &str, payload: &[u8]) -> Result<Stored, NotStored> {
-        let answer = ground::json::read::<PublishAnswer>(payload)
-            .map_err(|error| NotStored::Again(format!("an answer that can't be read: {error}")))?;
-        let Some(problem) = answer.error else {
-            return Ok(Stored { sequence: answer.sequence, is_duplicate: answer.duplicate });
-        };
-        Err(refused(&problem, &self.names().stream_of(subject))
-            .map_or(NotStored::Again(problem.description), NotStored::Refused))
     }
 
     /// Stores a message past every check, as any other client of the server may.
@@ -200,11 +194,6 @@ pub(super) fn denied(subject: &str) -> Error {
 pub(super) enum Asked {
     Final(Error),
     Away(String),
-}
-
-fn too_long(bytes: usize) -> Refused {
-    let message = format!("a message of {bytes} bytes exceeds the server's limit: raise its max_payload");
-    Refused::Fault(Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true))
 }
 
 /// `stream`: where the message was to go.
