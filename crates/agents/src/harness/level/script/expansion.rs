@@ -241,11 +241,15 @@ impl Reader<'_> {
                 '`' => break,
                 '\\' => {
                     let next = self.peek().ok_or(UNCLOSED)?;
+                    self.at += 1;
+                    // A line goes on before the text of the command is read.
+                    if next == '\n' {
+                        continue;
+                    }
                     if !(matches!(next, '`' | '\\' | '$') || in_quotes && next == '"') {
                         inside.push('\\');
                     }
                     inside.push(next);
-                    self.at += 1;
                 }
                 letter => inside.push(letter),
             }
