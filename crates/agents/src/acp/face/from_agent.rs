@@ -4,6 +4,7 @@ use super::gate::{Gate, Greeting, Look};
 use super::message::{Message, Shape, fault_of, write_line};
 use super::piece::Piece;
 use super::requests::{Asked, Looking, Purpose, Put};
+use super::rules::Rules;
 use crate::acp::elicitation::Elicited;
 use crate::acp::opening::spoken;
 use crate::acp::permission::{Ruling, rule};
@@ -35,6 +36,8 @@ impl Gate {
                 self.on_update(&session, update, message, now);
             }
             (Shape::Notice, "$/cancel_request") => self.on_agent_withdraws(message, now),
+            // A client that acts on it would do what no rule was asked about.
+            (Shape::Notice, method) if Rules::asks(method) => {}
             (Shape::Notice, _) => message.write(None, &mut self.out.client),
             (Shape::Request, _) => self.on_question(message, now),
             (Shape::Answer, _) => self.on_agent_answer(message, now),

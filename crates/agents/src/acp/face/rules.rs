@@ -261,6 +261,13 @@ impl Rules {
     }
 
     /// Takes out of `initialize` what the client offers and the agent may not ask for.
+    /// Whether an agent's message with this method has to be a request.
+    pub(super) fn asks(method: &str) -> bool {
+        method.starts_with("fs/")
+            || method.starts_with("terminal/")
+            || matches!(method, "session/request_permission" | "elicitation/create")
+    }
+
     pub(super) fn limit_capabilities(&self, params: &mut Value) {
         for name in ["clientCapabilities", "capabilities"] {
             let Some(offered) = params.get_mut(name) else { continue };

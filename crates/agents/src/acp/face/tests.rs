@@ -366,6 +366,18 @@ fn only_sessions_that_were_opened_here_exist() {
 }
 
 #[test]
+fn a_request_of_the_agent_without_an_id_gets_to_nobody() {
+    let mut play = Play::opened(at(Level::Auto));
+    let methods =
+        ["fs/write_text_file", "terminal/create", "session/request_permission", "elicitation/create"];
+    for method in methods {
+        let told = json!({" id":9,"method":method,"params":{"sessionId":"s","path":"/work/a"}});
+        assert!(play.agent(told).is_empty(), "{method}");
+    }
+    is(&play.agent(json!({"method":"_x/told","params":{}})), &[('<', "_x/told")]);
+}
+
+#[test]
 fn the_client_chooses_no_mode_above_the_level_and_the_agent_keeps_none() {
     let mut play = Play::opened(at(Level::Plan));
     let set =
