@@ -244,15 +244,18 @@ test('an agent that crashes is told by the answer to every open request', async 
 })
 
 test('a request that comes while the agent ends is answered, and so is one that no agent could get', async () => {
-  // It is gone for its client half a second before it is gone.
-  const client = new Client(['--permission', 'auto', '--', 'sh', '-c', 'read line; exec >&-; sleep 0.5'])
-  const answers = [client.request('initialize', {})]
+  // It is gone for its client two seconds before it is gone.
+  const client = new Client(['--permission', 'auto', '--', 'sh', '-c', 'read line; exec >&-; sleep 2'])
+  const open = [client.request('initialize', {})]
   for (let count = 0; count < 4; count++) {
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    answers.push(client.request('_x/ask', {}))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    open.push(client.request('_x/ask', {}))
   }
-  for (const { error } of await Promise.all(answers)) expect(error.data).toEqual({ code: 'AGENT_CRASHED' })
-  expect(await once(client.child, 'exit')).toEqual([1, null])
+  const over = once(client.child, 'exit').then(() => Promise.reject(new Error('it exited without an answer')))
+  const answers = await Promise.race([Promise.all(open), over])
+  for (const { error } of answers) expect(error.data).toEqual({ code: 'AGENT_CRASHED' })
+  await expect(over).rejects.toThrow()
+  expect(client.child.exitCode).toBe(1)
   const missing = new Client(['--permission', 'auto', '--', join(folder, 'no-such-agent')])
   const { error } = await missing.request('initialize', {})
   expect(error).toMatchObject({

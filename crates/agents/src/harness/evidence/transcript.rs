@@ -154,7 +154,7 @@ mod tests {
         let all = vec!["one }{ still one".to_owned(), "two".to_owned(), "three".to_owned()];
         assert_eq!(texts(&format!("{one}{two}{three}\n")), (all, 0));
         assert_eq!(texts(&format!("{one}\n")), (vec!["one }{ still one".to_owned()], 0));
-        // What is behind a message and no message itself is noise, and so is the line.
+        // A line with a text behind its message is noise.
         assert_eq!(texts(&format!("{two} done\n")), (Vec::new(), 1));
         assert_eq!(texts(&format!("{two}{{cut\n")), (vec!["two".to_owned()], 1));
     }
