@@ -212,7 +212,7 @@ mod tests {
         let agent_env = Some(names.iter().map(|name| (name.clone(), format!("value of {name}"))).collect());
         secrets.learn_invocation(&Invocation { secrets: names, agent_env, ..Invocation::default() }).unwrap();
         let spent = std::time::Duration::from(spent()) - std::time::Duration::from(started);
-        // Without optimization it takes 4 to 5 s; a search of each in all would take minutes.
-        assert!(spent < std::time::Duration::from_secs(15), "{spent:?}");
+        // It takes 5 to 10 s without optimization; a search of each in all would take minutes.
+        assert!(spent < std::time::Duration::from_secs(40), "{spent:?}");
     }
 }
