@@ -10,8 +10,8 @@ use super::mcp_server::{McpServerSpec, to_server};
 use super::option::{Background, Millis};
 use super::promise::{Promised, Settled, settle};
 use agents::acp;
-use agents::harness::replay::TurnResult;
 use agents::harness::verdict::Ending;
+use agents::harness::verdict::result::TurnResult;
 use agents::harness::{
     self, AgentEvent, AgentRequest, Provider, RecordedFiles, Recording, Replay, Turn, TurnOutcome,
     TurnRequest, WeakTurn,

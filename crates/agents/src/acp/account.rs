@@ -3,9 +3,9 @@
 use super::update::TurnEnd;
 use crate::harness::evidence::answer::append;
 use crate::harness::evidence::counts::{Steps, Warnings};
+use crate::harness::evidence::reset::Reset;
 use crate::harness::evidence::turn_usage::TurnUsage;
-use crate::harness::limit::reset::Reset;
-use crate::harness::limit::spending::Pricing;
+use crate::harness::spending::Pricing;
 use crate::harness::{AgentEvent, Usage};
 use ground::json::Pieces;
 

@@ -7,17 +7,17 @@ use super::turn_state::{Ending, TurnState, Version};
 use super::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
 use crate::harness::Provider;
 use crate::harness::TurnRequest;
+use crate::harness::clock::{Clock, ClockLimits, Heard};
 use crate::harness::evidence::NO_MODEL;
 use crate::harness::evidence::last_lines::LastLines;
 use crate::harness::limit::hold::Rest;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
 use crate::harness::provider::protocol::Logged;
-use crate::harness::replay::TurnResult;
-use crate::harness::turn::clock::{Clock, ClockLimits, Heard};
 use crate::harness::turn::structured::{
     Candidates, misfit, prompt_with_problems, prompt_with_schema, read_answer,
 };
+use crate::harness::verdict::result::TurnResult;
 use crate::harness::{AgentErrorKind, Level, Usage};
 use crate::model::Reading;
 use ground::random;

@@ -1,7 +1,7 @@
 //! Reads an agent's session log for facts that the agent does not report: that its model failed, or that its answer was cut.
 
-use crate::harness::limit::session_log;
 use crate::harness::provider::protocol::{AgentLog, Logged};
+use crate::harness::provider::session_log;
 use ground::os::{blocking, open_regular, within};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;

@@ -15,7 +15,7 @@ use super::turn_state::Version;
 use super::update::{AgentFault, SessionState, StateUpdate, Update};
 use super::verdict::Stop;
 use crate::harness::evidence::answer::LEFT_OUT;
-use crate::harness::limit::reset::Reset;
+use crate::harness::evidence::reset::Reset;
 use crate::harness::provider::protocol::Aside;
 use crate::harness::{AgentEvent, Usage};
 use ground::error::{Error, ErrorCode};

@@ -5,7 +5,7 @@ use super::update::{AgentFault, owned};
 use super::verdict;
 use crate::harness::AgentRequest;
 use crate::harness::clip::clip_to;
-use crate::harness::limit::reset::Reset;
+use crate::harness::evidence::reset::Reset;
 use crate::harness::limit::usage_limit::UsageLimit;
 use crate::harness::{AgentErrorKind, Provider};
 use ground::error::{Error, ErrorCode};

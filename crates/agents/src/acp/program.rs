@@ -2,12 +2,12 @@
 
 use super::request::OpenRequest;
 use crate::harness::Provider;
-use crate::harness::level::restraint::mode_of;
+use crate::harness::launch::package::Program;
+use crate::harness::launch::{Launch, Wanted, path_text};
 use crate::harness::level::{Level, Mode};
 use crate::harness::mcp_server::{self, DOLLAR, McpServer};
 use crate::harness::program::install::{NOR_AROUND, find, locate, packages_around};
-use crate::harness::program::launch::{Launch, Wanted, path_text};
-use crate::harness::program::package::Program;
+use crate::harness::provider::restraint::mode_of;
 use ground::error::{Error, ErrorCode};
 use ground::os::PATH_SEPARATOR;
 use process::ProcessSpec;

@@ -9,7 +9,7 @@ use crate::harness::folder::RunFolder;
 use crate::harness::folder::sandbox::{AgentSandbox, SandboxPlace, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Mode;
-use crate::harness::level::restraint::{check_switches, mode_of};
+use crate::harness::provider::restraint::{check_switches, mode_of};
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
 use ground::os::{ContainedFolders, blocking};

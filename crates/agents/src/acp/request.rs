@@ -3,10 +3,10 @@
 use super::own_tool::OwnTool;
 use super::policy::{Policy, Rule};
 pub use crate::harness::McpServer;
+use crate::harness::budget::allowance::Allowance;
+use crate::harness::clock::ClockLimits;
+use crate::harness::launch::{MEDIA_TYPES, checked_image};
 use crate::harness::level::allow;
-use crate::harness::limit::allowance::Allowance;
-use crate::harness::program::launch::{MEDIA_TYPES, checked_image};
-use crate::harness::turn::clock::ClockLimits;
 use crate::harness::{AgentRequest, Provider};
 use crate::model::Schema;
 use base64::Engine;

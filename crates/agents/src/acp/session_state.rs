@@ -8,7 +8,7 @@ use super::request::{OpenRequest, PromptTakes};
 use super::tool_book::ToolBook;
 use super::turn_state::{LAST_WORDS, Version};
 use crate::harness::Provider;
-use crate::harness::limit::allowance::{Accounts, Allowance};
+use crate::harness::budget::allowance::{Accounts, Allowance};
 use crate::harness::limit::usage_limit::HeldAccount;
 use ground::mpsc::UnboundedSender;
 use process::Metered;

@@ -6,12 +6,12 @@
 use super::opening::aborted as was_aborted;
 use super::request::{OpenRequest, PromptRequest};
 use super::session::{Session, open_in};
-use crate::harness::limit::reset::retry_after_in;
+use crate::harness::evidence::reset::retry_after_in;
 use crate::harness::limit::scheduler::{Preparation, Slot, Waiting};
-use crate::harness::replay::TurnResult;
 use crate::harness::turn::Order;
 use crate::harness::turn::audience::Audience;
 use crate::harness::turn::request::Background;
+use crate::harness::verdict::result::TurnResult;
 use crate::harness::{
     AgentErrorKind, AgentEvent, ConcurrencyLimit, EventReader, Turn, TurnOutcome, TurnRequest,
 };

@@ -4,7 +4,7 @@
 //! missed would be waited for). A wholly unknown message is [`Update::Unknown`], never an error.
 
 use crate::harness::Usage;
-use crate::harness::limit::reset::Reset;
+use crate::harness::evidence::reset::Reset;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::tokens;

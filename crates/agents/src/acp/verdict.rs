@@ -18,7 +18,7 @@ use super::turn_state::Ending;
 use super::update::{AgentFault, StopReason};
 use crate::harness::AgentErrorKind;
 use crate::harness::Provider;
-use crate::harness::limit::reset::Reset;
+use crate::harness::evidence::reset::Reset;
 use crate::harness::provider::protocol::Logged;
 use ground::error::{Error, ErrorCode};
 use std::time::Duration;

@@ -1,18 +1,20 @@
 //! Options that every agent request has, for a turn or a session: provider, program, folder, environment, level, sandbox, limits.
 
+pub(crate) mod depth;
+
 use super::event::Usage;
 use super::folder::sandbox::AgentSandbox;
 use super::level::Level;
-use super::limit::allowance::Allowance;
-use super::limit::budget::Budget;
-use super::limit::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
 use super::mcp_server::McpServer;
-use super::program::depth::{self, depth_below};
-use super::program::launch::{Launch, path_text};
-use super::program::package::Program;
 use super::provider::Provider;
 use super::provider::hosts::needed_hosts;
-use super::turn::clock::ClockLimits;
+use crate::harness::agent_request::depth::depth_below;
+use crate::harness::budget::Budget;
+use crate::harness::budget::allowance::Allowance;
+use crate::harness::clock::ClockLimits;
+use crate::harness::launch::package::Program;
+use crate::harness::launch::{Launch, path_text};
+use crate::harness::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
 use ground::error::{Error, ErrorCode};
 use ground::os::{
     DEFAULT_PATH, HostFolder, PATH_SEPARATOR, TEMPORARY_VARIABLES, is_same_variable, native_variable,

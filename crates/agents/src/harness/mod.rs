@@ -12,10 +12,13 @@
 //! `replay::record` reads again. Dropping the last handle of a turn aborts it.
 
 mod agent_request;
+pub mod budget;
 pub(crate) mod clip;
+pub mod clock;
 pub mod event;
 pub mod evidence;
 pub(crate) mod folder;
+pub mod launch;
 pub mod level;
 pub mod limit;
 pub mod mcp_server;
@@ -23,31 +26,32 @@ pub mod program;
 pub mod provider;
 pub mod replay;
 pub(crate) mod session_in_use;
+pub mod spending;
 pub mod travel;
 pub mod turn;
+pub mod verdict;
 
 pub use agent_request::AgentRequest;
 pub use event::sink::{EventReader, EventSink};
 pub use event::{AgentErrorKind, AgentEvent, Usage};
 pub use evidence::digest::Digest;
-pub use evidence::transcript::Transcript;
-pub use evidence::verdict;
 pub use folder::sandbox::AgentSandbox;
 
+pub use budget::Budget;
 pub use level::{Level, fuzz_commands};
-pub use limit::budget::Budget;
+pub use limit::scheduler;
 pub use limit::scheduler::{ConcurrencyLimit, Preparation};
-pub use limit::{scheduler, spending};
 pub use mcp_server::McpServer;
-pub use program::{doctor, install, launch};
+pub use program::{doctor, install};
 pub use provider::hosts::needed_hosts;
 pub use provider::{AgentTraits, Provider};
 pub use replay::file::{RecordedFiles, replay_files};
 pub use replay::record::{RecordReplay, replay_folder, unfinished_by};
 pub use replay::{Recording, Replay, replay};
-pub use travel::place::SessionPlace;
+pub use travel::SessionPlace;
 pub use turn::mirror::Mirror;
 pub use turn::observer;
 pub use turn::owner::start;
 pub use turn::request::{self, TurnRequest};
 pub use turn::{Turn, TurnOutcome, WeakTurn};
+pub use verdict::transcript::Transcript;

@@ -5,7 +5,7 @@ use super::gate::{Found, Gate, Look};
 use super::rules::Rules;
 use crate::acp::place::Places;
 use crate::acp::request::OpenRequest;
-use crate::harness::turn::clock::Sample;
+use crate::harness::clock::Sample;
 use crate::harness::{Level, Provider};
 use ground::json;
 use serde_json::{Value, json};

@@ -31,8 +31,8 @@ use crate::acp::place::Places;
 use crate::acp::policy::Policy;
 use crate::acp::question::Question;
 use crate::acp::turn_state::Version;
-use crate::harness::limit::allowance::{Accounts, Allowance};
-use crate::harness::turn::clock::Sample;
+use crate::harness::budget::allowance::{Accounts, Allowance};
+use crate::harness::clock::Sample;
 use crate::harness::{AgentEvent, Usage};
 use ground::error::{Error, ErrorCode};
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ impl Gate {
 
     // Clocks and budgets.
 
-    /// See [`Clock::on_stopped`](crate::harness::turn::clock::Clock::on_stopped).
+    /// See [`Clock::on_stopped`](crate::harness::clock::Clock::on_stopped).
     pub(super) fn on_stopped(&mut self, gap: Duration, now: Instant) {
         self.prompts.on_stopped(gap, now);
     }

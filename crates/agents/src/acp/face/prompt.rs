@@ -1,7 +1,7 @@
 //! PURE: the prompts under way, each with a clock of its own until its own end. Sessions may be closed, opened again or prompted
 //! again meanwhile.
 
-use crate::harness::turn::clock::{Clock, ClockLimits, Due, Heard, Sample};
+use crate::harness::clock::{Clock, ClockLimits, Due, Heard, Sample};
 use ground::error::{Error, ErrorCode};
 use std::time::{Duration, Instant};
 

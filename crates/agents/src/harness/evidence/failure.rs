@@ -2,7 +2,7 @@
 
 use crate::harness::clip::{clip_to, head};
 use crate::harness::event::AgentErrorKind;
-use crate::harness::limit::reset::retry_after_in;
+use crate::harness::evidence::reset::retry_after_in;
 use ground::retry::{ErrorKind, Evidence, classify};
 use std::time::Duration;
 

@@ -12,12 +12,9 @@ pub mod failure;
 pub(crate) mod last_lines;
 pub(crate) mod metered;
 pub(crate) mod reason_line;
-pub(crate) mod recent;
 pub(crate) mod refused;
-pub(crate) mod tally;
-pub mod transcript;
+pub mod reset;
 pub(crate) mod turn_usage;
-pub mod verdict;
 
 /// The warning of a turn in which, by the figures of the CLI, no model took part.
 pub(crate) const NO_MODEL: &str = "no model took part in this turn: the answer is the CLI's own";

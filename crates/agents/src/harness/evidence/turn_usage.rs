@@ -2,7 +2,7 @@
 //! the next end. What was reported in passing counts until that end comes: a budget must not wait for it.
 
 use crate::harness::event::Usage;
-use crate::harness::limit::spending::Pricing;
+use crate::harness::spending::Pricing;
 
 /// The tokens of a turn so far.
 #[derive(Clone, Copy, Debug, Default)]

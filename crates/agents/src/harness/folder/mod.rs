@@ -9,7 +9,6 @@
 
 pub(crate) mod sandbox;
 pub(crate) mod state_folder;
-pub(crate) mod state_layout;
 
 use ground::error::{Error, ErrorCode};
 use ground::os::{ContainedFolders, HeldFolder, own_folder};

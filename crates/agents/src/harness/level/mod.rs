@@ -6,7 +6,6 @@
 pub(crate) mod allow;
 pub(crate) mod command;
 pub(crate) mod glob;
-pub(crate) mod restraint;
 mod script;
 mod shell;
 mod starter;

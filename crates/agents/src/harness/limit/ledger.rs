@@ -2,10 +2,10 @@
 //! the usage of the next turn alone. One ledger serves the whole host, since sessions outlive harnesses. It is bounded: the
 //! oldest entry goes first.
 
-use super::session_log;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::event::Usage;
 use crate::harness::provider::Provider;
+use crate::harness::provider::session_log;
 use ground::lock::lock;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, OnceLock};

@@ -5,13 +5,8 @@
 //! turn, and `spending` computes the figures. For CLIs whose figures count on over a session, `ledger` and `session_log` know the
 //! usage before the turn.
 
-pub(crate) mod allowance;
-pub mod budget;
 pub(crate) mod hold;
 pub(crate) mod ledger;
-pub mod reset;
 pub mod scheduler;
-pub mod session_log;
-pub mod spending;
 pub(crate) mod usage_limit;
 pub(crate) mod wait_policy;

@@ -1,10 +1,10 @@
 //! A usage limit that a turn or a prompt ran into: its end, the messages about it, and the turns that it holds back.
 
 use super::hold::{AccountKey, epoch_millis, from_now};
-use super::reset::{Reset, zone_of};
 use super::scheduler::ConcurrencyLimit;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::event::{AgentErrorKind, AgentEvent};
+use crate::harness::evidence::reset::{Reset, zone_of};
 use crate::harness::provider::Provider;
 use ground::error::Error;
 use std::time::{Duration, SystemTime};

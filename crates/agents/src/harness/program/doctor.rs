@@ -1,11 +1,11 @@
 //! Checks the installed agents: finds each CLI, and starts it to get its version.
 
 use super::install::{NOR_AROUND, advice_of_packages, find, here, locate, packages_around};
-use super::launch::{Launch, Wanted};
-use super::package::Program;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::evidence::failure::without_colors;
 use crate::harness::folder::RunFolder;
+use crate::harness::launch::package::Program;
+use crate::harness::launch::{Launch, Wanted};
 use crate::harness::provider::hosts::needed_hosts;
 use crate::model::AbortSwitch;
 use ground::error::{Error, ErrorCode};

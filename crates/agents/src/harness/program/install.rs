@@ -3,8 +3,8 @@
 //! Some of the CLIs are a small launcher that starts the agent as its child: a signal to the launcher misses the agent, and
 //! two processes do the work of one. Where the package is laid out as its provider knows, the agent is started itself.
 
-use super::launch::path_text;
-use super::package::Program;
+use crate::harness::launch::package::Program;
+use crate::harness::launch::path_text;
 use crate::harness::provider::Provider;
 use ground::os::{PATH_SEPARATOR, is_executable, is_path, program_files, real_path};
 use std::path::{Path, PathBuf};
@@ -72,8 +72,8 @@ fn behind_launcher(provider: Provider, file: &Path) -> Option<Program> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::package::npm_platform;
     use super::*;
+    use crate::harness::launch::package::npm_platform;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn program(root: &Path, path: &str) -> PathBuf {

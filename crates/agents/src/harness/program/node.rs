@@ -2,8 +2,8 @@
 
 use super::doctor::KILL_GRACE;
 use super::install::find;
-use super::launch::path_text;
 use crate::harness::agent_request::AgentRequest;
+use crate::harness::launch::path_text;
 use crate::harness::provider::protocol::NodeVersion;
 use ground::os::{blocking, open_regular};
 use process::ProcessSpec;

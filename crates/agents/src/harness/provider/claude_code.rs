@@ -11,12 +11,12 @@ use super::schema_argument::{claude_takes, without_dialect};
 use super::{Descriptor, Images, SessionPolicy};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::failure::{Words, no_exit_code};
+use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
-use crate::harness::limit::spending::{Accounting, CachedInput};
 use crate::harness::mcp_server::{DOLLAR, Replaced, configuration};
-use crate::harness::program::launch::{Launch, Wanted};
-use crate::harness::travel::files::{Project, SessionFiles, plain};
+use crate::harness::provider::session_files::{Project, SessionFiles, plain};
+use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
 
 pub(super) const DESCRIPTOR: Descriptor = Descriptor {

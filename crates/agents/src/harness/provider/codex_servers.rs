@@ -1,7 +1,7 @@
 //! PURE: MCP servers as settings of Codex CLI. Values that may be secret go by the environment, because others can read arguments.
 
+use crate::harness::launch::Launch;
 use crate::harness::mcp_server::McpServer;
-use crate::harness::program::launch::Launch;
 use ground::error::Error;
 use serde_json::Value;
 

@@ -9,10 +9,10 @@ use super::{Descriptor, Reader, SessionPolicy, no_schema};
 use crate::harness::event::AgentErrorKind;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
-use crate::harness::folder::state_layout::OwnState;
+use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{Level, Mode, unallowable, unholdable};
-use crate::harness::limit::spending::Accounting;
-use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::provider::own_state::OwnState;
+use crate::harness::spending::Accounting;
 use ground::error::Error;
 use ground::json::{Json, Line};
 

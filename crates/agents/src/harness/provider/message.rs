@@ -8,7 +8,7 @@ use crate::harness::event::Usage;
 use crate::harness::evidence::NO_MODEL;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words};
-use crate::harness::limit::reset::Reset;
+use crate::harness::evidence::reset::Reset;
 use ground::json::{Json, Line};
 
 const REPEATED: &str = "the CLI retried within its answer: the beginning of the text may be repeated";

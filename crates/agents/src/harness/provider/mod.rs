@@ -20,10 +20,14 @@ mod message;
 mod message_usage;
 mod opencode;
 mod other;
+pub(crate) mod own_state;
 mod pi;
 pub mod protocol;
 mod qwen;
+pub(crate) mod restraint;
 mod schema_argument;
+pub mod session_files;
+pub mod session_log;
 
 use descriptor::no_schema;
 pub use descriptor::{Descriptor, Images, Reader, SessionPolicy};

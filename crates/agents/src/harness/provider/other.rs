@@ -7,9 +7,9 @@ use super::descriptor::{Descriptor, Reader, SessionPolicy, no_schema};
 use super::protocol::Protocol;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Words, no_exit_code};
+use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{Level, Mode, Modes};
-use crate::harness::limit::spending::{Accounting, CachedInput};
-use crate::harness::program::launch::{Launch, Wanted};
+use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
 use ground::json::Line;
 use ground::lock::lock;
@@ -178,7 +178,7 @@ impl Reader for NoReader {
 mod tests {
     use super::super::Provider;
     use super::*;
-    use crate::harness::level::restraint::mode_of;
+    use crate::harness::provider::restraint::mode_of;
 
     fn traits(name: &str) -> AgentTraits {
         AgentTraits { name: name.to_owned(), ..AgentTraits::default() }

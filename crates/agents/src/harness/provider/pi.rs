@@ -10,12 +10,12 @@ use super::{Descriptor, Images, Reader, SessionPolicy, no_schema};
 use crate::harness::event::{AgentErrorKind, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::failure::{Failure, Words, no_exit_code};
-use crate::harness::folder::state_layout::OwnState;
+use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{AUTO_ALONE, Level, unallowable, unholdable};
-use crate::harness::limit::session_log;
-use crate::harness::limit::spending::{Accounting, CachedInput};
-use crate::harness::program::launch::{Launch, Wanted};
-use crate::harness::travel::files::{Project, SessionFiles};
+use crate::harness::provider::own_state::OwnState;
+use crate::harness::provider::session_files::{Project, SessionFiles};
+use crate::harness::provider::session_log;
+use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
 use ground::json::{Json, Line};
 

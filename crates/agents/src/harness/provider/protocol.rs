@@ -1,8 +1,8 @@
 //! PURE: how an agent CLI speaks the Agent Client Protocol, as far as it differs from the other CLIs.
 
-use crate::harness::limit::spending::Accounting;
+use crate::harness::launch::Launch;
 use crate::harness::mcp_server::{McpServer, Replaced};
-use crate::harness::program::launch::Launch;
+use crate::harness::spending::Accounting;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

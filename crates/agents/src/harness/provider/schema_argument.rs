@@ -1,6 +1,6 @@
 //! PURE: schemas of answers that a CLI takes as an argument.
 
-use crate::harness::program::launch::Wanted;
+use crate::harness::launch::Wanted;
 use crate::model::taken_schema::Taker;
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 
 use super::{Replay, feed, judge};
 use crate::harness::event::excerpt::Excerpt;
-use crate::harness::evidence::transcript::Transcript;
-use crate::harness::evidence::verdict::Ending;
 use crate::harness::provider::Provider;
+use crate::harness::verdict::Ending;
+use crate::harness::verdict::transcript::Transcript;
 use ground::error::{Error, ErrorCode};
 use ground::keep::Tail;
 use std::fs::File;

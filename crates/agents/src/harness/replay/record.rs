@@ -5,17 +5,18 @@
 //! without an end is unfinished: it shows the state at the last flush, and is never called a success.
 
 use super::file::tail_of;
-use super::{Replay, TurnResult, feed};
+use super::{Replay, feed};
 use crate::harness::event::AgentEvent;
 use crate::harness::event::excerpt::Excerpt;
 use crate::harness::evidence::digest::Digest;
-use crate::harness::evidence::tally::Tally;
-use crate::harness::evidence::transcript::Transcript;
-use crate::harness::evidence::verdict::{Ending, Evidence, Fault, verdict};
-use crate::harness::limit::spending::Pricing;
 use crate::harness::provider::Provider;
+use crate::harness::spending::Pricing;
 use crate::harness::turn::record::Judged;
 use crate::harness::turn::structured::{Candidates, read_answer};
+use crate::harness::verdict::result::TurnResult;
+use crate::harness::verdict::tally::Tally;
+use crate::harness::verdict::transcript::Transcript;
+use crate::harness::verdict::{Ending, Evidence, Fault, verdict};
 use crate::model::{Reading, Schema};
 use ground::error::{Error, ErrorCode};
 use ground::os::open_regular;

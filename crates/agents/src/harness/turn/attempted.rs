@@ -1,8 +1,8 @@
 //! The end of one attempt.
 
 use crate::harness::event::Usage;
-use crate::harness::evidence::transcript::Transcript;
-use crate::harness::evidence::verdict::{Stop, Verdict};
+use crate::harness::verdict::transcript::Transcript;
+use crate::harness::verdict::{Stop, Verdict};
 use ground::error::Error;
 use process::{Metered, Refused, RunResult};
 

@@ -7,7 +7,7 @@
 use super::record::TurnRecord;
 use crate::harness::event::AgentEvent;
 use crate::harness::event::sink::EventSink;
-use crate::harness::replay::{TurnFacts, TurnResult};
+use crate::harness::verdict::result::{TurnFacts, TurnResult};
 use ground::error::Error;
 use ground::redaction::{Redactor, Secret};
 use serde_json::Value;

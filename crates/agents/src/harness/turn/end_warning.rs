@@ -1,8 +1,8 @@
 //! PURE: warnings of a result about the end of its process: what was left running, what was changed, and what no limit counted.
 
+use crate::harness::budget::allowance::Allowance;
 use crate::harness::evidence::digest::Digest;
 use crate::harness::evidence::metered::{metered_words, usage_of};
-use crate::harness::limit::allowance::Allowance;
 use process::{Metered, Outcome};
 
 /// The work behind its end of turn, or the first few of it.

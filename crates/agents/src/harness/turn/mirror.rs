@@ -7,7 +7,7 @@
 use super::audience::Audience;
 use super::{Order, Turn, TurnOutcome};
 use crate::harness::event::AgentEvent;
-use crate::harness::replay::TurnResult;
+use crate::harness::verdict::result::TurnResult;
 use ground::mpsc::UnboundedReceiver;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -101,7 +101,7 @@ fn is_shown(event: &AgentEvent) -> bool {
 mod tests {
     use super::*;
     use crate::harness::provider::Provider;
-    use crate::harness::replay::TurnResult;
+    use crate::harness::verdict::result::TurnResult;
 
     fn tool() -> AgentEvent {
         AgentEvent::ToolStart { id: "1".into(), name: "bash".into(), input: serde_json::Value::Null }

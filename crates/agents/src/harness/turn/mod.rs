@@ -3,7 +3,6 @@
 mod attempt;
 mod attempted;
 pub(crate) mod audience;
-pub mod clock;
 mod end_warning;
 mod log;
 pub(crate) mod mirror;
@@ -18,7 +17,7 @@ pub mod structured;
 pub(crate) mod traffic;
 
 use crate::harness::event::sink::{EventReader, EventSink, event_channel};
-use crate::harness::replay::TurnResult;
+use crate::harness::verdict::result::TurnResult;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 use std::sync::Arc;

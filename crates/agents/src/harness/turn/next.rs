@@ -10,8 +10,8 @@
 //! | a transient fault                | any                           | another attempt, if any is left and no tool ran |
 //! | any other fault                  | any                           | the fault |
 
-use crate::harness::evidence::verdict::Fault;
 use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
+use crate::harness::verdict::Fault;
 use crate::model::Reading;
 use ground::error::ErrorCode;
 use ground::retry::RetryPolicy;
@@ -132,7 +132,7 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
     if !is_worth_it || !may_repeat || ended.is_aborted || past.attempts >= past.policy.attempts {
         return Next::Failed(fault.clone());
     }
-    let asked = crate::harness::limit::reset::retry_after_in(&fault.message);
+    let asked = crate::harness::evidence::reset::retry_after_in(&fault.message);
     match past.policy.wait(past.attempts, asked, past.random) {
         Some(delay) => Next::Retry { delay, reason: fault.message.clone() },
         None => Next::Failed(fault.clone()),

@@ -4,8 +4,8 @@
 //! [`OutputReader`] that output came, and processes all of it at once. While events are built, the reader stays at most
 //! [`WINDOW_BYTES`] ahead of that task. Without a consumer of events there is no such limit, because nothing is queued.
 
-use crate::harness::evidence::transcript::Transcript;
 use crate::harness::provider::Provider;
+use crate::harness::verdict::transcript::Transcript;
 use futures_util::task::AtomicWaker;
 use ground::lock::lock;
 use process::{LineTooLong, Missed, Sink, Stream};

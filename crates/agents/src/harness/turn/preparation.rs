@@ -6,13 +6,13 @@ use crate::harness::agent_request::AgentRequest;
 use crate::harness::folder::sandbox::{SandboxPlace, StatePath, state_of};
 use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::folder::{RunFolder, refused};
+use crate::harness::launch::package::Program;
+use crate::harness::launch::{
+    Image, ImageContent, Launch, MAX_IMAGE_BYTES, Wanted, checked_image, path_text,
+};
 use crate::harness::level::Level;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::program::install::{advice_of_packages, locate};
-use crate::harness::program::launch::{
-    Image, ImageContent, Launch, MAX_IMAGE_BYTES, Wanted, checked_image, path_text,
-};
-use crate::harness::program::package::Program;
 use crate::harness::provider::{Images, SessionPolicy};
 use crate::model::Schema;
 use base64::Engine;

@@ -4,10 +4,10 @@
 use super::request::TurnRequest;
 use crate::harness::agent_request::AgentRequest;
 use crate::harness::event::{AgentEvent, Usage};
-use crate::harness::evidence::verdict::Stop;
-use crate::harness::limit::spending::Prices;
 use crate::harness::provider::Provider;
-use crate::harness::replay::TurnResult;
+use crate::harness::spending::Prices;
+use crate::harness::verdict::Stop;
+use crate::harness::verdict::result::TurnResult;
 use ground::error::Error;
 use ground::json::object::put;
 use ground::os::{Host, blocking};

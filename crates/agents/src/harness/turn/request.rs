@@ -1,11 +1,11 @@
 //! The request of a turn, and its checks that need no process.
 
 use crate::harness::agent_request::AgentRequest;
+use crate::harness::budget::allowance::Allowance;
 use crate::harness::event::Usage;
 use crate::harness::level::Level;
-use crate::harness::level::restraint::check_switches;
-use crate::harness::limit::allowance::Allowance;
 use crate::harness::mcp_server::{self, McpServer};
+use crate::harness::provider::restraint::check_switches;
 use crate::harness::provider::{Descriptor, Provider};
 use crate::model::Schema;
 use ground::error::Error;
@@ -114,7 +114,7 @@ impl TurnRequest {
             .agent
             .system_prompt
             .as_ref()
-            .is_some_and(|text| text.len() > crate::harness::program::launch::Wanted::MAX_ARGUMENT_BYTES)
+            .is_some_and(|text| text.len() > crate::harness::launch::Wanted::MAX_ARGUMENT_BYTES)
         {
             return Err(Error::invalid_option(
                 "systemPrompt",

@@ -1,10 +1,10 @@
 //! PURE: the last events of a failed turn, for its error. No events are kept during a turn. They are read again from the head and
 //! tail of stdout, which the process keeps anyway, so that a successful turn pays nothing for them.
 
-use super::transcript::Transcript;
 use crate::harness::clip::clip_to;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::provider::Provider;
+use crate::harness::verdict::transcript::Transcript;
 use ground::line::is_left_out;
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ fn shortened(mut event: AgentEvent) -> AgentEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::harness::verdict::recent::*;
 
     fn noise(text: &str) -> AgentEvent {
         AgentEvent::Noise { line: text.to_owned() }

@@ -1,5 +1,7 @@
 //! PURE: the request to start a CLI for one turn, and the launch that a provider makes of it.
 
+pub mod package;
+
 use crate::harness::level::Level;
 use crate::harness::mcp_server::McpServer;
 use process::Sandbox;

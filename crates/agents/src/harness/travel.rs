@@ -6,9 +6,9 @@
 //! directory differs between machines. Only files that a pattern names are written, so that a tampered blob can't reach the
 //! CLI's settings.
 
-use super::files::{Project, SessionFiles, plain};
 use crate::harness::folder::sandbox::resolve;
 use crate::harness::provider::Provider;
+use crate::harness::provider::session_files::{Project, SessionFiles, plain};
 use crate::harness::turn::request::TurnRequest;
 use ground::os::{ContainedFolders, EntryKind, HeldFolder, real_path};
 use std::io;
@@ -245,7 +245,7 @@ fn marked(parent: &Path, marker: &str, cwd: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::harness::travel::*;
     use std::fs;
 
     const ID: &str = "01a20452-919f-74c0-8205-eaeed1c6f1c9";

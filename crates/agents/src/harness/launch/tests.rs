@@ -1,4 +1,4 @@
-use super::*;
+use crate::harness::launch::*;
 use crate::harness::provider::Provider;
 
 fn wanted(prompt: &str) -> Wanted {

@@ -3,8 +3,10 @@
 //! Each attempt opens an [`Account`] in every budget that applies to it. It sets its usage there whenever it learns more; a later
 //! figure replaces an earlier one. When the sum exceeds the limit, all tasks that wait in [`Budget::crossed`] are woken.
 
-use super::spending::{Accounting, Cap, Caps, Prices, Spent};
+pub(crate) mod allowance;
+
 use crate::harness::event::Usage;
+use crate::harness::spending::{Accounting, Cap, Caps, Prices, Spent};
 use ground::lock::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
@@ -100,8 +102,8 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spending::CachedInput;
-    use super::*;
+    use crate::harness::budget::*;
+    use crate::harness::spending::CachedInput;
 
     const TOKENS: Accounting = Accounting::Tokens(CachedInput::Within);
 

@@ -237,7 +237,7 @@ impl Caps {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::harness::spending::*;
 
     fn usage(input_tokens: u64, cached_input_tokens: u64, output_tokens: u64) -> Usage {
         Usage { input_tokens, output_tokens, cached_input_tokens, cost_usd: None, cost_source: None }

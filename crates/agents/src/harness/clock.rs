@@ -292,7 +292,7 @@ fn is_busy(first: Sample, second: Sample) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::harness::clock::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 

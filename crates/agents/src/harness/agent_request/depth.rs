@@ -53,8 +53,8 @@ fn value_of(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::harness::agent_request::AgentRequest;
+    use crate::harness::agent_request::depth::*;
     use ground::os::ProcessTable;
     use std::process::{Command, Stdio};
 

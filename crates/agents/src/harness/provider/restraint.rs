@@ -1,6 +1,6 @@
 //! PURE: the means that hold an agent to its level, besides the flags of each provider.
 
-use super::{Level, Mode};
+use crate::harness::level::{Level, Mode};
 use crate::harness::provider::Provider;
 use ground::error::Error;
 
@@ -35,8 +35,8 @@ pub(crate) fn check_switches(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::harness::program::launch::{Launch, Wanted};
+    use crate::harness::launch::{Launch, Wanted};
+    use crate::harness::provider::restraint::*;
 
     fn held(provider: Provider, wanted: &Wanted) -> Result<Launch, Error> {
         let mut launch = Launch::default();

@@ -1,8 +1,8 @@
 //! PURE: converts bytes of stdout to events. Lines end at `\n` only and may come in any pieces. A line longer than
 //! [`MAX_LINE_BYTES`] is left out with a warning, so that memory stays bounded for any output.
 
-use super::digest::Digest;
 use crate::harness::event::{AgentEvent, Usage};
+use crate::harness::evidence::digest::Digest;
 use crate::harness::provider::{Provider, Reader};
 use ground::json::{Index, keep_halves};
 use memchr::{memchr, memmem};
@@ -128,7 +128,7 @@ fn first_message<'a>(line: &'a [u8], index: &mut Index) -> (&'a [u8], &'a [u8]) 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::harness::verdict::transcript::*;
 
     fn texts(stdout: &str) -> (Vec<String>, usize) {
         let mut transcript = Transcript::new(Provider::Codex, true, None);

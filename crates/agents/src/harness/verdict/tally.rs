@@ -1,10 +1,10 @@
 //! PURE: the sums over all attempts of a turn.
 
-use super::digest::Digest;
-use super::metered::{plus, told, usage_of};
 use crate::harness::event::Usage;
-use crate::harness::limit::spending::{Prices, Pricing};
-use crate::harness::replay::{TurnFacts, TurnSandbox};
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::metered::{plus, told, usage_of};
+use crate::harness::spending::{Prices, Pricing};
+use crate::harness::verdict::result::{TurnFacts, TurnSandbox};
 use process::{Metered, Refused};
 
 #[derive(Debug, Default)]
@@ -90,7 +90,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::harness::verdict::tally::*;
 
     #[test]
     fn attempts_are_summed_and_each_warning_is_told_once() {

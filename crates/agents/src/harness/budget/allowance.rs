@@ -1,9 +1,9 @@
 //! The budgets of one turn: its own caps, which count all its attempts, and a [`Budget`] that it shares with others.
 
-use super::budget::{Account, Budget};
-use super::spending::{Accounting, Cap, Caps, Prices, Pricing, uncovered};
+use crate::harness::budget::{Account, Budget};
 use crate::harness::event::Usage;
 use crate::harness::provider::Provider;
+use crate::harness::spending::{Accounting, Cap, Caps, Prices, Pricing, uncovered};
 use ground::error::{Error, ErrorCode};
 use std::future::pending;
 
@@ -168,7 +168,7 @@ impl Accounts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::harness::budget::allowance::*;
 
     fn caps(max_tokens: u64) -> Caps {
         Caps { max_tokens: Some(max_tokens), max_cost_usd: None }

@@ -14,13 +14,18 @@
 //! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. Without a good end of turn, a stop of ours decides the
 //! fault. An unknown session is always `AGENT_RESUME_FAILED`, and so is a session id other than the requested one.
 
-use super::digest::Digest;
-use super::failure::Failure;
-use super::last_lines::LastLines;
-use super::reason_line::reason_line;
+pub(crate) mod recent;
+pub mod result;
+pub(crate) mod tally;
+pub mod transcript;
+
 use crate::harness::clip::clip;
 use crate::harness::event::AgentErrorKind;
-use crate::harness::limit::reset::Reset;
+use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::failure::Failure;
+use crate::harness::evidence::last_lines::LastLines;
+use crate::harness::evidence::reason_line::reason_line;
+use crate::harness::evidence::reset::Reset;
 use crate::harness::provider::Provider;
 use ground::error::ErrorCode;
 use serde::{Deserialize, Serialize};

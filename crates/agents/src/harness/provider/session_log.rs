@@ -86,8 +86,8 @@ fn read(log: &SessionLog, file: &Path) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::harness::provider::Provider;
+    use crate::harness::provider::session_log::*;
 
     async fn counted_in(provider: Provider, path: &str, lines: &str) -> Option<(u64, u64, u64)> {
         let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-use super::*;
+use crate::harness::evidence::reset::*;
 
 fn zone(name: &str) -> TimeZone {
     TimeZone::get(name).unwrap()
