@@ -3,13 +3,17 @@
 //! A turn is one or more attempts. An attempt is one process (capability `process`) whose stdout goes, chunk by chunk
 //! (`turn::output`), through a [`Transcript`]: whole lines to the provider's [`Reader`](provider::Reader), which reports to a
 //! [`Digest`]. When the process is gone, [`verdict`] weighs the agent's own end of turn against the process's end and the reason
-//! it was stopped for. Everything up to there is PURE (`evidence`) and is what [`replay`](mod@replay) runs over a recording.
+//! it was stopped for. Everything up to there is PURE (`evidence`, `provider`, `verdict`) and is what [`replay`](mod@replay) runs over a recording.
 //!
 //! The owner task of a turn (`turn::owner`; [`Turn`] is its handle) waits for a slot (`limit::scheduler`), prepares an attempt
-//! (`turn::preparation`, with `program`, `folder` and `level`) and runs it (`turn::attempt`, with the decisions of one `clock`).
+//! (`turn::preparation`, with `program`, `folder` and `provider::restraint`) and runs it (`turn::attempt`, by the decisions of one
+//! `clock`).
 //! The next step is decided in `turn::next`, and at a usage limit in `limit::wait_policy`. Its events go to an `audience`, and
 //! through it to an [`EventSink`]; a slow sink slows the agent's pipe. A turn that is kept on record has a `turn::record`, which
 //! `replay::record` reads again. Dropping the last handle of a turn aborts it.
+//!
+//! The rooms have an order, which `tests/layers.rs` keeps. Below `provider` lie those that a CLI's descriptor is made of, above it
+//! those that ask a provider for its facts.
 
 mod agent_request;
 pub mod budget;

@@ -13,6 +13,9 @@
 //!
 //! A turn that used more than it may is `AGENT_BUDGET`, whatever its end. Without a good end of turn, a stop of ours decides the
 //! fault. An unknown session is always `AGENT_RESUME_FAILED`, and so is a session id other than the requested one.
+//!
+//! A [`Transcript`](transcript::Transcript) hands whole lines of stdout to the provider's reader, and so collects the evidence. A
+//! `tally` sums up the attempts of a turn, and [`result`] is what its caller gets.
 
 pub(crate) mod recent;
 pub mod result;

@@ -1,8 +1,7 @@
-//! Evidence: what an agent's output says about its turn, and the verdict on it.
+//! Evidence: what an agent's output says about its turn.
 //!
-//! A [`Transcript`](transcript::Transcript) hands whole lines of stdout to the provider's reader. The reader reports to a
-//! [`Digest`](digest::Digest), which keeps the `answer`, the `background` work and the last `failure`. At the end `verdict`
-//! weighs the digest against the end of the process. A `tally` sums up the attempts of a turn. All files are PURE.
+//! A provider's reader reports to a [`Digest`](digest::Digest), which keeps the `answer`, the `background` work and the last
+//! `failure`. `reset` reads when a usage limit ends. All files are PURE.
 
 pub(crate) mod answer;
 mod background;

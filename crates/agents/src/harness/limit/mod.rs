@@ -1,9 +1,8 @@
-//! Limits on turns: slots of concurrency, budgets of tokens and money, and the usage limits of accounts.
+//! Limits on turns: slots of concurrency, and the usage limits of accounts.
 //!
-//! The `scheduler` gives out slots, and a `hold` keeps them back for an account at its `usage_limit`. `reset` reads when such a
-//! limit ends, and `wait_policy` decides whether to wait. A `budget` sums up what turns spend; an `allowance` holds those of one
-//! turn, and `spending` computes the figures. For CLIs whose figures count on over a session, `ledger` and `session_log` know the
-//! usage before the turn.
+//! The `scheduler` gives out slots, and a `hold` keeps them back for an account at its `usage_limit`. `wait_policy` decides
+//! whether to wait for the end of such a limit. For CLIs whose figures count on over a session, `ledger` knows the usage before
+//! the turn.
 
 pub(crate) mod hold;
 pub(crate) mod ledger;

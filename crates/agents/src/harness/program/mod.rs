@@ -1,4 +1,4 @@
-//! The program of an agent: where it is installed, how it is started, and the check of both (`doctor`).
+//! The program of an agent: where it is installed, and its check (`doctor`). `launch` has how it is started.
 
 pub mod doctor;
 pub mod install;

@@ -38,7 +38,7 @@ pub struct Descriptor {
     pub reads: &'static [&'static str],
     /// State files that the CLI must be able to write in any working directory: see `workspace`.
     pub state: &'static [&'static str],
-    /// In a sandbox, a state folder of the run's own in place of one that holds configuration too: see `own_place`.
+    /// In a sandbox, a state folder of the run's own in place of one that holds configuration too: see `folder::state_folder`.
     pub own_state: Option<OwnState>,
     /// A reader for one run. `before`: what the session had used when the turn began, for CLIs that count on.
     pub reader: fn(before: Option<Usage>) -> Box<dyn Reader>,

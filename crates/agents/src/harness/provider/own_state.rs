@@ -1,4 +1,4 @@
-//! PURE: the description of a CLI's state folder that holds configuration too. See `own_place`.
+//! PURE: the description of a CLI's state folder that holds configuration too. See `folder::state_folder`.
 
 /// Description of a CLI's state folder.
 #[derive(Debug)]
