@@ -161,7 +161,8 @@ impl Connected {
         let mut state = self.lock();
         let id = match id {
             NO_ID => state.only(),
-            id => id.parse::<u64>().ok(),
+            // Some write 7 as 7.0.
+            id => id.strip_suffix(".0").unwrap_or(id).parse::<u64>().ok(),
         };
         let Some(pending) = id.and_then(|id| state.remove(id)) else { return false };
         drop(state);
