@@ -14,6 +14,7 @@ use super::owner::Owner;
 use super::turn_state::Version;
 use super::update::{AgentFault, SessionState, StateUpdate, Update};
 use super::verdict::Stop;
+use crate::harness::clip::torn;
 use crate::harness::evidence::answer::LEFT_OUT;
 use crate::harness::evidence::reset::Reset;
 use crate::harness::provider::protocol::Aside;
@@ -41,6 +42,9 @@ impl Owner {
             Said::Noise(line) => {
                 if let Some(active) = &mut self.turns.active {
                     active.printed.add(&line);
+                }
+                if let Some(warning) = torn(&line) {
+                    self.warn(warning);
                 }
                 self.tell(AgentEvent::Noise { line })
             }

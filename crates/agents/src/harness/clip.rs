@@ -28,3 +28,15 @@ pub(crate) fn clip_to(text: &str, bytes: usize) -> std::borrow::Cow<'_, str> {
     let head = head(text, bytes);
     format!("{head}{}", left_out(text.len() - head.len())).into()
 }
+
+/// The warning about a line that begins as a message of an agent and can't be read. `None` for any other line.
+pub(crate) fn torn(line: &str) -> Option<String> {
+    const BEGINNINGS: [&str; 3] = [r#"{"type":"#, r#"{"role":"#, r#"{"jsonrpc":"#];
+    let is_message = BEGINNINGS.iter().any(|beginning| line.starts_with(beginning));
+    is_message.then(|| {
+        format!(
+            "a message of the agent could not be read, and what it said is missing: {}",
+            clip_to(line, 300)
+        )
+    })
+}

@@ -2,7 +2,7 @@
 
 use super::found::{Broken, Found};
 use bytes::{BufMut, Bytes, BytesMut};
-use ground::line::{LineFramer, lines_of};
+use ground::line::{LineFramer, lines_of, without_mark};
 use std::collections::VecDeque;
 
 /// Finds the messages. Other lines are returned as they are.
@@ -25,7 +25,7 @@ impl LineDecoder {
             let block = Bytes::copy_from_slice(block);
             let lines = lines_of(&block).filter(|line| !line.trim_ascii().is_empty());
             found.extend(lines.map(|line| {
-                let line = block.slice_ref(line);
+                let line = block.slice_ref(without_mark(line));
                 match line.trim_ascii_start().first() {
                     Some(b'{') => Found::Body(line),
                     _ => Found::Line(line),
@@ -99,6 +99,12 @@ mod tests {
             ];
             assert_eq!((all, broken), (expected.map(str::to_owned).to_vec(), None), "{step}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_a_message_is_passed_over() {
+        let (all, _) = decode("\u{feff}{\"a\":1}\n\u{feff}note\n".as_bytes(), 3, 100);
+        assert_eq!(all, ["{\"a\":1}", "noise note"]);
     }
 
     #[test]

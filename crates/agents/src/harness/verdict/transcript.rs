@@ -1,6 +1,7 @@
 //! PURE: converts bytes of stdout to events. Lines end at `\n` only and may come in any pieces. A line longer than
 //! [`MAX_LINE_BYTES`] is left out with a warning, so that memory stays bounded for any output.
 
+use crate::harness::clip::torn;
 use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::provider::{Provider, Reader};
@@ -106,11 +107,15 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
         let is_piece = memmem::find(line, b"elta").is_some();
         let kept = if is_piece { keep_halves(line) } else { line.into() };
         let line = &*kept;
-        let is_event = index.read(line).is_some_and(|line| reader.line(line, digest));
-        if is_event {
+        let whole = index.read(line);
+        let is_whole = whole.is_some();
+        if whole.is_some_and(|line| reader.line(line, digest)) {
             digest.event_seen();
         } else {
             digest.noise(line);
+            if let Some(warning) = (!is_whole).then(|| torn(&String::from_utf8_lossy(line))).flatten() {
+                digest.warning(&warning);
+            }
         }
     }
 }
@@ -157,5 +162,20 @@ mod tests {
         // A line with a text behind its message is noise.
         assert_eq!(texts(&format!("{two} done\n")), (Vec::new(), 1));
         assert_eq!(texts(&format!("{two}{{cut\n")), (vec!["two".to_owned()], 1));
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_read_is_a_warning() {
+        let warnings = |line: &str| {
+            let mut transcript = Transcript::new(Provider::Codex, true, None);
+            transcript.feed(format!("{line}\n").as_bytes());
+            transcript.finish();
+            transcript.digest().warnings().len()
+        };
+        assert_eq!(warnings(r#"{"type":"item.completed","item":{"id":"i","type":"agent_me"#), 1);
+        assert_eq!(warnings(r#"{"type":"item.completed","item":{}} and more"#), 1);
+        for line in [r#"{"type":"of.another.version"}"#, r#"{"level":"info","#, "{", "progress {\"type\":"] {
+            assert_eq!(warnings(line), 0, "{line}");
+        }
     }
 }
