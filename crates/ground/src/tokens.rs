@@ -122,14 +122,16 @@ struct Counted {
     is_beside: bool,
 }
 
-/// The tokens, by a function that finds a number by its name. `None`: neither input nor output is told. `cached`: how tokens that
-/// were read from a cache are to be counted; `None`: as they are told.
+/// The tokens, by a function that finds a number by its name; a total alone counts as input. `None`: none of them is told.
+/// `cached`: how tokens that were read from a cache are to be counted; `None`: as they are told.
 pub fn told(get: impl Fn(&str) -> Option<u64>, cached: Option<CachedInput>) -> Option<Tokens> {
     let first =
         |wanted: Figure| NAMES.iter().filter(|(_, figure)| *figure == wanted).find_map(|(name, _)| get(name));
     let (input, output) = (first(Figure::Input), first(Figure::Output));
     if input.is_none() && output.is_none() {
-        return None;
+        // "total" alone may be of anything.
+        let total = ["total_tokens", "totalTokens", "totalTokenCount"].into_iter().find_map(get)?;
+        return Some(Tokens { input: total, ..Tokens::default() });
     }
     let mut input = input.unwrap_or(0).saturating_add(first(Figure::More).unwrap_or(0));
     let mut output = output.unwrap_or(0);
@@ -267,6 +269,8 @@ mod tests {
     #[test]
     fn what_is_not_told_is_not_made_up() {
         assert_eq!(read(&json!({ "premiumRequests": 3, "total": 7 }), None), None);
+        let total = Tokens { input: 342, ..Tokens::default() };
+        assert_eq!(read(&json!({ "totalTokens": 342 }), None), Some(total));
         let mad = json!({ "input_tokens": u64::MAX, "output_tokens": u64::MAX, "total_tokens": 1, "cache_creation_input_tokens": u64::MAX });
         assert_eq!(read(&mad, None), Some(Tokens { input: u64::MAX, output: u64::MAX, cached: 0 }));
     }
