@@ -4,7 +4,7 @@
 //!
 //! | evidence | example | decides |
 //! |---|---|---|
-//! | a status number | `status: 429` | kind and retry ([`of_status`]); for 400, 422 and 429 a code may name the kind more exactly
+//! | a status number | `status: 429` | kind and retry ([`of_status`]); for 400, 422, 429 and 500 a code or words may name the kind more exactly
 //! |
 //! | a code or name | `ECONNRESET`, `AbortError`, `rate_limit_error` | kind and retry ([`of_code`]) |
 //! | a status number in words | `HTTP 503`, `status code 429`, `502 Bad Gateway` | as a status number ([`status_in`]) |
@@ -15,10 +15,12 @@
 
 mod code;
 mod kind;
+mod wait;
 mod words;
 
 pub use code::of_code;
 pub use kind::ErrorKind;
+pub use wait::{span, value_behind, wait_in};
 pub use words::{of_words, status_in};
 
 use std::time::Duration;
@@ -52,8 +54,8 @@ pub fn classify(evidence: &Evidence<'_>) -> Classification {
         (Some(status), coded) => {
             let (kind, retryable) = of_status(status);
             let kind = exact_kind(status, coded.map(|(kind, _)| kind), evidence.message).unwrap_or(kind);
-            // A used-up quota does not return by a retry, whatever the number suggests.
-            (kind, retryable && kind != ErrorKind::Quota)
+            // A used-up quota does not return by a retry, nor does a context shrink, whatever the number suggests.
+            (kind, retryable && !matches!(kind, ErrorKind::Quota | ErrorKind::ContextLength))
         }
         (None, Some(decided)) => decided,
         (None, None) => {
@@ -61,7 +63,8 @@ pub fn classify(evidence: &Evidence<'_>) -> Classification {
             (kind, kind.is_transient())
         }
     };
-    Classification { kind, retryable, status, retry_after: evidence.retry_after }
+    let retry_after = evidence.retry_after.or_else(|| wait_in(evidence.message));
+    Classification { kind, retryable, status, retry_after }
 }
 
 /// The meaning of a status, one row each. Defined for numbers from 400 to 599.
@@ -82,7 +85,8 @@ pub fn of_status(status: u16) -> (ErrorKind, bool) {
     }
 }
 
-/// The kind for a status that stands for several. The status still decides about a retry, except for a used-up quota.
+/// The kind for a status that stands for several. The status still decides about a retry, except for a used-up quota and a full
+/// context.
 fn exact_kind(status: u16, coded: Option<ErrorKind>, message: &str) -> Option<ErrorKind> {
     use ErrorKind::*;
     match status {
@@ -91,6 +95,8 @@ fn exact_kind(status: u16, coded: Option<ErrorKind>, message: &str) -> Option<Er
             .or_else(|| of_words(message))
             .filter(|kind| matches!(kind, ContextLength | Quota | Auth | Permission)),
         429 => coded.filter(|kind| *kind == Quota),
+        // Servers of local models answer so to a prompt that is too long.
+        500 => of_words(message).filter(|kind| *kind == ContextLength),
         _ => None,
     }
 }

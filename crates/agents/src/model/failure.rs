@@ -71,7 +71,8 @@ impl Failure {
             }
             Failure::Http(HttpError::Status { status, body, retry_after }) => {
                 let told = ServerError { status: Some(*status), ..ServerError::of_body(body) };
-                let verdict = classify(&told, *retry_after);
+                // A wait may stand beside the message.
+                let verdict = classify(&told, retry_after.or_else(|| retry::wait_in(body)));
                 // The status is a redirect without a target, or one that no server should send.
                 (ErrorCode::ModelFailed, Classification { status: Some(*status), ..verdict })
             }

@@ -41,6 +41,11 @@ const MESSAGES: &[(&str, ErrorKind, &[ErrorKind])] = &[
     ("The model `gpt-9` does not exist or you do not have access to it.", InvalidRequest, &[]),
     ("Unsupported parameter: 'max_tokens' is not supported with this model.", InvalidRequest, &[]),
     (
+        "Your organization must be verified to use the model `o3`. Please go to: https://platform.openai.com/settings/organization/general",
+        Permission,
+        &[],
+    ),
+    (
         "Invalid schema for response_format 'answer': In context=(), 'additionalProperties' is required to be supplied and to be false.",
         InvalidRequest,
         &[],
@@ -52,6 +57,21 @@ const MESSAGES: &[(&str, ErrorKind, &[ErrorKind])] = &[
         &[],
     ),
     ("output_config.format: JSON schema is invalid", InvalidRequest, &[]),
+    (
+        "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-sonnet-20241022",
+        InvalidRequest,
+        &[],
+    ),
+    (
+        "messages.1.content.0.image.source.base64: image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes",
+        InvalidRequest,
+        &[],
+    ),
+    (
+        "There's an issue with the selected model (claude-xyz). It may not exist or you may not have access to it. Run --model to pick a different model.",
+        InvalidRequest,
+        &[],
+    ),
     ("invalid x-api-key", Auth, &[]),
     (
         "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
@@ -92,8 +112,23 @@ const MESSAGES: &[(&str, ErrorKind, &[ErrorKind])] = &[
         ContextLength,
         &[],
     ),
+    (
+        "Quota exceeded for quota metric 'StreamGenerateContent Requests' and limit 'StreamGenerateContent Requests per minute per user per tier' of service 'cloudcode-pa.googleapis.com'",
+        RateLimit,
+        &[Quota],
+    ),
+    (
+        "Quota exceeded for quota metric 'Gemini 2.5 Pro Requests' and limit 'Gemini 2.5 Pro Requests per day per user per tier' of service 'cloudcode-pa.googleapis.com'",
+        Quota,
+        &[],
+    ),
     ("Permission denied on resource project x.", Permission, &[]),
     ("Request contains an invalid argument.", InvalidRequest, &[]),
+    (
+        r#"Unknown name "$schema" at 'tools[0].function_declarations': Cannot find field."#,
+        InvalidRequest,
+        &[],
+    ),
     (
         "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting",
         Server,
@@ -195,7 +230,17 @@ const MESSAGES: &[(&str, ErrorKind, &[ErrorKind])] = &[
         ContextLength,
         &[],
     ),
+    ("Context size has been exceeded.", ContextLength, &[]),
+    ("the input length exceeds the context length", ContextLength, &[]),
+    // text-generation-inference, SiliconFlow
+    (
+        "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens and 512 `max_new_tokens`",
+        ContextLength,
+        &[],
+    ),
+    ("length of prompt_tokens (163280) must be less than max_seq_len (32768).", ContextLength, &[]),
     // The network
+    ("error sending request for url (https://chatgpt.com/backend-api/codex/responses)", Network, &[]),
     ("connect ECONNREFUSED 127.0.0.1:1234", Network, &[]),
     ("getaddrinfo ENOTFOUND api.example.com", Network, &[]),
     ("stream disconnected before completion: stream closed before response.completed", Network, &[]),

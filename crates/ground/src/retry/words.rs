@@ -10,7 +10,7 @@ pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
         &[
             "too many tokens, please wait",
             "too many tokens per",
-            "tokens per minute",
+            "per minute",
             "tokens per min",
             "tokens per day",
         ],
@@ -42,6 +42,9 @@ pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
             "reduce the length of the messages",
             "input token count",
             "context overflow",
+            "max_seq_len",
+            "max_new_tokens` must be",
+            "context size has been exceeded",
         ],
     ),
     (
@@ -107,6 +110,7 @@ pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
             "access denied",
             "not permitted",
             "have access to the model",
+            "must be verified",
         ],
     ),
     (
@@ -176,6 +180,8 @@ pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
             "terminated",
             "host unreachable",
             "no route to host",
+            "error sending request",
+            "tcp connect error",
         ],
     ),
     (
@@ -209,6 +215,10 @@ pub(super) const PHRASES: &[(ErrorKind, &[&str])] = &[
             "unsupported",
             "invalid schema",
             "schema is invalid",
+            "cannot find field",
+            "may not exist",
+            "maximum allowed number",
+            "mb maximum",
             "unprocessable",
         ],
     ),

@@ -2,7 +2,7 @@
 
 use crate::harness::clip::{clip_to, head};
 use crate::harness::event::AgentErrorKind;
-use crate::harness::evidence::reset::retry_after_in;
+use crate::harness::evidence::reset::{Reset, retry_after_in};
 use ground::retry::{ErrorKind, Evidence, classify};
 use std::time::Duration;
 
@@ -53,7 +53,9 @@ impl Words {
         let words = message.to_ascii_lowercase();
         let kind = named(self.kinds, &words)
             .or_else(|| quota_in(&words))
-            .unwrap_or_else(|| kind_of(status, &message));
+            .or_else(|| Some(kind_of(status, &message)).filter(|kind| *kind != AgentErrorKind::Unknown))
+            .or_else(|| limit_in(&words))
+            .unwrap_or(AgentErrorKind::Unknown);
         let is_misshapen =
             kind == AgentErrorKind::Unknown && self.misshapen.iter().any(|sign| words.contains(sign));
         Failure { kind, is_resume: self.says_unknown_session(&words), is_misshapen, message }
@@ -135,8 +137,7 @@ pub fn no_exit_code(_: i32) -> Option<(AgentErrorKind, &'static str)> {
     None
 }
 
-/// [`AgentErrorKind::Quota`] if a service's words say that a quota is used up, which only time or money restores. A service that
-/// names a short wait means a rate limit, whatever it calls it.
+/// [`AgentErrorKind::Quota`] if a service's words say that a quota is used up, which only time or money restores.
 fn quota_in(lowercase: &str) -> Option<AgentErrorKind> {
     const SIGNS: [&str; 7] = [
         "exceeded your current quota",
@@ -147,9 +148,20 @@ fn quota_in(lowercase: &str) -> Option<AgentErrorKind> {
         "usage limit has been reached",
         "usage limit reached",
     ];
-    const SHORT: Duration = Duration::from_secs(600);
-    let is_rate = || retry_after_in(lowercase).is_some_and(|wait| wait < SHORT);
-    (SIGNS.iter().any(|sign| lowercase.contains(sign)) && !is_rate()).then_some(AgentErrorKind::Quota)
+    (SIGNS.iter().any(|sign| lowercase.contains(sign)) && !is_rate(lowercase))
+        .then_some(AgentErrorKind::Quota)
+}
+
+/// The kind of words that name a limit, or something used up, and when it ends, however the service calls it.
+fn limit_in(lowercase: &str) -> Option<AgentErrorKind> {
+    const SIGNS: [&str; 5] = ["limit", "usage", "quota", "credits", "allowance"];
+    let is_limit = SIGNS.iter().any(|sign| lowercase.contains(sign)) && Reset::parse(lowercase).is_some();
+    is_limit.then(|| if is_rate(lowercase) { AgentErrorKind::RateLimit } else { AgentErrorKind::Quota })
+}
+
+/// A service that names a short wait means a rate limit, whatever it calls it.
+fn is_rate(lowercase: &str) -> bool {
+    retry_after_in(lowercase).is_some_and(|wait| wait < Duration::from_secs(600))
 }
 
 fn named(kinds: &[(AgentErrorKind, &[&str])], lowercase: &str) -> Option<AgentErrorKind> {
@@ -300,6 +312,29 @@ mod tests {
     fn a_cli_s_own_words_decide_before_numbers() {
         assert_eq!(WORDS.failure(Some(429), "Your Daily Quota is used up").kind, AgentErrorKind::Quota);
         assert_eq!(WORDS.failure(Some(429), "quota").kind, AgentErrorKind::RateLimit);
+    }
+
+    #[test]
+    fn a_limit_that_says_when_it_ends_is_one_however_it_is_called() {
+        for (words, kind) in [
+            ("You've hit your limit \u{b7} resets 11pm (America/Anchorage)", AgentErrorKind::Quota),
+            (
+                "You've hit your session limit \u{b7} resets 12:50am (America/Los_Angeles)",
+                AgentErrorKind::Quota,
+            ),
+            (
+                "Weekly limit reached \u{b7} resets 10am (Asia/Seoul) \u{b7} /upgrade to Max",
+                AgentErrorKind::Quota,
+            ),
+            ("5-hour limit reached \u{2219} resets 3pm", AgentErrorKind::Quota),
+            ("You're out of extra usage \u{b7} resets 3:30pm (UTC)", AgentErrorKind::Quota),
+            ("Limits will reset at 9:30 AM. View your usage details.", AgentErrorKind::Quota),
+            ("too fast: the limit resets in 20 seconds", AgentErrorKind::RateLimit),
+            ("the limit of the parser is 5", AgentErrorKind::Unknown),
+            ("the clock resets at 3pm", AgentErrorKind::Unknown),
+        ] {
+            assert_eq!(WORDS.failure(None, words).kind, kind, "{words}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! A clock without a zone is in the zone that the CLI uses. Where a clock shows a time twice, the later one is meant: a turn that
 //! resumes too early is refused again.
 
+use ground::retry::{span, value_behind, wait_in};
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Span, Timestamp};
@@ -43,59 +44,47 @@ pub enum Day {
     After(i8),
 }
 
-/// The value that follows a sign.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    /// Anything.
-    Any,
-    /// A span of time; a number without a unit counts in units of this many milliseconds.
-    Span(f64),
-}
+/// Names of a moment that a machine tells.
+const FIELDS: [&str; 8] = [
+    "resets_at",
+    "reset_at",
+    "resetsat",
+    "reset-at",
+    "limit reached|",
+    "unified-reset",
+    "requests-reset",
+    "tokens-reset",
+];
 
-const SECONDS: Kind = Kind::Span(1000.0);
-
-/// Phrases before a reset time, the most reliable first.
-const SIGNS: [(&str, Kind); 31] = [
-    ("resets_at", Kind::Any),
-    ("reset_at", Kind::Any),
-    ("resetsat", Kind::Any),
-    ("reset-at", Kind::Any),
-    ("limit reached|", Kind::Any),
-    ("unified-reset", Kind::Any),
-    ("requests-reset", Kind::Any),
-    ("tokens-reset", Kind::Any),
-    ("resets_in_seconds", SECONDS),
-    ("reset_after_seconds", SECONDS),
-    ("reset-after-seconds", SECONDS),
-    ("retry-after-ms", Kind::Span(1.0)),
-    ("retryafterms", Kind::Span(1.0)),
-    ("retry-after", SECONDS),
-    ("retry_after", SECONDS),
-    ("retry after", SECONDS),
-    ("retryafter", SECONDS),
-    ("retrydelay", SECONDS),
-    ("retry in", SECONDS),
-    ("retrying in", SECONDS),
-    ("try again in", SECONDS),
-    ("try again at", Kind::Any),
-    ("try again on", Kind::Any),
-    ("try again after", Kind::Any),
-    ("resets", Kind::Any),
-    ("reset at", Kind::Any),
-    ("reset on", Kind::Any),
-    ("reset in", Kind::Any),
-    ("reset after", Kind::Any),
-    ("reset:", Kind::Any),
-    ("available again", Kind::Any),
+/// Phrases before a moment or a span of time, the most reliable first.
+const PHRASES: [&str; 15] = [
+    "try again at",
+    "try again on",
+    "try again after",
+    "resets",
+    "reset at",
+    "reset on",
+    "reset in",
+    "reset after",
+    "reset:",
+    "available again",
+    "retry after",
+    "retry-after",
+    "regain access",
+    "try again",
+    "until",
 ];
 
 impl Reset {
     /// The reset time in a message, if it has one.
     pub fn parse(words: &str) -> Option<Reset> {
         let words = words.to_ascii_lowercase();
-        SIGNS.iter().find_map(|(sign, kind)| {
-            words.match_indices(sign).find_map(|(at, _)| Words(&words[at + sign.len()..]).reset(*kind))
-        })
+        let behind = |sign: &&str| {
+            let length = sign.len();
+            words.match_indices(*sign).find_map(|(at, _)| Words(value_behind(&words[at + length..])).reset())
+        };
+        let told = FIELDS.iter().find_map(behind);
+        told.or_else(|| wait_in(&words).map(Reset::After)).or_else(|| PHRASES.iter().find_map(behind))
     }
 
     /// Seconds since 1970, or milliseconds.
@@ -176,24 +165,12 @@ fn next(now: Timestamp, moment: Timestamp, later: impl FnOnce() -> Option<Timest
 struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {
-    fn reset(mut self, kind: Kind) -> Option<Reset> {
-        self.skip(&[':', '=', '"', '\'', '|', '\\', '~']);
-        for _ in 0..2 {
-            for filler in ["at ", "on ", "in ", "after ", "is ", "about ", "around ", "approximately "] {
-                if let Some(rest) = self.0.strip_prefix(filler) {
-                    self = Words(rest.trim_start());
-                }
-            }
-        }
-        match kind {
-            Kind::Span(millis) => self.span(Some(millis)).map(Reset::After),
-            Kind::Any => self
-                .epoch()
-                .or_else(|| self.instant())
-                .or_else(|| self.date_and_time())
-                .or_else(|| self.clock())
-                .or_else(|| self.span(None).map(Reset::After)),
-        }
+    fn reset(self) -> Option<Reset> {
+        self.epoch()
+            .or_else(|| self.instant())
+            .or_else(|| self.date_and_time())
+            .or_else(|| self.clock())
+            .or_else(|| span(self.0, None).map(Reset::After))
     }
 
     fn skip(&mut self, also: &[char]) {
@@ -254,46 +231,6 @@ impl<'a> Words<'a> {
     fn instant(mut self) -> Option<Reset> {
         let text = self.take(|letter| letter.is_ascii_alphanumeric() || "-:.+".contains(letter));
         text.trim_end_matches('.').to_ascii_uppercase().parse().ok().map(Reset::At)
-    }
-
-    /// Numbers with their units; a single one without is of so many milliseconds.
-    fn span(mut self, bare: Option<f64>) -> Option<Duration> {
-        let mut millis = None;
-        loop {
-            self.skip(&[',']);
-            if let (Some(_), Some(rest)) = (millis, self.0.strip_prefix("and ")) {
-                self = Words(rest.trim_start());
-            }
-            let before = self;
-            // "an hour"
-            let article = ["an ", "a "].into_iter().find_map(|article| self.0.strip_prefix(article));
-            self.0 = article.unwrap_or(self.0);
-            let digits = match article {
-                Some(_) => "1",
-                None => self.take(|letter| letter.is_ascii_digit() || letter == '.'),
-            };
-            let Ok(number) = digits.trim_end_matches('.').parse::<f64>() else { break };
-            if !digits.ends_with('.') {
-                self.skip(&[]);
-            }
-            let unit = match self.take(|letter| letter.is_ascii_alphabetic()) {
-                "ms" | "milliseconds" | "millis" => 1.0,
-                "s" | "sec" | "secs" | "second" | "seconds" => 1e3,
-                "m" | "min" | "mins" | "minute" | "minutes" => 60e3,
-                "h" | "hr" | "hrs" | "hour" | "hours" => 3600e3,
-                "d" | "day" | "days" => 86_400e3,
-                "w" | "week" | "weeks" => 604_800e3,
-                _ => match bare.filter(|_| millis.is_none() && article.is_none()) {
-                    Some(bare) => return Duration::try_from_secs_f64(number * bare / 1e3).ok(),
-                    None => {
-                        self = before;
-                        break;
-                    }
-                },
-            };
-            millis = Some(millis.unwrap_or(0.0) + number * unit);
-        }
-        Duration::try_from_secs_f64(millis? / 1e3).ok()
     }
 
     /// A time on a clock, with its day before it where there is one, and its zone behind it.
@@ -425,13 +362,18 @@ impl<'a> Words<'a> {
 }
 
 fn abbreviated(name: &str) -> Option<TimeZone> {
-    const REGIONS: [(&str, &str); 4] = [
+    const REGIONS: [(&str, &str); 9] = [
+        ("pacific", "America/Los_Angeles"),
+        ("mountain", "America/Denver"),
+        ("central", "America/Chicago"),
+        ("eastern", "America/New_York"),
+        ("ist", "Asia/Kolkata"),
         ("pt", "America/Los_Angeles"),
         ("mt", "America/Denver"),
         ("ct", "America/Chicago"),
         ("et", "America/New_York"),
     ];
-    const HOURS: [(&str, i8); 14] = [
+    const HOURS: [(&str, i8); 22] = [
         ("utc", 0),
         ("gmt", 0),
         ("z", 0),
@@ -446,6 +388,14 @@ fn abbreviated(name: &str) -> Option<TimeZone> {
         ("cet", 1),
         ("cest", 2),
         ("jst", 9),
+        ("kst", 9),
+        ("bst", 1),
+        ("eet", 2),
+        ("eest", 3),
+        ("msk", 3),
+        ("sgt", 8),
+        ("hkt", 8),
+        ("aest", 10),
     ];
     if let Some((_, hours)) = HOURS.iter().find(|(known, _)| *known == name) {
         return Some(TimeZone::fixed(Offset::constant(*hours)));

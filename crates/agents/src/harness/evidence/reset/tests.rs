@@ -29,6 +29,9 @@ fn a_date_in_figures_is_read_with_and_without_its_zone() {
         ("20 Dec 2026 18:43:13 UTC", "2026-12-20T18:43:13Z"),
         ("20th December at 6:43 pm", "2026-12-20T17:43:00Z"),
         ("6 pm", "2026-12-20T17:00:00Z"),
+        ("1am Pacific time", "2026-12-20T09:00:00Z"),
+        (": 2026-12-20 18:43:13 UTC", "2026-12-20T18:43:13Z"),
+        ("6pm KST", "2026-12-20T09:00:00Z"),
     ] {
         let words = format!("Usage limit reached for 5 hour. Your limit will reset at {when}");
         assert_eq!(heard(&words, now).as_deref(), Some(expected), "{when}");
@@ -43,6 +46,11 @@ fn a_moment_may_be_about_a_span_or_behind_other_words() {
         ("Usage limit reached. It resets in a day and 2 hours", Some("2026-12-21T10:00:00Z")),
         ("usage limit hit. Next reset: 20 Dec 2026 18:43 UTC", Some("2026-12-20T18:43:00Z")),
         ("usage limit reached, available again on Monday at 9am", Some("2026-12-21T08:00:00Z")),
+        ("quota exceeded, retry after Sun, 20 Dec 2026 18:43:13 GMT", Some("2026-12-20T18:43:13Z")),
+        ("retry-after: 2026-12-20T18:43:13Z", Some("2026-12-20T18:43:13Z")),
+        ("usage limit exceeded, try again tomorrow at noon UTC", Some("2026-12-21T12:00:00Z")),
+        ("You will regain access on 2026-12-21 at 00:00 UTC.", Some("2026-12-21T00:00:00Z")),
+        ("usage limit reached. Limit resets at: 2026-12-20 18:43:13 UTC", Some("2026-12-20T18:43:13Z")),
         ("Please try again in a few minutes", None),
         ("the connection was reset: a stranger hung up", None),
     ] {
