@@ -25,31 +25,34 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("agents", "acp", &["model", "harness"]),
 ];
 /// The folders and files of a module, in their order: each may use those before it.
-const ORDERS: &[(&str, &str, &[&str])] = &[(
-    "agents",
-    "harness",
-    &[
-        "clip",
-        "mcp_server",
-        "event",
-        "level",
-        "spending",
-        "launch",
-        "evidence",
-        "provider",
-        "session_in_use",
-        "clock",
-        "folder",
-        "budget",
-        "verdict",
-        "agent_request",
-        "limit",
-        "program",
-        "turn",
-        "travel",
-        "replay",
-    ],
-)];
+const ORDERS: &[(&str, &str, &[&str])] = &[
+    (
+        "agents",
+        "harness",
+        &[
+            "clip",
+            "mcp_server",
+            "event",
+            "level",
+            "spending",
+            "launch",
+            "evidence",
+            "provider",
+            "session_in_use",
+            "clock",
+            "folder",
+            "budget",
+            "verdict",
+            "agent_request",
+            "limit",
+            "program",
+            "turn",
+            "travel",
+            "replay",
+        ],
+    ),
+    ("agents", "acp", &["wire", "question", "turn", "opening", "state", "owner", "session", "face"]),
+];
 /// The crates whose modules are ruled by [`MAY_USE`].
 const ROOMS: &[&str] = &["ground", "wires", "agents"];
 
@@ -622,7 +625,11 @@ const HELD_ROOMS: &[HeldRoom] = &[
             ("provider/session_log.rs", "lists folders; what it finds is opened by `open_regular`"),
         ],
     ),
-    ("agents", "acp", &[("resume_delay.rs", "lists folders; what it finds is opened by `open_regular`")]),
+    (
+        "agents",
+        "acp",
+        &[("opening/resume_delay.rs", "lists folders; what it finds is opened by `open_regular`")],
+    ),
     (
         "copilot",
         "",

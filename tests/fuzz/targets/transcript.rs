@@ -1,9 +1,9 @@
 //! For any messages about a prompt, the turn ends for the reason that was reported last, and no tool stays open
 //! that was reported to have ended.
 
-use agents::acp::tool_book::ToolBook;
-use agents::acp::turn_state::{Ending, TurnState, Version};
-use agents::acp::update::{AgentFault, SessionState, StopReason, ToolStatus, Update};
+use agents::acp::turn::tool_book::ToolBook;
+use agents::acp::turn::turn_state::{Ending, TurnState, Version};
+use agents::acp::wire::update::{AgentFault, SessionState, StopReason, ToolStatus, Update};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

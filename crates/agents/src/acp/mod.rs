@@ -1,15 +1,13 @@
 //! Sessions with any agent over the Agent Client Protocol: many prompts to one process, live permission questions, reliable idle.
 //!
 //! ```text
-//! Session (handle) ──orders─> owner (one select!) ──────────> connection: jsonrpc, a JSON text a line, over process
-//!                               │ session_state   its state, in parts;  listeners, link, search  more parts
+//! session (handle) ──orders─> owner (one select!) ──────────> wire: jsonrpc, a JSON text a line, over process
 //!                               │ user_orders     orders of the session's users
 //!                               │ agent_messages  the agent's messages, and the turn that each belongs to
 //!                               │ questions       the agent's questions: rules, handler, timeout
 //!                               │ turns  from a prompt to its result;  stopping  cancel, then kill;  limit_wait  usage limits
-//!                               │ active   PURE  the prompt under way
-//!                               │            turn_state · verdict · account   PURE
-//!                               └ tool_book · settings · permission · question · update   PURE
+//!                               └ state    its state, in parts; active  PURE  the prompt under way
+//! turn  PURE  turn_state, verdict, account, tool_book        question  PURE  permissions, input and paths
 //! ```
 //!
 //! [`open`] finds and starts the program, makes the handshake (`opening`: both versions of the protocol are offered at once,
@@ -26,56 +24,24 @@
 //! The JSON of updates is read field by field and not through types. An unknown word in one field must not cost the rest of its
 //! message: a client that misses the end of a tool call waits for it.
 
-mod account;
-mod active;
-mod agent_log;
-mod agent_messages;
-mod connection;
-mod elicitation;
-mod examination;
 mod face;
-mod leftovers;
-mod limit_wait;
-mod link;
-mod listeners;
-mod named_files;
 mod opening;
-mod opening_fault;
-mod order;
-mod own_tool;
 mod owner;
-mod permission;
-mod place;
-mod policy;
-mod program;
 mod question;
-mod questions;
-mod ready;
-mod request;
-mod resume_delay;
-mod search;
 mod session;
-mod session_record;
-mod session_state;
-mod settings;
-mod single_turn;
-mod stopping;
-pub mod tool_book;
-pub mod turn_state;
-mod turns;
-pub mod update;
-mod user_orders;
-mod verdict;
+mod state;
+pub mod turn;
+pub mod wire;
 
 pub use crate::harness::Level;
-pub use elicitation::{Elicitation, Elicited};
-pub use examination::{Speaker, examine, list_sessions};
 pub use face::{ClientSink, fuzz_face, serve};
-pub use own_tool::OwnTool;
-pub use policy::{Policy, Rule};
+pub use opening::examination::{Speaker, examine, list_sessions};
+pub use opening::request::{McpServer, OpenRequest, PromptPart, PromptRequest};
+pub use opening::settings::{Choice, Mode, SessionOption};
+pub use question::elicitation::{Elicitation, Elicited};
+pub use question::own_tool::OwnTool;
+pub use question::policy::{Policy, Rule};
 pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOption, QuestionTool};
-pub use request::{McpServer, OpenRequest, PromptPart, PromptRequest};
+pub use session::single_turn::start_turn;
 pub use session::{Answered, Session, WeakSession, open};
-pub use settings::{Choice, Mode, SessionOption};
-pub use single_turn::start_turn;
-pub use turn_state::Version;
+pub use turn::turn_state::Version;

@@ -2,9 +2,9 @@
 
 use super::message::Message;
 use super::rules::Rules;
-use crate::acp::settings::{Settings, set_option};
-use crate::acp::turn_state::Version;
-use crate::acp::update::AgentFault;
+use crate::acp::opening::settings::{Settings, set_option};
+use crate::acp::turn::turn_state::Version;
+use crate::acp::wire::update::AgentFault;
 use ground::error::Error;
 use ground::json::object::put;
 use serde_json::{Value, json};

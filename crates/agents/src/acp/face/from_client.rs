@@ -4,7 +4,7 @@ use super::gate::{Gate, Greeting, Look};
 use super::message::{Message, Shape, write_line};
 use super::requests::{Looking, Purpose};
 use super::rules::Rules;
-use crate::acp::opening_fault::{is_opening, is_resume};
+use crate::acp::opening::fault::{is_opening, is_resume};
 use crate::acp::question::outcome;
 use crate::harness::AgentEvent;
 use ground::json::object::put;

@@ -32,11 +32,11 @@ mod seat;
 #[cfg(test)]
 mod tests;
 
-use super::connection::Exit;
-use super::place::Places;
-use super::program::not_started;
-use super::ready::{Ready, ready};
-use super::request::OpenRequest;
+use crate::acp::opening::program::not_started;
+use crate::acp::opening::ready::{Ready, ready};
+use crate::acp::opening::request::OpenRequest;
+use crate::acp::question::place::Places;
+use crate::acp::wire::connection::Exit;
 use crate::harness::budget::allowance::Allowance;
 use crate::harness::clock::Sample;
 use crate::harness::limit::scheduler::Waiting;

@@ -6,9 +6,9 @@ use super::gate::{Found, Gate};
 use super::message::{Message, Shape};
 use super::requests::{Asked, Looking, Purpose};
 use super::seat::Seat;
-use crate::acp::opening_fault::is_resume;
-use crate::acp::turn_state::Version;
-use crate::acp::update::owned;
+use crate::acp::opening::fault::is_resume;
+use crate::acp::turn::turn_state::Version;
+use crate::acp::wire::update::owned;
 use crate::harness::AgentEvent;
 use ground::error::{Error, ErrorCode};
 use serde_json::{Value, json};
@@ -286,7 +286,7 @@ impl Gate {
     pub(super) fn on_late(&mut self, asked: &Asked, message: &Message, now: Instant) {
         let Ok(opened) = message.outcome() else { return };
         let session = asked.session.clone().or_else(|| owned(&opened["sessionId"]));
-        let is_opening = crate::acp::opening_fault::is_opening(&asked.method);
+        let is_opening = crate::acp::opening::fault::is_opening(&asked.method);
         match session.filter(|_| is_opening) {
             Some(session) if !self.is_open(&session) => self.close_at_agent(&session, now),
             // It is open here: nobody knows in which mode it is now.

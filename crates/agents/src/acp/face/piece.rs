@@ -1,7 +1,7 @@
 //! PURE: a piece of an agent's text, read and written anew without building its values. Agents send a hundred thousand of them.
 
 use super::message::Message;
-use crate::acp::update::Update;
+use crate::acp::wire::update::Update;
 use ground::json::{self, Index, Json};
 use std::borrow::Cow;
 

@@ -1,9 +1,9 @@
 //! PURE: what the level and the sandbox allow a client and its agent, whatever they say.
 
 use super::message::{Message, Shape};
-use crate::acp::policy::Policy;
-use crate::acp::request::OpenRequest;
-use crate::acp::settings::Settings;
+use crate::acp::opening::request::OpenRequest;
+use crate::acp::opening::settings::Settings;
+use crate::acp::question::policy::Policy;
 use crate::harness::clock::ClockLimits;
 use crate::harness::provider::restraint::mode_of;
 use crate::harness::{AgentSandbox, Level, Provider};

@@ -1,9 +1,9 @@
 //! PURE: one open session of the client's: its tools, its settings, and what it used.
 
-use crate::acp::account::{Account, SessionUsage};
-use crate::acp::settings::Settings;
-use crate::acp::tool_book::ToolBook;
-use crate::acp::update::{SessionState, StopReason, TurnEnd, Update};
+use crate::acp::opening::settings::Settings;
+use crate::acp::turn::account::{Account, SessionUsage};
+use crate::acp::turn::tool_book::ToolBook;
+use crate::acp::wire::update::{SessionState, StopReason, TurnEnd, Update};
 use crate::harness::{AgentEvent, Usage};
 use serde_json::Value;
 use std::collections::HashSet;

@@ -2,8 +2,8 @@
 
 use super::gate::{Found, Gate, Look};
 use super::rules::Rules;
-use crate::acp::place::Places;
-use crate::acp::request::OpenRequest;
+use crate::acp::opening::request::OpenRequest;
+use crate::acp::question::place::Places;
 use crate::harness::clock::Sample;
 use crate::harness::provider::restraint::mode_of;
 use crate::harness::{Level, Provider};

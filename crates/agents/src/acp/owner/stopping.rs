@@ -1,0 +1,304 @@
+//! Ends turns and sessions: by a request first, then by force. Answers the callers that wait for the end.
+
+use crate::acp::owner::{Over, Owner, Shown, closed};
+use crate::acp::question::HostRequest;
+use crate::acp::state::active::Active;
+use crate::acp::state::link::PendingRequest;
+use crate::acp::state::order::Reply;
+use crate::acp::turn::turn_state::Ending;
+use crate::acp::turn::verdict::{Evidence, Stop, verdict};
+use crate::acp::wire::connection::Exit;
+use crate::harness::Provider;
+use crate::harness::clock::{Due, Sample};
+use crate::harness::turn::audience::Audience;
+use ground::error::{Error, ErrorCode};
+use ground::lock::lock;
+use ground::trace::{SESSION, debug};
+use serde_json::json;
+use std::ops::ControlFlow;
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+impl Owner {
+    /// The turn under way is to end: the agent is asked to, and killed if it does not.
+    pub(super) fn stop(&mut self, stop: Stop) {
+        let now = self.now();
+        let Some(active) = &mut self.turns.active else { return };
+        if active.end.stop.is_some() {
+            return;
+        }
+        active.end.stop = Some(stop);
+        active.resting = None;
+        let _ = self.session.host.send(HostRequest::Stopped);
+        debug!(target: SESSION, id = self.session.number, turn = active.turn, ?stop, "decided: the turn is stopped");
+        active.state.on_cancel();
+        active.end.kill_at = now.checked_add(self.session.request.agent.kill_grace);
+        // It has ended, and what goes on behind it is not waited for any more.
+        let is_over = active.state.has_ended() && !active.state.is_running();
+        if !is_over {
+            self.notify_cancel();
+        }
+    }
+
+    /// As [`Owner::stop`], for a turn that the agent began by itself.
+    pub(super) fn stop_own_turn(&mut self) {
+        let now = self.now();
+        let Some(own) = self.turns.own.as_mut().filter(|own| own.kill_at.is_none()) else { return };
+        own.kill_at = now.checked_add(self.session.request.agent.kill_grace);
+        let _ = self.session.host.send(HostRequest::Stopped);
+        self.notify_cancel();
+    }
+
+    /// Nothing that goes on behind the turns was heard of for `toolIdleTimeoutMs`: nobody waits for it any longer.
+    fn give_up_waiting(&mut self, now: Instant) {
+        let Some(limit) = self.session.request.agent.limits.tool_idle else { return };
+        if self.turns.active.is_some() || now.saturating_duration_since(self.work.acted) < limit {
+            return;
+        }
+        for reply in self.waiters.idle.drain(..) {
+            let message = format!(
+                "{} was silent for {} s (toolIdleTimeoutMs) while work went on behind its turns: `cancel` or `close` ends it",
+                self.session.agent.as_str(),
+                limit.as_secs_f64()
+            );
+            let _ = reply.send(Err(Error::new(ErrorCode::AgentIdle, message)));
+        }
+    }
+
+    pub(super) fn notify_cancel(&mut self) {
+        self.link
+            .connection
+            .client
+            .notify("session/cancel", &json!({ "sessionId": self.session.id }).to_string());
+        // Gemini waits for the answers before it ends its turn.
+        self.withdraw_all();
+    }
+
+    pub(super) async fn on_clock(&mut self) -> ControlFlow<Over> {
+        let now = self.now();
+        self.reject_overdue(now);
+        self.give_up_waiting(now);
+        if self.turns.own.as_ref().and_then(|own| own.kill_at).is_some_and(|at| at <= now) {
+            debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its own turn when asked");
+            self.link.connection.kill();
+            return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
+        }
+        let Some(active) = &mut self.turns.active else { return ControlFlow::Continue(()) };
+        if active.end.kill_at.is_some_and(|at| at <= now) {
+            debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its turn when asked");
+            self.link.connection.kill();
+            return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
+        }
+        if active.end.stop.is_some() {
+            return ControlFlow::Continue(());
+        }
+        if active.resting.is_some() {
+            self.on_rested(now);
+            return ControlFlow::Continue(());
+        }
+        let is_waiting = active.state.has_ended() && !active.state.is_running();
+        match active.clock.due(now, 0, 0) {
+            Due::Sample => {
+                let usage = self.link.connection.process.tree_usage().await;
+                let sample = Sample { at: self.awake.now(), cpu: usage.cpu, io_bytes: usage.io_bytes };
+                active.clock.on_sample(sample);
+            }
+            Due::Idle { limit } if is_waiting => {
+                let message = format!(
+                    "what the agent left behind its turn was silent for {} s (toolIdleTimeoutMs): it was not waited for any longer",
+                    limit.as_secs_f64()
+                );
+                active.account.warn(&message);
+                active.state.stop_waiting();
+            }
+            Due::Idle { limit } => {
+                let in_tool = active.clock.in_tool();
+                self.stop(Stop::Idle { limit, in_tool });
+            }
+            Due::TimedOut { limit } => self.stop(Stop::TimedOut { limit }),
+            Due::Nothing | Due::Extend { .. } | Due::Lingers | Due::NoProgress => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let now = self.awake.now();
+        let turn = self.turns.active.as_ref().and_then(|active| match active.end.stop {
+            Some(_) => active.end.kill_at,
+            None if active.resting.is_some() => active.looks_again(now),
+            None => {
+                let ends = [active.clock.deadline(now), active.state.deadline(), active.end.believed_at];
+                ends.into_iter().flatten().min()
+            }
+        });
+        let question = self.questions.open.iter().filter_map(|question| question.reject_at).min();
+        let waits = self.turns.own.is_some() || (self.work.seen_behind && !self.waiters.idle.is_empty());
+        let settled = waits.then(|| self.work.acted.checked_add(self.own_settle())).flatten();
+        let own = self.turns.own.as_ref().and_then(|own| own.kill_at);
+        let deaf = self.listeners.deadline();
+        let idle = self
+            .session
+            .request
+            .agent
+            .limits
+            .tool_idle
+            .filter(|_| !self.waiters.idle.is_empty() && self.turns.active.is_none());
+        let given_up = idle.and_then(|limit| self.work.acted.checked_add(limit));
+        let prompt = self.turns.afterwords.end(now).filter(|_| !self.turns.queue.is_empty());
+        [turn, question, settled.map(|at| at.max(now)), own, deaf.map(|at| at.max(now)), given_up, prompt]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub(super) async fn end(&mut self, over: Over) {
+        let refused = self.link.traffic.take_refused();
+        self.on_refused(&refused);
+        for question in std::mem::take(&mut self.questions.open) {
+            self.forget(question);
+        }
+        let (exit, is_closed, cause) = match over {
+            Over::Closed => (self.link.connection.close().await, true, None),
+            Over::Gone(exit, cause) => (exit, false, cause),
+            Over::Faulted(error) => (self.link.connection.close().await, false, Some(error)),
+        };
+        let gone = match &cause {
+            _ if is_closed => closed(),
+            Some(cause) if cause.code() == ErrorCode::AddonFault => cause.clone(),
+            _ => exit.tell(lost(self.session.agent, &exit, cause.as_ref())),
+        };
+        // Whatever the agent said into it, no secret leaves by it.
+        let gone = self.redacted(&gone);
+        self.lock().gone = Some(gone.clone());
+        for event in self.work.book.close_all() {
+            self.tell(event);
+        }
+        let now = self.now();
+        let despite = self.turns.active.as_mut().and_then(|active| match active.state.without_last_words() {
+            Some(ending) => Some(ending.clone()),
+            None if is_closed || cause.is_some() => None,
+            None => active.end_despite(exit.signal.as_deref(), now),
+        });
+        if let Some(ending) = despite {
+            self.on_end(&ending, now);
+        }
+        if let Some(active) = &self.turns.active {
+            let error = match active.end.stop {
+                _ if is_closed => verdict_of(self.session.agent, active, Stop::Closed),
+                _ if gone.code() == ErrorCode::AddonFault => gone.clone(),
+                Some(stop) => exit.tell(disobeyed(verdict_of(self.session.agent, active, stop))),
+                None => exit.tell(crashed(self.session.agent, &exit, cause.as_ref())),
+            };
+            self.finish(None, Some(error), now);
+        }
+        self.end_own_turn();
+        self.listeners.flush(&self.turns);
+        for prompt in self.turns.queue.drain(..) {
+            prompt.refuse(gone.clone());
+        }
+        self.refuse_waiters(&gone);
+        self.tell_cancelled();
+        for mut audience in self.listeners.take() {
+            audience.end();
+            if let Some(record) = audience.record().take() {
+                let facts = record.close(None, (!is_closed).then_some(&gone), false).await;
+                self.lock().record = Some(facts);
+            }
+        }
+        if let Some(folder) = self.held.folder.take() {
+            folder.remove().await;
+        }
+        // Before those who closed it are told: they may resume it at once.
+        self.held.claim = None;
+    }
+
+    /// Ends every wait for the session with this error.
+    fn refuse_waiters(&mut self, gone: &Error) {
+        let mut replies: Vec<Reply<()>> = self.waiters.idle.drain(..).collect();
+        replies.extend(self.link.pending.drain().filter_map(|(_, pending)| match pending {
+            PendingRequest::Mode { reply, .. }
+            | PendingRequest::Option { reply, .. }
+            | PendingRequest::Steer { reply } => Some(reply),
+            PendingRequest::Level { .. } => None,
+        }));
+        for reply in replies {
+            let _ = reply.send(Err(gone.clone()));
+        }
+    }
+
+    /// An error as its user may see it.
+    pub(super) fn redacted(&self, error: &Error) -> Error {
+        Audience::new(false, &self.session.request.agent.redact).redact_error(error)
+    }
+
+    pub(super) fn gone(&self) -> Error {
+        self.lock().gone.clone().unwrap_or_else(closed)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shown> {
+        lock(&self.shown)
+    }
+
+    pub(super) fn show(&self) {
+        let mut shown = self.lock();
+        shown.modes = self.settings.modes();
+        shown.options = self.settings.options.clone();
+    }
+}
+
+fn verdict_of(agent: Provider, active: &Active, stop: Stop) -> Error {
+    let evidence = Evidence {
+        agent,
+        ending: &Ending::Silent,
+        stop: Some(stop),
+        text: active.account.text(),
+        last_piece: active.account.last_piece(),
+        tool_calls: active.account.tool_calls(),
+        has_usage: active.account.usage().is_some(),
+        open_tool: None,
+        refused: None,
+        logged: None,
+        reset: None,
+    };
+    verdict(&evidence).map_or_else(closed, |fault| fault.error)
+}
+
+/// The agent was killed for not obeying.
+fn disobeyed(error: Error) -> Error {
+    let message = format!(
+        "{}; it did not end its turn when asked, so its tree was killed: `open` with `resume` to go on",
+        error.message()
+    );
+    let mut told = Error::new(error.code(), message);
+    for (name, value) in error.facts() {
+        told = told.with(name, value.clone());
+    }
+    told
+}
+
+fn crashed(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
+    if let Some(cause) = cause {
+        let message = format!("{}'s connection was lost in its turn: {}", agent.as_str(), cause.message());
+        return Error::new(ErrorCode::AgentCrashed, message).caused_by(cause.clone());
+    }
+    let tail = exit.reason().map(|line| format!(": {line}")).unwrap_or_default();
+    let message = format!("{} {} in its turn{tail}", agent.as_str(), exit.words());
+    Error::new(ErrorCode::AgentCrashed, message)
+}
+
+fn lost(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {
+    let (name, words) = (agent.as_str(), exit.words());
+    match cause {
+        Some(cause) => {
+            let message = format!(
+                "the session is closed: {name}'s connection was lost: {}; `open` with `resume` to go on",
+                cause.message()
+            );
+            Error::new(ErrorCode::SessionClosed, message).caused_by(cause.clone())
+        }
+        None => {
+            let message = format!("the session is closed: {name} {words}; `open` with `resume` to go on");
+            Error::new(ErrorCode::SessionClosed, message)
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Handles the orders of a session's users, and the agent's answers to requests that were made for them.
+
+use crate::acp::opening::agent_fault;
+use crate::acp::opening::settings::set_option;
+use crate::acp::owner::{Over, Owner};
+use crate::acp::state::link::PendingRequest;
+use crate::acp::state::order::{Order, Reply};
+use crate::acp::state::session_state::CancelWaiter;
+use crate::acp::turn::verdict::Stop;
+use crate::harness::turn::audience::Audience;
+use crate::harness::{AgentEvent, EventSink};
+use ground::error::{Error, ErrorCode};
+use process::Strays;
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+
+impl Owner {
+    pub(super) fn on_order(&mut self, order: Order) -> ControlFlow<Over> {
+        match order {
+            Order::Prompt(prompt) => self.turns.queue.push_back(prompt),
+            Order::Turn { number, abort: true } => self.on_abort(number),
+            // The audience of a turn has changed: there may be room again.
+            Order::Turn { abort: false, .. } => {}
+            Order::Listen(sink) => self.on_listen(sink),
+            Order::Answer { id, answer } => self.on_answer(&id, answer),
+            Order::Elicited { id, elicited } => self.on_elicited(&id, elicited),
+            Order::Steer { text, reply } => self.on_steer(&text, reply),
+            Order::SetMode { mode, reply } => self.on_set_mode(mode, reply),
+            Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
+            Order::Cancel { strays, reply } => {
+                self.waiters.cancel.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
+                self.abort_next();
+                match (&self.turns.active, &self.turns.own) {
+                    (Some(_), _) => self.stop(Stop::Aborted),
+                    (None, Some(_)) => self.stop_own_turn(),
+                    (None, None) if strays == Strays::Kill => self.search_strays(),
+                    (None, None) => self.tell_cancelled(),
+                }
+            }
+            Order::OwnTool { begins: true } => {
+                self.work.own_tools += 1;
+                self.work.knows_tools = true;
+            }
+            Order::OwnTool { begins: false } => self.work.own_tools = self.work.own_tools.saturating_sub(1),
+            Order::Idle { reply } => self.waiters.idle.push(reply),
+            Order::Close { .. } => return ControlFlow::Break(Over::Closed),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A prompt that waits for nothing but the agent's afterwords is the one that runs, as its caller sees it.
+    pub(super) fn abort_next(&mut self) {
+        if self.turns.active.is_none()
+            && self.turns.own.is_none()
+            && let Some(number) = self.turns.queue.front().map(|prompt| prompt.number)
+        {
+            self.on_abort(number);
+        }
+    }
+
+    pub(super) fn on_abort(&mut self, number: u32) {
+        if self.turns.active.as_ref().is_some_and(|active| active.number == number) {
+            return self.stop(Stop::Aborted);
+        }
+        if let Some(at) = self.turns.queue.iter().position(|prompt| prompt.number == number)
+            && let Some(prompt) = self.turns.queue.remove(at)
+        {
+            let message =
+                format!("the {} turn was aborted before its prompt was sent", self.session.agent.as_str());
+            prompt.refuse(Error::new(ErrorCode::AgentAborted, message));
+        }
+    }
+
+    /// Adds a listener. One that comes in the middle of a turn first gets the start of that turn.
+    pub(super) fn on_listen(&mut self, sink: Box<dyn EventSink>) {
+        let mut audience = Audience::new(true, &self.session.request.agent.redact);
+        audience.listen(sink);
+        if let Some(active) = &self.turns.active {
+            audience.tell(vec![AgentEvent::TurnStart { turn: active.turn, by: "prompt" }]);
+        } else if let Some(own) = &self.turns.own {
+            audience.tell(vec![AgentEvent::TurnStart { turn: own.turn, by: "agent" }]);
+        }
+        self.listeners.add(audience);
+    }
+
+    pub(super) fn on_steer(&mut self, text: &str, reply: Reply<()>) {
+        if !self.session.can_steer {
+            let message = format!(
+                "{} cannot receive messages during a turn over this protocol: cancel the turn and send a new prompt",
+                self.session.agent.as_str()
+            );
+            let _ = reply.send(Err(Error::invalid_option("steer", message)));
+            return;
+        }
+        // A prompt that waits for the agent's afterwords is under way, as its caller sees it: the agent hears of it first.
+        self.begin_next();
+        let params = json!({ "sessionId": self.session.id, "prompt": [{ "type": "text", "text": text }] });
+        self.send("_session/steering", &params, PendingRequest::Steer { reply });
+    }
+
+    pub(super) fn on_set_mode(&mut self, mode: String, reply: Reply<()>) {
+        let modes = self.settings.modes();
+        if !modes.iter().any(|known| known.id == mode) {
+            let names = modes.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
+            let problem = format!("{} has no mode {mode:?}; there are: {names}", self.session.agent.as_str());
+            let _ = reply.send(Err(Error::invalid_option("mode", problem)));
+            return;
+        }
+        match self.settings.set_mode(self.session.version, &self.session.id, &mode) {
+            Some((method, params)) => self.send(method, &params, PendingRequest::Mode { mode, reply }),
+            None => {
+                let problem = format!("{} has no modes", self.session.agent.as_str());
+                let _ = reply.send(Err(Error::invalid_option("mode", problem)));
+            }
+        }
+    }
+
+    pub(super) fn on_set_option(&mut self, id: String, value: Value, reply: Reply<()>) {
+        let problem = match self.settings.options.iter().find(|option| option.id == id) {
+            None => {
+                let names = self
+                    .settings
+                    .options
+                    .iter()
+                    .map(|option| option.id.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                Some(format!("{} has no option {id:?}; there are: {names}", self.session.agent.as_str()))
+            }
+            Some(option)
+                if !option.choices.is_empty()
+                    && !option.choices.iter().any(|choice| value == choice.value.as_str()) =>
+            {
+                Some(format!("{id} has no choice {value}"))
+            }
+            Some(_) => None,
+        };
+        if let Some(problem) = problem {
+            let _ = reply.send(Err(Error::invalid_option("option", problem)));
+            return;
+        }
+        let (method, params) = set_option(self.session.version, &self.session.id, &id, &value);
+        self.send(method, &params, PendingRequest::Option { id, value, reply });
+    }
+
+    fn send(&mut self, method: &str, params: &Value, pending: PendingRequest) {
+        self.link.send(method, params, self.session.request.agent.limits.start, pending);
+    }
+
+    pub(super) fn on_answered(&mut self, tag: u64, answer: Result<Value, Error>) {
+        if self.turns.active.as_ref().is_some_and(|active| active.tries.tag == tag) {
+            return self.on_prompt_answered(answer);
+        }
+        match self.link.pending.remove(&tag) {
+            Some(PendingRequest::Mode { mode, reply }) => {
+                let answer = answer.map(|answer| {
+                    self.settings.on_options(&answer["configOptions"]);
+                    self.settings.choose(&mode);
+                    self.settings.on_mode(&mode);
+                    self.show();
+                    self.tell(AgentEvent::Mode { mode });
+                });
+                let _ = reply.send(answer.map_err(|error| self.refused("mode", &error)));
+            }
+            Some(PendingRequest::Level { mode }) => self.on_level(mode, answer),
+            Some(PendingRequest::Option { id, value, reply }) => {
+                let answer = answer.map(|answer| {
+                    if let Some(mode) = value.as_str().filter(|_| self.settings.is_mode_option(&id)) {
+                        self.settings.choose(mode);
+                    }
+                    if let Some(option) = self.settings.options.iter_mut().find(|option| option.id == id) {
+                        option.value = value;
+                    }
+                    self.settings.on_options(&answer["configOptions"]);
+                    self.show();
+                });
+                let _ = reply.send(answer.map_err(|error| self.refused("option", &error)));
+            }
+            Some(PendingRequest::Steer { reply }) => {
+                let _ = reply.send(answer.map(|_| ()).map_err(|error| self.refused("steer", &error)));
+            }
+            // The answer to a prompt that was given up.
+            None => {}
+        }
+    }
+
+    /// Sets the caller's mode again, if the agent has left it. Not while the caller changes a setting: what the agent tells then is its
+    /// answer.
+    pub(super) fn hold_level(&mut self) {
+        let Some(mode) = self.settings.left().map(str::to_owned) else { return };
+        if !self.link.pending.is_empty() {
+            return;
+        }
+        let now = self.settings.mode().unwrap_or_default();
+        self.warn_of_session(format!(
+            "{} left the mode {mode:?}, which was chosen for it, and went to {now:?} by itself: {mode:?} is set again",
+            self.session.agent.as_str()
+        ));
+        let set = self.settings.set_mode(self.session.version, &self.session.id, &mode);
+        if let Some((method, params)) = set {
+            self.send(method, &params, PendingRequest::Level { mode });
+        }
+    }
+
+    fn on_level(&mut self, mode: String, answer: Result<Value, Error>) {
+        match answer {
+            Ok(answer) => {
+                self.settings.on_options(&answer["configOptions"]);
+                self.settings.on_mode(&mode);
+                self.show();
+                self.tell(AgentEvent::Mode { mode });
+            }
+            // No prompt runs in a mode that was not chosen.
+            Err(error) => {
+                let error = self.refused("permission", &error);
+                for prompt in std::mem::take(&mut self.turns.queue) {
+                    prompt.refuse(error.clone());
+                }
+            }
+        }
+    }
+
+    /// A warning of the turn under way, or of the next one.
+    fn warn_of_session(&mut self, message: String) {
+        if self.turns.active.is_none() {
+            self.turns.warnings.push(message.clone());
+        }
+        self.warn(message);
+    }
+
+    pub(super) fn refused(&self, what: &str, error: &Error) -> Error {
+        match error.code() {
+            ErrorCode::RpcError => Error::invalid_option(
+                what,
+                format!("{} refused: {}", self.session.agent.as_str(), agent_fault(error).words()),
+            ),
+            ErrorCode::ConnectionTimedOut => Error::new(
+                ErrorCode::AgentIdle,
+                format!("{} did not answer within startTimeoutMs", self.session.agent.as_str()),
+            ),
+            _ => self.gone(),
+        }
+    }
+}

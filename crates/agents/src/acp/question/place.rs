@@ -1,0 +1,165 @@
+//! Finds the files to which the paths of a request lead. This reads the disk, so it is called where waiting is allowed.
+
+use crate::acp::question::Question;
+use crate::acp::question::policy::Policy;
+use crate::harness::level::glob::path_matches;
+use ground::os::{blocking, destination, within};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+/// Longest wait for the disk. A place that is not known by then is allowed by nothing.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// Files of one request that are looked at. Of more, none is known.
+const MAX_FILES: usize = 4096;
+
+/// The files and folders of a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// The session's folder: as it is named, and where that leads.
+    cwd: Vec<PathBuf>,
+    files: Vec<Place>,
+    folders: Vec<Place>,
+    /// Denied paths that lead elsewhere than they are written: the rule's text, and another text for it.
+    denied: Vec<(String, String)>,
+}
+
+/// A file, by all its paths.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    /// As the agent names it, without `.` and `..`.
+    named: PathBuf,
+    /// The paths to which it leads; `None` if they are unknown. Programs differ in how they read `..` behind a link, so there may be two.
+    real: Option<Vec<PathBuf>>,
+}
+
+impl Places {
+    /// Looks at the disk on a thread of its own.
+    pub(crate) async fn find(question: &Question, policy: &Policy, cwd: &Path) -> Places {
+        let (asked, rules, folder) = (question.clone(), policy.clone(), cwd.to_owned());
+        if asked.files().next().is_none() && asked.command_folders().next().is_none() {
+            return Places::default();
+        }
+        let look = blocking(move || Places::look(&asked, &rules, &folder));
+        match within(LONGEST_LOOK, look).await {
+            Some(Ok(places)) => places,
+            Some(Err(_)) | None => Places::unknown(question, cwd),
+        }
+    }
+
+    /// Blocks.
+    pub(crate) fn look(question: &Question, policy: &Policy, cwd: &Path) -> Places {
+        if question.files().nth(MAX_FILES).is_some() {
+            return Places::unknown(question, cwd);
+        }
+        let mut folders = vec![plain(Path::new("/"), cwd)];
+        folders.extend(destination(cwd).ok().filter(|real| *real != folders[0]));
+        let denied = policy.deny.iter().filter_map(|rule| rule.path.as_deref());
+        Places {
+            denied: denied.filter_map(|pattern| Some((pattern.to_owned(), led(pattern, cwd)?))).collect(),
+            files: question.files().map(|path| Place::look(path, cwd)).collect(),
+            folders: question.command_folders().map(|path| Place::look(path, cwd)).collect(),
+            cwd: folders,
+        }
+    }
+
+    fn unknown(question: &Question, cwd: &Path) -> Places {
+        let unknown = |path: &str| Place { named: plain(cwd, Path::new(path)), real: None };
+        Places {
+            cwd: vec![plain(Path::new("/"), cwd)],
+            files: question.files().map(unknown).collect(),
+            folders: question.command_folders().map(unknown).collect(),
+            denied: Vec::new(),
+        }
+    }
+
+    /// Whether files are named, and all of them are below the session's folder.
+    pub(crate) fn are_below(&self) -> bool {
+        !self.files.is_empty() && self.files.iter().all(|file| self.holds(file))
+    }
+
+    /// Whether a command runs in the session's folder, or below it.
+    pub(crate) fn run_below(&self) -> bool {
+        self.folders.iter().all(|folder| self.holds(folder))
+    }
+
+    fn holds(&self, place: &Place) -> bool {
+        place.real.as_ref().is_some_and(|real| real.iter().all(|path| self.below(path).is_some()))
+    }
+
+    fn below<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        self.cwd.iter().find_map(|cwd| path.strip_prefix(cwd).ok())
+    }
+
+    /// Whether files are named, and each leads to what the pattern means.
+    pub(crate) fn all_are(&self, pattern: &str) -> bool {
+        let is_meant = |place: &Place| {
+            place.real.as_ref().is_some_and(|real| real.iter().all(|path| self.path_is(pattern, path)))
+        };
+        !self.files.is_empty() && self.files.iter().all(is_meant)
+    }
+
+    /// Whether a file is what the pattern means, by its name or by where it leads, or may be.
+    pub(crate) fn any_is(&self, pattern: &str) -> bool {
+        let other =
+            self.denied.iter().filter(|(written, _)| written == pattern).map(|(_, other)| other.as_str());
+        let patterns: Vec<&str> = other.chain([pattern]).collect();
+        self.files.iter().any(|place| {
+            let mut paths = place.real.iter().flatten().chain([&place.named]);
+            place.real.is_none()
+                || paths.any(|path| patterns.iter().any(|pattern| self.path_is(pattern, path)))
+        })
+    }
+
+    fn path_is(&self, pattern: &str, path: &Path) -> bool {
+        if pattern.starts_with('/') {
+            return path_matches(pattern, &path.to_string_lossy());
+        }
+        let pattern = pattern.trim_start_matches("./");
+        self.below(path).is_some_and(|path| path_matches(pattern, &path.to_string_lossy()))
+    }
+}
+
+impl Place {
+    fn look(path: &str, cwd: &Path) -> Place {
+        let named = plain(cwd, Path::new(path));
+        // Some programs take this for the home folder, others for a name.
+        if path == "~" || path.starts_with("~/") {
+            return Place { named, real: None };
+        }
+        let mut real = vec![destination(&named)];
+        if Path::new(path).components().any(|part| part == Component::ParentDir) {
+            real.push(destination(&cwd.join(path)));
+        }
+        let real: Result<Vec<PathBuf>, _> = real.into_iter().collect();
+        Place { named, real: real.ok() }
+    }
+}
+
+/// A denied path with the links of its beginning, up to the first star, followed.
+fn led(pattern: &str, cwd: &Path) -> Option<String> {
+    let star = pattern.find(['*', '?']).unwrap_or(pattern.len());
+    let end = if star == pattern.len() { star } else { pattern[..star].rfind('/').unwrap_or(0) };
+    let (beginning, rest) = pattern.split_at(end);
+    if beginning.is_empty() && pattern.starts_with('/') {
+        return None;
+    }
+    let real =
+        destination(&plain(cwd, Path::new(if beginning.is_empty() { "." } else { beginning }))).ok()?;
+    let rest = if rest.is_empty() || rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
+    Some(format!("{}{rest}", real.to_str()?))
+}
+
+/// Absolute, without `.` and `..`, by its letters alone.
+fn plain(cwd: &Path, path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in cwd.join(path).components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}

@@ -1,0 +1,303 @@
+//! PURE: the prompt under way: its state, its account, its clock, and its result.
+
+use crate::acp::opening::request::PromptRequest;
+use crate::acp::state::order::{Driver, Prompt};
+use crate::acp::turn::account::Account;
+use crate::acp::turn::turn_state::{Ending, TurnState, Version};
+use crate::acp::turn::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
+use crate::harness::Provider;
+use crate::harness::TurnRequest;
+use crate::harness::clock::{Clock, ClockLimits, Heard};
+use crate::harness::evidence::NO_MODEL;
+use crate::harness::evidence::last_lines::LastLines;
+use crate::harness::limit::hold::Rest;
+use crate::harness::limit::usage_limit::prompt_to_go_on;
+use crate::harness::limit::wait_policy::{Wait, WaitPolicy};
+use crate::harness::provider::protocol::Logged;
+use crate::harness::turn::structured::{
+    Candidates, misfit, prompt_with_problems, prompt_with_schema, read_answer,
+};
+use crate::harness::verdict::result::TurnResult;
+use crate::harness::{AgentErrorKind, Level, Usage};
+use crate::model::Reading;
+use ground::random;
+use process::Moment;
+use serde_json::Value;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Longest wait for the news that the process is gone, after an end of turn that may be a crash.
+const EXIT_NEWS: Duration = Duration::from_secs(2);
+
+pub(crate) struct Active {
+    /// Prompt number handed to the caller.
+    pub number: u32,
+    /// Turn number in the events.
+    pub turn: u32,
+    pub request: PromptRequest,
+    pub driver: Driver,
+    pub state: TurnState,
+    pub account: Account,
+    pub clock: Clock,
+    /// The last tool that was refused.
+    pub refused: Option<String>,
+    /// Last lines that the agent printed besides its messages.
+    pub printed: LastLines,
+    /// Nothing is sent until then, because of a usage limit.
+    pub resting: Option<Rest>,
+    pub tries: Tries,
+    pub end: RequestedEnd,
+    pub times: Times,
+}
+
+/// The texts sent to the agent during the turn.
+#[derive(Default)]
+pub(crate) struct Tries {
+    /// Tag of the outstanding session/prompt request.
+    pub tag: u64,
+    /// Text of the prompt that was sent last, or is about to be sent.
+    text: String,
+    /// [`Account::work`] when the prompt was sent.
+    work_before: (u64, u64),
+    /// Tries so far; one that only met a usage limit does not count.
+    attempts: u32,
+    /// Waits for the end of a usage limit since the agent last did any work.
+    waits: u32,
+    is_reasked: bool,
+    /// Result of the turn in the agent's log, for agents that report it only there.
+    pub logged: Option<Logged>,
+}
+
+/// How far an end of the turn that was not the agent's own decision has come.
+#[derive(Default)]
+pub(crate) struct RequestedEnd {
+    pub stop: Option<Stop>,
+    /// When the agent is killed if it has not obeyed the cancel.
+    pub kill_at: Option<Instant>,
+    /// When an end of turn that may be a crash counts, if the process has not ended by then.
+    pub believed_at: Option<Instant>,
+    /// The tools that the turn waits for behind its end were told.
+    pub is_wait_told: bool,
+}
+
+pub(crate) struct Times {
+    asked: Instant,
+    begun: Instant,
+    /// Start of the turn, to be compared with the start times of processes.
+    pub begun_at: Moment,
+}
+
+/// A turn that the agent began by itself.
+pub(crate) struct OwnTurn {
+    pub(crate) turn: u32,
+    pub(crate) account: Account,
+    /// When the agent is killed if the turn has not ended by then; set when it was asked to end.
+    pub(crate) kill_at: Option<Instant>,
+}
+
+/// The step that follows an end of turn.
+pub(crate) enum Next {
+    Done {
+        structured: Option<Value>,
+    },
+    Failed(Fault),
+    /// The same turn goes on: send `Active::text`.
+    Reask,
+}
+
+impl Active {
+    pub(crate) fn new(prompt: Prompt, turn: u32, tag: u64, now: Instant, session: Session) -> Active {
+        Active {
+            number: prompt.number,
+            turn,
+            state: TurnState::new(session.version, prompt.request.waits, session.settle),
+            account: Account::default(),
+            clock: clock(prompt.request.limits(session.limits), now),
+            printed: LastLines::default(),
+            refused: None,
+            resting: None,
+            tries: Tries { tag, attempts: 1, ..Tries::default() },
+            end: RequestedEnd::default(),
+            times: Times { asked: prompt.asked, begun: now, begun_at: Moment::now() },
+            request: prompt.request,
+            driver: prompt.driver,
+        }
+    }
+
+    /// Makes the first text to send. `preamble` goes before the prompt.
+    pub(crate) fn first(&mut self, preamble: Option<&str>) {
+        let text = self.with_schema(&self.request.text);
+        self.tries.text = match preamble {
+            Some(preamble) => format!("{preamble}\n\n---\n\n{text}"),
+            None => text,
+        };
+    }
+
+    /// The text to send.
+    pub(crate) fn text(&self) -> &str {
+        &self.tries.text
+    }
+
+    fn with_schema(&self, prompt: &str) -> String {
+        match &self.request.schema {
+            // No file is offered: the answer crosses whole.
+            Some(schema) => prompt_with_schema(prompt, schema.source(), "", Level::Plan),
+            None => prompt.to_owned(),
+        }
+    }
+
+    /// Takes note of a sign of life from the agent.
+    pub(crate) fn heard(&mut self, in_tool: bool, now: Instant) {
+        // Work that continues after an end of turn counts as a tool's work.
+        let in_tool = in_tool || self.state.has_ended();
+        self.clock.on_heard(Heard { in_tool, progressed: true, ended: false, has_events: true }, now);
+    }
+
+    /// Whether this end of turn is held back because the process may be gone.
+    pub(crate) fn doubts(&mut self, ending: &Ending, now: Instant) -> bool {
+        may_be_crash(ending, self.end.stop, self.refused.as_deref())
+            && now < *self.end.believed_at.get_or_insert(now + EXIT_NEWS)
+    }
+
+    /// The end of turn that was held back and still counts after this end of the process.
+    pub(crate) fn end_despite(&mut self, signal: Option<&str>, now: Instant) -> Option<Ending> {
+        self.end.believed_at.filter(|_| outlives_exit(signal))?;
+        self.state.due(now, false).cloned()
+    }
+
+    /// The step that follows this end. `open_tool`: the name of an open tool.
+    pub(crate) fn next(&mut self, agent: Provider, ending: &Ending, open_tool: Option<&str>) -> Next {
+        let fault = verdict(&Evidence {
+            agent,
+            ending,
+            stop: self.end.stop,
+            text: self.account.text(),
+            last_piece: self.account.last_piece(),
+            tool_calls: self.account.tool_calls(),
+            // Only tokens since the prompt was sent count: those of an earlier try say nothing about this one.
+            has_usage: self.account.work().1 > self.tries.work_before.1,
+            open_tool,
+            refused: self.refused.as_deref(),
+            logged: self.tries.logged.as_ref(),
+            reset: self.account.reset.as_ref(),
+        });
+        if fault.is_none() && self.tries.logged == Some(Logged::Cut) {
+            self.account.warn("the answer was cut at the longest that the model may give");
+        }
+        let is_free = |usage: Usage| usage.input_tokens == 0 && usage.output_tokens == 0;
+        if fault.is_none() && self.account.usage().is_some_and(is_free) && self.account.tool_calls() == 0 {
+            self.account.warn(NO_MODEL);
+        }
+        match (fault, &self.request.schema) {
+            (Some(fault), _) => Next::Failed(fault),
+            (None, None) => Next::Done { structured: None },
+            (None, Some(schema)) => {
+                let candidates = Candidates { given: None, file: None, text: self.account.text() };
+                match read_answer(schema, &candidates) {
+                    Reading::Fits(value) => Next::Done { structured: Some(value) },
+                    reading if self.tries.is_reasked => {
+                        Next::Failed(misfit(agent, reading.problems()).into())
+                    }
+                    reading => {
+                        self.tries.is_reasked = true;
+                        self.tries.attempts += 1;
+                        self.tries.text = prompt_with_problems(&reading.problems(), schema.source(), false);
+                        Next::Reask
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long to wait for a limit of this kind that ends after `reset_in`; `None`: do not wait.
+    pub(crate) fn wait(
+        &self,
+        kind: Option<AgentErrorKind>,
+        reset_in: Duration,
+        longest: Duration,
+    ) -> Option<Wait> {
+        let policy = WaitPolicy {
+            longest,
+            policy: TurnRequest::RETRY,
+            attempts: self.tries.attempts,
+            waits: if self.account.work() == self.tries.work_before { self.tries.waits } else { 0 },
+            random: random::fraction(),
+        };
+        policy.wait(kind, Some(reset_in)).filter(|_| self.end.stop.is_none())
+    }
+
+    /// It goes on in its session when the limit is over that it has met: with what it was asked, once nothing was done yet.
+    pub(crate) fn meet_limit(&mut self, wait: Wait, until: SystemTime) {
+        if self.account.work() != self.tries.work_before {
+            self.tries.waits = 0;
+        }
+        self.tries.waits += 1;
+        if wait.counts {
+            self.tries.attempts += 1;
+        }
+        let has_begun = self.account.work() != (0, 0);
+        if has_begun && !self.tries.is_reasked {
+            self.tries.text = self.with_schema(&prompt_to_go_on(&self.request.text));
+        }
+        self.rest(until);
+    }
+
+    /// Nothing is sent until then.
+    pub(crate) fn rest(&mut self, until: SystemTime) {
+        self.resting = Some(Rest::until(until));
+        self.state.rest();
+    }
+
+    /// The turn goes on with another prompt, whose request has this tag. The clocks count anew, as those of an attempt.
+    pub(crate) fn ask_again(&mut self, tag: u64, now: Instant, session: Session) {
+        self.tries.tag = tag;
+        self.resting = None;
+        self.state = TurnState::new(session.version, self.request.waits, session.settle);
+        self.tries.work_before = self.account.work();
+        self.tries.logged = None;
+        self.account.ask_again();
+        self.clock = clock(self.request.limits(session.limits), now);
+    }
+
+    /// The result of the turn, without secrets.
+    pub(crate) fn result(
+        &mut self,
+        agent: Provider,
+        session: &str,
+        structured: Option<Value>,
+        now: Instant,
+    ) -> TurnResult {
+        let mut result = TurnResult::empty(agent);
+        let ears = self.driver.ears();
+        let redact = |text: &str| ears.audience.redact(text);
+        result.text = redact(&self.account.take_text());
+        let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+        let facts = &mut result.facts;
+        facts.structured = structured.map(|mut value| {
+            ears.audience.redact_value(&mut value);
+            value
+        });
+        facts.session_id = Some(session.to_owned());
+        facts.usage = self.account.usage();
+        facts.turns = self.account.turns();
+        facts.tool_calls = self.account.tool_calls();
+        facts.attempts = self.tries.attempts;
+        facts.queued_ms = millis(self.times.begun.saturating_duration_since(self.times.asked));
+        facts.duration_ms = millis(now.saturating_duration_since(self.times.begun));
+        facts.warnings = self.account.warnings().iter().map(|warning| redact(warning)).collect();
+        result
+    }
+}
+
+/// The session's settings that apply to a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Session<'a> {
+    pub limits: &'a ClockLimits,
+    pub version: Version,
+    pub settle: Duration,
+}
+
+fn clock(limits: ClockLimits, now: Instant) -> Clock {
+    let mut clock = Clock::new(limits, now);
+    clock.on_heard(Heard { progressed: true, has_events: true, ..Heard::default() }, now);
+    clock
+}

@@ -1,0 +1,6 @@
+//! PURE: one turn as the agent reports it: its tools, its sums, its end, and whether it succeeded.
+
+pub(crate) mod account;
+pub mod tool_book;
+pub mod turn_state;
+pub(crate) mod verdict;

@@ -1,0 +1,369 @@
+//! The process that speaks the protocol, and the connection over its standard streams. All its messages arrive in one
+//! [`Inbox`], in the order of the wire. While the inbox is full, the process's pipe is not read.
+
+use crate::acp::wire::update::Update;
+use crate::harness::evidence::reason_line::reason_line;
+use bytes::Bytes;
+use ground::error::{Error, ErrorCode};
+use ground::json;
+use ground::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use ground::os::within;
+use process::{self, ChunkReader, Input, Outcome, Process, ProcessSpec, StdinWriter, StopReason, Stream};
+use serde_json::Value;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Wire};
+
+/// Most unprocessed messages; at the limit the agent's pipe is not read.
+const MAX_WAITING: usize = 512;
+/// Most bytes of unprocessed messages; at the limit the agent's pipe is not read. One message may exceed it.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+
+/// A message from the agent.
+#[expect(clippy::large_enum_variant, reason = "nearly all that is said is of the large one")]
+pub(crate) enum Said {
+    Update {
+        session: String,
+        update: Update,
+        raw: Option<String>,
+    },
+    /// A request; `id` is JSON text.
+    Asked {
+        id: String,
+        method: String,
+        params: Value,
+    },
+    /// It gives a request of its own up.
+    Withdrawn {
+        id: String,
+    },
+    /// The answer to a request that was sent with [`Connection::send`].
+    Answered {
+        tag: u64,
+        answer: Result<Value, Error>,
+    },
+    /// A line that is no message.
+    Noise(String),
+    /// A notification that nobody knows.
+    Other,
+    /// The stream is over, for this cause.
+    Ended(Error),
+}
+
+/// Something said, and its place in the queue until it is dropped.
+pub(crate) struct Letter {
+    pub said: Said,
+    /// Bytes on the wire, of an update.
+    pub weight: usize,
+    _place: Option<OwnedSemaphorePermit>,
+    _room: Option<Room>,
+}
+
+/// Bytes of the queue, until it is dropped.
+struct Room {
+    bytes: Arc<Semaphore>,
+    taken: usize,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.bytes.add_permits(self.taken);
+    }
+}
+
+pub(crate) type Inbox = UnboundedReceiver<Letter>;
+
+/// How the process ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exit {
+    pub exit_code: Option<i32>,
+    pub signal: Option<String>,
+    pub stderr: String,
+}
+
+impl Exit {
+    pub(crate) fn of(outcome: &Outcome) -> Exit {
+        let Some(result) = &outcome.result else { return Exit::default() };
+        Exit {
+            exit_code: result.exit_code,
+            signal: result.signal.clone(),
+            stderr: result.stderr.trim().to_owned(),
+        }
+    }
+
+    /// `with code 3`, `of SIGKILL`.
+    pub(crate) fn words(&self) -> String {
+        match (&self.signal, self.exit_code) {
+            (Some(signal), _) => format!("was ended by {signal}"),
+            (None, Some(code)) => format!("exited with {code}"),
+            (None, None) => "ended without a status".to_owned(),
+        }
+    }
+
+    /// The line of stderr that says why it ended.
+    pub(crate) fn reason(&self) -> Option<String> {
+        reason_line(&self.stderr)
+    }
+
+    /// Adds the facts of the exit to an error.
+    pub(crate) fn tell(&self, error: Error) -> Error {
+        error
+            .with("exitCode", self.exit_code)
+            .with("signal", self.signal.clone())
+            .with("stderr", self.stderr.clone())
+    }
+}
+
+/// A handle; clones share the process, and the last one takes it down.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    pub client: Client,
+    pub process: Process,
+    letters: UnboundedSender<Letter>,
+}
+
+impl Connection {
+    /// Longest wait for the exit of the process after the end of its stdout.
+    const EXIT_WAIT: Duration = Duration::from_secs(1);
+    /// Bytes of stderr that are kept, at its head and its tail.
+    const KEPT_OUTPUT_BYTES: usize = 32 << 10;
+
+    /// Starts the process; resolves when it runs. Call it within tokio.
+    pub(crate) async fn start(mut spec: ProcessSpec) -> Result<(Connection, Inbox), Error> {
+        spec.input = Input::Pipe;
+        spec.idle_timeout = None;
+        spec.timeout = None;
+        spec.max_output_bytes = Self::KEPT_OUTPUT_BYTES;
+        let process = process::spawn(spec);
+        process.started().await?;
+        let (letters, inbox) = unbounded_channel();
+        let source = Stdout(process.chunks());
+        let Some(stdin) = process.take_stdin() else {
+            return Err(Error::new(ErrorCode::ProcessSpawnFailed, "the agent has no stdin"));
+        };
+        let listener = Listener {
+            letters: letters.clone(),
+            places: Arc::new(Semaphore::new(MAX_WAITING)),
+            place: None,
+            bytes: Arc::new(Semaphore::new(MAX_WAITING_BYTES)),
+            owed: 0,
+        };
+        let client = Client::start(source, Stdin(stdin), Wire::LINES, listener);
+        Ok((Connection { client, process, letters }, inbox))
+    }
+
+    /// Sends a request; its answer arrives in the inbox, in order with all else. Always one answer.
+    pub(crate) fn send(&self, method: &str, params: &Value, timeout: Option<Duration>, tag: u64) {
+        let letters = self.letters.clone();
+        let complete = Completion::new(move |answer: Result<&str, Error>| {
+            let answer = answer.and_then(|text| {
+                json::read(text).map_err(|error| {
+                    Error::new(ErrorCode::RpcError, format!("cannot parse the agent's answer: {error}"))
+                })
+            });
+            let said = Said::Answered { tag, answer };
+            let _ = letters.send(Letter { said, weight: 0, _place: None, _room: None });
+        });
+        self.client.call(method, &params.to_string(), timeout, complete);
+    }
+
+    /// SIGKILL to the whole tree.
+    pub(crate) fn kill(&self) {
+        self.process.stop(StopReason::Abandoned);
+    }
+
+    /// Closes the stream, ends the tree and waits until nothing of it is left: SIGTERM, `kill_grace`, SIGKILL.
+    pub(crate) async fn close(&self) -> Exit {
+        self.client.close(&Error::new(ErrorCode::SessionClosed, "the session was closed"));
+        self.process.stop(StopReason::Killed);
+        self.exit().await
+    }
+
+    /// Its stream is over: the process is given a moment to end by itself, for its own status tells more than ours.
+    pub(crate) async fn ended(&self) -> Exit {
+        match within(Self::EXIT_WAIT, self.exit()).await {
+            Some(exit) => exit,
+            None => self.close().await,
+        }
+    }
+
+    /// Resolves when nothing of the tree is left.
+    pub(crate) async fn exit(&self) -> Exit {
+        let outcome = self.process.outcome().await;
+        Exit::of(&outcome)
+    }
+}
+
+/// Runs on the reader's task.
+struct Listener {
+    letters: UnboundedSender<Letter>,
+    places: Arc<Semaphore>,
+    /// A place in the queue, acquired before a message is read and passed on with the message.
+    place: Option<OwnedSemaphorePermit>,
+    bytes: Arc<Semaphore>,
+    /// Bytes of messages that were handed on; they are taken from `bytes` before another message is read.
+    owed: usize,
+}
+
+impl Listener {
+    fn say_unread(&mut self, method: &str, params: &str, error: &serde_json::Error) {
+        self.say(Said::Noise(format!("cannot read {method}: {error}: {params}")), params.len());
+    }
+
+    fn say(&mut self, said: Said, weight: usize) {
+        let taken = weight.min(MAX_WAITING_BYTES);
+        self.owed += taken;
+        let room = Room { bytes: Arc::clone(&self.bytes), taken };
+        let _ = self.letters.send(Letter { said, weight, _place: self.place.take(), _room: Some(room) });
+    }
+}
+
+impl Handler for Listener {
+    fn on_notification(&mut self, method: &str, params: &str) {
+        // A piece of an answer may end within a character.
+        let is_piece = method == "session/update" && params.contains("_chunk");
+        let kept = if is_piece { json::keep_halves(params.as_bytes()) } else { params.as_bytes().into() };
+        let read = match json::read::<Value>(&kept) {
+            Ok(read) => read,
+            Err(error) => return self.say_unread(method, params, &error),
+        };
+        match method {
+            "session/update" => {
+                let update = Update::read(&read["update"]);
+                let raw = (update == Update::Unknown).then(|| params.to_owned());
+                let session = read["sessionId"].as_str().unwrap_or_default().to_owned();
+                self.say(Said::Update { session, update, raw }, params.len());
+            }
+            "$/cancel_request" => {
+                self.say(Said::Withdrawn { id: read["requestId"].to_string() }, params.len())
+            }
+            _ => self.say(Said::Other, 0),
+        }
+    }
+
+    fn on_request(&mut self, id: &str, method: &str, params: &str) {
+        let weight = id.len() + params.len();
+        // Whoever answers it looks for fields, and refuses what has none.
+        let params = json::read(params).unwrap_or_else(|_| params.into());
+        self.say(Said::Asked { id: id.to_owned(), method: method.to_owned(), params }, weight);
+    }
+
+    fn on_noise(&mut self, noise: Noise<'_>) {
+        let line = match noise {
+            Noise::Line(line) => line.to_owned(),
+            Noise::Garbage { bytes } | Noise::BadBody { bytes } => {
+                format!("{bytes} bytes that are no message")
+            }
+            Noise::StrayReply => "an answer that nobody waits for".to_owned(),
+            Noise::Fault(message) => format!("the agent could not read a message: {message}"),
+        };
+        let weight = line.len();
+        self.say(Said::Noise(line), weight);
+    }
+
+    async fn ready(&mut self) {
+        if self.place.is_none() {
+            self.place = Arc::clone(&self.places).acquire_owned().await.ok();
+        }
+        if self.owed > 0 {
+            let owed = u32::try_from(self.owed).unwrap_or(u32::MAX);
+            // `Room` returns these permits when the messages are processed.
+            if let Ok(taken) = self.bytes.acquire_many(owed).await {
+                taken.forget();
+            }
+            self.owed = 0;
+        }
+    }
+
+    async fn on_end(&mut self, cause: Error) -> Error {
+        self.say(Said::Ended(cause.clone()), 0);
+        cause
+    }
+}
+
+/// The process's stdout; its stderr is kept by the process itself.
+struct Stdout(ChunkReader);
+
+impl ByteSource for Stdout {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            match self.0.next().await {
+                // An empty chunk is the stream's end.
+                Some((Stream::Stdout, bytes)) => return Ok((!bytes.is_empty()).then_some(bytes)),
+                Some((Stream::Stderr, _)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+struct Stdin(StdinWriter);
+
+impl ByteSink for Stdin {
+    async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.0.write(bytes).await.map_err(|error| io::Error::other(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn listen() -> (Listener, Inbox) {
+        let (letters, inbox) = unbounded_channel();
+        let places = Arc::new(Semaphore::new(MAX_WAITING));
+        let bytes = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
+        (Listener { letters, places, place: None, bytes, owed: 0 }, inbox)
+    }
+
+    #[tokio::test]
+    async fn a_part_that_rust_cannot_hold_does_not_lose_the_message() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for part in [r#""\ud83d""#, "1e999", &deep] {
+            let (mut listener, mut inbox) = listen();
+            listener.on_notification("session/update", &format!(
+                r#"{{"sessionId":"s","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"delete \ud83d it"}},"_meta":{part}}}}}"#
+            ));
+            listener.on_request(
+                "1",
+                "session/request_permission",
+                &format!(r#"{{"sessionId":"s","_meta":{part}}}"#),
+            );
+            listener.on_notification("$/cancel_request", &format!(r#"{{"requestId":1,"_meta":{part}}}"#));
+            let Said::Update { session, update, .. } = inbox.recv().await.unwrap().said else {
+                panic!("{part}")
+            };
+            assert_eq!(session, "s");
+            // The half is kept until it is known whether the next piece has the other one.
+            assert!(format!("{update:?}").contains(r"delete \u{10ffff}\u{e03d} it"), "{update:?}");
+            assert_eq!(json::Pieces::default().push("delete \u{10ffff}\u{e03d} it"), "delete \u{fffd} it");
+            let Said::Asked { params, .. } = inbox.recv().await.unwrap().said else { panic!("{part}") };
+            assert_eq!(params["sessionId"], "s");
+            let Said::Withdrawn { id } = inbox.recv().await.unwrap().said else { panic!("{part}") };
+            assert_eq!(id, "1");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_is_held_back_by_the_bytes_of_its_messages_too() {
+        let (mut listener, mut inbox) = listen();
+        let half = "x".repeat(MAX_WAITING_BYTES / 2);
+        listener.ready().await;
+        for line in [half.as_str(), half.as_str(), "one more"] {
+            listener.on_noise(Noise::Line(line));
+            let is_ready = listener.ready().now_or_never().is_some();
+            assert_eq!(is_ready, line != "one more");
+        }
+        drop(inbox.recv().await);
+        listener.ready().await;
+        // A message that is longer than the whole limit passes alone.
+        while inbox.try_recv().is_ok() {}
+        listener.on_noise(Noise::Line(&"x".repeat(MAX_WAITING_BYTES * 2)));
+        assert!(listener.ready().now_or_never().is_none() || listener.owed == 0);
+        while inbox.try_recv().is_ok() {}
+        listener.ready().await;
+    }
+}
