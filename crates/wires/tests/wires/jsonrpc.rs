@@ -105,7 +105,8 @@ async fn a_reply_settles_its_own_request() {
     assert_eq!(setup.read_frame().await, r#"{"jsonrpc":"2.0","id":0,"method":"a","params":{}}"#);
     let second = ground::task::spawn(async move { second.request("b", "[1]", None).await });
     assert_eq!(setup.read_frame().await, r#"{"jsonrpc":"2.0","id":1,"method":"b","params":[1]}"#);
-    setup.say(r#"{"id":1,"result":"two"}"#).await;
+    // One and the same number of JSON.
+    setup.say(r#"{"id":1.0,"result":"two"}"#).await;
     setup.say(r#"{"id":0,"error":{"code":-32601,"message":"Unhandled method a","data":{"x":1}}}"#).await;
     assert_eq!(second.await.unwrap().unwrap(), "\"two\"");
     let error = first.await.unwrap().unwrap_err();
