@@ -1,5 +1,5 @@
 // A race: who wins, and what is left of the others.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { Harness, race } from '..'
@@ -85,6 +85,22 @@ it('nobody passes, all run, one at a time', async () => {
   })
   expect(all.entries.map(({ state }) => state)).toEqual(['passed', 'passed'])
   expect(all.winner).toBe(all.entries[1])
+})
+
+it('all entries begin with the same files, whatever happens in the folder meanwhile', async () => {
+  const top = repository()
+  writeFileSync(join(top, 'new'), 'before')
+  const { entries } = await race('x', {
+    cwd: top,
+    agents: [worker('cat new > seen'), worker('cat new > seen')],
+    concurrency: 1,
+    winner: 'all',
+    onEntry: () => writeFileSync(join(top, 'new'), 'behind'),
+  })
+  const patches = await Promise.all(entries.map(({ changes }) => changes!.patch()))
+  expect(patches[1]).toBe(patches[0])
+  expect(patches[0]).toContain('+before')
+  for (const { changes } of entries) await changes!.discard()
 })
 
 it('a deadline and a signal end all entries', async () => {

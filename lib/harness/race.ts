@@ -116,8 +116,8 @@ const raceChecks = optionsOf('race()', {
  * Gives one prompt to several agents, each in a checkout of its own, and lets a command decide. Resolves when nothing of any entry
  * lives any more. Your working tree stays as it is until `winner.changes.apply()`.
  *
- * @throws INVALID_OPTION where there is no git repository, and for a wrong option; nothing was started. AGENT_ABORTED when the signal
- *   was aborted.
+ * @throws INVALID_OPTION where there is no git repository, and for a wrong option; WORKTREE_FAILED where its files cannot be read;
+ *   nothing was started. AGENT_ABORTED when the signal was aborted.
  *
  * @example
  * const { winner } = await race('Fix the failing test.', {
@@ -135,8 +135,12 @@ export async function race(prompt: string, options: RaceOptions): Promise<Race> 
   const over = () => new SheepdogError('AGENT_ABORTED', 'the race was aborted', {}, options.signal?.reason)
   if (options.signal?.aborted) throw over()
   const folders = harnesses.map((harness) => folderOf(options.cwd ?? inside.options(harness).cwd))
-  for (const folder of new Set(folders)) await settle<string>(native.findRepository(folder), callSite())
-  const entries = harnesses.map((harness, index) => new Entry(harness, prompt, folders[index]!, options))
+  const bases = new Map<string, string>()
+  for (const folder of new Set(folders))
+    bases.set(folder, await settle<string>(native.takeBase(folder), callSite()))
+  if (options.signal?.aborted) throw over()
+  const places = folders.map((cwd) => ({ cwd, base: bases.get(cwd)! }))
+  const entries = harnesses.map((harness, index) => new Entry(harness, prompt, places[index]!, options))
   const { winner, thrown } = await runAll(entries, options)
   await record(entries, winner)
   const isAborted = options.signal?.aborted && !winner
@@ -229,15 +233,16 @@ class Entry {
   readonly facts: RaceEntry
   readonly #harness: Harness
   readonly #prompt: string
-  readonly #folder: string
+  /** All entries of a folder begin with the same commit, whatever happens there meanwhile. */
+  readonly #place: { cwd: string; base: string }
   readonly #options: RaceOptions
   readonly #stopped = new AbortController()
   #release: (() => Promise<unknown>) | undefined
 
-  constructor(harness: Harness, prompt: string, folder: string, options: RaceOptions) {
+  constructor(harness: Harness, prompt: string, place: { cwd: string; base: string }, options: RaceOptions) {
     this.#harness = harness
     this.#prompt = prompt
-    this.#folder = folder
+    this.#place = place
     this.#options = options
     this.facts = { provider: harness.provider, state: 'aborted', durationMs: 0 }
   }
@@ -259,8 +264,8 @@ class Entry {
     const letGo = onAbort(own.signal, () => this.stop())
     const { record = own.record } = this.#options
     const options = {
-      cwd: this.#folder,
-      worktree: own.worktree || true,
+      cwd: this.#place.cwd,
+      worktree: { base: this.#place.base, ...(typeof own.worktree === 'object' && own.worktree) },
       signal: this.#stopped.signal,
       record,
     }

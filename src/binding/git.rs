@@ -116,13 +116,10 @@ async fn prepare(spec: CheckoutSpec) -> Result<Option<Worktree>, Error> {
     Worktree::make(&place, request).await.map(Some)
 }
 
-/// The top of the working tree that a folder is in. Rejects with INVALID_OPTION where there is none.
+/// The commit that a checkout of a folder begins with. Rejects with INVALID_OPTION where there is no repository.
 #[napi]
-pub fn find_repository(cwd: String) -> Promised<String> {
-    settle(async move {
-        let found = Repository::find(&PathBuf::from(cwd), "cwd").await;
-        found.map(|repository| repository.top.to_string_lossy().into_owned()).into()
-    })
+pub fn take_base(cwd: String) -> Promised<String> {
+    settle(async move { Worktree::base_of(&GitPlace::of_user(), &PathBuf::from(cwd)).await.into() })
 }
 
 fn read(changes: &str) -> Result<Changes, Error> {

@@ -93,6 +93,19 @@ impl Worktree {
         }
     }
 
+    /// The commit that a checkout of `cwd` begins with, for several that begin alike. No ref keeps it: git collects such objects after
+    /// weeks.
+    ///
+    /// # Errors
+    /// As those of [`Worktree::make`].
+    pub async fn base_of(place: &GitPlace, cwd: &Path) -> Result<String, Error> {
+        let repository = Repository::find(cwd, "cwd").await?;
+        let worktree = Worktree::claim(place, repository, None, None).await?;
+        let base = async { worktree.base_of_user(&worktree.user_desk().await?).await }.await;
+        worktree.leave(false).await;
+        base
+    }
+
     /// Takes a folder as it is now, so that [`Worktree::changes`] says what was changed in it since.
     pub async fn watch(place: &GitPlace, repository: Repository) -> Result<Worktree, Error> {
         let mut worktree = Worktree::claim(place, repository, None, None).await?;
@@ -220,7 +233,7 @@ impl Worktree {
         let git = self.tree.join(".git");
         let call = |args: &[&str]| {
             let call = Call::new(args.iter().copied()).bare().at(&self.tree);
-            call.path("GIT_DIR", &git).path("GIT_WORK_TREE", &self.tree).setting("checkout.workers", "0")
+            call.path("GIT_DIR", &git).path("GIT_WORK_TREE", &self.tree)
         };
         let of = |fault: CallFault| failed("checkout", "the files cannot be checked out", &fault);
         call(&["update-ref", "HEAD", &self.base]).run().await.map_err(of)?;
