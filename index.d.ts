@@ -32,7 +32,7 @@ export declare class Changes {
   readonly base: string
   /** The commit that holds what the agent left. Without changes it is `base`. */
   readonly commit: string
-  /** The ref that keeps the commit; absent without changes. */
+  /** The ref that keeps the commit; absent without changes, and after `discard()`. */
   readonly ref?: string
   /** The files that differ between the two commits. */
   readonly files: readonly ChangedFile[]
@@ -3065,8 +3065,8 @@ export interface Race {
  * Gives one prompt to several agents, each in a checkout of its own, and lets a command decide. Resolves when nothing of any entry
  * lives any more. Your working tree stays as it is until `winner.changes.apply()`.
  *
- * @throws INVALID_OPTION where there is no git repository, and for a wrong option; nothing was started. AGENT_ABORTED when the signal
- *   was aborted.
+ * @throws INVALID_OPTION where there is no git repository, and for a wrong option; WORKTREE_FAILED where its files cannot be read;
+ *   nothing was started. AGENT_ABORTED when the signal was aborted.
  *
  * @example
  * const { winner } = await race('Fix the failing test.', {

@@ -140,6 +140,7 @@ it('the command races, and `agent --worktree --apply` brings a patch home', asyn
   expect(turn.stderr).toContain('1 file changed; applied to your working tree')
   expect(readFileSync(join(top, 'answer'), 'utf8')).toBe('right\n')
   expect(git(top, 'status', '--porcelain')).toContain('?? answer')
+  expect(sheepdogRefs(top)).toEqual([])
   const script = 'cat secret.env made > seen'
   const filled = (worker(script).binary as string[]).flatMap((word) => ['--binary', word])
   const flags = ['--include', '*.env', '--setup', 'echo made > made', '--base', 'HEAD', '--keep', 'always']
@@ -152,4 +153,21 @@ it('the command races, and `agent --worktree --apply` brings a patch home', asyn
   const nowhere = await sheepdog(['race', 'x', '--agent', 'codex', '--cwd', plainFolder()])
   expect(nowhere).toMatchObject({ status: 2, stderr: expect.stringContaining('is not in a git repository') })
   expect(await sheepdog(['race', 'x'])).toMatchObject({ status: 2 })
+})
+
+it('the command names what lost, and leaves no ref of what it applied', async () => {
+  const [top, bin] = [repository(), plainFolder()]
+  const [, , script] = worker('echo $$ > answer').binary as string[]
+  writeFileSync(join(bin, 'codex'), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  const env = { PATH: `${bin}:${process.env.PATH}` }
+  const agents = ['--agent', 'codex', '--agent', 'codex', '--cwd', top]
+  const lost = await sheepdog(['race', 'x', ...agents, '--verify', 'false'], env)
+  expect(lost.status).toBe(1)
+  const refs = sheepdogRefs(top)
+  expect(refs).toHaveLength(2)
+  for (const ref of refs) expect(lost.stderr).toContain(`codex failed-verify: git diff HEAD ${ref}\n`)
+  const won = await sheepdog(['race', 'x', ...agents, '--apply'], env)
+  expect(won).toMatchObject({ status: 0, stdout: 'Done.\n' })
+  expect(sheepdogRefs(top)).toEqual(refs)
+  expect(readFileSync(join(top, 'answer'), 'utf8')).toMatch(/^\d+\n$/)
 })

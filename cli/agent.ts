@@ -15,7 +15,7 @@ import { agentOf } from './agent_command'
 import { parseArguments, UsageError, usageStatus } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult, showCost, Story } from './event'
-import { describeChanges } from './changed'
+import { bringHome, describeChanges } from './changed'
 import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
@@ -146,7 +146,7 @@ async function settled(turn: Turn, apply: boolean): Promise<{ result?: TurnResul
   let result: TurnResult | undefined
   try {
     result = await turn.result
-    if (apply) await result.changes?.apply()
+    if (apply) await bringHome(result.changes)
     return { result }
   } catch (failure) {
     const error = failure as SheepdogError

@@ -1,4 +1,4 @@
-// The changes of an agent, as lines for a reader. PURE.
+// The changes of an agent: lines for a reader, and the way home.
 import type { Changes } from '../lib/index'
 import { showCount } from './figure'
 import { plainText } from './width'
@@ -6,6 +6,13 @@ import { plainText } from './width'
 /** So many files are named. */
 const maxNamed = 20
 const letters = { added: 'A', modified: 'M', deleted: 'D', renamed: 'R' }
+
+/** Merges the changes into the working tree. Nothing is left beside it then, but for a checkout that was to be kept. */
+export async function bringHome(changes: Changes | undefined): Promise<void> {
+  await changes?.apply()
+  // The ref stays where git cannot remove it.
+  if (changes && !changes.worktree) await changes.discard().catch(() => {})
+}
 
 export function describeChanges({ files, ref, worktree }: Changes, isApplied: boolean): string[] {
   const lines = files.slice(0, maxNamed).map(({ path, from, status, insertions, deletions, binary }) => {

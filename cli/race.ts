@@ -1,9 +1,9 @@
 // sheepdog race: several agents on one prompt, and a command that decides.
 import { text as readAll } from 'node:stream/consumers'
-import { race, type HarnessOptions, type RaceEntry } from '../lib/index'
+import { Harness, race, type HarnessOptions, type RaceEntry } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import { describeChanges } from './changed'
+import { bringHome, describeChanges } from './changed'
 import type { Ending, OptionTable } from './command'
 import { showCost } from './event'
 import { showDuration } from './figure'
@@ -69,10 +69,10 @@ export async function run(args: string[]): Promise<Ending> {
   if (values.concurrency !== undefined && !/^[1-9]\d*$/.test(values.concurrency))
     throw new UsageError(`--concurrency: expected a number, got ${JSON.stringify(values.concurrency)}`)
   const { cwd, ...turn } = toTurnOptions(values)
-  const agents = values.agent.map((provider) => ({ ...turn, provider }) as HarnessOptions)
+  const agents = values.agent.map((provider) => new Harness({ ...turn, provider } as HarnessOptions))
   const stop = new AbortController()
   if (!values.json)
-    tell(`sheepdog: ${agents.length === 1 ? 'one agent runs' : `${agents.length} agents run`}`)
+    tell(`sheepdog: a race of ${agents.length === 1 ? 'one agent' : `${agents.length} agents`}`)
   let interrupt: Interrupt | undefined
   const leave = onInterrupt((signal) => {
     interrupt = signal
@@ -89,9 +89,9 @@ export async function run(args: string[]): Promise<Ending> {
       signal: stop.signal,
       onEntry: values.json ? undefined : tellEntry,
     })
-    if (values.apply) await winner?.changes?.apply()
+    if (values.apply) await bringHome(winner?.changes)
     if (values.json) put('stdout', `${toJson({ winner: winner && entries.indexOf(winner), entries })}\n`)
-    else tellWinner(winner, values.apply === true)
+    else tellEnd(winner, entries, values.apply === true)
     return winner ? 0 : 1
   } catch (error) {
     if (interrupt) return interrupt
@@ -109,7 +109,10 @@ function tellEntry({ provider, state, usage, error, durationMs }: RaceEntry): vo
   tell(`sheepdog: ${provider} ${state} (${facts})${why}`)
 }
 
-function tellWinner(winner: RaceEntry | undefined, isApplied: boolean): void {
+function tellEnd(winner: RaceEntry | undefined, entries: readonly RaceEntry[], isApplied: boolean): void {
+  const lost = entries.filter((entry) => entry !== winner && entry.changes?.ref)
+  for (const { provider, state, changes } of lost)
+    tell(`sheepdog: ${provider} ${state}: git diff HEAD ${changes!.ref}`)
   if (!winner) return tell('sheepdog: nobody passed')
   tell(`sheepdog: ${winner.provider} won`)
   if (winner.changes) for (const line of describeChanges(winner.changes, isApplied)) tell(line)

@@ -45,7 +45,7 @@ export class Changes {
   readonly base: string
   /** The commit that holds what the agent left. Without changes it is `base`. */
   readonly commit: string
-  /** The ref that keeps the commit; absent without changes. */
+  /** The ref that keeps the commit; absent without changes, and after `discard()`. */
   readonly ref?: string
   /** The files that differ between the two commits. */
   readonly files: readonly ChangedFile[]
@@ -95,6 +95,7 @@ export class Changes {
    */
   async discard(): Promise<void> {
     await settle(native.changesDiscard(this.#facts), callSite())
+    delete (this as { ref?: string }).ref
   }
 }
 
