@@ -240,7 +240,7 @@ async fn a_checkout_of_20_000_files_costs_what_a_worktree_of_git_costs() {
     git(&scene.repo(), &["config", "gc.auto", "0"]);
     git(&scene.repo(), &["commit", "-qm", "many"]);
     git(&scene.repo(), &["gc", "-q"]);
-    // What was written before is on the disk, and each of the two begins every second round.
+    // All that was written before is on the disk, and each of the two begins every second round.
     let settled = || {
         assert!(std::process::Command::new("sync").status().unwrap().success());
         Instant::now()
