@@ -23,8 +23,6 @@ const exceptions = [
 /** Functions that were longer when this test was written. */
 const longOnes = [
   'crates/agents/src/harness/level/command.rs started',
-  'crates/fleet/src/engine/nats/connection.rs connect',
-  'crates/fleet/src/engine/nats/store.rs store',
   'crates/fleet/src/record.rs after',
   'crates/fleet/src/status.rs look_at_queue',
   'crates/fleet/src/stuck.rs why_stuck',

@@ -102,8 +102,7 @@ impl Nats {
                 Ok(Some(answer)) => answer,
                 Ok(None) => return Err(away(&"the connection was closed")),
                 Err(Silence::Denied) => return Err(Asked::Final(denied(&subject))),
-                Err(Silence::Lost) => return Err(away(&"the connection was lost")),
-                Err(Silence::Late) => return Err(away(&"it stopped in the middle of an answer")),
+                Err(Silence::Away(why)) => return Err(away(&why)),
             };
             match answer.status {
                 None => batch.messages.push(StreamMessage::try_from(answer).map_err(|error| away(&error))?),

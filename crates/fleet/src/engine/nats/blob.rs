@@ -371,7 +371,7 @@ impl Sending<'_> {
         {
             Ok(answer) => answer,
             Err(Silence::Denied) => return Err(Asked::Final(denied(&self.subject))),
-            Err(Silence::Lost | Silence::Late) => return Err(Asked::Away("it has stalled".to_owned())),
+            Err(Silence::Away(_)) => return Err(Asked::Away("it has stalled".to_owned())),
         };
         self.window.on_answer(bytes, since.elapsed());
         match answer {

@@ -129,57 +129,29 @@ impl Nats {
         let noted = denied.clone();
         let away = Away { servers: shown(access).into(), ..Away::default() };
         let reason = away.reason.clone();
-        let mut options = ConnectOptions::new()
-            .name("sheepdog")
-            .connection_timeout(CONNECT_TIMEOUT)
-            .ping_interval(PING_INTERVAL)
-            .request_timeout(Some(REQUEST_TIMEOUT))
-            .reconnect_delay_callback(|attempts| {
-                let millis = 10_u64.saturating_mul(1 << attempts.min(6));
-                Duration::from_millis(millis).min(MAX_RECONNECT_DELAY)
-            })
-            .event_callback(move |event| {
-                match event {
-                    Event::Connected => {
-                        here.send_replace(true);
-                        *lock(&reason) = None;
-                        count.send_modify(|count| *count += 1);
-                    }
-                    Event::Disconnected => {
-                        here.send_replace(false);
-                    }
-                    Event::ServerError(error) => {
-                        if error == ServerError::AuthorizationViolation {
-                            *lock(&reason) = Some(error.to_string());
-                        }
-                        noted.note(&error.to_string());
-                    }
-                    Event::ClientError(ClientError::Other(error)) => *lock(&reason) = Some(error),
-                    _ => {}
+        let options = options().event_callback(move |event| {
+            match event {
+                Event::Connected => {
+                    here.send_replace(true);
+                    *lock(&reason) = None;
+                    count.send_modify(|count| *count += 1);
                 }
-                async {}
-            });
-        options = trusting(options, &access.servers, access.ca.as_deref()).await?;
-        if let Some(token) = &access.token {
-            options = options.token(token.clone());
-        }
-        // The client takes no notice of what stands in an address.
-        if let Some(login) = access.servers.iter().find_map(|server| part(server).1) {
-            let user = login.user.expose().to_owned();
-            if login.password.is_some() && is_plain(&user) {
-                // Rights may give each user its own answers, and nobody else's.
-                options = options.custom_inbox_prefix(format!("_INBOX.{user}"));
+                Event::Disconnected => {
+                    here.send_replace(false);
+                }
+                Event::ServerError(error) => {
+                    if error == ServerError::AuthorizationViolation {
+                        *lock(&reason) = Some(error.to_string());
+                    }
+                    noted.note(&error.to_string());
+                }
+                Event::ClientError(ClientError::Other(error)) => *lock(&reason) = Some(error),
+                _ => {}
             }
-            options = match login.password {
-                Some(password) => options.user_and_password(user, password.expose().to_owned()),
-                None => options.token(user),
-            };
-        }
-        if let Some(file) = &access.credentials {
-            options = options.credentials_file(file).await.map_err(|error| {
-                Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
-            })?;
-        }
+            async {}
+        });
+        let options = trusting(options, &access.servers, access.ca.as_deref()).await?;
+        let options = with_login(options, access).await?;
         let connected = within(CONNECT_TIMEOUT * 2, options.connect(plain_servers(access))).await;
         let client = match connected {
             Some(Ok(client)) => client,
@@ -187,23 +159,8 @@ impl Nats {
             None => return Err(unreachable_server(access, "it did not answer in time")),
         };
         check_version(&client)?;
-        let mut context = jetstream::new(client.clone());
-        context.set_timeout(REQUEST_TIMEOUT);
         let names = Names::new(&access.prefix);
-        let mut api = "$JS.API".to_owned();
-        let Access { lease, replicas, .. } = *access;
-        let asked = Asked { lease, replicas };
-        let found = streams::ensure(&context, &names, asked).await;
-        let lease = match found {
-            // Every user but the admin has an account of its own, in which the fleet's JetStream has this name.
-            Err(_) if streams::is_without_jetstream(&context, &names).await => {
-                api = names.api();
-                context = jetstream::with_prefix(client.clone(), &api);
-                context.set_timeout(REQUEST_TIMEOUT);
-                streams::ensure(&context, &names, asked).await?
-            }
-            found => found?,
-        };
+        let (context, api, lease) = open_streams(&client, &names, access).await?;
         let mut transfers = context.clone();
         transfers.set_timeout(STALLED_AFTER);
         Ok(Nats(Arc::new(Parts {
@@ -245,6 +202,63 @@ impl Nats {
     /// Whether the server refused the last message to this subject for want of rights.
     pub(super) fn is_denied(&self, subject: &str) -> bool {
         self.0.denied.has(subject)
+    }
+}
+
+fn options() -> ConnectOptions {
+    ConnectOptions::new()
+        .name("sheepdog")
+        .connection_timeout(CONNECT_TIMEOUT)
+        .ping_interval(PING_INTERVAL)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .reconnect_delay_callback(|attempts| {
+            let millis = 10_u64.saturating_mul(1 << attempts.min(6));
+            Duration::from_millis(millis).min(MAX_RECONNECT_DELAY)
+        })
+}
+
+async fn with_login(mut options: ConnectOptions, access: &Access) -> Result<ConnectOptions, Error> {
+    if let Some(token) = &access.token {
+        options = options.token(token.clone());
+    }
+    // The client takes no notice of what stands in an address.
+    if let Some(login) = access.servers.iter().find_map(|server| part(server).1) {
+        let user = login.user.expose().to_owned();
+        if login.password.is_some() && is_plain(&user) {
+            // Rights may give each user its own answers, and nobody else's.
+            options = options.custom_inbox_prefix(format!("_INBOX.{user}"));
+        }
+        options = match login.password {
+            Some(password) => options.user_and_password(user, password.expose().to_owned()),
+            None => options.token(user),
+        };
+    }
+    let Some(file) = &access.credentials else { return Ok(options) };
+    options.credentials_file(file).await.map_err(|error| {
+        Error::invalid_option("credentials", format!("{} can't be read: {error}", file.display()))
+    })
+}
+
+/// The fleet's streams: the context that reaches them, the prefix of its API, and the fleet's lease.
+async fn open_streams(
+    client: &Client,
+    names: &Names,
+    access: &Access,
+) -> Result<(Context, String, Duration), Error> {
+    let mut context = jetstream::new(client.clone());
+    context.set_timeout(REQUEST_TIMEOUT);
+    let Access { lease, replicas, .. } = *access;
+    let asked = Asked { lease, replicas };
+    match streams::ensure(&context, names, asked).await {
+        // Every user but the admin has an account of its own, in which the fleet's JetStream has this name.
+        Err(_) if streams::is_without_jetstream(&context, names).await => {
+            let api = names.api();
+            context = jetstream::with_prefix(client.clone(), &api);
+            context.set_timeout(REQUEST_TIMEOUT);
+            let lease = streams::ensure(&context, names, asked).await?;
+            Ok((context, api, lease))
+        }
+        lease => Ok((context, "$JS.API".to_owned(), lease?)),
     }
 }
 

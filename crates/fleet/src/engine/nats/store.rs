@@ -62,46 +62,16 @@ impl Nats {
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            let request = Request::new()
-                .payload(payload.clone())
-                .headers(headers.clone())
-                .timeout(Some(answer_within(payload.len()) + REQUEST_TIMEOUT));
-            let reconnected = std::pin::pin!(self.reconnected());
-            let request = self.0.client.send_request(subject.to_owned(), request);
-            let answer = match self.heard(subject, answer_within(payload.len()), reconnected, request).await {
-                Ok(answer) => answer,
+            let why = match self.try_store(subject, &headers, &payload).await {
+                Ok(Ok(stored)) => return Ok(stored),
+                Ok(Err(NotStored::Final(refused))) => return Err(refused),
+                Ok(Err(NotStored::Again(why))) => why,
                 Err(Silence::Denied) => return Err(Refused::Fault(denied(subject))),
-                Err(Silence::Late) if begun.elapsed() > retry_for.0 => {
-                    return Err(Refused::Fault(self.away("it stopped in the middle of an answer")));
+                Err(Silence::Away(why)) if begun.elapsed() > retry_for.0 => {
+                    return Err(Refused::Fault(self.away(why)));
                 }
                 // Its answer is lost; that it has the message shows at the next try.
-                Err(Silence::Lost) if begun.elapsed() > retry_for.0 => {
-                    return Err(Refused::Fault(self.away("the connection was lost")));
-                }
-                Err(Silence::Late | Silence::Lost) => continue,
-            };
-            let why = match answer {
-                Ok(message) => match ground::json::read::<PublishAnswer>(&message.payload) {
-                    Ok(PublishAnswer { error: None, sequence, duplicate }) => {
-                        return Ok(Stored { sequence, is_duplicate: duplicate });
-                    }
-                    Ok(PublishAnswer { error: Some(problem), .. }) => {
-                        match refused(&problem, &self.names().stream_of(subject)) {
-                            Some(refused) => return Err(refused),
-                            None => problem.description,
-                        }
-                    }
-                    Err(error) => format!("an answer that can't be read: {error}"),
-                },
-                Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
-                    let message = format!(
-                        "a message of {} bytes exceeds the server's limit: raise its max_payload",
-                        payload.len()
-                    );
-                    let error = Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true);
-                    return Err(Refused::Fault(error));
-                }
-                Err(error) => error.to_string(),
+                Err(Silence::Away(_)) => continue,
             };
             if self.is_denied(subject) {
                 return Err(Refused::Fault(denied(subject)));
@@ -112,6 +82,45 @@ impl Nats {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
+    }
+
+    async fn try_store(
+        &self,
+        subject: &str,
+        headers: &HeaderMap,
+        payload: &Bytes,
+    ) -> Result<Result<Stored, NotStored>, Silence> {
+        let within = answer_within(payload.len());
+        let request = Request::new()
+            .payload(payload.clone())
+            .headers(headers.clone())
+            .timeout(Some(within + REQUEST_TIMEOUT));
+        let reconnected = std::pin::pin!(self.reconnected());
+        let request = self.0.client.send_request(subject.to_owned(), request);
+        let message = match self.heard(subject, within, reconnected, request).await? {
+            Ok(message) => message,
+            Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
+                let message = format!(
+                    "a message of {} bytes exceeds the server's limit: raise its max_payload",
+                    payload.len()
+                );
+                let error = Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true);
+                return Ok(Err(NotStored::Final(Refused::Fault(error))));
+            }
+            Err(error) => return Ok(Err(NotStored::Again(error.to_string()))),
+        };
+        Ok(match ground::json::read::<PublishAnswer>(&message.payload) {
+            Ok(PublishAnswer { error: None, sequence, duplicate }) => {
+                Ok(Stored { sequence, is_duplicate: duplicate })
+            }
+            Ok(PublishAnswer { error: Some(problem), .. }) => {
+                Err(match refused(&problem, &self.names().stream_of(subject)) {
+                    Some(refused) => NotStored::Final(refused),
+                    None => NotStored::Again(problem.description),
+                })
+            }
+            Err(error) => Err(NotStored::Again(format!("an answer that can't be read: {error}"))),
+        })
     }
 
     /// Stores a message past every check, as any other client of the server may.
@@ -141,13 +150,13 @@ impl Nats {
             tokio::select! {
                 biased;
                 answer = &mut answer => return Ok(answer),
-                () = &mut reconnected => return Err(Silence::Lost),
+                () = &mut reconnected => return Err(Silence::Away("the connection was lost")),
                 () = tokio::time::sleep_until(look) => {
                     if self.is_denied(subject) {
                         return Err(Silence::Denied);
                     }
                     if look >= late {
-                        return Err(Silence::Late);
+                        return Err(Silence::Away("it stopped in the middle of an answer"));
                     }
                 }
             }
@@ -176,13 +185,17 @@ impl Nats {
     }
 }
 
+/// The reason why the server did not store a message. `Again`: it may do so a moment later.
+enum NotStored {
+    Final(Refused),
+    Again(String),
+}
+
 /// The reason for a missing answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     Denied,
-    /// The connection was lost and made anew.
-    Lost,
-    Late,
+    Away(&'static str),
 }
 
 pub(super) fn denied(subject: &str) -> Error {
