@@ -24,8 +24,6 @@ const exceptions = [
 const longOnes = [
   'crates/agents/src/harness/level/command.rs started',
   'crates/fleet/src/record.rs after',
-  'crates/fleet/src/status.rs look_at_queue',
-  'crates/fleet/src/stuck.rs why_stuck',
   'crates/fleet/src/worker/attempt.rs hold',
   'crates/fleet/src/worker/attempt.rs claim',
   'crates/fleet/src/worker/owner.rs run',

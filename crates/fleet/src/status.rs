@@ -4,6 +4,7 @@
 use super::engine::{Announcement, Engine, Place, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
 use super::listed::Listed;
 use super::record::{JobRecord, JobState};
+use super::spec::JobSpec;
 use super::stuck::{Surroundings, why_stuck};
 use super::submitter::now;
 use futures_util::future::try_join4;
@@ -57,6 +58,14 @@ pub struct Stuck {
     pub why: String,
 }
 
+/// The facts about the fleet that tell why a job waits.
+struct View<'a> {
+    workers: &'a [Value],
+    rooms: &'a Rooms,
+    /// Whether each provider that was asked about is held back.
+    holds: HashMap<String, bool>,
+}
+
 impl dyn Engine {
     pub(crate) async fn status(&self) -> Result<FleetStatus, Error> {
         let mut status = FleetStatus {
@@ -86,11 +95,10 @@ impl dyn Engine {
         for queue in pauses.into_keys() {
             status.queues.entry(queue).or_default().is_paused = true;
         }
-        let mut holds = HashMap::new();
+        let mut view = View { workers: &status.workers, rooms: &rooms, holds: HashMap::new() };
         for (name, queue) in &mut status.queues {
             let oldest = oldest.remove(name).unwrap_or_default();
-            let workers = &status.workers;
-            self.look_at_queue(oldest, queue, workers, &rooms, &mut holds, &mut status.stuck).await?;
+            self.look_at_queue(oldest, queue, &mut view, &mut status.stuck).await?;
         }
         status.storage = rooms.all;
         Ok(status)
@@ -101,63 +109,72 @@ impl dyn Engine {
         &self,
         oldest: Vec<Waiting>,
         queue: &mut QueueStatus,
-        workers: &[Value],
-        rooms: &Rooms,
-        holds: &mut HashMap<String, bool>,
+        view: &mut View<'_>,
         stuck: &mut Vec<Stuck>,
     ) -> Result<(), Error> {
-        let (runs, leases) = (&rooms.records, &rooms.leases);
-        let records_room = rooms.all.get(runs);
-        let full_leases = rooms.all.get(leases).is_some_and(|room| room.is_full).then_some(leases.as_str());
         let ids: Vec<&str> = oldest.iter().map(|waiting| waiting.spec.id.as_str()).collect();
         let mut records = self.records_of(&ids).await?;
         for Waiting { spec, problem, .. } in oldest {
-            let unreadable = match &problem {
-                Some(error) => Some(error.message()),
-                None => matches!(records.get(&spec.id), Some(Listed::Unknown(_))).then_some(UNKNOWN_RECORD),
+            let found = records.remove(&spec.id);
+            let unreadable = match (&problem, &found) {
+                (Some(error), _) => Some(error.message()),
+                (None, Some(Listed::Unknown(_))) => Some(UNKNOWN_RECORD),
+                _ => None,
             };
-            if let Some(why) = unreadable {
-                if stuck.len() < MAX_SHOWN {
-                    stuck.push(Stuck { id: spec.id, why: why.to_owned() });
+            let why = if let Some(why) = unreadable {
+                Some(why.to_owned())
+            } else {
+                let record = match found {
+                    Some(Listed::Known(record)) => *record,
+                    _ => JobRecord::queued(&spec),
+                };
+                if record.state == JobState::Queued {
+                    queue.oldest_submitted_at.get_or_insert(record.submitted_at);
                 }
-                continue;
-            }
-            let record = match records.remove(&spec.id) {
-                Some(Listed::Known(record)) => *record,
-                _ => JobRecord::queued(&spec),
+                if stuck.len() >= MAX_SHOWN || record.state.is_over() {
+                    continue;
+                }
+                self.why_stuck(&record, &spec, queue.is_paused, view).await?
             };
-            if record.state == JobState::Queued {
-                queue.oldest_submitted_at.get_or_insert(record.submitted_at);
-            }
-            if stuck.len() >= MAX_SHOWN || record.state.is_over() {
-                continue;
-            }
-            let is_held = match &spec.provider {
-                Some(provider) => self.is_held(provider, holds).await?,
-                None => false,
-            };
-            let key_holders = match &spec.key {
-                Some(key) => self.key_holders(key).await?,
-                None => Vec::new(),
-            };
-            let key_holders: Vec<String> =
-                key_holders.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
-            let around = Surroundings {
-                workers,
-                is_held,
-                key_holders: &key_holders,
-                is_full: records_room.is_some_and(|room| room.is_full),
-                is_used_up: records_room.is_some_and(Room::is_used_up),
-                full_leases,
-                records: runs,
-                is_paused: queue.is_paused,
-                now: now(),
-            };
-            if let Some(why) = why_stuck(&record, &spec, &around) {
-                stuck.push(Stuck { id: record.id, why });
+            if let Some(why) = why.filter(|_| stuck.len() < MAX_SHOWN) {
+                stuck.push(Stuck { id: spec.id, why });
             }
         }
         Ok(())
+    }
+
+    async fn why_stuck(
+        &self,
+        record: &JobRecord,
+        spec: &JobSpec,
+        is_paused: bool,
+        view: &mut View<'_>,
+    ) -> Result<Option<String>, Error> {
+        let is_held = match &spec.provider {
+            Some(provider) => self.is_held(provider, &mut view.holds).await?,
+            None => false,
+        };
+        let key_holders = match &spec.key {
+            Some(key) => self.key_holders(key).await?,
+            None => Vec::new(),
+        };
+        let key_holders: Vec<String> =
+            key_holders.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
+        let (runs, leases) = (&view.rooms.records, &view.rooms.leases);
+        let records_room = view.rooms.all.get(runs);
+        let is_full = |stream: &String| view.rooms.all.get(stream).is_some_and(|room| room.is_full);
+        let around = Surroundings {
+            workers: view.workers,
+            is_held,
+            key_holders: &key_holders,
+            is_full: is_full(runs),
+            is_used_up: records_room.is_some_and(Room::is_used_up),
+            full_leases: is_full(leases).then_some(leases.as_str()),
+            records: runs,
+            is_paused,
+            now: now(),
+        };
+        Ok(why_stuck(record, spec, &around))
     }
 
     async fn is_held(&self, provider: &str, holds: &mut HashMap<String, bool>) -> Result<bool, Error> {

@@ -32,23 +32,39 @@ pub(crate) struct Surroundings<'a> {
 
 /// `None`: it goes on, or waits for what it was told to wait for.
 pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surroundings) -> Option<String> {
-    let names = |worker: &&Value| worker["name"].as_str() == record.worker.as_deref();
     if record.state == JobState::Running {
-        if around.is_used_up {
-            let stream = around.records;
-            return Some(format!(
-                "the stream {stream} is full, so its result can't be written: remove old jobs with `sheepdog fleet prune`"
-            ));
-        }
-        let worker = record.worker.as_deref().unwrap_or("its worker");
-        if around.full_leases.is_some() {
-            // Whether its worker is there nobody can say.
-            return None;
-        }
-        return around.workers.iter().find(names).is_none().then(|| {
-            format!("its worker {worker} is silent: another worker gets the job when the lease is over")
-        });
+        return why_running_stuck(record, around);
     }
+    why_none_starts(record, around).or_else(|| {
+        let serving: Vec<&Value> =
+            around.workers.iter().filter(|worker| serves(worker, &record.queue)).collect();
+        let open: Vec<&Value> = serving.iter().copied().filter(|worker| !is_closing(worker)).collect();
+        match (serving.is_empty(), open.is_empty()) {
+            (true, _) => Some(format!("no worker pulls from the queue {}", record.queue)),
+            (false, true) => Some(format!("every worker of the queue {} is closing", record.queue)),
+            _ => why_waiting(record, spec, around, &open),
+        }
+    })
+}
+
+fn why_running_stuck(record: &JobRecord, around: &Surroundings) -> Option<String> {
+    let stream = around.records;
+    if around.is_used_up {
+        return Some(format!(
+            "the stream {stream} is full, so its result can't be written: remove old jobs with `sheepdog fleet prune`"
+        ));
+    }
+    let names = |worker: &Value| worker["name"].as_str() == record.worker.as_deref();
+    // Without leases nobody can say whether its worker is there.
+    if around.full_leases.is_some() || around.workers.iter().any(names) {
+        return None;
+    }
+    let worker = record.worker.as_deref().unwrap_or("its worker");
+    Some(format!("its worker {worker} is silent: another worker gets the job when the lease is over"))
+}
+
+/// A reason that holds up every job of the queue that has not begun.
+fn why_none_starts(record: &JobRecord, around: &Surroundings) -> Option<String> {
     if around.is_paused {
         return Some(format!("the queue {} is paused", record.queue));
     }
@@ -58,40 +74,32 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
             "the stream {stream} is full, so no new job starts: remove old jobs with `sheepdog fleet prune`"
         ));
     }
-    if let Some(stream) = around.full_leases {
-        return Some(format!(
-            "the stream {stream} is full, so workers can't renew their leases, and no place of a key is free: give the stream more room"
-        ));
-    }
-    let mut serving: Vec<&Value> =
-        around.workers.iter().filter(|worker| serves(worker, &record.queue)).collect();
-    if !serving.is_empty() {
-        serving.retain(|worker| !is_closing(worker));
-        if serving.is_empty() {
-            return Some(format!("every worker of the queue {} is closing", record.queue));
-        }
-    }
-    if serving.is_empty() {
-        return Some(format!("no worker pulls from the queue {}", record.queue));
-    }
+    around.full_leases.map(|stream| format!(
+        "the stream {stream} is full, so workers can't renew their leases, and no place of a key is free: give the stream more room"
+    ))
+}
+
+/// `serving`: the workers that pull from the job's queue.
+fn why_waiting(
+    record: &JobRecord,
+    spec: &JobSpec,
+    around: &Surroundings,
+    serving: &[&Value],
+) -> Option<String> {
     if !serving.iter().any(|worker| can_run(worker, record.handler.as_deref())) {
         return Some(match &record.handler {
             Some(handler) => format!("no worker of the queue {} has the handler {handler}", record.queue),
             None => format!("no worker of the queue {} runs agents", record.queue),
         });
     }
-    let wait =
-        record.not_before.filter(|time| *time > around.now).map(|time| (time - around.now).div_ceil(1000));
-    match (&record.error, wait) {
-        (Some(fault), Some(seconds)) => {
-            return Some(format!(
-                "attempt {} failed ({}): it is tried again in {seconds} s",
-                record.attempt, fault.message
-            ));
-        }
-        // The job waits for the time that its submitter chose.
-        (None, Some(_)) => return None,
-        _ => {}
+    if let Some(time) = record.not_before.filter(|time| *time > around.now) {
+        // Without an error the job waits for the time that its submitter chose.
+        let fault = record.error.as_ref()?;
+        let seconds = (time - around.now).div_ceil(1000);
+        return Some(format!(
+            "attempt {} failed ({}): it is tried again in {seconds} s",
+            record.attempt, fault.message
+        ));
     }
     if record.must_run_alone() {
         return Some(format!(
@@ -99,14 +107,10 @@ pub(crate) fn why_stuck(record: &JobRecord, spec: &JobSpec, around: &Surrounding
             record.losses
         ));
     }
-    if around.is_held
-        && let Some(provider) = &record.provider
-    {
+    if let Some(provider) = record.provider.as_ref().filter(|_| around.is_held) {
         return Some(format!("{provider} is at its usage limit: no worker uses it until the limit ends"));
     }
-    if let Some(key) = &spec.key
-        && around.key_holders.len() >= spec.key_limit as usize
-    {
+    if let Some(key) = spec.key.as_ref().filter(|_| around.key_holders.len() >= spec.key_limit as usize) {
         let holders = around.key_holders.join(", ");
         return Some(format!("the places of its key {key} are taken by {holders}"));
     }
