@@ -27,7 +27,6 @@ const longOnes = [
   'crates/fleet/src/worker/attempt.rs hold',
   'crates/fleet/src/worker/attempt.rs claim',
   'crates/fleet/src/worker/owner.rs run',
-  'crates/fleet/src/worker/turn.rs run_turn',
 ]
 
 /** Structs that had more fields. */

@@ -44,56 +44,21 @@ pub async fn run_turn(
     if let Some(on_turn) = on_turn {
         mirror = Some(show_request(on_turn, &mut request, &[]).await);
     }
-    let changes = &mut request.agent.environment.changes;
-    changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
-    changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
-    request.has_listener = true;
     let (in_passing, untold) = watch::channel(Usage::default());
     request.in_passing = Some(Arc::new(in_passing));
-    request.retry_after_tools = run.spec.after_tools;
-    if let Some(session) = &run.past.resume {
-        request.prompt = resumed_prompt(&request.prompt, run.lacks_files(), run.spec.git.is_some());
-        request.agent.resume = Some(session.clone());
-    }
-    if let Some(cwd) = &request.agent.cwd {
-        // Artifacts are looked for where the agent works.
-        let _ = run.files.folder.set(cwd.clone());
-    }
-    request.agent.deduct(&run.past.budgeted).map_err(|error| JobFault::from(&error))?;
+    as_job(&run, &mut request)?;
     bring_session(&run, &request).await?;
     let turn = start(request.clone(), limits);
     let mut events = turn.events();
-    let progress = watch::Sender::new(Progress::default());
+    let mut notes = Notes::new(&run);
+    let progress = notes.progress.subscribe();
     let tell = async {
-        let (mut tools_ran, mut used, mut noted) = (false, Usage::default(), Usage::default());
         while let Some(some) = events.next().await {
             if let Some(mirror) = &mut mirror {
                 mirror.hear(&some).await;
             }
             for event in &some {
-                match event {
-                    AgentEvent::Session { session_id } if progress.borrow().session.is_none() => {
-                        run.note(Some(session_id.clone()), false).await;
-                        progress.send_modify(|progress| progress.session = Some(session_id.clone()));
-                    }
-                    AgentEvent::ToolStart { .. } => {
-                        if !tools_ran {
-                            tools_ran = true;
-                            run.note(None, true).await;
-                        }
-                        progress.send_modify(|progress| progress.steps += 1);
-                    }
-                    AgentEvent::Usage(some) => {
-                        // Now, because a worker that is killed tells nothing more.
-                        used = used.plus(*some);
-                        if has_grown(used, noted) {
-                            noted = used;
-                            run.note_usage(used).await;
-                        }
-                    }
-                    AgentEvent::ToolEnd { .. } => progress.send_modify(|progress| progress.steps += 1),
-                    _ => {}
-                }
+                notes.note(event).await;
                 let Ok(line) = serde_json::to_string(event) else { continue };
                 if run.emit(line).await.is_err() {
                     // The log is closed: we are fenced, and are about to be stopped.
@@ -101,16 +66,13 @@ pub async fn run_turn(
                 }
             }
             // Some agents tell a sum at their end only. It comes by an event, which may follow later.
-            let sum = used.plus(*untold.borrow());
-            if has_grown(sum, noted) {
-                noted = sum;
-                run.note_usage(sum).await;
-            }
+            let untold = *untold.borrow();
+            notes.note_usage(untold).await;
         }
     };
     tokio::select! {
         () = tell => {}
-        () = follow_session(&run, &request, progress.subscribe()) => {}
+        () = follow_session(&run, &request, progress.clone()) => {}
         _ = run.stop.stopped() => {
             turn.leave();
             turn.abort();
@@ -127,14 +89,86 @@ pub async fn run_turn(
             warn(&run, error.message()).await;
         }
     }
-    let told = match &*outcome {
+    settled(&run, &outcome).await
+}
+
+/// Gives the turn the job's own variables and budget, and the session that it has to go on in.
+fn as_job(run: &JobRun, request: &mut TurnRequest) -> Result<(), JobFault> {
+    let changes = &mut request.agent.environment.changes;
+    changes.push(("SHEEPDOG_JOB_ID".to_owned(), Some(run.id.to_string())));
+    changes.push(("SHEEPDOG_ATTEMPT".to_owned(), Some(run.attempt.to_string())));
+    request.has_listener = true;
+    request.retry_after_tools = run.spec.after_tools;
+    if let Some(session) = &run.past.resume {
+        request.prompt = resumed_prompt(&request.prompt, run.lacks_files(), run.spec.git.is_some());
+        request.agent.resume = Some(session.clone());
+    }
+    if let Some(cwd) = &request.agent.cwd {
+        // Artifacts are looked for where the agent works.
+        let _ = run.files.folder.set(cwd.clone());
+    }
+    request.agent.deduct(&run.past.budgeted).map_err(|error| JobFault::from(&error))
+}
+
+/// Writes into the record what the events of a turn tell the next attempt.
+struct Notes<'a> {
+    run: &'a JobRun,
+    progress: watch::Sender<Progress>,
+    have_tools_run: bool,
+    used: Usage,
+    /// The usage that the record has.
+    noted: Usage,
+}
+
+impl Notes<'_> {
+    fn new(run: &JobRun) -> Notes<'_> {
+        let progress = watch::Sender::new(Progress::default());
+        Notes { run, progress, have_tools_run: false, used: Usage::default(), noted: Usage::default() }
+    }
+
+    async fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Session { session_id } if self.progress.borrow().session.is_none() => {
+                self.run.note(Some(session_id.clone()), false).await;
+                self.progress.send_modify(|progress| progress.session = Some(session_id.clone()));
+            }
+            AgentEvent::ToolStart { .. } => {
+                if !self.have_tools_run {
+                    self.have_tools_run = true;
+                    self.run.note(None, true).await;
+                }
+                self.progress.send_modify(|progress| progress.steps += 1);
+            }
+            AgentEvent::Usage(some) => {
+                // Now, because a worker that is killed tells nothing more.
+                self.used = self.used.plus(*some);
+                self.note_usage(Usage::default()).await;
+            }
+            AgentEvent::ToolEnd { .. } => self.progress.send_modify(|progress| progress.steps += 1),
+            _ => {}
+        }
+    }
+
+    /// `untold`: usage that no event has told of.
+    async fn note_usage(&mut self, untold: Usage) {
+        let sum = self.used.plus(untold);
+        if has_grown(sum, self.noted) {
+            self.noted = sum;
+            self.run.note_usage(sum).await;
+        }
+    }
+}
+
+/// The result of the job by the turn's outcome.
+async fn settled(run: &JobRun, outcome: &TurnOutcome) -> Result<Value, JobFault> {
+    let told = match outcome {
         TurnOutcome::Succeeded(result) => result.usage,
         TurnOutcome::Failed { partial, .. } => partial.as_ref().and_then(|result| result.usage),
     };
     if let Some(used) = told {
         run.note_usage(used).await;
     }
-    match &*outcome {
+    match outcome {
         TurnOutcome::Succeeded(result) => Ok(plain(json!(result))),
         TurnOutcome::Failed { error, partial } => {
             let mut fault = JobFault::from(error);
