@@ -13,7 +13,6 @@ const exceptions = [
   'crates/agents/src/acp/opening/mod.rs',
   'crates/egress/tests/inspect.rs',
   'crates/fleet/src/promise_tests.rs',
-  'crates/fleet/src/record.rs',
   'crates/fleet/src/worker/attempt.rs',
   'fixtures/acp/plays.mjs',
   'lib/copilot/session.ts',
@@ -23,7 +22,6 @@ const exceptions = [
 /** Functions that were longer when this test was written. */
 const longOnes = [
   'crates/agents/src/harness/level/command.rs started',
-  'crates/fleet/src/record.rs after',
   'crates/fleet/src/worker/attempt.rs hold',
   'crates/fleet/src/worker/attempt.rs claim',
   'crates/fleet/src/worker/owner.rs run',

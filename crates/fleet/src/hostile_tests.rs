@@ -4,9 +4,10 @@
 use super::engine::RetryFor;
 use super::engine::test_server::{PATIENCE, Road, TestEngine, TestServer, connect};
 use super::prune::Prune;
-use super::record::{JobEvent, JobState};
+use super::record::JobState;
 use super::spec::JobSpec;
 use super::test_host::{Texts, all_listed, settled, submit};
+use super::transition::JobEvent;
 use super::worker::{Gate, Worker, WorkerOptions};
 use crate::follow::Follow;
 use ground::error::ErrorCode;

@@ -10,7 +10,7 @@
 //!                                                                      └ commit: compare-and-swap, then acknowledge
 //! ```
 //!
-//! - The **record** ([`record`], PURE) holds the state of a job. Its revision is the fencing token: every change is written
+//! - The **record** ([`record`], PURE) holds the state of a job ([`transition`], PURE, changes it). Its revision is the fencing token: every change is written
 //!   over the revision that was read, at the leader. The write that says "done" is the commit; a message that is redelivered
 //!   after it is acknowledged without a run.
 //! - The **lease** ([`lease`], PURE) is renewed by the keeper of the attempt, independent of JavaScript and the agent. A keeper
@@ -49,6 +49,7 @@ mod submit_many_tests;
 mod submitter;
 #[cfg(test)]
 mod test_host;
+pub mod transition;
 mod watching;
 mod worker;
 

@@ -1,9 +1,10 @@
 use super::engine::test_server::{Road, TestServer, connect};
 use super::engine::{RetryFor, Shared};
-use super::record::{JobEvent, JobRecord};
+use super::record::JobRecord;
 use super::spec::JobSpec;
 use super::submitter::Submitted;
 use super::test_host::unfinished;
+use super::transition::JobEvent;
 use ground::error::{Error, ErrorCode};
 
 fn spec(id: &str) -> Result<JobSpec, Error> {

@@ -1,8 +1,9 @@
 //! Submits jobs, cancels them, tries them again.
 
 use super::engine::{Engine, Kept, Refused, RetryFor, Waiting};
-use super::record::{JobEvent, JobRecord, JobState, Refusal};
+use super::record::{JobRecord, JobState};
 use super::spec::JobSpec;
+use super::transition::{JobEvent, Refusal};
 use futures_util::{StreamExt, stream};
 use ground::error::{Error, ErrorCode};
 use ground::os::within;

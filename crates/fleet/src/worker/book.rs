@@ -1,7 +1,8 @@
 //! The last known record of a job, and the only code that writes it during an attempt.
 
 use crate::engine::{Kept, Refused, RetryFor, Shared};
-use crate::record::{JobEvent, JobRecord, Refusal};
+use crate::record::JobRecord;
+use crate::transition::{JobEvent, Refusal};
 use agents::harness::Usage;
 use ground::error::Error;
 

@@ -27,7 +27,7 @@ async fn thousands_of_jobs_are_listed_by_a_few_requests() {
     // One of them is running, and is listed once.
     let spec = engine.find_job("job-7").await.unwrap().unwrap().spec;
     let claimed = match JobRecord::queued(&spec).claim("w", "token", false, 1) {
-        crate::record::Claim::Run(record) => record,
+        crate::transition::Claim::Run(record) => record,
         other => panic!("{other:?}"),
     };
     engine.write_record(&claimed, 0, RetryFor::ASKED).await.unwrap();

@@ -1,3 +1,4 @@
+use super::super::spec::JobSpec;
 use super::*;
 use serde_json::json;
 use std::time::Duration;
