@@ -13,7 +13,6 @@ const exceptions = [
   'crates/agents/src/acp/opening/mod.rs',
   'crates/egress/tests/inspect.rs',
   'crates/fleet/src/promise_tests.rs',
-  'crates/fleet/src/worker/attempt.rs',
   'fixtures/acp/plays.mjs',
   'lib/copilot/session.ts',
   'lib/copilot/session_config.ts',
@@ -22,9 +21,6 @@ const exceptions = [
 /** Functions that were longer when this test was written. */
 const longOnes = [
   'crates/agents/src/harness/level/command.rs started',
-  'crates/fleet/src/worker/attempt.rs hold',
-  'crates/fleet/src/worker/attempt.rs claim',
-  'crates/fleet/src/worker/owner.rs run',
 ]
 
 /** Structs that had more fields. */
@@ -45,7 +41,6 @@ const wideOnes = [
   'crates/egress/src/meter/usage.rs Facts',
   'crates/fleet/src/record.rs JobRecord',
   'crates/fleet/src/spec.rs JobSpec',
-  'crates/fleet/src/worker/owner.rs Owner',
   'crates/guard/src/program.rs Plan',
   'crates/process/src/census.rs TreeFacts',
   'crates/process/src/guard/plan/filter.rs Calls',

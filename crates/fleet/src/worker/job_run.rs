@@ -6,7 +6,7 @@ use super::log_writer::LogWriter;
 use crate::engine::Shared;
 use crate::fault::JobFault;
 use crate::name::artifact_object;
-use crate::record::Artifact;
+use crate::record::{Artifact, JobRecord};
 use crate::spec::JobSpec;
 use agents::harness::Usage;
 use bytes::Bytes;
@@ -92,6 +92,18 @@ pub(super) struct Past {
     pub budgeted: Usage,
     /// The worker of the previous attempt.
     pub last_worker: Option<String>,
+}
+
+impl Past {
+    pub(super) fn new(record: &JobRecord, last_worker: Option<String>) -> Past {
+        Past {
+            resume: record.session_to_resume().map(str::to_owned),
+            session_object: record.session_object.clone(),
+            usage: record.usage.unwrap_or_default(),
+            budgeted: record.used(),
+            last_worker,
+        }
+    }
 }
 
 /// The files of an attempt.

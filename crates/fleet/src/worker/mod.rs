@@ -5,9 +5,12 @@
 //! runs: a turn of an agent ([`run_turn`]), or code of the host's own. Closing drains: no new job is pulled, running jobs have
 //! `drain_timeout` to end, then they are stopped and given to other workers.
 
+mod announcer;
 mod artifacts;
 mod attempt;
+mod attempts;
 mod book;
+mod claim;
 mod gate;
 mod instructions;
 mod job_run;
@@ -16,6 +19,7 @@ mod log_writer;
 mod lot;
 mod options;
 mod order;
+mod outcome;
 mod owner;
 mod parking;
 mod pulling;

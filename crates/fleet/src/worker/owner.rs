@@ -1,51 +1,42 @@
 //! The owner task of a worker: fills its free slots with jobs, the highest class first, and ends in good order. A message that
 //! arrives when no slot is free any more is given back at once.
 
-use super::attempt::{ALONE_DELAY, Attempt};
+use super::announcer::Announcer;
+use super::attempt::Attempt;
+use super::attempts::{Arrival, Attempts};
+use super::claim::{ALONE_DELAY, Candidate};
 use super::gate::Gate;
 use super::instructions::{Instructions, read_paused};
 use super::options::WorkerOptions;
 use super::order::Order;
 use super::parking::Parking;
 use super::pulling::{Pulled, Pulling};
-use crate::engine::{Announcement, Delivery, Shared};
-use bytes::Bytes;
+use crate::engine::{Delivery, Shared};
 use ground::error::Error;
 use ground::mpsc;
 use ground::os::sleep_until;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
 /// Delay of a message until an earlier attempt at the same job, which is at its end, has left this worker.
 const EARLY_DELAY: Duration = Duration::from_millis(100);
 /// Delay of a message of a queue that was paused while it was on its way.
 const PAUSED_DELAY: Duration = Duration::from_millis(250);
-/// Shortest time between two announcements of the running jobs.
-const MIN_PRESENCE_PAUSE: Duration = Duration::from_secs(1);
-
-struct Running {
-    task: Id,
-    queue: String,
-    delivery: watch::Sender<Arc<Delivery>>,
-}
 
 pub(super) struct Owner {
     engine: Shared,
     name: Arc<str>,
-    /// This worker among all that ever had its name.
-    instance: Arc<str>,
     options: WorkerOptions,
     gate: Gate,
     parking: Parking,
     orders: mpsc::Receiver<Order>,
     paused: watch::Receiver<BTreeSet<String>>,
     pulling: Pulling,
-    attempts: JoinSet<()>,
-    running: HashMap<String, Running>,
+    attempts: Attempts,
+    announcer: Announcer,
     drain: watch::Sender<bool>,
     /// Set once the worker closes: the time when running jobs are stopped, if any.
     closing: Option<Option<Instant>>,
@@ -62,11 +53,12 @@ impl Owner {
     ) -> Result<Owner, Error> {
         let queues = &options.queues;
         let instance: Arc<str> = ground::random::name::<8>().into();
-        let presence = Presence { name: &name, instance: &instance, options: &options };
+        let attempts = Attempts::default();
+        let announcer = Announcer::new(engine.clone(), &name, &instance, &options);
         // All at once: on a slow link that is one round trip. From here on the worker is known.
         let (opened, (), _) = futures_util::future::join3(
             futures_util::future::try_join(Pulling::open(&engine, queues), read_paused(&engine, queues)),
-            announce(engine.clone(), presence.of(&HashMap::new(), &BTreeSet::new(), false)),
+            announcer.announced(&attempts, &BTreeSet::new(), false),
             // Is known for a moment: the first job does not wait for it.
             engine.check_room(),
         )
@@ -76,7 +68,7 @@ impl Owner {
         let instructions = Instructions {
             engine: engine.clone(),
             worker: name.clone(),
-            instance: instance.clone(),
+            instance,
             queues: queues.clone(),
             paused: tell,
             orders: orders.0,
@@ -86,15 +78,14 @@ impl Owner {
         Ok(Owner {
             engine,
             name,
-            instance,
             options,
             gate,
             parking,
             orders: orders.1,
             paused,
             pulling,
-            attempts: JoinSet::new(),
-            running: HashMap::new(),
+            attempts,
+            announcer,
             drain: watch::Sender::new(false),
             closing: None,
         })
@@ -108,9 +99,6 @@ impl Owner {
         let (mut connections, mut gate) = (self.engine.connections(), self.gate.changes());
         // Nothing was asked before now that a lost connection could have lost.
         connections.mark_unchanged();
-        // Changes of the running jobs are announced soon, but not one by one: each announcement is a write to the server's disk.
-        let (rest, pause) = (self.engine.lease() / 3, (self.engine.lease() / 10).max(MIN_PRESENCE_PAUSE));
-        let (mut presence, mut told) = (Instant::now(), Vec::new());
         let mut is_closing = false;
         loop {
             if self.is_over() {
@@ -119,25 +107,19 @@ impl Owner {
             if self.closing.is_none() {
                 self.fill();
             } else if !std::mem::replace(&mut is_closing, true) {
-                presence = Instant::now();
+                self.announcer.due = Instant::now();
             }
-            if told.len() != self.running.len() || !told.iter().all(|id| self.running.contains_key(id)) {
-                presence = presence.min(Instant::now() + pause);
-            }
+            self.announcer.on_jobs(&self.attempts);
             let paused_until = self.pulling.paused_until;
             tokio::select! {
                 order = self.orders.recv() => self.on_order(order),
                 Ok(()) = self.paused.changed() => {
                     // Waits on other queues begin anew.
                     self.on_connected();
-                    presence = Instant::now();
+                    self.announcer.due = Instant::now();
                 }
                 Some(pulled) = self.pulling.next() => self.on_pulled(pulled).await,
-                Some(ended) = self.attempts.join_next_with_id() => {
-                    let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
-                    self.running.retain(|_, running| running.task != task);
-                    self.pulling.probe_again();
-                }
+                Some(()) = self.attempts.next_ended() => self.pulling.probe_again(),
                 () = parking.ready() => {}
                 // A job that was alone, maybe another worker's, is gone.
                 Ok(()) = gate.changed() => {}
@@ -146,9 +128,8 @@ impl Owner {
                     self.parking.on_connected();
                     self.on_connected();
                 }
-                () = tokio::time::sleep_until(presence) => {
-                    presence = Instant::now() + rest;
-                    told = self.announce();
+                () = tokio::time::sleep_until(self.announcer.due) => {
+                    self.announcer.announce(&self.attempts, &self.paused.borrow(), self.closing.is_some());
                 }
                 () = sleep_until(paused_until) => self.pulling.paused_until = None,
                 () = sleep_until(self.closing.flatten()) => {
@@ -159,20 +140,19 @@ impl Owner {
         }
         looking.abort();
         self.gate.on_worker(false);
-        let presence = Announcement::Worker(self.instance.to_string());
-        self.engine.forget(&presence).await;
+        self.announcer.forget().await;
     }
 
     /// Pulls that are under way are waited for: what they bring is given back.
     fn is_over(&self) -> bool {
-        self.closing.is_some() && self.attempts.is_empty() && self.pulling.is_idle()
+        self.closing.is_some() && self.attempts.count() == 0 && self.pulling.is_idle()
     }
 
     fn free(&self) -> usize {
         if self.gate.is_taken() {
             return 0;
         }
-        self.options.concurrency.saturating_sub(self.attempts.len())
+        self.options.concurrency.saturating_sub(self.attempts.count())
     }
 
     /// Fills the free slots: with jobs that waited here for their key, and with jobs of the lanes. The higher class goes first.
@@ -187,7 +167,7 @@ impl Owner {
             }
             let Some(parked) = self.parking.take(&paused) else { return };
             // Otherwise its message was returned meanwhile, or an earlier attempt is at its end: it comes again.
-            if !self.running.contains_key(&parked.delivery.spec.id) {
+            if !self.attempts.has(&parked.delivery.spec.id) {
                 self.start(parked.delivery, Some(parked.until));
             }
         }
@@ -227,18 +207,11 @@ impl Owner {
     }
 
     async fn on_delivery(&mut self, delivery: Delivery) {
-        let running = self.running.get(&delivery.spec.id);
-        let held = running.map(|running| {
-            let held = running.delivery.borrow();
-            (held.sequence, held.is_disposed())
-        });
-        match (arrival(held, delivery.sequence), running) {
-            (Arrival::Again, Some(running)) => {
-                running.delivery.send_replace(Arc::new(delivery));
-                return;
-            }
-            (Arrival::Early, _) => return delivery.give_back(EARLY_DELAY).await,
-            _ => {}
+        let delivery = Arc::new(delivery);
+        match self.attempts.arrival_of(&delivery) {
+            Arrival::New => {}
+            Arrival::Again => return,
+            Arrival::Early => return delivery.give_back(EARLY_DELAY).await,
         }
         if self.paused.borrow().contains(&delivery.spec.queue) {
             return delivery.give_back(PAUSED_DELAY).await;
@@ -248,95 +221,24 @@ impl Owner {
             let delay = if self.gate.is_taken() { ALONE_DELAY } else { Duration::ZERO };
             return delivery.give_back(delay).await;
         }
-        self.start(Arc::new(delivery), None);
+        self.start(delivery, None);
     }
 
     /// `until`: the job waited here, and the server returns it then.
     fn start(&mut self, delivery: Arc<Delivery>, until: Option<std::time::Instant>) {
-        let (id, queue) = (delivery.spec.id.clone(), delivery.spec.queue.clone());
         let (sender, receiver) = watch::channel(delivery);
-        let attempt = Attempt {
+        let job = Candidate {
             engine: self.engine.clone(),
             worker: self.name.clone(),
-            host: self.options.host.clone(),
-            git: self.options.git.clone(),
             delivery: receiver,
             drain: self.drain.subscribe(),
             gate: self.gate.clone(),
-            parking: self.parking.clone(),
             until,
             is_only: self.options.concurrency == 1 && self.gate.workers() == 1,
         };
-        let task = self.attempts.spawn(attempt.run()).id();
-        self.running.insert(id, Running { task, queue, delivery: sender });
-    }
-
-    /// Announces this worker and its running jobs, for `fleet status`. Returns the announced jobs.
-    fn announce(&self) -> Vec<String> {
-        let presence = Presence { name: &self.name, instance: &self.instance, options: &self.options };
-        let presence = presence.of(&self.running, &self.paused.borrow(), self.closing.is_some());
-        ground::task::spawn(announce(self.engine.clone(), presence));
-        self.running.keys().cloned().collect()
-    }
-}
-
-/// The facts in the presence message of a worker that stay the same.
-struct Presence<'a> {
-    name: &'a str,
-    instance: &'a str,
-    options: &'a WorkerOptions,
-}
-
-impl Presence<'_> {
-    fn of(
-        &self,
-        running: &HashMap<String, Running>,
-        paused: &BTreeSet<String>,
-        is_closing: bool,
-    ) -> (Announcement, Bytes) {
-        let ids: BTreeSet<&String> = running.keys().collect();
-        let mut running_of: BTreeMap<&str, usize> = BTreeMap::new();
-        for job in running.values() {
-            *running_of.entry(&job.queue).or_default() += 1;
-        }
-        let facts = serde_json::json!({
-            "name": self.name,
-            "instance": self.instance,
-            "pid": std::process::id(),
-            "queues": self.options.queues,
-            "paused": paused,
-            "concurrency": self.options.concurrency,
-            "handlers": self.options.host.handlers(),
-            "agents": self.options.host.runs_agents(),
-            "running": ids,
-            "runningOf": running_of,
-            "closing": is_closing,
-        });
-        (Announcement::Worker(self.instance.to_owned()), Bytes::from(facts.to_string()))
-    }
-}
-
-async fn announce(engine: Shared, (presence, facts): (Announcement, Bytes)) {
-    // Without it the worker is missing in the status alone.
-    let _ = engine.announce(&presence, facts, engine.lease()).await;
-}
-
-/// The relation of a delivery to the attempts of this worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
-    New,
-    /// The server missed our beats and redelivered the message: the running attempt continues with it.
-    Again,
-    /// A new message of a retried job, whose earlier attempt has not left this worker yet.
-    Early,
-}
-
-/// `held`: the sequence of the message of an attempt at the same job, and whether that attempt is done with it.
-fn arrival(held: Option<(u64, bool)>, sequence: u64) -> Arrival {
-    match held {
-        None | Some((_, true)) => Arrival::New,
-        Some((held, false)) if held == sequence => Arrival::Again,
-        Some(_) => Arrival::Early,
+        let (host, git) = (self.options.host.clone(), self.options.git.clone());
+        let attempt = Attempt { job, host, git, parking: self.parking.clone() };
+        self.attempts.start(sender, attempt);
     }
 }
 

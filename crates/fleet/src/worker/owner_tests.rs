@@ -42,16 +42,6 @@ async fn a_long_lane_is_asked_once_for_a_job_at_most_and_empty_ones_are_not_aske
     worker.close().await;
 }
 
-#[test]
-fn a_job_that_comes_again_is_told_from_one_that_was_tried_again() {
-    assert_eq!(arrival(None, 7), Arrival::New);
-    assert_eq!(arrival(Some((7, false)), 7), Arrival::Again);
-    // Given back a moment ago, and here again before its attempt's task was taken off the list.
-    assert_eq!(arrival(Some((7, true)), 7), Arrival::New);
-    assert_eq!(arrival(Some((7, false)), 9), Arrival::Early);
-    assert_eq!(arrival(Some((7, true)), 9), Arrival::New);
-}
-
 #[tokio::test]
 async fn a_worker_whose_consumers_are_gone_makes_them_anew() {
     let Some(server) = TestServer::start().await else { return };
