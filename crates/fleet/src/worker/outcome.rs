@@ -1,4 +1,4 @@
-//! What came of an attempt, as an event of the job's record: its result, or its failure with the consequence of that.
+//! The outcome of an attempt, as an event of the job's record: the result, or the failure with its consequence.
 
 use super::artifacts;
 use super::job_run::JobRun;
