@@ -5,7 +5,7 @@ use super::message::{Message, Shape, fault_of, write_line};
 use super::piece::Piece;
 use super::requests::{Asked, Looking, Purpose, Put};
 use super::rules::Rules;
-use crate::acp::opening::spoken;
+use crate::acp::opening::handshake::spoken;
 use crate::acp::question::elicitation::Elicited;
 use crate::acp::question::permission::{Ruling, rule};
 use crate::acp::question::place::Places;

@@ -6,7 +6,6 @@
 //! | a turn of the agent's own begins | with words or a tool between prompts | with `running`, or words, between prompts |
 //! | such a turn ends | when nothing came for the settle time, or our next prompt is sent | with `idle` and a stop reason |
 
-use crate::acp::opening::agent_fault;
 use crate::acp::owner::Owner;
 use crate::acp::state::active::OwnTurn;
 use crate::acp::turn::account::Account;
@@ -256,7 +255,7 @@ impl Owner {
         self.end_own_turn();
         self.heard();
         let answer = answer.map_err(|error| match error.code() {
-            ErrorCode::RpcError => agent_fault(&error),
+            ErrorCode::RpcError => AgentFault::of(&error),
             _ => AgentFault { message: error.message().to_owned(), ..AgentFault::default() },
         });
         let Some(active) = &mut self.turns.active else { return };

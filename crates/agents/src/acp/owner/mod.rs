@@ -116,23 +116,24 @@ impl Owner {
     ) -> (Self, Incoming) {
         let mut recorder = Audience::new(false, &request.agent.redact);
         recorder.keep(opened.record);
+        let shaken = opened.shaken;
         let awake = Awake::new();
         let (sender, searches) = unbounded_channel();
         let knows_tools = !request.servers.iter().any(|server| server.name() == OWN_TOOLS);
         let owner = Owner {
             session: SessionFacts {
                 number: trace::number(),
+                agent: request.agent.provider,
                 request,
-                agent: opened.agent,
-                id: opened.session,
-                version: opened.version,
+                id: shaken.session,
+                version: shaken.version,
                 cwd: opened.cwd,
-                can_steer: opened.can_steer,
-                takes: opened.takes,
+                can_steer: shaken.can_steer,
+                takes: shaken.takes,
                 host,
             },
             link: Link::new(opened.connection, &opened.traffic),
-            settings: opened.settings,
+            settings: shaken.settings,
             spending: Spending {
                 usage: SessionUsage::default(),
                 accounts: allowance.open(),
@@ -149,9 +150,9 @@ impl Owner {
                 seen_behind: false,
             },
             turns: Turns::after_opening(
-                opened.preamble,
-                opened.warnings,
-                Afterwords::after(awake.now(), opened.version),
+                shaken.preamble,
+                shaken.warnings,
+                Afterwords::after(awake.now(), shaken.version),
             ),
             questions: Questions::default(),
             listeners: Listeners::new(recorder),

@@ -1,7 +1,6 @@
 //! Answers the agent's questions, each exactly once: by the rules, by the handler, or by the timeout. A question is about a
 //! permission, or about input of the user.
 
-use crate::acp::opening::{unknown_method, unknown_session};
 use crate::acp::owner::Owner;
 use crate::acp::question::elicitation::{Elicitation, Elicited};
 use crate::acp::question::permission::{Ruling, rule};
@@ -9,6 +8,7 @@ use crate::acp::question::place::Places;
 use crate::acp::question::{
     Answer, Decider, HostRequest, OpenQuestion, Question, QuestionOption, Subject, outcome,
 };
+use crate::acp::wire::connection::{unknown_method, unknown_session};
 use crate::acp::wire::update::ToolUpdate;
 use crate::harness::AgentEvent;
 use ground::trace::{SESSION, debug};

@@ -1,12 +1,12 @@
 //! Handles the orders of a session's users, and the agent's answers to requests that were made for them.
 
-use crate::acp::opening::agent_fault;
 use crate::acp::opening::settings::set_option;
 use crate::acp::owner::{Over, Owner};
 use crate::acp::state::link::PendingRequest;
 use crate::acp::state::order::{Order, Reply};
 use crate::acp::state::session_state::CancelWaiter;
 use crate::acp::turn::verdict::Stop;
+use crate::acp::wire::update::AgentFault;
 use crate::harness::turn::audience::Audience;
 use crate::harness::{AgentEvent, EventSink};
 use ground::error::{Error, ErrorCode};
@@ -232,7 +232,7 @@ impl Owner {
         match error.code() {
             ErrorCode::RpcError => Error::invalid_option(
                 what,
-                format!("{} refused: {}", self.session.agent.as_str(), agent_fault(error).words()),
+                format!("{} refused: {}", self.session.agent.as_str(), AgentFault::of(error).words()),
             ),
             ErrorCode::ConnectionTimedOut => Error::new(
                 ErrorCode::AgentIdle,

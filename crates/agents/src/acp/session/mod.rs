@@ -95,10 +95,10 @@ pub(super) async fn open_in(
     let (orders, received) = unbounded_channel();
     let shown = Arc::new(Mutex::new(Shown::default()));
     let facts = Facts {
-        id: opened.session.clone(),
+        id: opened.shaken.session.clone(),
         provider: request.agent.provider.as_str(),
-        version: opened.version,
-        history: clean.redact_all(std::mem::take(&mut opened.history)),
+        version: opened.shaken.version,
+        history: clean.redact_all(std::mem::take(&mut opened.shaken.history)),
         shown: Arc::clone(&shown),
         numbers: Mutex::default(),
         redact: request.agent.redact.clone(),

@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Wire};
+use wires::jsonrpc::{ByteSink, ByteSource, Client, Completion, Handler, Noise, Refusal, Wire};
 
 /// Most unprocessed messages; at the limit the agent's pipe is not read.
 const MAX_WAITING: usize = 512;
@@ -305,6 +305,14 @@ impl ByteSink for Stdin {
     async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
         self.0.write(bytes).await.map_err(|error| io::Error::other(error.to_string()))
     }
+}
+
+pub(crate) fn unknown_method(method: &str) -> Refusal {
+    Refusal { code: -32_601, message: format!("Method not found: {method}"), data: None }
+}
+
+pub(crate) fn unknown_session(session: &str) -> Refusal {
+    Refusal { code: -32_602, message: format!("Unknown session: {session}"), data: None }
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use crate::harness::Usage;
 use crate::harness::evidence::reset::Reset;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ground::error::Error;
 use ground::tokens;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One `session/update`.
 #[derive(Clone, Debug, PartialEq)]
@@ -293,6 +294,14 @@ impl AgentFault {
             details: details(&error["data"]),
             kind: owned(&error["data"]["errorKind"]),
         }
+    }
+
+    /// The agent's own error, from the one that the connection made of it.
+    pub(crate) fn of(error: &Error) -> AgentFault {
+        let facts = error.facts();
+        AgentFault::read(&json!({
+            "code": facts.get("rpcCode"), "message": error.message(), "data": facts.get("data"),
+        }))
     }
 
     /// All that it says, in one line.
