@@ -19,7 +19,7 @@ impl Owner {
         let Some(turn) = self.leftovers.cancelled else { return self.tell_cancelled() };
         let mut waiters = Vec::new();
         let mut is_kill = false;
-        for waiter in self.waiters.cancel.drain(..) {
+        for waiter in self.leftovers.waiters.drain(..) {
             is_kill |= waiter.kills_strays;
             waiters.push(waiter.reply);
         }
@@ -50,7 +50,7 @@ impl Owner {
     }
 
     pub(super) fn tell_cancelled(&mut self) {
-        for waiter in self.waiters.cancel.drain(..) {
+        for waiter in self.leftovers.waiters.drain(..) {
             let _ = waiter.reply.send(Ok(()));
         }
     }

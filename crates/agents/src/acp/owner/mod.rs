@@ -18,7 +18,7 @@ use crate::acp::state::link::Link;
 use crate::acp::state::listeners::Listeners;
 use crate::acp::state::order::{Order, Reply};
 use crate::acp::state::search::{Left, Leftovers, Search};
-use crate::acp::state::session_state::{Afterwords, Questions, SessionFacts, Spending, Turns, Waiters, Work};
+use crate::acp::state::session_state::{Afterwords, Questions, SessionFacts, Spending, Turns, Work};
 use crate::acp::turn::account::SessionUsage;
 use crate::acp::turn::tool_book::ToolBook;
 use crate::acp::turn::verdict::Stop;
@@ -41,7 +41,7 @@ use process::{Metered, Refused};
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wires::jsonrpc::is_closed_by_peer;
 
 /// Name of the server of the host's own tools.
@@ -89,14 +89,11 @@ pub(crate) struct Owner {
     pub(super) turns: Turns,
     pub(super) questions: Questions,
     pub(super) listeners: Listeners,
-    pub(super) waiters: Waiters,
     pub(super) leftovers: Leftovers,
     pub(super) shown: Arc<Mutex<Shown>>,
     pub(super) held: Held,
     /// The time of all limits rests while this process is stopped.
     pub(super) awake: Awake,
-    /// How long this process was stopped, as the clock of the turn knows it.
-    lost: Duration,
 }
 
 /// Events for the owner that are not orders.
@@ -148,6 +145,7 @@ impl Owner {
                 knows_tools,
                 acted: awake.now(),
                 seen_behind: false,
+                waiters: Vec::new(),
             },
             turns: Turns::after_opening(
                 shaken.preamble,
@@ -156,11 +154,9 @@ impl Owner {
             ),
             questions: Questions::default(),
             listeners: Listeners::new(recorder),
-            waiters: Waiters::default(),
-            leftovers: Leftovers { cancelled: None, left: Left::default(), sender },
+            leftovers: Leftovers { cancelled: None, waiters: Vec::new(), left: Left::default(), sender },
             shown,
             held: Held { folder: Some(opened.folder), claim: opened.claim, _slot: slot },
-            lost: Duration::ZERO,
             awake,
         };
         debug!(target: SESSION, id = owner.session.number, run = owner.link.connection.process.number(), agent = owner.session.agent.as_str(), version = ?owner.session.version, "is open");
@@ -266,7 +262,7 @@ impl Owner {
 
     /// Now, on the clock that rests while this process is stopped: every limit of a session takes its time from it.
     pub(super) fn now(&mut self) -> Instant {
-        let (now, gap) = self.awake.tick(&mut self.lost);
+        let (now, gap) = self.awake.tick(&mut self.turns.lost);
         if let Some(active) = &mut self.turns.active {
             active.clock.on_stopped(gap, now);
         }

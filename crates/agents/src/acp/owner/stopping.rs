@@ -55,7 +55,7 @@ impl Owner {
         if self.turns.active.is_some() || now.saturating_duration_since(self.work.acted) < limit {
             return;
         }
-        for reply in self.waiters.idle.drain(..) {
+        for reply in self.work.waiters.drain(..) {
             let message = format!(
                 "{} was silent for {} s (toolIdleTimeoutMs) while work went on behind its turns: `cancel` or `close` ends it",
                 self.session.agent.as_str(),
@@ -132,7 +132,7 @@ impl Owner {
             }
         });
         let question = self.questions.open.iter().filter_map(|question| question.reject_at).min();
-        let waits = self.turns.own.is_some() || (self.work.seen_behind && !self.waiters.idle.is_empty());
+        let waits = self.turns.own.is_some() || (self.work.seen_behind && !self.work.waiters.is_empty());
         let settled = waits.then(|| self.work.acted.checked_add(self.own_settle())).flatten();
         let own = self.turns.own.as_ref().and_then(|own| own.kill_at);
         let deaf = self.listeners.deadline();
@@ -142,7 +142,7 @@ impl Owner {
             .agent
             .limits
             .tool_idle
-            .filter(|_| !self.waiters.idle.is_empty() && self.turns.active.is_none());
+            .filter(|_| !self.work.waiters.is_empty() && self.turns.active.is_none());
         let given_up = idle.and_then(|limit| self.work.acted.checked_add(limit));
         let prompt = self.turns.afterwords.end(now).filter(|_| !self.turns.queue.is_empty());
         [turn, question, settled.map(|at| at.max(now)), own, deaf.map(|at| at.max(now)), given_up, prompt]
@@ -214,7 +214,7 @@ impl Owner {
 
     /// Ends every wait for the session with this error.
     fn refuse_waiters(&mut self, gone: &Error) {
-        let mut replies: Vec<Reply<()>> = self.waiters.idle.drain(..).collect();
+        let mut replies: Vec<Reply<()>> = self.work.waiters.drain(..).collect();
         replies.extend(self.link.pending.drain().filter_map(|(_, pending)| match pending {
             PendingRequest::Mode { reply, .. }
             | PendingRequest::Option { reply, .. }

@@ -45,7 +45,7 @@ impl Owner {
         }
         if self.is_idle(now) {
             self.work.seen_behind = false;
-            for reply in self.waiters.idle.drain(..) {
+            for reply in self.work.waiters.drain(..) {
                 let _ = reply.send(Ok(()));
             }
         }
@@ -140,7 +140,7 @@ impl Owner {
         }
         let Some(active) = &self.turns.active else { return };
         debug!(target: SESSION, id = self.session.number, turn = active.turn, "sends a prompt");
-        let prompt = active.request.content(active.text());
+        let prompt = active.prompt.request.content(active.text());
         let params = json!({ "sessionId": self.session.id, "prompt": prompt });
         // The turn's own clocks bound it.
         self.link.connection.send("session/prompt", &params, None, active.tries.tag);
@@ -220,18 +220,18 @@ impl Owner {
         let Some(mut active) = self.turns.active.take() else { return };
         if active.end.stop.is_some() {
             self.turns.afterwords = Afterwords::after(now, self.session.version);
-            self.on_cancelled(active.number, active.times.begun_at);
+            self.on_cancelled(active.prompt.number, active.times.begun_at);
         }
         self.spending.usage.on_turn(active.account.usage());
         let result = self.result_of(&mut active, structured, now);
         let outcome = match error {
             None => TurnOutcome::Succeeded(result),
             Some(error) => {
-                let error = self.without_secrets(&active.driver, error);
+                let error = self.without_secrets(&active.prompt.driver, error);
                 TurnOutcome::Failed { error, partial: Some(result) }
             }
         };
-        active.driver.finish(outcome);
+        active.prompt.driver.finish(outcome);
     }
 
     /// The error of a silent turn, with what is known of the silence.
@@ -266,7 +266,7 @@ impl Owner {
         if self.session.request.agent.sandbox.is_some() {
             let refused = self.link.traffic.refused();
             result.facts.sandbox = Some(TurnSandbox { refused });
-            active.driver.ears().audience.redact_sandbox(&mut result.facts);
+            active.prompt.driver.ears().audience.redact_sandbox(&mut result.facts);
         }
         result.facts.metered = told(metered);
         if let (None, Some(metered)) = (result.facts.usage, &result.facts.metered) {

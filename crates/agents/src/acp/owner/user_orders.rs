@@ -4,7 +4,7 @@ use crate::acp::opening::settings::set_option;
 use crate::acp::owner::{Over, Owner};
 use crate::acp::state::link::PendingRequest;
 use crate::acp::state::order::{Order, Reply};
-use crate::acp::state::session_state::CancelWaiter;
+use crate::acp::state::search::CancelWaiter;
 use crate::acp::turn::verdict::Stop;
 use crate::acp::wire::update::AgentFault;
 use crate::harness::turn::audience::Audience;
@@ -28,7 +28,7 @@ impl Owner {
             Order::SetMode { mode, reply } => self.on_set_mode(mode, reply),
             Order::SetOption { id, value, reply } => self.on_set_option(id, value, reply),
             Order::Cancel { strays, reply } => {
-                self.waiters.cancel.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
+                self.leftovers.waiters.push(CancelWaiter { kills_strays: strays == Strays::Kill, reply });
                 self.abort_next();
                 match (&self.turns.active, &self.turns.own) {
                     (Some(_), _) => self.stop(Stop::Aborted),
@@ -42,7 +42,7 @@ impl Owner {
                 self.work.knows_tools = true;
             }
             Order::OwnTool { begins: false } => self.work.own_tools = self.work.own_tools.saturating_sub(1),
-            Order::Idle { reply } => self.waiters.idle.push(reply),
+            Order::Idle { reply } => self.work.waiters.push(reply),
             Order::Close { .. } => return ControlFlow::Break(Over::Closed),
         }
         ControlFlow::Continue(())
@@ -59,7 +59,7 @@ impl Owner {
     }
 
     pub(super) fn on_abort(&mut self, number: u32) {
-        if self.turns.active.as_ref().is_some_and(|active| active.number == number) {
+        if self.turns.active.as_ref().is_some_and(|active| active.prompt.number == number) {
             return self.stop(Stop::Aborted);
         }
         if let Some(at) = self.turns.queue.iter().position(|prompt| prompt.number == number)

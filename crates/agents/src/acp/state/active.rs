@@ -1,7 +1,6 @@
 //! PURE: the prompt under way: its state, its account, its clock, and its result.
 
-use crate::acp::opening::request::PromptRequest;
-use crate::acp::state::order::{Driver, Prompt};
+use crate::acp::state::order::Prompt;
 use crate::acp::turn::account::Account;
 use crate::acp::turn::turn_state::{Ending, TurnState, Version};
 use crate::acp::turn::verdict::{Evidence, Fault, Stop, may_be_crash, outlives_exit, verdict};
@@ -29,12 +28,10 @@ use std::time::{Duration, Instant, SystemTime};
 const EXIT_NEWS: Duration = Duration::from_secs(2);
 
 pub(crate) struct Active {
-    /// Prompt number handed to the caller.
-    pub number: u32,
+    /// The prompt that the turn answers.
+    pub prompt: Prompt,
     /// Turn number in the events.
     pub turn: u32,
-    pub request: PromptRequest,
-    pub driver: Driver,
     pub state: TurnState,
     pub account: Account,
     pub clock: Clock,
@@ -80,7 +77,6 @@ pub(crate) struct RequestedEnd {
 }
 
 pub(crate) struct Times {
-    asked: Instant,
     begun: Instant,
     /// Start of the turn, to be compared with the start times of processes.
     pub begun_at: Moment,
@@ -107,7 +103,6 @@ pub(crate) enum Next {
 impl Active {
     pub(crate) fn new(prompt: Prompt, turn: u32, tag: u64, now: Instant, session: Session) -> Active {
         Active {
-            number: prompt.number,
             turn,
             state: TurnState::new(session.version, prompt.request.waits, session.settle),
             account: Account::default(),
@@ -117,15 +112,14 @@ impl Active {
             resting: None,
             tries: Tries { tag, attempts: 1, ..Tries::default() },
             end: RequestedEnd::default(),
-            times: Times { asked: prompt.asked, begun: now, begun_at: Moment::now() },
-            request: prompt.request,
-            driver: prompt.driver,
+            times: Times { begun: now, begun_at: Moment::now() },
+            prompt,
         }
     }
 
     /// Makes the first text to send. `preamble` goes before the prompt.
     pub(crate) fn first(&mut self, preamble: Option<&str>) {
-        let text = self.with_schema(&self.request.text);
+        let text = self.with_schema(&self.prompt.request.text);
         self.tries.text = match preamble {
             Some(preamble) => format!("{preamble}\n\n---\n\n{text}"),
             None => text,
@@ -138,7 +132,7 @@ impl Active {
     }
 
     fn with_schema(&self, prompt: &str) -> String {
-        match &self.request.schema {
+        match &self.prompt.request.schema {
             // No file is offered: the answer crosses whole.
             Some(schema) => prompt_with_schema(prompt, schema.source(), "", Level::Plan),
             None => prompt.to_owned(),
@@ -187,7 +181,7 @@ impl Active {
         if fault.is_none() && self.account.usage().is_some_and(is_free) && self.account.tool_calls() == 0 {
             self.account.warn(NO_MODEL);
         }
-        match (fault, &self.request.schema) {
+        match (fault, &self.prompt.request.schema) {
             (Some(fault), _) => Next::Failed(fault),
             (None, None) => Next::Done { structured: None },
             (None, Some(schema)) => {
@@ -236,7 +230,7 @@ impl Active {
         }
         let has_begun = self.account.work() != (0, 0);
         if has_begun && !self.tries.is_reasked {
-            self.tries.text = self.with_schema(&prompt_to_go_on(&self.request.text));
+            self.tries.text = self.with_schema(&prompt_to_go_on(&self.prompt.request.text));
         }
         self.rest(until);
     }
@@ -251,11 +245,11 @@ impl Active {
     pub(crate) fn ask_again(&mut self, tag: u64, now: Instant, session: Session) {
         self.tries.tag = tag;
         self.resting = None;
-        self.state = TurnState::new(session.version, self.request.waits, session.settle);
+        self.state = TurnState::new(session.version, self.prompt.request.waits, session.settle);
         self.tries.work_before = self.account.work();
         self.tries.logged = None;
         self.account.ask_again();
-        self.clock = clock(self.request.limits(session.limits), now);
+        self.clock = clock(self.prompt.request.limits(session.limits), now);
     }
 
     /// The result of the turn, without secrets.
@@ -267,7 +261,7 @@ impl Active {
         now: Instant,
     ) -> TurnResult {
         let mut result = TurnResult::empty(agent);
-        let ears = self.driver.ears();
+        let ears = self.prompt.driver.ears();
         let redact = |text: &str| ears.audience.redact(text);
         result.text = redact(&self.account.take_text());
         let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
@@ -281,7 +275,7 @@ impl Active {
         facts.turns = self.account.turns();
         facts.tool_calls = self.account.tool_calls();
         facts.attempts = self.tries.attempts;
-        facts.queued_ms = millis(self.times.begun.saturating_duration_since(self.times.asked));
+        facts.queued_ms = millis(self.times.begun.saturating_duration_since(self.prompt.asked));
         facts.duration_ms = millis(now.saturating_duration_since(self.times.begun));
         facts.warnings = self.account.warnings().iter().map(|warning| redact(warning)).collect();
         result

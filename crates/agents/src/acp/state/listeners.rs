@@ -54,7 +54,7 @@ impl Listeners {
     pub(crate) fn flush(&mut self, turns: &Turns) {
         let for_turn = std::mem::take(&mut self.for_turn);
         if let Some(active) = &turns.active {
-            let audience = &mut active.driver.ears().audience;
+            let audience = &mut active.prompt.driver.ears().audience;
             let is_cut = active.end.stop.is_some() && audience.is_full();
             audience.tell(match is_cut {
                 true => for_turn.into_iter().filter(AgentEvent::is_boundary).collect(),
@@ -113,7 +113,7 @@ impl Listeners {
     fn poll_room(&mut self, turns: &Turns, context: &mut Context<'_>) -> Poll<()> {
         let mut room = Poll::Ready(());
         if let Some(active) = &turns.active
-            && active.driver.ears().audience.poll_room(context).is_pending()
+            && active.prompt.driver.ears().audience.poll_room(context).is_pending()
         {
             room = Poll::Pending;
         }

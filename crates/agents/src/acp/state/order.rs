@@ -63,6 +63,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// A prompt on its way to the owner.
 pub(crate) struct Prompt {
+    /// The number that its caller knows.
     pub number: u32,
     pub request: PromptRequest,
     pub asked: Instant,

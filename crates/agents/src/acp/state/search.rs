@@ -13,6 +13,12 @@ pub(crate) struct CancelledTurn {
     pub until: Moment,
 }
 
+/// A caller that waits for the end of a cancelled turn.
+pub(crate) struct CancelWaiter {
+    pub(crate) kills_strays: bool,
+    pub(crate) reply: Reply<()>,
+}
+
 /// Processes that cancelled turns left, each with its turn. Start times are known to ten milliseconds only. Without this list,
 /// a short turn that follows at once would take these processes for its own, and kill them.
 #[derive(Clone, Default)]
@@ -35,6 +41,7 @@ impl Left {
 pub(crate) struct Leftovers {
     /// The last turn that ended by our cancel.
     pub(crate) cancelled: Option<CancelledTurn>,
+    pub(crate) waiters: Vec<CancelWaiter>,
     pub(crate) left: Left,
     /// Sends the result of a search to the owner.
     pub(crate) sender: UnboundedSender<Search>,

@@ -56,6 +56,8 @@ pub(crate) struct Work {
     pub(crate) acted: Instant,
     /// Background work was seen behind a turn, so the session waits for the settle time before it is idle.
     pub(crate) seen_behind: bool,
+    /// Callers that wait until nothing runs.
+    pub(crate) waiters: Vec<Reply<()>>,
 }
 
 /// The turn under way, and the prompts that wait.
@@ -70,6 +72,8 @@ pub(crate) struct Turns {
     /// Warnings of the opening, which the first turn reports.
     pub(crate) warnings: Vec<String>,
     pub(crate) afterwords: Afterwords,
+    /// How long this process was stopped, as the clock of the turn knows it.
+    pub(crate) lost: Duration,
 }
 
 /// The time behind an opening or a cancelled turn in which an agent may still say something about it. Version 1 does not tell what
@@ -110,20 +114,22 @@ pub(crate) struct Questions {
     pub(crate) asked: u64,
 }
 
-/// Callers that wait for the session.
-#[derive(Default)]
-pub(crate) struct Waiters {
-    pub(crate) idle: Vec<Reply<()>>,
-    pub(crate) cancel: Vec<CancelWaiter>,
-}
-
 impl Turns {
     pub(crate) fn after_opening(
         preamble: Option<String>,
         warnings: Vec<String>,
         afterwords: Afterwords,
     ) -> Turns {
-        Turns { count: 0, active: None, own: None, queue: VecDeque::new(), preamble, warnings, afterwords }
+        Turns {
+            count: 0,
+            active: None,
+            own: None,
+            queue: VecDeque::new(),
+            preamble,
+            warnings,
+            afterwords,
+            lost: Duration::ZERO,
+        }
     }
 
     /// The number of the turn that begins.
@@ -149,10 +155,4 @@ impl Work {
     pub(crate) fn is_behind(&self) -> bool {
         !self.background.is_empty() || self.book.in_progress().next().is_some()
     }
-}
-
-/// A caller that waits for the end of a cancelled turn.
-pub(crate) struct CancelWaiter {
-    pub(crate) kills_strays: bool,
-    pub(crate) reply: Reply<()>,
 }
