@@ -224,15 +224,12 @@ impl Commands {
                 let handler = args.iter().find(|word| word.text != "--");
                 return handler.into_iter().for_each(|word| self.text(&word.text, depth + 1));
             }
-            "alias" | "export" | "declare" | "typeset" | "local" | "readonly" => {
-                return args.iter().filter(|word| word.text.contains('=')).for_each(|word| {
-                    if name == "alias" {
-                        let (_, value) = word.text.split_once('=').unwrap_or_default();
-                        self.text(value, depth + 1);
-                    } else {
-                        self.variable(word, depth);
-                    }
-                });
+            "alias" => {
+                let values = args.iter().filter_map(|word| word.text.split_once('='));
+                return values.for_each(|(_, value)| self.text(value, depth + 1));
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                return args.iter().for_each(|word| self.variable(word, depth));
             }
             // It says where a program is.
             "command" if args.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) => return,
@@ -261,6 +258,11 @@ impl Commands {
         }
         self.interpreter(name, args, input, depth);
         self.escapes(name, args, input);
+        self.behind(name, args, input, depth);
+    }
+
+    /// The words behind the options of a program that starts others.
+    fn behind(&mut self, name: &str, args: &[Word], input: &Input<'_>, depth: usize) {
         // The loader of programs, and machines in place of this one.
         let name = if name.starts_with("ld-") || name.starts_with("qemu-") { "ld.so" } else { name };
         if let Some((_, operands, valued)) = STARTERS.iter().find(|(names, ..)| has(names, name)) {
