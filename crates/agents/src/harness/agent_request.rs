@@ -13,7 +13,7 @@ use crate::harness::budget::Budget;
 use crate::harness::budget::allowance::Allowance;
 use crate::harness::clock::ClockLimits;
 use crate::harness::launch::package::Program;
-use crate::harness::launch::{Launch, path_text};
+use crate::harness::launch::{Launch, NESTING, path_text};
 use crate::harness::spending::{Accounting, Cap, Caps, METERED, Prices, Spent};
 use ground::error::{Error, ErrorCode};
 use ground::os::{
@@ -244,7 +244,8 @@ impl AgentRequest {
         let given = &self.environment.changes;
         let is_given =
             |name: &str| given.iter().any(|(changed, _)| is_same_variable(OsStr::new(changed), name));
-        let removed = launch.removed.iter().filter(|name| !is_given(name));
+        let switches = if self.level == Level::Auto { &[] } else { self.provider.descriptor().switches };
+        let removed = NESTING.iter().chain(switches).filter(|name| !is_given(name));
         let set = launch.set.iter().chain(&program.environment).filter(|(name, _)| !is_given(name));
         let mut changes: Vec<(String, Option<String>)> =
             removed.map(|name| ((*name).to_owned(), None)).collect();
@@ -352,6 +353,23 @@ mod tests {
         assert_eq!(agent.shown_server(&program("REAL")), program("****"));
         assert_eq!(agent.shown_server(&http("REAL")), http("****"));
         assert_eq!(agent.shown("no key".into()), "no key");
+    }
+
+    #[test]
+    fn variables_of_an_agent_around_it_are_removed_and_switches_too() {
+        for provider in Provider::ALL {
+            for level in [Level::Edit, Level::Auto] {
+                let mut request = AgentRequest::new(provider);
+                request.level = level;
+                let made =
+                    request.environment_for(&Launch::default(), &Program::default(), Path::new("/run"));
+                let is_removed = |name: &str| made.changes.contains(&(name.to_owned(), None));
+                assert!(is_removed("CLAUDECODE"));
+                for switch in provider.descriptor().switches {
+                    assert_eq!(is_removed(switch), level == Level::Edit, "{provider:?}: {switch}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -106,8 +106,6 @@ pub struct Launch {
     pub held: Vec<(String, String)>,
     /// Written before the start.
     pub files: Vec<(PathBuf, String)>,
-    /// Removed unless the caller sets the same name.
-    pub removed: Vec<&'static str>,
     /// Beginnings of names of files that run later, outside, and that are put back after the run: the CLI's own sandbox would not let
     /// them be written, and ours can't forbid it. The caller's own `protect` comes first.
     pub restored: &'static [&'static str],
@@ -123,7 +121,7 @@ pub struct Launch {
 
 /// Environment variables that agents set for what they start, and the host for its children. An agent that inherits them
 /// refuses to start, joins a session that is not its own, or writes to a pipe of the host.
-const NESTING: &[&str] = &[
+pub(crate) const NESTING: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_SSE_PORT",
@@ -152,7 +150,6 @@ const NESTING: &[&str] = &[
 impl Launch {
     pub fn new(wanted: &Wanted) -> Self {
         Launch {
-            removed: NESTING.to_vec(),
             prompt: wanted.prompt.clone(),
             extra_args: wanted.extra_args.clone(),
             folder: wanted.folder.clone(),

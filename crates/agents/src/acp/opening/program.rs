@@ -85,9 +85,6 @@ impl Held {
         let servers = &request.servers;
         let request = &request.agent;
         let mut launch = Launch::new(&Wanted { folder: folder.to_path_buf(), ..Wanted::default() });
-        if request.level != Level::Auto {
-            launch.removed.extend(request.provider.descriptor().switches);
-        }
         for (name, value) in agent.protocol().set.iter().chain(mode.set) {
             launch.set(name, value);
         }

@@ -193,10 +193,3 @@ fn servers_reach_each_cli_that_takes_them_without_their_secrets_in_arguments() {
         }
     }
 }
-
-#[test]
-fn variables_of_an_agent_around_it_are_removed() {
-    for provider in Provider::ALL {
-        assert!((provider.descriptor().launch)(&wanted("hi")).unwrap().removed.contains(&"CLAUDECODE"));
-    }
-}

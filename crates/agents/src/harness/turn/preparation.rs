@@ -10,7 +10,6 @@ use crate::harness::launch::package::Program;
 use crate::harness::launch::{
     Image, ImageContent, Launch, MAX_IMAGE_BYTES, Wanted, checked_image, path_text,
 };
-use crate::harness::level::Level;
 use crate::harness::limit::usage_limit::prompt_to_go_on;
 use crate::harness::program::install::{advice_of_packages, locate};
 use crate::harness::provider::{Images, SessionPolicy};
@@ -123,9 +122,6 @@ pub(super) async fn prepare(
         wanted.resume = Some(session.to_owned());
     }
     let mut launch = (provider.launch)(&wanted)?;
-    if request.agent.level != Level::Auto {
-        launch.removed.extend(provider.switches);
-    }
     let own = match &request.agent.sandbox {
         Some(_) => OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?,
         None => None,
