@@ -142,8 +142,9 @@ impl Clock {
         }
     }
 
-    /// Bytes came.
-    pub fn on_heard(&mut self, heard: Heard, now: Instant) {
+    /// Bytes came. Whether the agent is elsewhere than before: in a tool or not, at its end or not.
+    pub fn on_heard(&mut self, heard: Heard, now: Instant) -> bool {
+        let is_elsewhere = (self.in_tool, self.ended.is_some()) != (heard.in_tool, heard.ended);
         self.has_heard |= heard.has_events;
         self.in_tool = heard.in_tool;
         if heard.progressed {
@@ -155,6 +156,7 @@ impl Clock {
             (true, _) => Some(now),
         };
         self.listen_anew(now);
+        is_elsewhere
     }
 
     /// A slow consumer has paused the reading, or lets it go on.

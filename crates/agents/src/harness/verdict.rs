@@ -71,6 +71,8 @@ pub struct Evidence<'a> {
     pub ending: &'a Ending,
     pub stop: Option<Stop>,
     pub stderr: &'a str,
+    /// The host that was asked last and did not answer, where traffic was seen.
+    pub unanswered: Option<String>,
     /// The session that was asked for.
     pub resume: Option<&'a str>,
     /// Whether a session was to be continued, or that is not known: only then may the reason be an unknown session.
@@ -248,8 +250,12 @@ fn stopped(evidence: &Evidence, stop: Stop, kind: Option<AgentErrorKind>) -> Opt
                 ),
                 _ => format!("{name} was silent for {seconds} s (idleTimeoutMs)"),
             };
+            let host = evidence.unanswered.as_ref();
+            let unanswered = host
+                .map(|host| format!("; {host}, which was asked last, did not answer"))
+                .unwrap_or_default();
             let before = other.map(|lines| format!(". Before that it printed {lines}")).unwrap_or_default();
-            let what = what + &digest.unanswered_words() + &before + &last_words;
+            let what = what + &unanswered + &before + &last_words;
             Verdict::fault(ErrorCode::AgentIdle, kind, what)
         }
         Stop::TimedOut { ms } => {

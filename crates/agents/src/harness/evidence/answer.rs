@@ -1,6 +1,9 @@
 //! PURE: puts the agent's answer together from pieces of a message, whole messages, or parts of one. Its length is bounded.
 
 use crate::harness::clip::head;
+use ground::json::Pieces;
+use serde_json::Value;
+use std::borrow::Cow;
 
 /// Longest answer that is put together of pieces; what is beyond is left out.
 pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
@@ -15,6 +18,9 @@ pub(crate) struct Answer {
     /// The message that is being streamed.
     partial: String,
     is_cut: bool,
+    pieces: Pieces,
+    /// The answer that the CLI's own schema flag produced.
+    pub(super) structured: Option<Value>,
 }
 
 impl Answer {
@@ -23,8 +29,11 @@ impl Answer {
         self.partial.clear();
     }
 
-    pub(crate) fn delta(&mut self, text: &str) {
-        append(&mut self.partial, text, &mut self.is_cut);
+    /// A piece of the message. Returns it with half a character that came before.
+    pub(crate) fn delta<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        let text = self.pieces.push(text);
+        append(&mut self.partial, &text, &mut self.is_cut);
+        text
     }
 
     /// A whole message, or a whole part of the message `key`. Returns whether its words were streamed before.

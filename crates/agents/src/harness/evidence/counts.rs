@@ -27,15 +27,22 @@ pub(crate) struct Steps {
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,
     in_answer: bool,
+    /// The model answered in what was read, whatever count of turns the CLI reports.
+    pub(crate) has_answered: bool,
 }
 
 impl Steps {
-    /// The model began an answer, or goes on with it. Returns whether it began.
-    pub(crate) fn speaks(&mut self) -> bool {
-        let begins = !self.in_answer;
-        self.in_answer = true;
-        self.turns = self.turns.saturating_add(u64::from(begins));
-        begins
+    /// The model began an answer, or goes on with it.
+    pub(crate) fn speaks(&mut self) {
+        if !std::mem::replace(&mut self.in_answer, true) {
+            self.answers();
+        }
+    }
+
+    /// One answer of the model.
+    pub(crate) fn answers(&mut self) {
+        self.has_answered = true;
+        self.turns = self.turns.saturating_add(1);
     }
 
     /// The answer ends: with the end of a tool, or of the turn.

@@ -2,7 +2,7 @@
 //! content of the result. Without a listener (`detail` is off) no events are built.
 
 use super::answer::{Answer, LEFT_OUT};
-use super::background::BackgroundWork;
+use super::background::{Terminal, TurnEnd};
 use super::counts::{Steps, Warnings};
 use super::failure::{Failure, Words};
 use super::last_lines::LastLines;
@@ -17,76 +17,78 @@ use serde_json::Value;
 
 const MAX_OPEN_TOOLS: usize = 4096;
 
-/// The end of turn that the agent itself reported.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Terminal {
-    pub ok: bool,
-    pub failure: Option<Failure>,
-}
-
 /// A turn as far as it has been read.
 #[derive(Debug, Default)]
 pub struct Digest {
-    detail: bool,
-    /// The CLI's own, where it is known.
-    words: Option<&'static Words>,
-    events: Vec<AgentEvent>,
+    events: Events,
+    tools: Tools,
     session: Option<String>,
     model: Option<String>,
     answer: Answer,
-    pieces: Pieces,
     thoughts: Pieces,
-    structured: Option<Value>,
     usage: TurnUsage,
     steps: Steps,
-    /// The model answered in what was read, whatever count of turns the CLI reports: its own words about a failed call are none.
-    has_answered: bool,
-    open_tools: Vec<(String, String)>,
     warnings: Warnings,
+    trouble: Trouble,
+    end: TurnEnd,
+    /// Lines and model calls since the last sign of progress.
+    idle: (u64, u64),
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    are_built: bool,
+    built: Vec<AgentEvent>,
+    /// The CLI printed an event.
+    are_read: bool,
+    /// Lines since the last event that are none.
+    other_lines: LastLines,
+}
+
+#[derive(Debug, Default)]
+struct Tools {
+    /// Words by which the CLI says that it refused one, where they are known.
+    words: Option<&'static Words>,
+    open: Vec<(String, String)>,
+}
+
+/// Failures of the turn, and signs of them.
+#[derive(Debug, Default)]
+struct Trouble {
     failure: Option<Failure>,
-    /// The host that was asked last and did not answer, where traffic was seen.
-    unanswered: Option<String>,
     retrying: Option<Failure>,
     /// When the limit that it ran into ends.
     reset: Option<Reset>,
-    terminal: Option<Terminal>,
-    background: BackgroundWork,
     is_stuck: bool,
-    has_events: bool,
-    /// Lines since the last event that are none.
-    other_lines: LastLines,
-    /// Lines since the last sign of progress.
-    idle_lines: u64,
-    idle_steps: u64,
 }
 
 impl Digest {
     pub fn new(detail: bool) -> Self {
-        Digest { detail, ..Digest::default() }
+        Digest { events: Events { are_built: detail, ..Events::default() }, ..Digest::default() }
     }
 
     /// With the words by which a CLI says that it refused a tool.
     pub fn knowing(mut self, words: &'static Words) -> Self {
-        self.words = Some(words);
+        self.tools.words = Some(words);
         self
     }
 
     /// Whether events are built from here on.
     pub fn set_detail(&mut self, detail: bool) {
-        self.detail = detail;
+        self.events.are_built = detail;
     }
 
     pub fn detail(&self) -> bool {
-        self.detail
+        self.events.are_built
     }
 
     pub fn take_events(&mut self) -> Vec<AgentEvent> {
-        std::mem::take(&mut self.events)
+        std::mem::take(&mut self.events.built)
     }
 
     fn emit(&mut self, event: impl FnOnce() -> AgentEvent) {
-        if self.detail {
-            self.events.push(event());
+        if self.events.are_built {
+            self.events.built.push(event());
         }
     }
 
@@ -114,14 +116,12 @@ impl Digest {
     }
 
     pub fn text_delta(&mut self, text: &str) {
-        let text = &*self.pieces.push(text);
-        if text.is_empty() {
-            return;
+        let text = self.answer.delta(text);
+        if !text.is_empty() {
+            self.reopen();
+            self.progress();
+            self.emit(|| AgentEvent::Text { text: text.into_owned(), delta: true });
         }
-        self.reopen();
-        self.progress();
-        self.answer.delta(text);
-        self.emit(|| AgentEvent::Text { text: text.to_owned(), delta: true });
     }
 
     /// A whole message, or a whole part of the message `key`. Nothing is told twice: no event when its deltas were.
@@ -155,7 +155,7 @@ impl Digest {
 
     /// The answer that the CLI's own schema flag produced.
     pub fn structured(&mut self, value: Value) {
-        self.structured = Some(value);
+        self.answer.structured = Some(value);
     }
 
     pub fn reasoning(&mut self, text: &str, delta: bool) {
@@ -168,15 +168,15 @@ impl Digest {
     }
 
     pub fn tool_start(&mut self, id: &str, name: &str, input: impl FnOnce() -> Value) {
-        if self.open_tools.iter().any(|(open, _)| open == id) {
+        if self.tools.open.iter().any(|(open, _)| open == id) {
             return;
         }
         self.reopen();
         self.progress();
         self.message_ends();
         self.steps.tool_calls += 1;
-        if self.open_tools.len() < MAX_OPEN_TOOLS {
-            self.open_tools.push((id.to_owned(), name.to_owned()));
+        if self.tools.open.len() < MAX_OPEN_TOOLS {
+            self.tools.open.push((id.to_owned(), name.to_owned()));
         }
         self.emit(|| AgentEvent::ToolStart { id: id.to_owned(), name: name.to_owned(), input: input() });
     }
@@ -190,8 +190,8 @@ impl Digest {
         output: impl FnOnce() -> Option<String>,
     ) {
         self.progress();
-        let open = self.open_tools.iter().position(|(open, _)| open == id);
-        let name = open.map(|index| self.open_tools.swap_remove(index).1).filter(|name| !name.is_empty());
+        let open = self.tools.open.iter().position(|(open, _)| open == id);
+        let name = open.map(|index| self.tools.open.swap_remove(index).1).filter(|name| !name.is_empty());
         self.steps.answer_ends();
         if !is_error {
             return self.emit(|| AgentEvent::ToolEnd {
@@ -204,7 +204,7 @@ impl Digest {
         }
         // A refusal is in the result too, whether or not somebody listens.
         let output = output();
-        let refusal = output.as_deref().and_then(|output| self.words?.refusal(name.as_deref(), output));
+        let refusal = output.as_deref().and_then(|output| self.tools.words?.refusal(name.as_deref(), output));
         self.emit(|| AgentEvent::ToolEnd { id: id.to_owned(), name, output, exit_code, is_error });
         if let Some(refusal) = refusal {
             self.warning(&refusal);
@@ -251,16 +251,13 @@ impl Digest {
     /// The model began an answer, or goes on with it; a tool's end closes it.
     pub fn model_speaks(&mut self) {
         self.reopen();
-        if self.steps.speaks() {
-            self.has_answered = true;
-        }
+        self.steps.speaks();
     }
 
     /// One whole answer of the model, for providers that mark it.
     pub fn model_answered(&mut self) {
         self.reopen();
-        self.has_answered = true;
-        self.steps.turns = self.steps.turns.saturating_add(1);
+        self.steps.answers();
     }
 
     pub fn set_turns(&mut self, turns: u64) {
@@ -269,44 +266,33 @@ impl Digest {
 
     /// A sign that work gets done: chatter counts from here.
     pub fn progress(&mut self) {
-        self.idle_lines = 0;
-        self.idle_steps = 0;
+        self.idle = (0, 0);
     }
 
     pub fn line_seen(&mut self) {
-        self.idle_lines += 1;
+        self.idle.0 += 1;
     }
 
     /// A model call that brought nothing.
     pub fn idle_step(&mut self) {
-        self.idle_steps += 1;
+        self.idle.1 += 1;
     }
 
     /// The agent tries again by itself.
     pub fn retry(&mut self, failure: Failure) {
         self.reopen();
         self.emit(|| AgentEvent::Retry { message: clip(&failure.message).into_owned(), until: None });
-        self.retrying = Some(failure);
+        self.trouble.retrying = Some(failure);
     }
 
     /// A limit was reached; when it ends.
     pub fn limit(&mut self, reset: Reset) {
-        self.reset = Some(reset);
+        self.trouble.reset = Some(reset);
     }
 
     pub fn warning(&mut self, message: &str) {
         self.warnings.add(message);
         self.emit(|| AgentEvent::Warning { message: clip(message).into_owned() });
-    }
-
-    pub fn set_unanswered(&mut self, host: Option<String>) {
-        self.unanswered = host;
-    }
-
-    /// Words about the host that was asked last and did not answer; none, if none is known.
-    pub fn unanswered_words(&self) -> String {
-        let words = |host: &String| format!("; {host}, which was asked last, did not answer");
-        self.unanswered.as_ref().map(words).unwrap_or_default()
     }
 
     /// The sandbox refused these, each for the first time.
@@ -318,63 +304,61 @@ impl Digest {
 
     /// An error that is not yet the end of the turn. The same one is told once.
     pub fn error(&mut self, failure: Failure) {
-        if self.failure.as_ref() != Some(&failure) {
+        if self.trouble.failure.as_ref() != Some(&failure) {
             let (kind, message) = (failure.kind, clip(&failure.message).into_owned());
             self.emit(|| AgentEvent::Error { kind, message });
         }
-        self.failure = Some(failure);
+        self.trouble.failure = Some(failure);
     }
 
     /// The agent's end of turn. A later one replaces it, so its error is told only when the turn is closed. It stands until
     /// the agent is seen at work again: whatever the provider, a turn that was over and goes on is open.
     pub fn end(&mut self, ok: bool, failure: Option<Failure>) {
-        self.background.agent_is_seen();
-        self.terminal = Some(Terminal { ok, failure });
+        self.end.comes(Terminal { ok, failure });
     }
 
     /// The agent goes on, or begins anew: what it said of its end counts no longer.
     pub fn reopen(&mut self) {
-        self.background.agent_is_seen();
-        if let Some(Terminal { failure: Some(failure), .. }) = self.terminal.take() {
-            // The reason, in case no other comes.
-            self.retrying = Some(failure);
+        // The reason, in case no other comes.
+        if let Some(failure) = self.end.reopen() {
+            self.trouble.retrying = Some(failure);
         }
     }
 
     /// Something that goes on whether or not the agent ends its turn. `is_work`: its outcome belongs to the turn.
     pub fn background_begins(&mut self, id: &str, what: &str, is_work: bool) {
-        self.background.begins(id, what, is_work);
+        self.end.begins(id, what, is_work);
         self.progress();
     }
 
     /// It ended. `will_wake`: the agent is told of it, and begins another turn.
     pub fn background_ends(&mut self, id: &str, will_wake: bool) {
-        self.background.ends(id, will_wake && self.terminal.is_some());
+        self.end.ends(id, will_wake);
         self.progress();
     }
 
     /// It repeats itself and will not come to an end.
     pub fn stuck(&mut self) {
-        self.is_stuck = true;
+        self.trouble.is_stuck = true;
     }
 
     /// An event of the CLI was read.
     pub fn event_seen(&mut self) {
-        self.has_events = true;
-        self.other_lines.clear();
+        self.events.are_read = true;
+        self.events.other_lines.clear();
     }
 
     pub fn has_events(&self) -> bool {
-        self.has_events
+        self.events.are_read
     }
 
     /// The last lines since the last event.
     pub fn other_lines(&self) -> Option<String> {
-        self.other_lines.told()
+        self.events.other_lines.told()
     }
 
     pub fn noise(&mut self, line: &[u8]) {
-        self.other_lines.add(&String::from_utf8_lossy(&line[..line.len().min(4096)]));
+        self.events.other_lines.add(&String::from_utf8_lossy(&line[..line.len().min(4096)]));
         self.emit(|| AgentEvent::Noise { line: String::from_utf8_lossy(line).into_owned() });
     }
 
@@ -387,7 +371,7 @@ impl Digest {
 
     /// The last events: what the agent says went wrong, and its own end of turn, where it reported one.
     pub fn close(&mut self) {
-        if let Some(Terminal { ok, failure }) = self.terminal.clone() {
+        if let Some(Terminal { ok, failure }) = self.end.terminal().cloned() {
             if let Some(failure) = failure {
                 self.error(failure);
             }
@@ -416,7 +400,7 @@ impl Digest {
     }
 
     pub fn structured_answer(&self) -> Option<&Value> {
-        self.structured.as_ref()
+        self.answer.structured.as_ref()
     }
 
     /// All that was used so far.
@@ -430,7 +414,7 @@ impl Digest {
 
     /// A model answered, or a tool ran.
     pub fn has_worked(&self) -> bool {
-        self.has_answered || self.tool_calls() > 0
+        self.steps.has_answered || self.tool_calls() > 0
     }
 
     pub fn turns(&self) -> u64 {
@@ -443,7 +427,7 @@ impl Digest {
 
     /// The name of a tool that runs.
     pub fn open_tool(&self) -> Option<&str> {
-        self.open_tools.last().map(|(_, name)| name.as_str())
+        self.tools.open.last().map(|(_, name)| name.as_str())
     }
 
     pub fn warnings(&self) -> &[String] {
@@ -451,46 +435,43 @@ impl Digest {
     }
 
     pub fn last_failure(&self) -> Option<&Failure> {
-        self.failure.as_ref()
+        self.trouble.failure.as_ref()
     }
 
     pub fn last_retry(&self) -> Option<&Failure> {
-        self.retrying.as_ref()
+        self.trouble.retrying.as_ref()
     }
 
     pub fn reset(&self) -> Option<&Reset> {
-        self.reset.as_ref()
+        self.trouble.reset.as_ref()
     }
 
     pub fn terminal(&self) -> Option<&Terminal> {
-        self.terminal.as_ref()
+        self.end.terminal()
     }
 
     /// Names of the background work that the turn waits for.
     pub fn background(&self) -> impl Iterator<Item = &str> {
-        self.background.names()
+        self.end.names()
     }
 
     /// Whether nothing more of this turn is to come: it ended, and nothing runs behind that end.
     pub fn is_settled(&self) -> bool {
-        self.terminal.as_ref().is_some_and(|terminal| self.background.is_over(terminal.ok))
+        self.end.is_settled()
     }
 
     /// Whether the turn's own work is over, though the CLI may still put its things in order.
     pub fn is_answered(&self) -> bool {
-        self.terminal.is_some() && self.background.is_work_over()
+        self.end.is_answered()
     }
 
     pub fn is_stuck(&self) -> bool {
-        self.is_stuck
+        self.trouble.is_stuck
     }
 
-    pub fn idle_lines(&self) -> u64 {
-        self.idle_lines
-    }
-
-    pub fn idle_steps(&self) -> u64 {
-        self.idle_steps
+    /// Lines and model calls without progress.
+    pub fn idle(&self) -> (u64, u64) {
+        self.idle
     }
 }
 

@@ -69,8 +69,16 @@ pub(super) fn judge(
     transcript.finish();
     events.extend(transcript.take_events());
     let digest = transcript.digest();
-    let verdict =
-        verdict(&Evidence { provider, digest, ending, stop: None, stderr, resume: None, may_resume: true });
+    let verdict = verdict(&Evidence {
+        provider,
+        digest,
+        ending,
+        stop: None,
+        stderr,
+        unanswered: None,
+        resume: None,
+        may_resume: true,
+    });
     let result = TurnResult::of(provider, transcript.digest_mut(), &verdict);
     Replay { events: events.into_events(), result, fault: verdict.fault }
 }

@@ -238,6 +238,7 @@ fn judge(
         ending: &last.ending,
         stop: last.judged.stop,
         stderr: &last.stderr,
+        unanswered: None,
         resume: last.judged.resume.as_deref(),
         may_resume: last.judged.resume.is_some(),
     });

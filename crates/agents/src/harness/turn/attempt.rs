@@ -79,11 +79,9 @@ pub(crate) async fn attempt(
         awake,
         stop: None,
         is_aborted: false,
-        is_held: false,
         is_deaf: false,
         accounts: plan.allowance.open(),
         left: Vec::new(),
-        last_news: None,
         traffic,
         plan,
         process,
@@ -91,8 +89,7 @@ pub(crate) async fn attempt(
     for warning in &plan.launch.warnings {
         watch.reader.heard().transcript.digest_mut().warning(warning);
     }
-    watch.run(orders, audience).await;
-    let outcome = watch.outcome(orders, audience).await;
+    let outcome = watch.run(orders, audience).await;
     watch.finish(outcome)
 }
 
@@ -128,60 +125,35 @@ struct Watch<'a> {
     lost: Duration,
     stop: Option<Stop>,
     is_aborted: bool,
-    /// Reading is paused because a listener is slow.
-    is_held: bool,
     /// The last handle was dropped, so no more orders come.
     is_deaf: bool,
     accounts: Accounts,
     /// Background work that was running when the attempt was stopped. It is noted before the stop signal, because a CLI that is
     /// told to end reports all of its background work as done.
     left: Vec<String>,
-    /// State after the last output that was read: whether a tool was open, and whether the turn was over.
-    last_news: Option<(bool, bool)>,
     traffic: TurnTraffic,
 }
 
 impl Watch<'_> {
-    /// Watches the attempt until both streams have ended.
-    async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) {
-        loop {
-            let now = self.now();
-            let deadline = if self.stop.is_none() { self.clock.deadline(now) } else { None };
-            let rung = self.awake.clone();
-            tokio::select! {
-                biased;
-                order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
-                () = audience.room_again(self.is_held) => self.on_room(),
-                has_more = self.reader.news(), if !self.is_held => {
-                    if !has_more {
-                        return;
-                    }
-                    self.on_news(audience);
-                }
-                news = self.traffic.news() => self.on_traffic(news, audience),
-                () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
-                () = rung.sleep_until(deadline) => self.on_clock(audience).await,
-            }
-        }
-    }
-
-    /// Watches the attempt until the process tree is gone.
-    async fn outcome(
-        &mut self,
-        orders: &mut UnboundedReceiver<Order>,
-        audience: &mut Audience,
-    ) -> Arc<Outcome> {
+    /// Watches the attempt until both streams have ended and the process tree is gone.
+    async fn run(&mut self, orders: &mut UnboundedReceiver<Order>, audience: &mut Audience) -> Arc<Outcome> {
         let process = self.process.clone();
-        let outcome = process.outcome();
-        tokio::pin!(outcome);
+        let mut outcome = std::pin::pin!(process.outcome());
+        let mut is_read = false;
         loop {
             let now = self.now();
             let deadline = if self.stop.is_none() { self.clock.deadline(now) } else { None };
             let rung = self.awake.clone();
+            let is_held = self.reader.is_held();
             tokio::select! {
                 biased;
                 order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
-                outcome = &mut outcome => return outcome,
+                () = audience.room_again(is_held) => self.on_room(),
+                has_more = self.reader.news(), if !is_read && !is_held => match has_more {
+                    true => self.on_news(audience),
+                    false => is_read = true,
+                },
+                outcome = &mut outcome, if is_read => return outcome,
                 news = self.traffic.news() => self.on_traffic(news, audience),
                 () = self.plan.allowance.crossed(), if self.stop.is_none() => self.stop_for(Stop::OverBudget),
                 () = rung.sleep_until(deadline) => self.on_clock(audience).await,
@@ -235,16 +207,9 @@ impl Watch<'_> {
     }
 
     fn on_room(&mut self) {
-        self.hold(false);
+        self.reader.hold(false);
         let now = self.now();
         self.clock.on_held(false, now);
-    }
-
-    fn hold(&mut self, is_held: bool) {
-        if self.is_held != is_held {
-            self.is_held = is_held;
-            self.reader.hold(is_held);
-        }
     }
 
     fn on_news(&mut self, audience: &mut Audience) {
@@ -273,11 +238,10 @@ impl Watch<'_> {
         }
         let Heard { in_tool, progressed, ended, .. } = news;
         trace!(target: TURN, id = self.plan.number, progressed, in_tool, ended, turns, tool_calls, "heard something");
-        if self.last_news.replace((in_tool, ended)) != Some((in_tool, ended)) {
+        let now = self.now();
+        if self.clock.on_heard(news, now) {
             debug!(target: TURN, id = self.plan.number, in_tool, ended, turns, tool_calls, "heard where the agent is");
         }
-        let now = self.now();
-        self.clock.on_heard(news, now);
         self.check_session();
         if is_stuck {
             self.stop_for(Stop::NoProgress);
@@ -297,9 +261,7 @@ impl Watch<'_> {
 
     /// Lines and model calls without progress.
     fn idle(&self) -> (u64, u64) {
-        let heard = self.reader.heard();
-        let digest = heard.transcript.digest();
-        (digest.idle_lines(), digest.idle_steps())
+        self.reader.heard().transcript.digest().idle()
     }
 
     fn clock_due(&mut self) -> Due {
@@ -372,7 +334,7 @@ impl Watch<'_> {
         }
         self.left = left_behind(self.reader.heard().transcript.digest());
         // From here on the output is read to its end, even if a listener is slow.
-        self.hold(false);
+        self.reader.hold(false);
         self.process.stop(match stop {
             Stop::Aborted => StopReason::Aborted,
             Stop::Idle { .. } => StopReason::Idle,
@@ -386,8 +348,9 @@ impl Watch<'_> {
         audience.tell(events);
         self.reader.heard().transcript.digest_mut().set_detail(audience.wants_events());
         // Once the attempt is being stopped, its output is read to its end, even if a listener is slow.
-        self.hold(self.stop.is_none() && audience.is_full());
-        if self.is_held {
+        let is_held = self.stop.is_none() && audience.is_full();
+        self.reader.hold(is_held);
+        if is_held {
             let now = self.now();
             self.clock.on_held(true, now);
         }
@@ -404,7 +367,6 @@ impl Watch<'_> {
         let left = if self.stop.is_some() { self.left } else { left_behind(transcript.digest()) };
         warn_of_tree(transcript.digest_mut(), &outcome, &left, self.stop.is_some());
         transcript.digest_mut().refused(self.traffic.take_refused());
-        transcript.digest_mut().set_unanswered(self.traffic.unanswered());
         let (refused, metered) = (self.traffic.refused(), self.traffic.metered());
         if let Some(message) = refused_words(&refused) {
             transcript.digest_mut().warning(&message);
@@ -428,6 +390,7 @@ impl Watch<'_> {
             ending: &ending_of(&outcome),
             stop: self.stop,
             stderr: &stderr,
+            unanswered: self.traffic.unanswered(),
             resume,
             may_resume: resume.is_some(),
         });

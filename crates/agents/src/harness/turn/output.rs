@@ -107,8 +107,13 @@ impl OutputReader {
 
     /// Pauses the reading, or resumes it.
     pub(crate) fn hold(&self, is_held: bool) {
-        self.heard().is_held = is_held;
-        self.0.run.wake();
+        if std::mem::replace(&mut self.heard().is_held, is_held) != is_held {
+            self.0.run.wake();
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.heard().is_held
     }
 }
 
@@ -122,7 +127,7 @@ impl Sink for OutputWriter {
         match stream {
             Stream::Stdout => {
                 heard.transcript.feed(bytes);
-                heard.has_progressed |= heard.transcript.digest().idle_lines() == 0;
+                heard.has_progressed |= heard.transcript.digest().idle().0 == 0;
             }
             Stream::Stderr => {
                 heard.stderr.extend_from_slice(bytes);
