@@ -107,8 +107,12 @@ fn garbage_between_the_lines_is_noise_and_changes_nothing_else() {
         stdout += &format!("{{\"type\":{deep}}}\n{deep}\n");
         let noisy = one.replay_of(&stdout, &one.stderr, one.ending.clone());
         let plain = one.replay();
-        let (noise, quiet): (Vec<_>, Vec<_>) = noisy.events.into_iter().partition(is_noise);
+        let (noise, other): (Vec<_>, Vec<_>) = noisy.events.into_iter().partition(is_noise);
         assert_eq!(noise.len(), one.stdout.lines().count() + 2, "{}", one.title());
+        // A line that is a torn message is warned of beside.
+        let is_torn = |event: &AgentEvent| matches!(event, AgentEvent::Warning { message } if message.ends_with("{\"type\":"));
+        let (torn, quiet): (Vec<_>, Vec<_>) = other.into_iter().partition(is_torn);
+        assert_eq!(torn.len(), one.stdout.lines().skip(5).step_by(GARBAGE.len()).count(), "{}", one.title());
         assert_eq!(quiet, plain.events, "{}", one.title());
         assert_eq!(noisy.fault, plain.fault, "{}", one.title());
     }
