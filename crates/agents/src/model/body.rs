@@ -2,7 +2,6 @@
 
 use super::completion::{Assembly, Completion, Malformed, ServerError};
 use ground::json;
-use std::borrow::Cow;
 use wires::http::{SseEvent, SseParser};
 
 /// Longest body. A longer one is treated as malformed.
@@ -72,7 +71,7 @@ impl BodyReader {
     }
 
     /// The text of the answer so far. A body in one piece has text only at its end.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
+    pub(crate) fn text(&self) -> &str {
         self.assembly.text()
     }
 

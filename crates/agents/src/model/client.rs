@@ -165,7 +165,7 @@ async fn read(
         progress = match (chunk, deadline) {
             (Some(Ok(Some(bytes))), _) => {
                 let progress = reader.push(&bytes)?;
-                tell(&reader.text());
+                tell(reader.text());
                 progress
             }
             (Some(Ok(None)), _) => return Ok(()),

@@ -3,7 +3,6 @@
 use ground::json::{self, Pieces};
 use ground::tokens::{self, CachedInput};
 use serde_json::{Value, json};
-use std::borrow::Cow;
 
 /// A complete answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,11 +67,42 @@ fn wrong<T>(problem: impl Into<String>) -> Result<T, Malformed> {
     Err(Malformed::Wrong(problem.into()))
 }
 
+/// A text that comes in pieces. Half a pair at the end of one waits for the other half.
+#[derive(Debug, Default)]
+struct Said {
+    whole: String,
+    pieces: Pieces,
+}
+
+impl Said {
+    fn push(&mut self, piece: &str) {
+        self.whole.push_str(&self.pieces.push(piece));
+    }
+
+    /// Content is a string, or a list of parts with text.
+    fn push_content(&mut self, content: &Value) {
+        match content {
+            Value::String(piece) => self.push(piece),
+            Value::Array(parts) => {
+                for part in parts {
+                    self.push(part["text"].as_str().unwrap_or_default());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(mut self) -> String {
+        self.whole.push_str(self.pieces.end());
+        self.whole
+    }
+}
+
 /// The answer so far, built from chunks or from one whole completion.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    text: String,
-    refusal: String,
+    text: Said,
+    refusal: Said,
     calls: Vec<CallParts>,
     usage: Option<Tokens>,
     finish_reason: Option<String>,
@@ -84,7 +114,7 @@ struct CallParts {
     index: Option<u64>,
     id: String,
     name: String,
-    text: String,
+    text: Said,
     /// The arguments as JSON: some servers do not send them as text.
     value: Option<Value>,
 }
@@ -106,8 +136,8 @@ impl Assembly {
     }
 
     /// The text so far.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
-        Pieces::whole(&self.text)
+    pub(crate) fn text(&self) -> &str {
+        &self.text.whole
     }
 
     /// Whether the server said why the answer ended.
@@ -120,32 +150,20 @@ impl Assembly {
         self.has_choice
     }
 
-    /// Whether the answer has nothing in it, and no reason that explains it.
-    fn is_empty(&self) -> bool {
+    pub(crate) fn finish(self) -> Result<Completion, Malformed> {
+        let (text, refusal) = (self.text.end(), self.refusal.end());
         let is_explained = |reason: &String| {
             !matches!(reason.as_str(), "stop" | "end_turn" | "tool_calls" | "function_call")
         };
-        self.text.trim().is_empty()
-            && self.refusal.is_empty()
-            && self.calls.is_empty()
-            && !self.finish_reason.as_ref().is_some_and(is_explained)
-    }
-
-    pub(crate) fn finish(mut self) -> Result<Completion, Malformed> {
-        let pieces = [&mut self.text, &mut self.refusal].into_iter();
-        for text in pieces.chain(self.calls.iter_mut().map(|call| &mut call.text)) {
-            if let Cow::Owned(whole) = Pieces::whole(text) {
-                *text = whole;
-            }
-        }
-        if self.is_empty() {
+        let is_empty = text.trim().is_empty() && refusal.is_empty() && self.calls.is_empty();
+        if is_empty && !self.finish_reason.as_ref().is_some_and(is_explained) {
             return wrong("the answer is empty: the model said nothing but, at most, its thoughts");
         }
         let tool_calls: Vec<ToolCall> =
             self.calls.into_iter().enumerate().map(|(place, parts)| parts.finish(place)).collect();
         let usual = if tool_calls.is_empty() { "stop" } else { "tool_calls" };
         Ok(Completion {
-            text: if self.text.is_empty() { self.refusal } else { self.text },
+            text: if text.is_empty() { refusal } else { text },
             structured: None,
             tool_calls,
             usage: self.usage,
@@ -175,8 +193,8 @@ impl Assembly {
             }
             self.has_choice = true;
             if let Some(message) = choice.get(part) {
-                append_text(&mut self.text, &message["content"]);
-                append_text(&mut self.refusal, &message["refusal"]);
+                self.text.push_content(&message["content"]);
+                self.refusal.push_content(&message["refusal"]);
                 for call in message["tool_calls"].as_array().into_iter().flatten() {
                     self.on_call(call);
                 }
@@ -219,7 +237,7 @@ impl Assembly {
             call.name.push_str(name);
         }
         match &function["arguments"] {
-            Value::String(text) => call.text.push_str(text),
+            Value::String(text) => call.text.push(text),
             Value::Null => {}
             value => call.value = Some(value.clone()),
         }
@@ -228,10 +246,11 @@ impl Assembly {
 
 impl CallParts {
     fn finish(self, place: usize) -> ToolCall {
+        let text = self.text.end();
         let arguments = match self.value {
             Some(value) => value,
-            None if self.text.trim().is_empty() => json!({}),
-            None => json::read::<Value>(&self.text).unwrap_or(Value::String(self.text)),
+            None if text.trim().is_empty() => json!({}),
+            None => json::read::<Value>(&text).unwrap_or(Value::String(text)),
         };
         let id = if self.id.is_empty() { format!("call_{place}") } else { self.id };
         ToolCall { id, name: self.name, arguments }
@@ -272,19 +291,6 @@ impl ServerError {
 fn choice(object: &Value) -> Option<&Value> {
     let choices = object["choices"].as_array()?;
     choices.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0)
-}
-
-/// Content is a string, or a list of parts with text.
-fn append_text(text: &mut String, content: &Value) {
-    match content {
-        Value::String(piece) => text.push_str(piece),
-        Value::Array(parts) => {
-            for part in parts {
-                text.push_str(part["text"].as_str().unwrap_or_default());
-            }
-        }
-        _ => {}
-    }
 }
 
 fn usage_of(usage: &Value) -> Tokens {

@@ -117,15 +117,6 @@ impl Pieces {
     pub fn end(&mut self) -> &'static str {
         if self.open.take().is_some() { "\u{fffd}" } else { "" }
     }
-
-    /// A text whose pieces were put together already.
-    pub fn whole(text: &str) -> Cow<'_, str> {
-        let mut pieces = Pieces::default();
-        match (pieces.push(text), pieces.end()) {
-            (whole, "") => whole,
-            (whole, end) => Cow::Owned(whole.into_owned() + end),
-        }
-    }
 }
 
 #[cfg(test)]
