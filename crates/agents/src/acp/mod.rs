@@ -41,7 +41,7 @@ pub use opening::settings::{Choice, Mode, SessionOption};
 pub use question::elicitation::{Elicitation, Elicited};
 pub use question::own_tool::OwnTool;
 pub use question::policy::{Policy, Rule};
-pub use question::{Answer, Decider, HostRequest, Location, Question, QuestionOption, QuestionTool};
+pub use question::{Answer, HostRequest, Location, Question, QuestionOption, QuestionTool};
 pub use session::single_turn::start_turn;
 pub use session::{Answered, Session, WeakSession, open};
 pub use turn::turn_state::Version;

@@ -142,6 +142,11 @@ impl Clock {
         }
     }
 
+    /// The clock of an agent that was heard before.
+    pub fn running(limits: ClockLimits, now: Instant) -> Self {
+        Clock { has_heard: true, ..Clock::new(limits, now) }
+    }
+
     /// Bytes came. Whether the agent is elsewhere than before: in a tool or not, at its end or not.
     pub fn on_heard(&mut self, heard: Heard, now: Instant) -> bool {
         let is_elsewhere = (self.in_tool, self.ended.is_some()) != (heard.in_tool, heard.ended);

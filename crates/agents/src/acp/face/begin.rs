@@ -67,19 +67,9 @@ impl Beginning {
         match self.steps.front() {
             None => Ok(Next::Done),
             Some(Step::Mode(modes)) => {
-                let offered = settings.modes();
-                let is_offered = |mode: &&String| offered.iter().any(|known| known.id == **mode);
-                let may_offer = settings.is_unknown() && version == Version::One;
-                let found = modes.iter().find(is_offered).or(modes.last().filter(|_| may_offer));
                 // It is set whatever the answer told: a mode that was stored may come back later.
-                let asked =
-                    found.and_then(|mode| Some((mode.clone(), settings.set_mode(version, session, mode)?)));
-                let Some((mode, (method, params))) = asked else {
-                    let names: Vec<&str> = offered.iter().map(|known| known.id.as_str()).collect();
-                    let found =
-                        format!("it offers the modes {:?}, not {}", names.join(", "), modes.join(", "));
-                    return Err(rules.unheld(&found));
-                };
+                let to_mode = settings.to_mode(modes, version, session);
+                let (mode, (method, params)) = to_mode.map_err(|why| rules.unheld(&why))?;
                 self.mode = Some(mode);
                 Ok(Next::Ask(method, params))
             }

@@ -85,42 +85,26 @@ impl Message {
         Message { shape: Shape::Notice, size, whole: Some(whole), value: Value::Null }
     }
 
+    fn own(shape: Shape, value: Value) -> Message {
+        Message { shape, size: 0, whole: None, value }
+    }
+
     /// A request or a notification of our own.
     pub(super) fn new(shape: Shape, method: &str, params: Value) -> Message {
-        Message {
-            shape,
-            size: 0,
-            whole: None,
-            value: json!({ "jsonrpc": "2.0", "method": method, "params": params }),
-        }
+        Message::own(shape, json!({ "jsonrpc": "2.0", "method": method, "params": params }))
     }
 
     pub(super) fn answer(result: Value) -> Message {
-        Message {
-            shape: Shape::Answer,
-            size: 0,
-            whole: None,
-            value: json!({ "jsonrpc": "2.0", "result": result }),
-        }
+        Message::own(Shape::Answer, json!({ "jsonrpc": "2.0", "result": result }))
     }
 
     pub(super) fn refusal(error: &Error) -> Message {
-        Message {
-            shape: Shape::Answer,
-            size: 0,
-            whole: None,
-            value: json!({ "jsonrpc": "2.0", "error": fault_of(error) }),
-        }
+        Message::own(Shape::Answer, json!({ "jsonrpc": "2.0", "error": fault_of(error) }))
     }
 
     pub(super) fn fault(code: i64, words: &str) -> Message {
         let error = json!({ "code": code, "message": words });
-        Message {
-            shape: Shape::Answer,
-            size: 0,
-            whole: None,
-            value: json!({ "jsonrpc": "2.0", "error": error }),
-        }
+        Message::own(Shape::Answer, json!({ "jsonrpc": "2.0", "error": error }))
     }
 
     pub(super) fn method(&self) -> &str {

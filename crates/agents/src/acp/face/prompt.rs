@@ -35,8 +35,7 @@ pub(super) struct Prompts(Vec<Prompt>);
 impl Prompts {
     pub(super) fn begin(&mut self, id: u64, session: &str, limits: ClockLimits, now: Instant) {
         // The program has started long ago: silence before the first word is silence.
-        let mut clock = Clock::new(ClockLimits { start: None, ..limits }, now);
-        clock.on_heard(Heard { progressed: true, has_events: true, ..Heard::default() }, now);
+        let clock = Clock::running(limits, now);
         let session = session.to_owned();
         self.0.push(Prompt { id, session, clock, is_in: false, stop: None, kill_at: None });
     }

@@ -1,6 +1,7 @@
 //! PURE: what the level and the sandbox allow a client and its agent, whatever they say.
 
 use super::message::{Message, Shape};
+use crate::acp::opening::program::unenforced;
 use crate::acp::opening::request::OpenRequest;
 use crate::acp::opening::settings::Settings;
 use crate::acp::question::policy::Policy;
@@ -286,9 +287,7 @@ impl Rules {
     }
 
     pub(super) fn unheld(&self, why: &str) -> Error {
-        let (agent, level) = (self.agent.as_str(), self.level.as_str());
-        let advice = self.agent.protocol().advice();
-        Error::invalid_option("permission", format!("{agent} cannot enforce {level:?}: {why}{advice}"))
+        unenforced(self.agent, self.level, why)
     }
 }
 

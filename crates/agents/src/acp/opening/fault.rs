@@ -85,8 +85,7 @@ impl Fault {
 
 /// The error with the end of the usage limit that it tells of, if it does.
 pub(crate) fn with_reset(error: Error, request: &AgentRequest) -> Error {
-    let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
-    let may_reset = AgentErrorKind::ALL.into_iter().any(|known| known.as_str() == kind && known.may_reset());
+    let may_reset = AgentErrorKind::of(&error).is_some_and(AgentErrorKind::may_reset);
     let reset = may_reset.then(|| Reset::parse(error.message())).flatten();
     match reset.and_then(|reset| UsageLimit::said(&reset, request)) {
         Some(limit) => limit.tell(error),

@@ -1,6 +1,7 @@
 //! The handshake with an agent: the version of the protocol, the session, its mode and its model.
 
 use crate::acp::opening::fault::{Fault, is_resume, ways_in};
+use crate::acp::opening::program::unenforced;
 use crate::acp::opening::request::{McpServer, OpenRequest, PromptTakes};
 use crate::acp::opening::resume_delay;
 use crate::acp::opening::settings::{Settings, set_option};
@@ -212,38 +213,21 @@ impl Handshake<'_> {
         session: &str,
         settings: &mut Settings,
     ) -> Result<(), Fault> {
-        let offered = settings.modes();
-        let is_offered = |mode: &&String| offered.iter().any(|known| known.id == **mode);
-        let Some(mode) = self.modes.iter().find(is_offered).or(self.modes.last()).cloned() else {
-            return Ok(());
-        };
-        let mode = mode.as_str();
-        settings.choose(mode);
-        if settings.mode().as_deref() == Some(mode) {
+        if self.modes.is_empty() {
             return Ok(());
         }
         let (agent, level) = (self.agent, self.request.agent.level);
-        let cannot = |found: String| {
-            Fault::Other(Error::invalid_option(
-                "permission",
-                format!(
-                    "{} cannot enforce {:?}: {found}{}",
-                    agent.as_str(),
-                    level.as_str(),
-                    agent.protocol().advice()
-                ),
-            ))
-        };
-        let may_offer = settings.is_unknown() && version == Version::One;
-        if !may_offer && !offered.iter().any(|known| known.id == mode) {
-            let names = offered.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join(", ");
-            return Err(cannot(format!("it offers the modes {names:?}, not {mode}")));
+        let cannot = |why: String| Fault::Other(unenforced(agent, level, &why));
+        let to_mode = settings.to_mode(&self.modes, version, session);
+        let (mode, (method, params)) = to_mode.map_err(cannot)?;
+        settings.choose(&mode);
+        if settings.mode().as_ref() == Some(&mode) {
+            return Ok(());
         }
-        let Some((method, params)) = settings.set_mode(version, session, mode) else { return Ok(()) };
         match self.ask(method, &params).await {
             Ok(answer) => {
                 settings.on_options(&answer["configOptions"]);
-                settings.on_mode(mode);
+                settings.on_mode(&mode);
                 Ok(())
             }
             Err(Fault::Refused { fault, .. }) => Err(cannot(fault.words())),

@@ -150,6 +150,12 @@ pub(crate) fn spec_of(
     spec.environment = request.agent.environment_for(&held.launch, program, folder);
     spec
 }
+/// The error of an agent that does not offer, or does not take, the mode of this level.
+pub(crate) fn unenforced(agent: Provider, level: Level, why: &str) -> Error {
+    let (name, level, advice) = (agent.as_str(), level.as_str(), agent.protocol().advice());
+    Error::invalid_option("permission", format!("{name} cannot enforce {level:?}: {why}{advice}"))
+}
+
 /// The error of an agent that can't be held to this level, with the ways out.
 pub(crate) fn unheld(agent: Provider, level: Level, is_sandboxed: bool) -> Error {
     if agent.is_other() {

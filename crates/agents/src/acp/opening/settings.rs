@@ -170,6 +170,25 @@ impl Settings {
         Some(set_option(version, session, &option.id, &json!(mode)))
     }
 
+    /// The first of these modes that the agent offers, or may have untold, and the request that sets it. `Err`: it offers none of them, in
+    /// words.
+    pub(crate) fn to_mode(
+        &self,
+        wanted: &[String],
+        version: Version,
+        session: &str,
+    ) -> Result<(String, (&'static str, Value)), String> {
+        let offered = self.modes();
+        let is_offered = |mode: &&String| offered.iter().any(|known| known.id == **mode);
+        let may_offer = self.is_unknown() && version == Version::One;
+        let found = wanted.iter().find(is_offered).or(wanted.last().filter(|_| may_offer));
+        let asked = found.and_then(|mode| Some((mode.clone(), self.set_mode(version, session, mode)?)));
+        asked.ok_or_else(|| {
+            let names: Vec<&str> = offered.iter().map(|known| known.id.as_str()).collect();
+            format!("it offers the modes {:?}, not {}", names.join(", "), wanted.join(", "))
+        })
+    }
+
     /// The option that chooses a model, and the choice of that name.
     pub(crate) fn model(&self, name: &str) -> Option<(&str, &str)> {
         let option = self.options.iter().find(|option| option.category.as_deref() == Some("model"))?;

@@ -45,7 +45,7 @@ impl Owner {
             let (events, is_new) = self.work.book.on_asked(update);
             self.on_tool_events(events, is_new);
         }
-        if self.is_stopping() {
+        if self.turns.is_stopping() {
             return self.respond(id, &outcome(None));
         }
         if self.is_second(id) {
@@ -87,7 +87,7 @@ impl Owner {
             let refusal = Refusal { code: -32_602, message, data: None };
             return self.link.connection.client.respond(id, Err(&refusal));
         };
-        if self.is_stopping() || self.questions.open.len() >= MAX_OPEN {
+        if self.turns.is_stopping() || self.questions.open.len() >= MAX_OPEN {
             return self.respond(id, &Elicited::Cancel.to_json());
         }
         if self.is_second(id) {
@@ -106,10 +106,6 @@ impl Owner {
     fn next_question(&mut self) -> String {
         self.questions.asked += 1;
         self.questions.asked.to_string()
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.turns.active.as_ref().is_some_and(|active| active.end.stop.is_some())
     }
 
     /// Keeps a question until its handler answers, or the time for that is up.

@@ -2,11 +2,9 @@
 
 use crate::acp::owner::{Over, Owner, Shown, closed};
 use crate::acp::question::HostRequest;
-use crate::acp::state::active::Active;
 use crate::acp::state::link::PendingRequest;
 use crate::acp::state::order::Reply;
-use crate::acp::turn::turn_state::Ending;
-use crate::acp::turn::verdict::{Evidence, Stop, verdict};
+use crate::acp::turn::verdict::{Stop, stopped};
 use crate::acp::wire::connection::Exit;
 use crate::harness::Provider;
 use crate::harness::clock::{Due, Sample};
@@ -78,20 +76,15 @@ impl Owner {
         let now = self.now();
         self.reject_overdue(now);
         self.give_up_waiting(now);
-        if self.turns.own.as_ref().and_then(|own| own.kill_at).is_some_and(|at| at <= now) {
-            debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its own turn when asked");
-            self.link.connection.kill();
-            return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
-        }
-        let Some(active) = &mut self.turns.active else { return ControlFlow::Continue(()) };
-        if active.end.kill_at.is_some_and(|at| at <= now) {
+        let own = self.turns.own.as_ref().and_then(|own| own.kill_at);
+        let asked = self.turns.active.as_ref().and_then(|active| active.end.kill_at);
+        if [own, asked].into_iter().flatten().any(|at| at <= now) {
             debug!(target: SESSION, id = self.session.number, "decided: the agent is killed, it did not end its turn when asked");
             self.link.connection.kill();
             return ControlFlow::Break(Over::Gone(self.link.connection.exit().await, None));
         }
-        if active.end.stop.is_some() {
-            return ControlFlow::Continue(());
-        }
+        let active = self.turns.active.as_mut().filter(|active| active.end.stop.is_none());
+        let Some(active) = active else { return ControlFlow::Continue(()) };
         if active.resting.is_some() {
             self.on_rested(now);
             return ControlFlow::Continue(());
@@ -184,9 +177,9 @@ impl Owner {
         }
         if let Some(active) = &self.turns.active {
             let error = match active.end.stop {
-                _ if is_closed => verdict_of(self.session.agent, active, Stop::Closed),
+                _ if is_closed => stopped(self.session.agent.as_str(), Stop::Closed, None),
                 _ if gone.code() == ErrorCode::AddonFault => gone.clone(),
-                Some(stop) => exit.tell(disobeyed(verdict_of(self.session.agent, active, stop))),
+                Some(stop) => exit.tell(disobeyed(stopped(self.session.agent.as_str(), stop, None))),
                 None => exit.tell(crashed(self.session.agent, &exit, cause.as_ref())),
             };
             self.finish(None, Some(error), now);
@@ -246,34 +239,9 @@ impl Owner {
     }
 }
 
-fn verdict_of(agent: Provider, active: &Active, stop: Stop) -> Error {
-    let evidence = Evidence {
-        agent,
-        ending: &Ending::Silent,
-        stop: Some(stop),
-        text: active.account.text(),
-        last_piece: active.account.last_piece(),
-        tool_calls: active.account.tool_calls(),
-        has_usage: active.account.usage().is_some(),
-        open_tool: None,
-        refused: None,
-        logged: None,
-        reset: None,
-    };
-    verdict(&evidence).map_or_else(closed, |fault| fault.error)
-}
-
 /// The agent was killed for not obeying.
 fn disobeyed(error: Error) -> Error {
-    let message = format!(
-        "{}; it did not end its turn when asked, so its tree was killed: `open` with `resume` to go on",
-        error.message()
-    );
-    let mut told = Error::new(error.code(), message);
-    for (name, value) in error.facts() {
-        told = told.with(name, value.clone());
-    }
-    told
+    error.adding("It did not end its turn when asked, so its tree was killed: `open` with `resume` to go on")
 }
 
 fn crashed(agent: Provider, exit: &Exit, cause: Option<&Error>) -> Error {

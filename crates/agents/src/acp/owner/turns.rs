@@ -197,10 +197,8 @@ impl Owner {
             self.turns.active.as_ref().is_some_and(|active| active.end.stop == Some(Stop::OverBudget));
         let error = if is_over_budget { Some(self.spending.allowance.exceeded()) } else { error };
         if let Some(error) = error.as_ref().filter(|error| error.code() == ErrorCode::AgentFailed) {
-            let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
-            let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
             self.tell(AgentEvent::Error {
-                kind: kind.unwrap_or(AgentErrorKind::Unknown),
+                kind: AgentErrorKind::of(error).unwrap_or(AgentErrorKind::Unknown),
                 message: error.message().to_owned(),
             });
         }

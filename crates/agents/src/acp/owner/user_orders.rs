@@ -153,13 +153,7 @@ impl Owner {
         }
         match self.link.pending.remove(&tag) {
             Some(PendingRequest::Mode { mode, reply }) => {
-                let answer = answer.map(|answer| {
-                    self.settings.on_options(&answer["configOptions"]);
-                    self.settings.choose(&mode);
-                    self.settings.on_mode(&mode);
-                    self.show();
-                    self.tell(AgentEvent::Mode { mode });
-                });
+                let answer = answer.map(|answer| self.on_mode_set(mode, &answer));
                 let _ = reply.send(answer.map_err(|error| self.refused("mode", &error)));
             }
             Some(PendingRequest::Level { mode }) => self.on_level(mode, answer),
@@ -202,14 +196,18 @@ impl Owner {
         }
     }
 
+    /// The agent has taken the caller's mode.
+    fn on_mode_set(&mut self, mode: String, answer: &Value) {
+        self.settings.on_options(&answer["configOptions"]);
+        self.settings.choose(&mode);
+        self.settings.on_mode(&mode);
+        self.show();
+        self.tell(AgentEvent::Mode { mode });
+    }
+
     fn on_level(&mut self, mode: String, answer: Result<Value, Error>) {
         match answer {
-            Ok(answer) => {
-                self.settings.on_options(&answer["configOptions"]);
-                self.settings.on_mode(&mode);
-                self.show();
-                self.tell(AgentEvent::Mode { mode });
-            }
+            Ok(answer) => self.on_mode_set(mode, &answer),
             // No prompt runs in a mode that was not chosen.
             Err(error) => {
                 let error = self.refused("permission", &error);

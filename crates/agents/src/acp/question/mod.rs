@@ -11,7 +11,7 @@ pub(crate) mod policy;
 use crate::acp::question::elicitation::{Elicitation, Elicited};
 use crate::acp::question::named_files::{MAX_DEPTH, named_in, path_of};
 use crate::acp::question::own_tool::OwnTool;
-use crate::acp::wire::update::{ToolUpdate, owned, text_of};
+use crate::acp::wire::update::{ToolUpdate, owned};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -77,9 +77,8 @@ pub enum Answer {
 }
 
 /// The source of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Decider {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decider {
     Policy,
     Handler,
     Timeout,
@@ -311,7 +310,7 @@ fn collect(input: &Value, depth: usize, commands: &mut Vec<String>) {
         match &input[name] {
             Value::String(text) => commands.push(text.clone()),
             Value::Array(words) => {
-                commands.push(shell_text(&words.iter().filter_map(text_of).collect::<Vec<_>>()))
+                commands.push(shell_text(&words.iter().filter_map(Value::as_str).collect::<Vec<_>>()))
             }
             _ => {}
         }

@@ -19,7 +19,6 @@ use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
 use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use ground::random;
-use serde_json::Value;
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -307,9 +306,7 @@ async fn events(reader: &mut Option<EventReader>, audience: &Mutex<Audience>) ->
 fn repeats(error: &Error) -> bool {
     let is_the_agents =
         matches!(error.code(), ErrorCode::AgentFailed | ErrorCode::AgentCrashed | ErrorCode::AgentTruncated);
-    let kind = error.facts().get("kind").and_then(Value::as_str).unwrap_or_default();
-    let kind = AgentErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
-    is_the_agents && kind.is_some_and(AgentErrorKind::is_transient)
+    is_the_agents && AgentErrorKind::of(error).is_some_and(AgentErrorKind::is_transient)
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl Active {
             turn,
             state: TurnState::new(session.version, prompt.request.waits, session.settle),
             account: Account::default(),
-            clock: clock(prompt.request.limits(session.limits), now),
+            clock: Clock::running(prompt.request.limits(session.limits), now),
             printed: LastLines::default(),
             refused: None,
             resting: None,
@@ -249,7 +249,7 @@ impl Active {
         self.tries.work_before = self.account.work();
         self.tries.logged = None;
         self.account.ask_again();
-        self.clock = clock(self.prompt.request.limits(session.limits), now);
+        self.clock = Clock::running(self.prompt.request.limits(session.limits), now);
     }
 
     /// The result of the turn, without secrets.
@@ -288,10 +288,4 @@ pub(crate) struct Session<'a> {
     pub limits: &'a ClockLimits,
     pub version: Version,
     pub settle: Duration,
-}
-
-fn clock(limits: ClockLimits, now: Instant) -> Clock {
-    let mut clock = Clock::new(limits, now);
-    clock.on_heard(Heard { progressed: true, has_events: true, ..Heard::default() }, now);
-    clock
 }

@@ -213,7 +213,8 @@ pub(crate) fn kind(agent: Provider, fault: &AgentFault) -> AgentErrorKind {
     }
 }
 
-fn stopped(name: &str, stop: Stop, open_tool: Option<&str>) -> Error {
+/// The error of a turn that we ended.
+pub(crate) fn stopped(name: &str, stop: Stop, open_tool: Option<&str>) -> Error {
     let seconds = |limit: Duration| limit.as_secs_f64();
     let millis = |limit: Duration| limit.as_secs_f64() * 1e3;
     match stop {

@@ -146,7 +146,7 @@ pub struct AgentFault {
 impl Update {
     /// Reads `params.update` of a `session/update`.
     pub fn read(update: &Value) -> Update {
-        match text_of(&update["sessionUpdate"]).unwrap_or_default() {
+        match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => Update::Text {
                 text: content_text(&update["content"]),
                 message: owned(&update["messageId"]),
@@ -186,13 +186,7 @@ impl Update {
                 }
             }
             "session_info_update" => session_info(update),
-            "notice" => Update::Warning {
-                message: [&update["title"], &update["description"]]
-                    .into_iter()
-                    .filter_map(text_of)
-                    .collect::<Vec<_>>()
-                    .join(": "),
-            },
+            "notice" => Update::Warning { message: joined([&update["title"], &update["description"]]) },
             "available_commands_update" => Update::Commands(update["availableCommands"].clone()),
             "plan_removed" => Update::Plan(Value::Array(Vec::new())),
             "compaction_update" | "compaction_summary_chunk" => Update::Quiet,
@@ -206,7 +200,7 @@ impl ToolUpdate {
     pub fn read(call: &Value) -> Option<ToolUpdate> {
         let meta = &call["_meta"];
         let raw = &call["rawOutput"];
-        let printed = text_of(&meta["terminal_output"]["data"]).map(str::to_owned);
+        let printed = meta["terminal_output"]["data"].as_str().map(str::to_owned);
         let output = Some(tool_text(&call["content"])).filter(|text| !text.is_empty());
         Some(ToolUpdate {
             id: owned(&call["toolCallId"])?,
@@ -215,7 +209,7 @@ impl ToolUpdate {
                 .or_else(|| owned(&meta["claudeCode"]["toolName"])),
             kind: owned(&call["kind"]),
             title: owned(&call["title"]),
-            status: text_of(&call["status"]).and_then(ToolStatus::read),
+            status: call["status"].as_str().and_then(ToolStatus::read),
             input: Some(&call["rawInput"]).filter(|input| !is_empty(input)).cloned(),
             output: output.or(printed).or_else(|| raw_text(raw)),
             adds: false,
@@ -258,7 +252,7 @@ impl ToolStatus {
 
 impl StateUpdate {
     fn read(update: &Value) -> StateUpdate {
-        let state = match text_of(&update["state"]).unwrap_or_default() {
+        let state = match update["state"].as_str().unwrap_or_default() {
             "running" => SessionState::Running,
             "requires_action" => SessionState::Waiting,
             "idle" => SessionState::Idle { end: TurnEnd::read(update) },
@@ -271,7 +265,7 @@ impl StateUpdate {
 impl TurnEnd {
     /// Reads the answer to a prompt (version 1), or the state after it (version 2).
     pub fn read(end: &Value) -> Option<TurnEnd> {
-        let reason = match text_of(&end["stopReason"])? {
+        let reason = match end["stopReason"].as_str()? {
             "end_turn" => StopReason::EndTurn,
             "max_tokens" => StopReason::MaxTokens,
             "max_turn_requests" => StopReason::MaxTurnRequests,
@@ -290,7 +284,7 @@ impl AgentFault {
     pub fn read(error: &Value) -> AgentFault {
         AgentFault {
             code: error["code"].as_i64().unwrap_or_default(),
-            message: text_of(&error["message"]).unwrap_or_default().to_owned(),
+            message: error["message"].as_str().unwrap_or_default().to_owned(),
             details: details(&error["data"]),
             kind: owned(&error["data"]["errorKind"]),
         }
@@ -317,17 +311,13 @@ impl AgentFault {
 
 fn details(data: &Value) -> Option<String> {
     let fields = ["details", "message", "error", "uri"];
-    text_of(data).or_else(|| fields.iter().find_map(|field| text_of(&data[field]))).map(str::to_owned)
+    data.as_str().or_else(|| fields.iter().find_map(|field| data[field].as_str())).map(str::to_owned)
 }
 
 /// The reset time of a subscription's limit; `None` unless the limit is reached.
 fn rate_limit(info: &Value) -> Option<Reset> {
     let is_met = info["status"] == "rejected";
     info["resetsAt"].as_i64().filter(|_| is_met).and_then(Reset::at_epoch)
-}
-
-pub fn text_of(value: &Value) -> Option<&str> {
-    value.as_str()
 }
 
 pub fn owned(value: &Value) -> Option<String> {
@@ -347,7 +337,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 /// The words of a content block, or of several.
 fn content_text(content: &Value) -> String {
     items(content)
-        .filter_map(|block| text_of(&block["text"]).or_else(|| text_of(&block["resource"]["text"])))
+        .filter_map(|block| block["text"].as_str().or_else(|| block["resource"]["text"].as_str()))
         .collect()
 }
 
@@ -356,7 +346,7 @@ fn tool_text(content: &Value) -> String {
     let mut text = String::new();
     for item in items(content) {
         let words = content_text(&item["content"]);
-        let path = || text_of(&item["path"]).map(|path| format!("changed {path}\n"));
+        let path = || item["path"].as_str().map(|path| format!("changed {path}\n"));
         text.push_str(&if words.is_empty() { path().unwrap_or_default() } else { words });
     }
     text
@@ -364,14 +354,14 @@ fn tool_text(content: &Value) -> String {
 
 fn diff(item: &Value) -> Option<(String, Option<String>, String)> {
     let is_diff = item["type"] == "diff";
-    let new_text = text_of(&item["newText"]).filter(|_| is_diff)?.to_owned();
-    Some((owned(&item["path"])?, text_of(&item["oldText"]).map(str::to_owned), new_text))
+    let new_text = item["newText"].as_str().filter(|_| is_diff)?.to_owned();
+    Some((owned(&item["path"])?, item["oldText"].as_str().map(str::to_owned), new_text))
 }
 
 fn raw_text(raw: &Value) -> Option<String> {
     let fields = ["output", "content", "stdout", "text", "message", "error"];
-    text_of(raw)
-        .or_else(|| fields.iter().find_map(|field| text_of(&raw[field])))
+    raw.as_str()
+        .or_else(|| fields.iter().find_map(|field| raw[field].as_str()))
         .filter(|text| !text.is_empty())
         .map(str::to_owned)
 }
@@ -414,10 +404,7 @@ fn decoded(data: String) -> String {
 }
 
 fn plan_update(plan: &Value) -> Update {
-    match plan.get("entries").or_else(|| plan.get("items")) {
-        Some(entries) => Update::Plan(entries.clone()),
-        None => Update::Plan(plan.clone()),
-    }
+    Update::Plan(plan.get("entries").or_else(|| plan.get("items")).unwrap_or(plan).clone())
 }
 
 /// Codex tells here that it tries again, as everywhere the last try's error is repeated with the end.
@@ -427,8 +414,11 @@ fn session_info(update: &Value) -> Update {
     if !(error["willRetry"] == true && is_active) {
         return owned(&update["title"]).map_or(Update::Quiet, Update::Title);
     }
-    let words = [&error["message"], &error["additionalDetails"]];
-    Update::Retry { message: words.into_iter().filter_map(text_of).collect::<Vec<_>>().join(": ") }
+    Update::Retry { message: joined([&error["message"], &error["additionalDetails"]]) }
+}
+
+fn joined(words: [&Value; 2]) -> String {
+    words.into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join(": ")
 }
 
 fn cost(cost: &Value) -> Option<f64> {

@@ -3,6 +3,7 @@
 pub(crate) mod excerpt;
 pub(crate) mod sink;
 
+use ground::error::Error;
 use ground::json::Json;
 use ground::tokens::{self, CachedInput, Tokens};
 use process::RefusedKind;
@@ -300,6 +301,12 @@ pub enum AgentErrorKind {
 }
 
 impl AgentErrorKind {
+    /// The kind that an error tells among its facts.
+    pub(crate) fn of(error: &Error) -> Option<AgentErrorKind> {
+        let told = error.facts().get("kind")?;
+        AgentErrorKind::ALL.into_iter().find(|kind| *told == kind.as_str())
+    }
+
     /// Whether the failure has an end that somebody may have named: a usage limit, or an overload.
     pub(crate) fn may_reset(self) -> bool {
         self.is_usage_limit() || self == AgentErrorKind::Overloaded
