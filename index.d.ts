@@ -1712,41 +1712,6 @@ export declare const SheepdogError: SheepdogErrorConstructor
 /** A value that JSON can express. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue }
 
-/** Outcome of a tool call. */
-export type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
-/** Binary data in the result of a tool. */
-export interface ToolBinaryResult {
-  /** The data in base64. */
-  data: string
-  /** MIME type of the data. */
-  mimeType: string
-  /** Whether the data is an image or a resource. */
-  type: 'image' | 'resource'
-  /** Description of the data, for the model. */
-  description?: string | undefined
-}
-/** Telemetry that a tool adds to its result. */
-export type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
-/** Complete result of a tool. Any other value that a handler returns is turned into text. */
-export interface ToolResultObject {
-  /** Text for the model. */
-  textResultForLlm: string
-  /** Binary data for the model. */
-  binaryResultsForLlm?: ToolBinaryResult[] | undefined
-  /** Outcome of the call. */
-  resultType: ToolResultType
-  /** Error message of a failed call. */
-  error?: string | undefined
-  /** Text for the session's log. */
-  sessionLog?: string | undefined
-  /** Telemetry of the call. */
-  toolTelemetry?: ToolTelemetry | undefined
-  /** Names of tools that a tool-search tool has found. */
-  toolReferences?: string[] | undefined
-}
-/** Result of a tool: a text, or the complete result. */
-export type ToolResult = string | ToolResultObject
-
 /** A tool that tool search can find. */
 export interface FoundTool {
   /** Name of the tool. */
@@ -1855,6 +1820,41 @@ export interface Tool<TArgs = unknown> {
  * })
  */
 export declare function defineTool<T = unknown>(name: string, config: Omit<Tool<T>, 'name'>): Tool<T>
+
+/** Outcome of a tool call. */
+export type ToolResultType = 'success' | 'failure' | 'rejected' | 'denied' | 'timeout'
+/** Binary data in the result of a tool. */
+export interface ToolBinaryResult {
+  /** The data in base64. */
+  data: string
+  /** MIME type of the data. */
+  mimeType: string
+  /** Whether the data is an image or a resource. */
+  type: 'image' | 'resource'
+  /** Description of the data, for the model. */
+  description?: string | undefined
+}
+/** Telemetry that a tool adds to its result. */
+export type ToolTelemetry = Record<string, Record<string, JsonValue> | undefined>
+/** Complete result of a tool. Any other value that a handler returns is turned into text. */
+export interface ToolResultObject {
+  /** Text for the model. */
+  textResultForLlm: string
+  /** Binary data for the model. */
+  binaryResultsForLlm?: ToolBinaryResult[] | undefined
+  /** Outcome of the call. */
+  resultType: ToolResultType
+  /** Error message of a failed call. */
+  error?: string | undefined
+  /** Text for the session's log. */
+  sessionLog?: string | undefined
+  /** Telemetry of the call. */
+  toolTelemetry?: ToolTelemetry | undefined
+  /** Names of tools that a tool-search tool has found. */
+  toolReferences?: string[] | undefined
+}
+/** Result of a tool: a text, or the complete result. */
+export type ToolResult = string | ToolResultObject
 
 /** How a checkout is made, and what becomes of it. */
 export interface WorktreeOptions {

@@ -13,8 +13,6 @@ const exceptions = [
   'crates/egress/tests/inspect.rs',
   'crates/fleet/src/promise_tests.rs',
   'fixtures/acp/plays.mjs',
-  'lib/copilot/session.ts',
-  'lib/copilot/session_config.ts',
 ]
 
 /** Functions that were longer when this test was written. */

@@ -81,10 +81,10 @@ import type {
   CanvasProviderOpenRequest,
   CanvasProviderOpenResult,
   CanvasProviderCloseRequest,
-  DiagnosticsConfiguration,
-  SessionLimitsConfig,
   GitHubTokenAcquireRequest,
   GitHubTokenAcquireResult,
+  DiagnosticsConfiguration,
+  SessionLimitsConfig,
   RemoteSessionMode,
   ServerRpc,
 } from '../copilot-protocol.js'
@@ -1611,6 +1611,11 @@ declare const fallbacks: readonly ['evidence', 'unless-corrupt', 'never']
  * at all.
  */
 export type ResumeFallback = (typeof fallbacks)[number]
+/**
+ * How a resumed session was opened: with its history, empty under the same id, or without its custom
+ * agent.
+ */
+export type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
 /** State of a session's log. */
 export type SessionLogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
 /** Options of `resumeSession`. */
@@ -2218,11 +2223,6 @@ export interface SessionCapabilities {
   /** Dialogs and canvases that it can show. */
   ui?: { elicitation?: boolean; mcpApps?: boolean; canvases?: boolean }
 }
-/**
- * How a resumed session was opened: with its history, empty under the same id, or without its custom
- * agent.
- */
-export type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
 /** The last answer of the main agent to a message. */
 type TurnAnswer = AssistantMessageEvent & {
   /**
@@ -2353,6 +2353,108 @@ export declare class CopilotSession {
   destroy(): Promise<void>
   /** Same as `disconnect()`, but without an error when the runtime is gone. */
   [Symbol.asyncDispose](): Promise<void>
+}
+
+interface MCPServerConfigBase {
+  /**
+   * Tools of the server that may be used. An empty list allows none.
+   *
+   * @default all tools of the server
+   */
+  tools?: string[] | undefined
+  /** Kind of the server. */
+  type?: string | undefined
+  /** Longest time of a tool call, in milliseconds. */
+  timeout?: number | undefined
+}
+/** An MCP server that the runtime starts as a program. */
+export interface MCPStdioServerConfig extends MCPServerConfigBase {
+  /**
+   * Kind of the server.
+   *
+   * @default "stdio"
+   */
+  type?: 'local' | 'stdio' | undefined
+  /** Program of the server. */
+  command: string
+  /**
+   * Arguments of the program.
+   *
+   * @default []
+   */
+  args?: string[] | undefined
+  /** Environment variables of the program. */
+  env?: Record<string, string> | undefined
+  /** Working directory of the program. */
+  workingDirectory?: string | undefined
+}
+/** An MCP server with an HTTP address. */
+export interface MCPHTTPServerConfig extends MCPServerConfigBase {
+  /** Kind of the server. */
+  type: 'http' | 'sse'
+  /** Address of the server. */
+  url: string
+  /** HTTP headers of each request. */
+  headers?: Record<string, string> | undefined
+}
+/** An MCP server. */
+export type MCPServerConfig = MCPStdioServerConfig | MCPHTTPServerConfig
+/** A custom agent. */
+export interface CustomAgentConfig {
+  /** Name of the agent, unique in the session. */
+  name: string
+  /** Name of the agent, for people. */
+  displayName?: string | undefined
+  /** Description of the agent's work. */
+  description?: string | undefined
+  /**
+   * Names of the tools that the agent may use; null means all.
+   *
+   * @default all tools
+   */
+  tools?: string[] | null | undefined
+  /** Instructions of the agent. */
+  prompt: string
+  /** MCP servers of this agent, by name. */
+  mcpServers?: Record<string, MCPServerConfig> | undefined
+  /**
+   * Whether the model may choose this agent by itself.
+   *
+   * @default true
+   */
+  infer?: boolean | undefined
+  /**
+   * Names of skills whose text is in the agent's context from the start.
+   *
+   * @default none
+   */
+  skills?: string[] | undefined
+  /** Model of the agent. The session's model is used when it is not available. */
+  model?: string | undefined
+  /** Reasoning effort of that model. */
+  reasoningEffort?: ReasoningEffort | undefined
+}
+/** Settings of the built-in agent, which works when no custom agent is selected. */
+export interface DefaultAgentConfig {
+  /**
+   * Tools that only custom agents may use.
+   *
+   * @default []
+   */
+  excludedTools?: string[] | undefined
+}
+/** Settings of the built-in GitHub MCP server. */
+export interface GitHubMcpToolConfig {
+  /** Enable all its tools. */
+  enableAllTools?: boolean | undefined
+  /** Further groups of tools to enable. */
+  additionalToolsets?: string[] | undefined
+  /** Further tools to enable. */
+  additionalTools?: string[] | undefined
+  /** Enable tools that are not released yet. */
+  enableInsidersMode?: boolean | undefined
+  /** Do not defer tools with forms. Only with MCP Apps. */
+  disableFormDeferral?: boolean | undefined
 }
 
 /** A question of the runtime to a session, which names the session. */
@@ -2652,6 +2754,49 @@ export interface SessionHooks {
   onAgentStop?: AgentStopHandler | undefined
 }
 
+/** Permission policy of an organization. A malformed rule is refused by the runtime. */
+export interface ManagedSettingsPermissions {
+  /** Limits the mode that bypasses permission requests; see `DisableBypassPermissionsModes`. */
+  disableBypassPermissionsMode?: string | undefined
+  /** Operations that are always denied, for example `"Shell(git push *)"`. */
+  deny?: string[] | undefined
+  /** Operations that always need a confirmation. */
+  ask?: string[] | undefined
+  /** Operations that need no confirmation. */
+  allow?: string[] | undefined
+}
+/** Settings of an organization. */
+export interface ManagedSettings {
+  /** Permission policy. */
+  permissions?: ManagedSettingsPermissions | undefined
+}
+/** Value of an experiment's parameter. */
+export type ExpFlagValue = string | number | boolean | null
+/** Parameters of an experiment. */
+export interface ExpConfigEntry {
+  /** Id of the entry. */
+  Id: string
+  /** Values by name. */
+  Parameters: Record<string, ExpFlagValue>
+}
+/** Experiments that a session takes part in, in the format of the Copilot CLI. */
+export interface CopilotExpAssignmentResponse {
+  /** Names of enabled features. */
+  Features: string[]
+  /** Experiments by name. */
+  Flights: Record<string, string>
+  /** Parameters of the experiments. */
+  Configs: ExpConfigEntry[]
+  /** Groups of parameters, passed on unchanged. */
+  ParameterGroups?: unknown
+  /** Version of the assignment. */
+  FlightingVersion?: number | undefined
+  /** Id of the assignment. */
+  ImpressionId?: string | undefined
+  /** Text that is sent to the Copilot API and with telemetry. */
+  AssignmentContext: string
+}
+
 /** Section of the runtime's system message. */
 export type SystemMessageSection =
   | 'preamble'
@@ -2713,6 +2858,36 @@ export type SystemMessageConfig =
 /** Functions that change sections, by section. */
 export type SectionTransforms = Map<string, SectionTransformFn>
 
+/** The request of a GitHub token. */
+export type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
+/** A GitHub token, or the refusal to give one. */
+export type GitHubTokenProviderResult = GitHubTokenAcquireResult
+/** Gives a GitHub token whenever a session needs one. */
+export type GitHubTokenProvider = (
+  args: GitHubTokenProviderArgs,
+) => GitHubTokenProviderResult | Promise<GitHubTokenProviderResult>
+
+/** Settings for large results of tools. */
+export interface LargeToolOutputConfig {
+  /**
+   * Whether a large result is written to a file, and the model gets a reference to it.
+   *
+   * @default true
+   */
+  enabled?: boolean | undefined
+  /**
+   * Size above which a result is written to a file, in bytes.
+   *
+   * @default 51_200
+   */
+  maxSizeBytes?: number | undefined
+  /**
+   * Folder for these files.
+   *
+   * @default the system's temporary folder
+   */
+  outputDirectory?: string | undefined
+}
 /** Settings of the runtime's tool search. */
 export interface ToolSearchConfig {
   /** Whether tool search is used. Without it all tools are always in the prompt. */
@@ -2792,94 +2967,6 @@ export interface CommandDefinition {
   /** Runs the command. */
   handler: CommandHandler
 }
-interface MCPServerConfigBase {
-  /**
-   * Tools of the server that may be used. An empty list allows none.
-   *
-   * @default all tools of the server
-   */
-  tools?: string[] | undefined
-  /** Kind of the server. */
-  type?: string | undefined
-  /** Longest time of a tool call, in milliseconds. */
-  timeout?: number | undefined
-}
-/** An MCP server that the runtime starts as a program. */
-export interface MCPStdioServerConfig extends MCPServerConfigBase {
-  /**
-   * Kind of the server.
-   *
-   * @default "stdio"
-   */
-  type?: 'local' | 'stdio' | undefined
-  /** Program of the server. */
-  command: string
-  /**
-   * Arguments of the program.
-   *
-   * @default []
-   */
-  args?: string[] | undefined
-  /** Environment variables of the program. */
-  env?: Record<string, string> | undefined
-  /** Working directory of the program. */
-  workingDirectory?: string | undefined
-}
-/** An MCP server with an HTTP address. */
-export interface MCPHTTPServerConfig extends MCPServerConfigBase {
-  /** Kind of the server. */
-  type: 'http' | 'sse'
-  /** Address of the server. */
-  url: string
-  /** HTTP headers of each request. */
-  headers?: Record<string, string> | undefined
-}
-/** An MCP server. */
-export type MCPServerConfig = MCPStdioServerConfig | MCPHTTPServerConfig
-/** A custom agent. */
-export interface CustomAgentConfig {
-  /** Name of the agent, unique in the session. */
-  name: string
-  /** Name of the agent, for people. */
-  displayName?: string | undefined
-  /** Description of the agent's work. */
-  description?: string | undefined
-  /**
-   * Names of the tools that the agent may use; null means all.
-   *
-   * @default all tools
-   */
-  tools?: string[] | null | undefined
-  /** Instructions of the agent. */
-  prompt: string
-  /** MCP servers of this agent, by name. */
-  mcpServers?: Record<string, MCPServerConfig> | undefined
-  /**
-   * Whether the model may choose this agent by itself.
-   *
-   * @default true
-   */
-  infer?: boolean | undefined
-  /**
-   * Names of skills whose text is in the agent's context from the start.
-   *
-   * @default none
-   */
-  skills?: string[] | undefined
-  /** Model of the agent. The session's model is used when it is not available. */
-  model?: string | undefined
-  /** Reasoning effort of that model. */
-  reasoningEffort?: ReasoningEffort | undefined
-}
-/** Settings of the built-in agent, which works when no custom agent is selected. */
-export interface DefaultAgentConfig {
-  /**
-   * Tools that only custom agents may use.
-   *
-   * @default []
-   */
-  excludedTools?: string[] | undefined
-}
 /** Settings for sessions that compact their context and keep their state in a folder. */
 export interface InfiniteSessionConfig {
   /**
@@ -2906,27 +2993,6 @@ export interface MemoryConfiguration {
   /** Whether the agent remembers facts across turns. */
   enabled: boolean
 }
-/** Settings for large results of tools. */
-export interface LargeToolOutputConfig {
-  /**
-   * Whether a large result is written to a file, and the model gets a reference to it.
-   *
-   * @default true
-   */
-  enabled?: boolean | undefined
-  /**
-   * Size above which a result is written to a file, in bytes.
-   *
-   * @default 51_200
-   */
-  maxSizeBytes?: number | undefined
-  /**
-   * Folder for these files.
-   *
-   * @default the system's temporary folder
-   */
-  outputDirectory?: string | undefined
-}
 /** Identity of a program that provides canvases. */
 export interface ExtensionInfo {
   /** Namespace, for example `"github-app"`. */
@@ -2941,63 +3007,8 @@ export interface CanvasProviderIdentity {
   /** Name of the program, for people. */
   name?: string | undefined
 }
-/** Settings of the built-in GitHub MCP server. */
-export interface GitHubMcpToolConfig {
-  /** Enable all its tools. */
-  enableAllTools?: boolean | undefined
-  /** Further groups of tools to enable. */
-  additionalToolsets?: string[] | undefined
-  /** Further tools to enable. */
-  additionalTools?: string[] | undefined
-  /** Enable tools that are not released yet. */
-  enableInsidersMode?: boolean | undefined
-  /** Do not defer tools with forms. Only with MCP Apps. */
-  disableFormDeferral?: boolean | undefined
-}
-/** Permission policy of an organization. A malformed rule is refused by the runtime. */
-export interface ManagedSettingsPermissions {
-  /** Limits the mode that bypasses permission requests; see `DisableBypassPermissionsModes`. */
-  disableBypassPermissionsMode?: string | undefined
-  /** Operations that are always denied, for example `"Shell(git push *)"`. */
-  deny?: string[] | undefined
-  /** Operations that always need a confirmation. */
-  ask?: string[] | undefined
-  /** Operations that need no confirmation. */
-  allow?: string[] | undefined
-}
-/** Settings of an organization. */
-export interface ManagedSettings {
-  /** Permission policy. */
-  permissions?: ManagedSettingsPermissions | undefined
-}
 /** Form of the built-in tool `ask_user`: a question, or a form. */
 export type AskUserVariant = 'legacy' | 'elicitation'
-/** Value of an experiment's parameter. */
-export type ExpFlagValue = string | number | boolean | null
-/** Parameters of an experiment. */
-export interface ExpConfigEntry {
-  /** Id of the entry. */
-  Id: string
-  /** Values by name. */
-  Parameters: Record<string, ExpFlagValue>
-}
-/** Experiments that a session takes part in, in the format of the Copilot CLI. */
-export interface CopilotExpAssignmentResponse {
-  /** Names of enabled features. */
-  Features: string[]
-  /** Experiments by name. */
-  Flights: Record<string, string>
-  /** Parameters of the experiments. */
-  Configs: ExpConfigEntry[]
-  /** Groups of parameters, passed on unchanged. */
-  ParameterGroups?: unknown
-  /** Version of the assignment. */
-  FlightingVersion?: number | undefined
-  /** Id of the assignment. */
-  ImpressionId?: string | undefined
-  /** Text that is sent to the Copilot API and with telemetry. */
-  AssignmentContext: string
-}
 /** GitHub repository of a cloud session. */
 export interface CloudSessionRepository {
   /** Owner of the repository. */
@@ -3012,14 +3023,6 @@ export interface CloudSessionOptions {
   /** Repository of the session. */
   repository?: CloudSessionRepository | undefined
 }
-/** The request of a GitHub token. */
-export type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
-/** A GitHub token, or the refusal to give one. */
-export type GitHubTokenProviderResult = GitHubTokenAcquireResult
-/** Gives a GitHub token whenever a session needs one. */
-export type GitHubTokenProvider = (
-  args: GitHubTokenProviderArgs,
-) => GitHubTokenProviderResult | Promise<GitHubTokenProviderResult>
 /** Options of new and resumed sessions. */
 export interface SessionConfigBase {
   /** Name of your program, in the `User-Agent` header of API requests. */

@@ -1,7 +1,7 @@
 // Sessions with the Copilot CLI. The names are those of the existing SDK, so that a program moves over by its import.
 export { CopilotClient, type ConnectionState, type RuntimeProcess } from './copilot/client'
 export type { CopilotClientInfo, CopilotClientMode, CopilotClientOptions } from './copilot/client_options'
-export { CopilotSession, type ResumeOutcome, type SessionCapabilities } from './copilot/session'
+export { CopilotSession, type SessionCapabilities } from './copilot/session'
 export {
   RuntimeConnection,
   type ChildProcessRuntimeConnection,
@@ -17,12 +17,19 @@ export {
   type ResumeEvidence,
   type ResumeFallback,
   type ResumeJudgement,
+  type ResumeOutcome,
   type SessionResumeOptions,
   type SessionInspection,
   type SessionLogState,
   type SessionSalvage,
 } from './copilot/resume'
-export { BuiltInTools, ToolSet, convertMcpCallToolResult, type ToolSearchConfig } from './copilot/tool'
+export {
+  BuiltInTools,
+  ToolSet,
+  convertMcpCallToolResult,
+  type LargeToolOutputConfig,
+  type ToolSearchConfig,
+} from './copilot/tool'
 export {
   defineTool,
   type Tool,
@@ -228,6 +235,26 @@ export type {
   TraceContextProvider,
 } from './copilot/message'
 export type {
+  CustomAgentConfig,
+  DefaultAgentConfig,
+  GitHubMcpToolConfig,
+  MCPHTTPServerConfig,
+  MCPServerConfig,
+  MCPStdioServerConfig,
+} from './copilot/agent_config'
+export type {
+  CopilotExpAssignmentResponse,
+  ExpConfigEntry,
+  ExpFlagValue,
+  ManagedSettings,
+  ManagedSettingsPermissions,
+} from './copilot/managed_config'
+export type {
+  GitHubTokenProvider,
+  GitHubTokenProviderArgs,
+  GitHubTokenProviderResult,
+} from './copilot/token_providers'
+export type {
   AskUserVariant,
   CanvasProviderIdentity,
   CloudSessionOptions,
@@ -235,23 +262,8 @@ export type {
   CommandContext,
   CommandDefinition,
   CommandHandler,
-  CopilotExpAssignmentResponse,
-  CustomAgentConfig,
-  DefaultAgentConfig,
-  ExpConfigEntry,
-  ExpFlagValue,
   ExtensionInfo,
-  GitHubMcpToolConfig,
-  GitHubTokenProvider,
-  GitHubTokenProviderArgs,
-  GitHubTokenProviderResult,
   InfiniteSessionConfig,
-  LargeToolOutputConfig,
-  MCPHTTPServerConfig,
-  MCPServerConfig,
-  MCPStdioServerConfig,
-  ManagedSettings,
-  ManagedSettingsPermissions,
   MemoryConfiguration,
   ResumeSessionConfig,
   SessionConfig,

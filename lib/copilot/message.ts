@@ -1,5 +1,9 @@
 // Messages to a session.
+import type { CopilotTurnSpec } from '../../native/native'
+import { invalidOption } from '../error'
+import { check, checkOptions, show } from '../option'
 import type { AttachmentExtensionContext } from './generated'
+import { responseFormatOf } from './structured_output'
 
 /** Sender of a message. */
 export type MessageSource = 'user' | 'system' | `agent-${string}`
@@ -124,4 +128,49 @@ export async function traceOf(provider: TraceContextProvider | undefined): Promi
   } catch {
     return {}
   }
+}
+
+const messageOptions = {
+  prompt: check.string,
+  source: check.string,
+  attachments: check.array,
+  mode: check.oneOf('enqueue', 'immediate'),
+  agentMode: check.string,
+  requestHeaders: check.record,
+  displayPrompt: check.string,
+  responseSchema: check.object,
+}
+
+const turnOptions = {
+  timeoutMs: check.timeout,
+  idleTimeoutMs: check.timeout,
+  waitForTasks: check.boolean,
+  signal: check.signal,
+}
+
+/** Checks the message, and says how it goes over the wire. */
+export function messageParams(message: string | MessageOptions): Record<string, unknown> {
+  const options = typeof message === 'string' ? { prompt: message } : message
+  if (typeof options !== 'object' || options === null)
+    throw invalidOption('message', `expected a string or an object with a prompt, got ${show(message)}`)
+  checkOptions(options, messageOptions, 'message')
+  const { prompt, source, displayPrompt, attachments, mode, agentMode, requestHeaders, responseSchema } =
+    options
+  return {
+    prompt,
+    source,
+    displayPrompt,
+    attachments,
+    mode,
+    agentMode,
+    requestHeaders,
+    responseFormat: responseSchema && responseFormatOf(responseSchema),
+  }
+}
+
+/** Checks the options of a wait for a turn. */
+export function turnSpec(options: SendAndWaitOptions): Omit<CopilotTurnSpec, 'steering' | 'retry'> {
+  checkOptions(options, turnOptions)
+  const { timeoutMs, idleTimeoutMs, waitForTasks = false } = options
+  return { timeoutMs, idleTimeoutMs, waitForTasks }
 }

@@ -214,14 +214,33 @@ export type McpAuthHandler = (
 ) =>
   McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
 
+/** The dialogs, each as the form that `elicit` shows. */
+export function sessionUi(elicit: SessionUiApi['elicitation']): SessionUiApi {
+  return {
+    elicitation: elicit,
+    confirm: async (message) => {
+      const { action, content } = await elicit({ message, requestedSchema: confirmSchema })
+      return action === 'accept' && content?.confirmed === true
+    },
+    select: async (message, options) => {
+      const { action, content } = await elicit({ message, requestedSchema: selectSchema(options) })
+      return action === 'accept' ? ((content?.selection as string | undefined) ?? null) : null
+    },
+    input: async (message, options) => {
+      const { action, content } = await elicit({ message, requestedSchema: inputSchema(options) })
+      return action === 'accept' ? ((content?.value as string | undefined) ?? null) : null
+    },
+  }
+}
+
 /** Form for a yes or no. */
-export const confirmSchema: ElicitationSchema = {
+const confirmSchema: ElicitationSchema = {
   type: 'object',
   properties: { confirmed: { type: 'boolean', default: true } },
   required: ['confirmed'],
 }
 
-export function selectSchema(options: string[]): ElicitationSchema {
+function selectSchema(options: string[]): ElicitationSchema {
   return {
     type: 'object',
     properties: { selection: { type: 'string', enum: options } },
@@ -229,7 +248,7 @@ export function selectSchema(options: string[]): ElicitationSchema {
   }
 }
 
-export function inputSchema(options: UiInputOptions = {}): ElicitationSchema {
+function inputSchema(options: UiInputOptions = {}): ElicitationSchema {
   const { title, description, minLength, maxLength, format, default: preset } = options
   const field: ElicitationSchemaField = { type: 'string' }
   const given = {

@@ -11,6 +11,12 @@ export const fallbacks = ['evidence', 'unless-corrupt', 'never'] as const
  */
 export type ResumeFallback = (typeof fallbacks)[number]
 
+/**
+ * How a resumed session was opened: with its history, empty under the same id, or without its custom
+ * agent.
+ */
+export type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
+
 /** State of a session's log. */
 export type SessionLogState = 'absent' | 'empty' | 'no-turns' | 'turns' | 'unreadable' | 'unknown'
 
@@ -96,6 +102,14 @@ export interface SessionSalvage {
     /** Reason. */
     reason: string
   }[]
+}
+
+/** Events that the runtime sent while it resumed the session. */
+export interface ResumeEvents {
+  /** It told of the resume at all; a runtime that tells nothing can't be judged by what it left out. */
+  hasResumed: boolean
+  /** The custom agent that it selected. */
+  agent?: string
 }
 
 /**

@@ -3,7 +3,6 @@ import type { CopilotTurnSpec } from '../../native/native'
 import { abortable, throwIfAborted } from '../abort'
 import { callSite, placedAt } from '../call-site'
 import { SheepdogError, type SheepdogErrorOf, invalidOption } from '../error'
-import { check, checkOptions, show } from '../option'
 import {
   type AssistantMessageEvent,
   HandlerTable,
@@ -22,22 +21,22 @@ import type {
 } from './generated'
 import { sessionMethods } from './generated_methods'
 import type { Link } from './link'
-import { type MessageOptions, type SendAndWaitOptions, type TraceContextProvider, traceOf } from './message'
-import type { ContextTier, ModelCapabilitiesOverride, ReasoningEffort } from './model'
 import {
-  type ElicitationParams,
-  type ElicitationResult,
-  type SessionUiApi,
-  type UiInputOptions,
-  confirmSchema,
-  inputSchema,
-  selectSchema,
-} from './question'
+  type MessageOptions,
+  type SendAndWaitOptions,
+  type TraceContextProvider,
+  messageParams,
+  traceOf,
+  turnSpec,
+} from './message'
+import type { ContextTier, ModelCapabilitiesOverride, ReasoningEffort } from './model'
+import { type ElicitationParams, type ElicitationResult, type SessionUiApi, sessionUi } from './question'
 import { Responder, ownEvents } from './responder'
+import type { ResumeEvents, ResumeOutcome } from './resume'
 import { rpcTree } from './rpc'
 import { runApi } from './run_api'
 import type { ResumeSessionConfig, SessionConfig } from './session_config'
-import { type ResponseSchema, isResponseSchema, parseAnswer, responseFormatOf } from './structured_output'
+import { type ResponseSchema, isResponseSchema, parseAnswer } from './structured_output'
 import { type SessionWorkflowApi, workflowResumeError } from './workflow'
 
 /** Abilities of the program behind the runtime. */
@@ -45,12 +44,6 @@ export interface SessionCapabilities {
   /** Dialogs and canvases that it can show. */
   ui?: { elicitation?: boolean; mcpApps?: boolean; canvases?: boolean }
 }
-
-/**
- * How a resumed session was opened: with its history, empty under the same id, or without its custom
- * agent.
- */
-export type ResumeOutcome = 'resumed' | 'recreated' | 'without-agent'
 
 /** The parts of a client that its sessions need. */
 export interface SessionOwner {
@@ -69,35 +62,9 @@ export type TurnAnswer = AssistantMessageEvent & {
   readonly completionEventId?: string
 }
 
-/** Events that the runtime sent while it resumed the session. */
-export interface ResumeEvents {
-  /** It told of the resume at all; a runtime that tells nothing can't be judged by what it left out. */
-  hasResumed: boolean
-  /** The custom agent that it selected. */
-  agent?: string
-}
-
 interface TurnEnd {
   answer: TurnAnswer | null
   completionEventId: string | null
-}
-
-const messageOptions = {
-  prompt: check.string,
-  source: check.string,
-  attachments: check.array,
-  mode: check.oneOf('enqueue', 'immediate'),
-  agentMode: check.string,
-  requestHeaders: check.record,
-  displayPrompt: check.string,
-  responseSchema: check.object,
-}
-
-const turnOptions = {
-  timeoutMs: check.timeout,
-  idleTimeoutMs: check.timeout,
-  waitForTasks: check.boolean,
-  signal: check.signal,
 }
 
 /**
@@ -185,21 +152,7 @@ export class CopilotSession {
 
   /** Dialogs of the program behind the runtime. */
   get ui(): SessionUiApi {
-    return {
-      elicitation: (params) => this.#elicit(params),
-      confirm: async (message) => {
-        const { action, content } = await this.#elicit({ message, requestedSchema: confirmSchema })
-        return action === 'accept' && content?.confirmed === true
-      },
-      select: async (message, options) => {
-        const { action, content } = await this.#elicit({ message, requestedSchema: selectSchema(options) })
-        return action === 'accept' ? ((content?.selection as string | undefined) ?? null) : null
-      },
-      input: async (message, options?: UiInputOptions) => {
-        const { action, content } = await this.#elicit({ message, requestedSchema: inputSchema(options) })
-        return action === 'accept' ? ((content?.value as string | undefined) ?? null) : null
-      },
-    }
+    return sessionUi((params) => this.#elicit(params))
   }
 
   /**
@@ -256,20 +209,14 @@ export class CopilotSession {
     timeout?: number | SendAndWaitOptions,
   ): Promise<TurnAnswer | undefined> {
     const options = typeof timeout === 'object' && timeout !== null ? timeout : { timeoutMs: timeout }
-    checkOptions(options, turnOptions)
+    const spec = turnSpec(options)
     const { signal } = options
     const site = callSite()
     throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
     const params = await this.#prepare(message)
     throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
-    const spec = {
-      timeoutMs: options.timeoutMs,
-      idleTimeoutMs: options.idleTimeoutMs,
-      waitForTasks: options.waitForTasks ?? false,
-      steering: params.mode === 'immediate',
-      retry: false,
-    }
-    return this.#waitForTurn(params, spec, signal, site)
+    const steering = params.mode === 'immediate'
+    return this.#waitForTurn(params, { ...spec, steering, retry: false }, signal, site)
   }
 
   /**
@@ -281,7 +228,7 @@ export class CopilotSession {
    *   it).
    */
   async retry(options: SendAndWaitOptions = {}): Promise<TurnAnswer | undefined> {
-    checkOptions(options, turnOptions)
+    const spec = { ...turnSpec(options), steering: false, retry: true }
     const { signal } = options
     const site = callSite()
     throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
@@ -289,13 +236,6 @@ export class CopilotSession {
     await this.#owner.reach(this)
     if (this.isBusy)
       throw new SheepdogError('INVALID_OPTION', 'retry(): a turn of this session is still running')
-    const spec = {
-      timeoutMs: options.timeoutMs,
-      idleTimeoutMs: options.idleTimeoutMs,
-      waitForTasks: options.waitForTasks ?? false,
-      steering: false,
-      retry: true,
-    }
     try {
       return await this.#waitForTurn({ sessionId: this.sessionId, messages: [] }, spec, signal, site)
     } catch (error) {
@@ -533,28 +473,12 @@ export class CopilotSession {
   }
 
   async #prepare(message: string | MessageOptions): Promise<Record<string, unknown>> {
-    const options = typeof message === 'string' ? { prompt: message } : message
-    if (typeof options !== 'object' || options === null)
-      throw invalidOption('message', `expected a string or an object with a prompt, got ${show(message)}`)
-    checkOptions(options, messageOptions, 'message')
+    const params = messageParams(message)
     this.#throwIfClosed()
     // Calls are sent in their order: nothing is awaited that need not be.
     await this.#owner.reach(this)
     const trace = this.#owner.onGetTraceContext ? await traceOf(this.#owner.onGetTraceContext) : {}
-    const { prompt, source, displayPrompt, attachments, mode, agentMode, requestHeaders, responseSchema } =
-      options
-    return {
-      ...trace,
-      sessionId: this.sessionId,
-      prompt,
-      source,
-      displayPrompt,
-      attachments,
-      mode,
-      agentMode,
-      requestHeaders,
-      responseFormat: responseSchema && responseFormatOf(responseSchema),
-    }
+    return { ...trace, sessionId: this.sessionId, ...params }
   }
 
   async #elicit(params: ElicitationParams): Promise<ElicitationResult> {

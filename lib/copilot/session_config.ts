@@ -1,27 +1,30 @@
-// A session's configuration, and how it goes over the wire.
-import { SheepdogError, invalidOption } from '../error'
-import { show } from '../option'
+// A session's configuration.
+import type { Tool } from '../tool/definition'
+import type {
+  CustomAgentConfig,
+  DefaultAgentConfig,
+  GitHubMcpToolConfig,
+  MCPServerConfig,
+} from './agent_config'
 import type { Canvas } from './canvas'
 import type { SessionEventHandler } from './event'
 import type {
   DiagnosticsConfiguration,
-  GitHubTokenAcquireRequest,
-  GitHubTokenAcquireResult,
   OpenCanvasInstance,
   ReasoningSummary,
   RemoteSessionMode,
   SessionLimitsConfig,
 } from './generated'
 import type { SessionHooks } from './hook'
-import {
-  type CapiSessionOptions,
-  type ContextTier,
-  type ModelCapabilitiesOverride,
-  type NamedProviderConfig,
-  type ProviderConfig,
-  type ProviderModelConfig,
-  type ReasoningEffort,
-  splitProviders,
+import type { CopilotExpAssignmentResponse, ManagedSettings } from './managed_config'
+import type {
+  CapiSessionOptions,
+  ContextTier,
+  ModelCapabilitiesOverride,
+  NamedProviderConfig,
+  ProviderConfig,
+  ProviderModelConfig,
+  ReasoningEffort,
 } from './model'
 import type { PermissionHandler } from './permission'
 import type {
@@ -33,9 +36,9 @@ import type {
 } from './question'
 import type { CopilotSession } from './session'
 import type { SessionFsProvider } from './session_fs'
-import { type SystemMessageConfig, forEmptyMode, splitSystemMessage } from './system_message'
-import { toJsonSchema, type Tool } from '../tool/definition'
-import { type ToolSearchConfig, type ToolSet, toFilterList } from './tool'
+import type { SystemMessageConfig } from './system_message'
+import type { GitHubTokenProvider } from './token_providers'
+import type { LargeToolOutputConfig, ToolSearchConfig, ToolSet } from './tool'
 
 /** A slash command that was called. */
 export interface CommandContext {
@@ -60,95 +63,6 @@ export interface CommandDefinition {
   handler: CommandHandler
 }
 
-interface MCPServerConfigBase {
-  /**
-   * Tools of the server that may be used. An empty list allows none.
-   *
-   * @default all tools of the server
-   */
-  tools?: string[]
-  /** Kind of the server. */
-  type?: string
-  /** Longest time of a tool call, in milliseconds. */
-  timeout?: number
-}
-/** An MCP server that the runtime starts as a program. */
-export interface MCPStdioServerConfig extends MCPServerConfigBase {
-  /**
-   * Kind of the server.
-   *
-   * @default "stdio"
-   */
-  type?: 'local' | 'stdio'
-  /** Program of the server. */
-  command: string
-  /**
-   * Arguments of the program.
-   *
-   * @default []
-   */
-  args?: string[]
-  /** Environment variables of the program. */
-  env?: Record<string, string>
-  /** Working directory of the program. */
-  workingDirectory?: string
-}
-/** An MCP server with an HTTP address. */
-export interface MCPHTTPServerConfig extends MCPServerConfigBase {
-  /** Kind of the server. */
-  type: 'http' | 'sse'
-  /** Address of the server. */
-  url: string
-  /** HTTP headers of each request. */
-  headers?: Record<string, string>
-}
-/** An MCP server. */
-export type MCPServerConfig = MCPStdioServerConfig | MCPHTTPServerConfig
-
-/** A custom agent. */
-export interface CustomAgentConfig {
-  /** Name of the agent, unique in the session. */
-  name: string
-  /** Name of the agent, for people. */
-  displayName?: string
-  /** Description of the agent's work. */
-  description?: string
-  /**
-   * Names of the tools that the agent may use; null means all.
-   *
-   * @default all tools
-   */
-  tools?: string[] | null
-  /** Instructions of the agent. */
-  prompt: string
-  /** MCP servers of this agent, by name. */
-  mcpServers?: Record<string, MCPServerConfig>
-  /**
-   * Whether the model may choose this agent by itself.
-   *
-   * @default true
-   */
-  infer?: boolean
-  /**
-   * Names of skills whose text is in the agent's context from the start.
-   *
-   * @default none
-   */
-  skills?: string[]
-  /** Model of the agent. The session's model is used when it is not available. */
-  model?: string
-  /** Reasoning effort of that model. */
-  reasoningEffort?: ReasoningEffort
-}
-/** Settings of the built-in agent, which works when no custom agent is selected. */
-export interface DefaultAgentConfig {
-  /**
-   * Tools that only custom agents may use.
-   *
-   * @default []
-   */
-  excludedTools?: string[]
-}
 /** Settings for sessions that compact their context and keep their state in a folder. */
 export interface InfiniteSessionConfig {
   /**
@@ -175,27 +89,6 @@ export interface MemoryConfiguration {
   /** Whether the agent remembers facts across turns. */
   enabled: boolean
 }
-/** Settings for large results of tools. */
-export interface LargeToolOutputConfig {
-  /**
-   * Whether a large result is written to a file, and the model gets a reference to it.
-   *
-   * @default true
-   */
-  enabled?: boolean
-  /**
-   * Size above which a result is written to a file, in bytes.
-   *
-   * @default 51_200
-   */
-  maxSizeBytes?: number
-  /**
-   * Folder for these files.
-   *
-   * @default the system's temporary folder
-   */
-  outputDirectory?: string
-}
 /** Identity of a program that provides canvases. */
 export interface ExtensionInfo {
   /** Namespace, for example `"github-app"`. */
@@ -210,63 +103,8 @@ export interface CanvasProviderIdentity {
   /** Name of the program, for people. */
   name?: string
 }
-/** Settings of the built-in GitHub MCP server. */
-export interface GitHubMcpToolConfig {
-  /** Enable all its tools. */
-  enableAllTools?: boolean
-  /** Further groups of tools to enable. */
-  additionalToolsets?: string[]
-  /** Further tools to enable. */
-  additionalTools?: string[]
-  /** Enable tools that are not released yet. */
-  enableInsidersMode?: boolean
-  /** Do not defer tools with forms. Only with MCP Apps. */
-  disableFormDeferral?: boolean
-}
-/** Permission policy of an organization. A malformed rule is refused by the runtime. */
-export interface ManagedSettingsPermissions {
-  /** Limits the mode that bypasses permission requests; see `DisableBypassPermissionsModes`. */
-  disableBypassPermissionsMode?: string
-  /** Operations that are always denied, for example `"Shell(git push *)"`. */
-  deny?: string[]
-  /** Operations that always need a confirmation. */
-  ask?: string[]
-  /** Operations that need no confirmation. */
-  allow?: string[]
-}
-/** Settings of an organization. */
-export interface ManagedSettings {
-  /** Permission policy. */
-  permissions?: ManagedSettingsPermissions
-}
 /** Form of the built-in tool `ask_user`: a question, or a form. */
 export type AskUserVariant = 'legacy' | 'elicitation'
-/** Value of an experiment's parameter. */
-export type ExpFlagValue = string | number | boolean | null
-/** Parameters of an experiment. */
-export interface ExpConfigEntry {
-  /** Id of the entry. */
-  Id: string
-  /** Values by name. */
-  Parameters: Record<string, ExpFlagValue>
-}
-/** Experiments that a session takes part in, in the format of the Copilot CLI. */
-export interface CopilotExpAssignmentResponse {
-  /** Names of enabled features. */
-  Features: string[]
-  /** Experiments by name. */
-  Flights: Record<string, string>
-  /** Parameters of the experiments. */
-  Configs: ExpConfigEntry[]
-  /** Groups of parameters, passed on unchanged. */
-  ParameterGroups?: unknown
-  /** Version of the assignment. */
-  FlightingVersion?: number
-  /** Id of the assignment. */
-  ImpressionId?: string
-  /** Text that is sent to the Copilot API and with telemetry. */
-  AssignmentContext: string
-}
 /** GitHub repository of a cloud session. */
 export interface CloudSessionRepository {
   /** Owner of the repository. */
@@ -281,15 +119,6 @@ export interface CloudSessionOptions {
   /** Repository of the session. */
   repository?: CloudSessionRepository
 }
-/** The request of a GitHub token. */
-export type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
-/** A GitHub token, or the refusal to give one. */
-export type GitHubTokenProviderResult = GitHubTokenAcquireResult
-/** Gives a GitHub token whenever a session needs one. */
-export type GitHubTokenProvider = (
-  args: GitHubTokenProviderArgs,
-) => GitHubTokenProviderResult | Promise<GitHubTokenProviderResult>
-
 /** Options of new and resumed sessions. */
 export interface SessionConfigBase {
   /** Name of your program, in the `User-Agent` header of API requests. */
@@ -653,193 +482,4 @@ export interface ResumeSessionConfig extends SessionConfigBase {
   openCanvases?: OpenCanvasInstance[]
   /** Same as `takeOver` of `SessionResumeOptions`. */
   takeOver?: 'stale'
-}
-
-type AnyConfig = SessionConfig & ResumeSessionConfig
-
-/** Options that go over as they are. */
-const asTheyAre = [
-  'model',
-  'clientName',
-  'reasoningEffort',
-  'reasoningSummary',
-  'contextTier',
-  'toolSearch',
-  'requestCanvasRenderer',
-  'requestExtensions',
-  'extensionSdkPath',
-  'extensionInfo',
-  'canvasProvider',
-  'excludedBuiltinAgents',
-  'capi',
-  'models',
-  'enableSessionTelemetry',
-  'enableCitations',
-  'enableFileChangeTracking',
-  'sessionLimits',
-  'modelCapabilities',
-  'askUserVariant',
-  'workingDirectory',
-  'additionalDirectories',
-  'streaming',
-  'mcpOAuthTokenStorage',
-  'authClientIdMetadataUrl',
-  'customAgentsLocalOnly',
-  'defaultAgent',
-  'agent',
-  'enableConfigDiscovery',
-  'skipEmbeddingRetrieval',
-  'embeddingCacheStorage',
-  'organizationCustomInstructions',
-  'enableOnDemandInstructionDiscovery',
-  'enableFileHooks',
-  'enableHostGitOperations',
-  'enableSessionStore',
-  'enableSkills',
-  'skillDirectories',
-  'pluginDirectories',
-  'instructionDirectories',
-  'disabledSkills',
-  'disabledMcpServers',
-  'infiniteSessions',
-  'memory',
-  'gitHubToken',
-  'remoteSession',
-  'featureFlags',
-  'expAssignments',
-  'enableManagedSettings',
-  'managedSettings',
-  'diagnostics',
-] as const satisfies (keyof AnyConfig)[]
-
-/** A session of an empty-mode client has nothing that it was not given. */
-const emptyModeDefaults: Partial<SessionConfigBase> = {
-  enableSessionTelemetry: false,
-  mcpOAuthTokenStorage: 'in-memory',
-  skipEmbeddingRetrieval: true,
-  embeddingCacheStorage: 'in-memory',
-  enableOnDemandInstructionDiscovery: false,
-  enableFileHooks: false,
-  enableHostGitOperations: false,
-  enableSessionStore: false,
-  enableSkills: false,
-  memory: { enabled: false },
-  customAgentsLocalOnly: true,
-}
-
-/** The configuration with the defaults of the client's mode. */
-export function withModeDefaults<T extends SessionConfigBase>(config: T, isEmptyMode: boolean): T {
-  if (!isEmptyMode) return { ...config }
-  const merged = { ...emptyModeDefaults, ...config }
-  merged.customAgentsLocalOnly ??= true
-  merged.systemMessage = forEmptyMode(config.systemMessage)
-  merged.enableExperimentalMode ??= false
-  if (merged.availableTools === undefined) {
-    throw new SheepdogError(
-      'INVALID_OPTION',
-      "CopilotClient is in mode: 'empty' but the session config did not specify 'availableTools'. Empty mode requires " +
-        'every session to explicitly opt into the tools it wants \u2014 e.g. `new ToolSet().addBuiltIn(BuiltInTools.Isolated)`.',
-    )
-  }
-  return merged
-}
-
-/** Parameters of `session.create` and `session.resume`; what both take means the same. */
-export function toWireConfig(config: AnyConfig): Record<string, unknown> {
-  for (const field of ['tools', 'canvases', 'commands', 'customAgents', 'providers'] as const)
-    checkList(field, config[field])
-  const wire: Record<string, unknown> = {}
-  for (const name of asTheyAre) wire[name] = config[name]
-  const { provider, providers } = splitProviders(config.provider, config.providers)
-  return {
-    ...wire,
-    isExperimentalMode: config.enableExperimentalMode,
-    tools: config.tools?.map((tool) => ({
-      name: tool.name,
-      description: tool.description,
-      parameters: toJsonSchema(tool.parameters),
-      overridesBuiltInTool: tool.overridesBuiltInTool,
-      skipPermission: tool.skipPermission,
-      defer: tool.defer,
-      metadata: tool.metadata,
-      isTerminal: tool.isTerminal,
-    })),
-    canvases: config.canvases?.map((canvas) => canvas.declaration),
-    commands: config.commands?.map(({ name, description }) => ({ name, description: description ?? '' })),
-    systemMessage: splitSystemMessage(config.systemMessage).wire,
-    availableTools: toFilterList('availableTools', config.availableTools),
-    excludedTools: toFilterList('excludedTools', config.excludedTools),
-    toolFilterPrecedence: 'excluded',
-    provider,
-    providers,
-    largeOutput: renameField(config.largeOutput, 'outputDirectory', 'outputDir'),
-    requestUserInput: !!config.onUserInputRequest,
-    requestElicitation: !!config.onElicitationRequest,
-    requestExitPlanMode: !!config.onExitPlanModeRequest,
-    requestAutoModeSwitch: !!config.onAutoModeSwitchRequest,
-    requestMcpApps: config.enableMcpApps ? true : undefined,
-    githubMcpToolConfig: config.githubMcpToolConfig ?? undefined,
-    hooks: !!config.hooks && Object.values(config.hooks).some(Boolean),
-    includeSubAgentStreamingEvents: config.includeSubAgentStreamingEvents ?? true,
-    mcpServers: toWireServers(config.mcpServers),
-    envValueMode: 'direct',
-    customAgents: config.customAgents?.map((agent) =>
-      agent.mcpServers ? { ...agent, mcpServers: toWireServers(agent.mcpServers) } : agent,
-    ),
-    configDir: config.configDirectory,
-  }
-}
-
-/** Options that only `session.create` takes. */
-export function toWireCreate(config: SessionConfig): Record<string, unknown> {
-  const { onPermissionRequest, cloud, refreshCustomInstructions } = config
-  return { requestPermission: !!onPermissionRequest, cloud, refreshCustomInstructions }
-}
-
-/** Options that only `session.resume` takes. */
-export function toWireResume(config: ResumeSessionConfig): Record<string, unknown> {
-  return {
-    requestPermission: true,
-    disableResume: config.suppressResumeEvent,
-    continuePendingWork: config.continuePendingWork,
-    openCanvases: config.openCanvases,
-  }
-}
-
-/** Options that go over after the session is open (`session.options.update`); undefined when there are none. */
-export function toWireOptions(
-  config: SessionConfigBase,
-  isEmptyMode: boolean,
-): Record<string, unknown> | undefined {
-  const patch: Record<string, unknown> = {
-    skipCustomInstructions: config.skipCustomInstructions ?? (isEmptyMode ? true : undefined),
-    customAgentsLocalOnly: config.customAgentsLocalOnly ?? (isEmptyMode ? true : undefined),
-    coauthorEnabled: config.coauthorEnabled ?? (isEmptyMode ? false : undefined),
-    manageScheduleEnabled: config.manageScheduleEnabled ?? (isEmptyMode ? false : undefined),
-    installedPlugins: isEmptyMode ? [] : undefined,
-    includedBuiltinSkills: config.includedBuiltinSkills ?? (isEmptyMode ? [] : undefined),
-  }
-  return Object.values(patch).some((value) => value !== undefined) ? patch : undefined
-}
-
-function checkList(field: string, list: unknown): void {
-  if (list === undefined || list === null) return
-  if (!Array.isArray(list)) throw invalidOption(field, `expected an array, got ${show(list)}`)
-  list.forEach((item: unknown, index) => {
-    if (typeof item !== 'object' || item === null)
-      throw invalidOption(`${field}[${index}]`, `expected an object, got ${show(item)}`)
-  })
-}
-
-function renameField(value: object | undefined, from: string, to: string): unknown {
-  if (!value || !(from in value)) return value
-  const { [from]: moved, ...rest } = value as Record<string, unknown>
-  return { ...rest, [to]: moved }
-}
-
-function toWireServers(servers: Record<string, MCPServerConfig> | undefined): unknown {
-  if (!servers) return undefined
-  return Object.fromEntries(
-    Object.entries(servers).map(([name, server]) => [name, renameField(server, 'workingDirectory', 'cwd')]),
-  )
 }

@@ -7,19 +7,12 @@ import type { ClientConnection } from './client_connection'
 import type { ClientSettings, CopilotClientOptions } from './client_options'
 import type { Link } from './link'
 import { type TraceContextProvider, traceOf } from './message'
-import { type SessionResumeOptions, fallbacks } from './resume'
-import type { CopilotSession, ResumeOutcome, SessionCapabilities, SessionOwner } from './session'
-import {
-  type ResumeSessionConfig,
-  type SessionConfig,
-  toWireConfig,
-  toWireCreate,
-  toWireOptions,
-  toWireResume,
-  withModeDefaults,
-} from './session_config'
+import { type ResumeOutcome, type SessionResumeOptions, fallbacks } from './resume'
+import type { CopilotSession, SessionCapabilities, SessionOwner } from './session'
+import type { ResumeSessionConfig, SessionConfig } from './session_config'
 import { createSessionFsAdapter } from './session_fs'
 import type { SessionTable } from './session_table'
+import { toWireConfig, toWireCreate, toWireOptions, toWireResume, withModeDefaults } from './session_wire'
 import { SharedWork, throwIfLeft } from './shared_work'
 import type { TokenProviders } from './token_providers'
 

@@ -1,6 +1,14 @@
 // GitHub tokens that the runtime asks for when it needs one. A registration is the wire's name of a provider.
-import type { GitHubTokenAcquireRequest } from './generated'
-import type { GitHubTokenProvider } from './session_config'
+import type { GitHubTokenAcquireRequest, GitHubTokenAcquireResult } from './generated'
+
+/** The request of a GitHub token. */
+export type GitHubTokenProviderArgs = Pick<GitHubTokenAcquireRequest, 'host' | 'sessionId' | 'reason'>
+/** A GitHub token, or the refusal to give one. */
+export type GitHubTokenProviderResult = GitHubTokenAcquireResult
+/** Gives a GitHub token whenever a session needs one. */
+export type GitHubTokenProvider = (
+  args: GitHubTokenProviderArgs,
+) => GitHubTokenProviderResult | Promise<GitHubTokenProviderResult>
 
 interface Registration {
   provider: GitHubTokenProvider

@@ -2,6 +2,28 @@
 import { SheepdogError } from '../error'
 import type { ToolBinaryResult, ToolResultObject } from '../tool/result'
 
+/** Settings for large results of tools. */
+export interface LargeToolOutputConfig {
+  /**
+   * Whether a large result is written to a file, and the model gets a reference to it.
+   *
+   * @default true
+   */
+  enabled?: boolean
+  /**
+   * Size above which a result is written to a file, in bytes.
+   *
+   * @default 51_200
+   */
+  maxSizeBytes?: number
+  /**
+   * Folder for these files.
+   *
+   * @default the system's temporary folder
+   */
+  outputDirectory?: string
+}
+
 /** Settings of the runtime's tool search. */
 export interface ToolSearchConfig {
   /** Whether tool search is used. Without it all tools are always in the prompt. */
