@@ -12,7 +12,6 @@ const mostFields = 12
 const exceptions = [
   'crates/egress/tests/inspect.rs',
   'crates/fleet/src/promise_tests.rs',
-  'fixtures/acp/plays.mjs',
 ]
 
 /** Functions that were longer when this test was written. */
