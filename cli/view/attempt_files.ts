@@ -1,6 +1,6 @@
 // The attempts of a recorded turn: each is a process with a record of its own (docs/record.md).
 import { join } from 'node:path'
-import { readEnd, readStart, type RecordEnd } from '../../lib/harness/record_file'
+import { readRecord, type RecordFiles } from '../../lib/harness/record_file'
 import type { Try } from './source'
 
 /** More of one turn are not read. */
@@ -31,9 +31,8 @@ export class AttemptFiles {
 }
 
 async function readTry(folder: string, attempt: number, startedAtMs: number): Promise<Try | undefined> {
-  const start = await readStart(folder)
+  const { start, end } = (await readRecord(folder)) ?? {}
   if (start?.startedAtMs === undefined) return undefined
-  const end = await readEnd(folder)
   const since = (at: number) => Math.max(0, at - startedAtMs)
   return {
     attempt,
@@ -46,6 +45,6 @@ async function readTry(folder: string, attempt: number, startedAtMs: number): Pr
   }
 }
 
-function exitOf(end: RecordEnd | undefined): string | null {
+function exitOf(end: RecordFiles['end']): string | null {
   return end?.signal ?? (end?.exitCode ? `exit ${end.exitCode}` : null)
 }

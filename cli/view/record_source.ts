@@ -6,17 +6,14 @@ import {
   isRecordName,
   kindOf,
   nameOf,
-  readEnd,
-  readStart,
+  readRace,
+  readRecord,
   stateOf as recordState,
-  type RecordEnd,
   type RecordFiles,
-  type RecordStart,
 } from '../../lib/harness/record_file'
 import { absolutePath, elapsedMs, timers } from '../../lib/host'
 import { AttemptFiles } from './attempt_files'
 import { OutputIndex } from './output_index'
-import { raceOf } from './race_file'
 import { RunIndex } from './run_index'
 import { usageOfEvents, type Sum } from './session_usage'
 import type {
@@ -125,7 +122,7 @@ export class RecordSource implements RunSource {
       message: end?.error?.message ?? null,
       attempts: Math.max(index.timeline.attempts, tries.length),
       tries,
-      race: await raceOf(join(this.#folder, id)),
+      race: await readRace(join(this.#folder, id)),
       tokens,
       costUsd: costUsd || null,
       rows: index.length,
@@ -204,15 +201,11 @@ export class RecordSource implements RunSource {
     if (!isRecordName(id) || (this.#only && id !== this.#only)) return undefined
     const folder = join(this.#folder, id)
     let known = this.#known.get(id)
-    if (!known) {
-      if (!(await lstat(folder).catch(() => undefined))?.isDirectory()) return undefined
-      const start = await readStart(folder)
-      if (!start) return undefined
-      this.#known.set(id, (known = { start }))
-    }
-    if (!known.end) {
-      known.end = await readEnd(folder)
-      if (known.end) this.#ended.add(id)
+    if (!known && !(await lstat(folder).catch(() => undefined))?.isDirectory()) return undefined
+    if (!known?.end) {
+      known = await readRecord(folder, known?.start)
+      if (known) this.#known.set(id, known)
+      if (known?.end) this.#ended.add(id)
     }
     return known
   }
@@ -246,7 +239,7 @@ function shortly(work: Promise<void>): Promise<void> {
   return Promise.race([work, new Promise<void>((done) => timers.setTimeout(done, mostWaitMs).unref())])
 }
 
-function textsOf(end: RecordEnd | undefined): [string, string][] {
+function textsOf(end: RecordFiles['end']): [string, string][] {
   const { text, structured } = end?.result ?? {}
   const texts: [string, string][] = []
   if (text) texts.push(['answer', text.slice(0, mostAnswer)])
@@ -286,19 +279,19 @@ function summaryOf(id: string, known: RecordFiles): RunSummary {
   }
 }
 
-function failedPrompts({ failedPrompts: count }: RecordEnd = {}): string | undefined {
+function failedPrompts({ failedPrompts: count }: NonNullable<RecordFiles['end']> = {}): string | undefined {
   return count ? `${count} failed ${count === 1 ? 'prompt' : 'prompts'}` : undefined
 }
 
 /** Why it is over, where no event says so. */
-function endMarks({ state, ending }: RunSummary, index: RowIndex, end: RecordEnd | undefined) {
+function endMarks({ state, ending }: RunSummary, index: RowIndex, end: RecordFiles['end']) {
   const tone = 'kill' as const
   if (state === 'lost') return [{ atMs: index.timeline.heardMs, label: 'the host was gone', tone }]
   if (state !== 'killed' || index.timeline.hasMarks) return []
   return [{ atMs: end?.durationMs ?? index.timeline.heardMs, label: ending ?? 'killed', tone }]
 }
 
-function factsOf(start: RecordStart, end: RecordEnd | undefined): [string, string][] {
+function factsOf(start: RecordFiles['start'], end: RecordFiles['end']): [string, string][] {
   const facts: [string, string | null | undefined][] = [
     ['model', end?.result?.model ?? start.model],
     [

@@ -1,4 +1,5 @@
 // The sources of the page: records in a folder, or the jobs of a fleet. Types alone.
+import type { RecordedEntry } from '../../lib/harness/record_file'
 import type { Span } from './terminal_line'
 import type { TimelineBuilder } from './timeline'
 
@@ -37,21 +38,6 @@ export interface Try {
   costUsd: number | null
 }
 
-/** An entry of a race. */
-export interface RaceRow {
-  /** Id of its run; null when no turn was started. */
-  run: string | null
-  provider: string
-  state: 'won' | 'passed' | 'failed-verify' | 'failed' | 'aborted'
-  /** The error, or how `verify` ended. */
-  reason: string | null
-  tokens: number | null
-  costUsd: number | null
-  durationMs: number
-  /** Files that it changed. */
-  files: number | null
-}
-
 /** Facts of one run besides its rows. */
 export interface RunDetail extends Omit<RunSummary, 'tokens'> {
   folder: string
@@ -66,7 +52,7 @@ export interface RunDetail extends Omit<RunSummary, 'tokens'> {
   attempts: number
   tries: Try[]
   /** All entries of the race that it took part in; null for others. */
-  race: RaceRow[] | null
+  race: RecordedEntry[] | null
   tokens: { input: number; output: number; cached: number } | null
   costUsd: number | null
   rows: number

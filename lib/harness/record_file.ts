@@ -115,14 +115,17 @@ async function readJson<T>(path: string): Promise<T | undefined> {
   }
 }
 
-/** `undefined`: the folder has no such file, or one that is damaged or still being written. */
-export function readStart(folder: string): Promise<RecordStart | undefined> {
-  return readJson(join(folder, 'run.json'))
+/** `undefined`: the folder has no beginning, or one that is damaged. `start`: the beginning, if it was read before. */
+export async function readRecord(folder: string, start?: RecordStart): Promise<RecordFiles | undefined> {
+  start ??= await readJson<RecordStart>(join(folder, 'run.json'))
+  // The end is read last: a run whose end is missing had none when its host was looked for.
+  return start && { start, end: await readJson<RecordEnd>(join(folder, 'end.json')) }
 }
 
-/** `undefined`: the run has not ended, or its host could not write how. */
-export function readEnd(folder: string): Promise<RecordEnd | undefined> {
-  return readJson(join(folder, 'end.json'))
+/** null: the turn was in no race, or in one that is not over. */
+export async function readRace(folder: string): Promise<RecordedEntry[] | null> {
+  const entries = (await readJson<RecordedRace>(join(folder, 'race.json')))?.entries
+  return Array.isArray(entries) ? entries : null
 }
 
 export async function writeRace(folder: string, race: RecordedRace): Promise<void> {

@@ -4,16 +4,7 @@ import { join } from 'node:path'
 import { invalidOption } from '../error'
 import { absolutePath } from '../host'
 import { check, checkOptions, show, type Checks } from '../option'
-import {
-  isRecordName,
-  kindOf,
-  nameOf,
-  readEnd,
-  readStart,
-  stateOf,
-  type RecordEnd,
-  type RecordFiles,
-} from './record_file'
+import { isRecordName, kindOf, nameOf, readRecord, stateOf, type RecordEnd } from './record_file'
 
 const states = ['running', 'done', 'failed', 'killed', 'lost', 'elsewhere'] as const
 
@@ -238,16 +229,15 @@ async function foldersOf(folder: string): Promise<{ summary: () => Promise<RunSu
 }
 
 async function summaryOf(id: string, folder: string): Promise<RunSummary | undefined> {
-  // The end is read last: a run whose end is missing had none when its host was looked for.
-  const start = await readStart(folder)
-  if (!start?.kind) return undefined
-  let files: RecordFiles = { start, end: await readEnd(folder) }
+  let files = await readRecord(folder)
+  if (!files?.start.kind) return undefined
   let state = stateOf(files)
   if (state === 'lost') {
     // It may have ended between the two looks.
-    files = { start, end: await readEnd(folder) }
+    files = (await readRecord(folder, files.start)) ?? files
     state = stateOf(files)
   }
+  const { start } = files
   const kind = kindOf(start)
   const startedAtMs = start.startedAtMs ?? 0
   const untilMs = files.end?.endedAtMs ?? (state === 'running' ? Date.now() : undefined)
