@@ -8,33 +8,31 @@ const longest = 500
 const mostLines = 60
 const mostFields = 12
 
-/** Files that were longer when this test was written. */
-const exceptions = [
-]
-
-/** Functions that were longer when this test was written. */
-const longOnes: string[] = []
-
-/** Structs that had more fields. */
-const wideOnes = [
+/** Options, records and tables: no states, but one field for each option of the contract, or each fact that one has to tell. */
+const recordOnes = [
+  // What a caller may ask for.
   'crates/agents/src/harness/agent_request.rs AgentRequest',
-  'crates/agents/src/harness/launch.rs Wanted',
+  'crates/agents/src/harness/turn/request.rs TurnRequest',
+  'crates/agents/src/model/request.rs CompletionRequest',
+  'crates/fleet/src/spec.rs JobSpec',
+  'crates/process/src/spec.rs ProcessSpec',
+  'src/binding/agent.rs AgentSpec',
+  // What a caller is told.
+  'crates/fleet/src/record.rs JobRecord',
+  'crates/process/src/census.rs TreeFacts',
+  'crates/process/src/spec.rs RunResult',
+  // What is known of each agent.
   'crates/agents/src/harness/provider/descriptor.rs Descriptor',
   'crates/agents/src/harness/provider/protocol.rs Protocol',
-  'crates/agents/src/harness/turn/request.rs TurnRequest',
-  'crates/agents/src/harness/verdict/result.rs TurnFacts',
-  'crates/agents/src/model/request.rs CompletionRequest',
-  'crates/egress/src/meter/usage.rs Facts',
-  'crates/fleet/src/record.rs JobRecord',
-  'crates/fleet/src/spec.rs JobSpec',
-  'crates/guard/src/program.rs Plan',
-  'crates/process/src/census.rs TreeFacts',
-  'crates/process/src/guard/plan/filter.rs Calls',
+  // The request to the guard, and the numbers of the system calls of one architecture.
   'crates/process/src/guard/wire.rs Request',
-  'crates/process/src/spec.rs ProcessSpec',
-  'crates/process/src/spec.rs RunResult',
-  'crates/runtime/src/client/session.rs ClientSession',
-  'src/binding/agent.rs AgentSpec',
+  'crates/process/src/guard/plan/filter.rs Calls',
+]
+
+/** States that had more fields. */
+const wideOnes = [
+  'crates/agents/src/harness/launch.rs Wanted',
+  'crates/agents/src/harness/verdict/result.rs TurnFacts',
 ]
 
 const isWritten = (file: string) =>
@@ -115,18 +113,16 @@ function tooLong(): string[] {
   return written.filter(({ text }) => text.split('\n').length - 1 > longest).map(({ file }) => file)
 }
 
-it('no file has more than 500 lines, but for a list that only becomes shorter', () => {
-  const found = tooLong()
-  expect(found.filter((file) => !exceptions.includes(file))).toEqual([])
-  expect(exceptions.filter((file) => !found.includes(file))).toEqual([])
+it('no file has more than 500 lines', () => {
+  expect(tooLong()).toEqual([])
 })
 
-it('no function has more than 60 lines, but for a list that only becomes shorter', () => {
-  expect(longFunctions()).toEqual(longOnes)
+it('no function has more than 60 lines', () => {
+  expect(longFunctions()).toEqual([])
 })
 
 it('no struct has more than 12 fields, but for a list that only becomes shorter', () => {
-  expect(wideStructs()).toEqual(wideOnes)
+  expect(wideStructs().sort()).toEqual([...wideOnes, ...recordOnes].sort())
 })
 
 it('the reader of blocks finds their ends', () => {

@@ -25,13 +25,11 @@ struct Plan<'a> {
     program: &'a [u8],
     directory: &'a [u8],
     cgroup: &'a [u8],
-    cgroup_required: bool,
     is_in_cgroup: bool,
-    has_terminal: bool,
+    /// Flags of the request.
+    flags: u32,
     /// The group that the terminal of the host signals, which the program joins. 0: it leads a session of its own.
     lent_group: isize,
-    /// It ends where it would become the program.
-    is_trial: bool,
     /// One free place, then the arguments, then a null pointer.
     arguments: *mut *const u8,
     variables: *const *const u8,
@@ -111,14 +109,12 @@ fn spawn(
         program,
         directory,
         cgroup,
-        cgroup_required: header.flags & FLAG_CGROUP_REQUIRED != 0,
         is_in_cgroup: false,
-        has_terminal: header.flags & FLAG_TERMINAL != 0,
+        flags: header.flags,
         lent_group: match header.flags & FLAG_LENT_TERMINAL {
             0 => 0,
             _ => group::group_of(header.host_pid as isize),
         },
-        is_trial: header.flags & FLAG_TRIAL != 0,
         arguments: arguments.as_mut_ptr(),
         variables: variables.as_ptr(),
         sandbox,
@@ -177,7 +173,7 @@ unsafe fn attempt(plan: &mut Plan) -> Result<(), Failure> {
     } else {
         check(STAGE_TERMINAL, CALL_SETPGID, group::join_group(plan.lent_group))?;
     }
-    if plan.has_terminal {
+    if plan.flags & FLAG_TERMINAL != 0 {
         check(STAGE_TERMINAL, CALL_CONTROL_TERMINAL, syscall::control_terminal(0))?;
     }
     // When the inner guard dies, so does the program: it must not outlive it while the outer guard takes over. The guard has one
@@ -191,7 +187,7 @@ unsafe fn attempt(plan: &mut Plan) -> Result<(), Failure> {
     if plan.cgroup.len() > 1 {
         let result = join_cgroup(plan.cgroup);
         plan.is_in_cgroup = result >= 0;
-        if plan.cgroup_required {
+        if plan.flags & FLAG_CGROUP_REQUIRED != 0 {
             check(STAGE_CGROUP, CALL_CGROUP_PROCS, result)?;
         }
     }
@@ -202,7 +198,7 @@ unsafe fn attempt(plan: &mut Plan) -> Result<(), Failure> {
     // The sandbox comes last: the steps before it read and write with the host's rights. Its paths are relative to the working
     // directory.
     sandbox::enter(plan.sandbox, &mut plan.sandbox_paths)?;
-    if plan.is_trial {
+    if plan.flags & FLAG_TRIAL != 0 {
         return Ok(());
     }
     // Signal dispositions are the defaults since the guard was started. The mask still blocks the guard's signals, so it is

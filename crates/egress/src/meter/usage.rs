@@ -54,22 +54,20 @@ pub(super) struct Told {
 #[derive(Default)]
 pub(super) struct Facts {
     pub told: Vec<Told>,
+    /// The one that is read, as far as it tells of itself.
+    next: Told,
     kind: String,
     /// An object of OpenAI's responses.
     is_response: bool,
-    is_error: bool,
-    id: Option<String>,
-    model: Option<String>,
     has_usage: bool,
     has_metadata: bool,
     /// By the names of the table of all figures.
     numbers: Vec<(&'static str, Figure, u64)>,
-    has_choices: bool,
-    choices: u64,
+    /// Number of the choices; `None`: no list of them.
+    choices: Option<u64>,
     has_candidates: bool,
     has_finished: bool,
     is_line_of_batch: bool,
-    text: u64,
 }
 
 /// An object that is an answer, or has one in it.
@@ -120,7 +118,7 @@ impl Reader for Facts {
         match list {
             Place::Root => Place::Message(Level::Outer),
             Place::Choices => {
-                self.choices = self.choices.saturating_add(1);
+                self.choices = self.choices.map(|count| count.saturating_add(1));
                 Place::Choice
             }
             Place::Candidates => Place::Choice,
@@ -151,11 +149,11 @@ impl Reader for Facts {
 
     fn begin(&mut self, place: Place, is_list: bool) {
         match place {
-            Place::Choices => self.has_choices |= is_list,
+            Place::Choices if is_list => self.choices = self.choices.or(Some(0)),
             Place::Candidates => self.has_candidates |= is_list,
             Place::Usage => self.has_usage |= !is_list,
             Place::Metadata => self.has_metadata |= !is_list,
-            Place::Error => self.is_error = true,
+            Place::Error => self.next.is_error = true,
             Place::Message(Level::Batch) => self.is_line_of_batch = true,
             _ => {}
         }
@@ -174,13 +172,13 @@ impl Reader for Facts {
             Place::Kind(Level::Outer) => start.clone_into(&mut self.kind),
             Place::Object => self.is_response |= start == "response",
             // An inner one is the answer's own.
-            Place::Id(Level::Outer) if self.id.is_some() => {}
-            Place::Id(_) if (1..=200).contains(&length) => self.id = Some(start.to_owned()),
-            Place::Model if (1..=200).contains(&length) => self.model = Some(start.to_owned()),
+            Place::Id(Level::Outer) if self.next.id.is_some() => {}
+            Place::Id(_) if (1..=200).contains(&length) => self.next.id = Some(start.to_owned()),
+            Place::Model if (1..=200).contains(&length) => self.next.model = Some(start.to_owned()),
             Place::Figure(..) => self.plain(place, start),
-            Place::Error => self.is_error = true,
+            Place::Error => self.next.is_error = true,
             Place::Finish => self.has_finished = true,
-            Place::Words | Place::All => self.text = self.text.saturating_add(length),
+            Place::Words | Place::All => self.next.text = self.next.text.saturating_add(length),
             _ => {}
         }
     }
@@ -273,10 +271,10 @@ impl Facts {
             "response.completed" | "response.incomplete" | "response.failed" => (true, true, true),
             kind if kind.starts_with("response.") => (true, false, false),
             _ if self.is_response => (true, true, true),
-            _ if self.has_choices
+            _ if self.choices.is_some()
                 || self.has_number(&["prompt_tokens", "promptTokenCount"]) && self.has_usage =>
             {
-                (true, self.has_finished || self.choices == 0, true)
+                (true, self.has_finished || self.choices.unwrap_or_default() == 0, true)
             }
             _ if self.has_candidates || self.has_metadata => (true, self.has_finished, false),
             _ if self.is_line_of_batch => (has_tokens, true, true),
@@ -286,13 +284,12 @@ impl Facts {
         let is_repeated = is_final && self.kind.starts_with("response.");
         let told = Told {
             is_model,
-            is_error: !is_model && (self.is_error || self.kind == "error"),
-            id: self.id,
-            model: self.model,
+            is_error: !is_model && (self.next.is_error || self.kind == "error"),
             tokens,
             is_final: is_final && has_tokens,
             is_final_at_end: is_final_at_end && has_tokens,
-            text: if is_repeated { 0 } else { self.text },
+            text: if is_repeated { 0 } else { self.next.text },
+            ..self.next
         };
         let mut all = self.told;
         // The brackets of a list tell nothing.

@@ -115,9 +115,8 @@ impl Connecting {
             resumes_sender,
             event_sender,
             ended_sender,
-            closed_sender,
         );
-        ground::task::spawn(session.run(stream, greeting.early, order_queue));
+        ground::task::spawn(session.run(stream, greeting.early, order_queue, closed_sender));
         Ok(RuntimeClient { orders, events: Arc::new(Mutex::new(events)), ended, closed, resumes })
     }
 }

@@ -26,7 +26,7 @@ enum Link {
 
 pub(super) struct Line {
     address: Address,
-    session_id: String,
+    pub session_id: String,
     state: Link,
     reconnect: Reconnect,
     pub outbox: Arc<Outbox>,

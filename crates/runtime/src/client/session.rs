@@ -25,7 +25,6 @@ const END_WITHIN: Duration = Duration::from_secs(60);
 const END_WITHIN_OTHERS: Duration = Duration::from_secs(95);
 /// The state of a client's session.
 pub(super) struct ClientSession {
-    session_id: String,
     peer: Peer,
     /// Whether the runtime resumes, for the handle; `None` until that is known.
     resumes: watch::Sender<Option<bool>>,
@@ -37,7 +36,6 @@ pub(super) struct ClientSession {
     events: mpsc::Sender<ClientEvent>,
     ending_since: Option<Instant>,
     ended: watch::Sender<Option<SessionEnd>>,
-    closed: watch::Sender<bool>,
     awake: Awake,
     /// How long this process was stopped, as the clocks of the request know it.
     lost: Duration,
@@ -51,11 +49,9 @@ impl ClientSession {
         resumes: watch::Sender<Option<bool>>,
         events: mpsc::Sender<ClientEvent>,
         ended: watch::Sender<Option<SessionEnd>>,
-        closed: watch::Sender<bool>,
     ) -> ClientSession {
         ClientSession {
-            line: Line::new(address, session_id.clone()),
-            session_id,
+            line: Line::new(address, session_id),
             peer: capabilities.map_or(Peer::Undecided, Peer::Resumes),
             resumes,
             current: None,
@@ -65,7 +61,6 @@ impl ClientSession {
             events,
             ending_since: None,
             ended,
-            closed,
             awake: Awake::new(),
             lost: Duration::ZERO,
         }
@@ -76,6 +71,7 @@ impl ClientSession {
         stream: ClientStream,
         early: Vec<RuntimeFrame>,
         mut orders: mpsc::Receiver<Order>,
+        closed: watch::Sender<bool>,
     ) {
         self.tell_peer();
         self.take_socket(stream, 0, early);
@@ -108,7 +104,7 @@ impl ClientSession {
         self.finish(closed_error());
         self.say_ended(SessionEnd::default());
         self.line.part().await;
-        self.closed.send_replace(true);
+        closed.send_replace(true);
         for event in self.pending {
             // A receiver that is still there gets the remaining events.
             if events.send(event).await.is_err() {
@@ -229,7 +225,8 @@ impl ClientSession {
             return Err(Error::new(ErrorCode::RuntimeBusy, problem));
         }
         self.last_number += 1;
-        let request_id = format!("{}-{}", &self.session_id[..8.min(self.session_id.len())], self.last_number);
+        let session = &self.line.session_id;
+        let request_id = format!("{}-{}", &session[..8.min(session.len())], self.last_number);
         let now = self.now();
         self.current = Some(InFlight::new(self.last_number, request_id.clone(), &request, now));
         self.say(&request.message.into_message(&request_id));
