@@ -1,6 +1,7 @@
 //! Options that every agent request has, for a turn or a session: provider, program, folder, environment, level, sandbox, limits.
 
 pub(crate) mod depth;
+pub(crate) mod room;
 
 use super::event::Usage;
 use super::folder::sandbox::AgentSandbox;

@@ -98,6 +98,12 @@ pub struct Fault {
     pub reset: Option<Reset>,
 }
 
+impl Fault {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Fault {
+        Fault { code, kind: None, message: message.into(), is_misshapen: false, reset: None }
+    }
+}
+
 impl Verdict {
     fn success(recovered: bool) -> Self {
         Verdict { recovered, fault: None }
@@ -109,10 +115,7 @@ impl Verdict {
         let is_silent = said.trim().is_empty();
         let message =
             clip(if is_silent { "the agent failed, and gave no reason" } else { &said }).into_owned();
-        Verdict {
-            recovered: false,
-            fault: Some(Fault { code, kind, message, is_misshapen: false, reset: None }),
-        }
+        Verdict { recovered: false, fault: Some(Fault { kind, ..Fault::new(code, message) }) }
     }
 
     fn failed(failure: &Failure, may_resume: bool) -> Self {

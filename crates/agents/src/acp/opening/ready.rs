@@ -6,13 +6,10 @@ use crate::acp::opening::request::OpenRequest;
 use crate::acp::opening::session_record;
 use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
-use crate::harness::folder::sandbox::{AgentSandbox, SandboxPlace, state_of};
-use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Mode;
 use crate::harness::provider::restraint::{check_switches, mode_of};
 use crate::harness::turn::record::TurnRecord;
 use ground::error::{Error, ErrorCode};
-use ground::os::{ContainedFolders, blocking};
 use process::{ProcessSpec, Sandbox};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,8 +53,8 @@ pub(crate) async fn ready(request: &OpenRequest) -> Result<Ready<'_>, Error> {
         None => program_of(agent, request, &cwd)?,
     };
     let mut record = session_record::open(request, &cwd).await?;
-    let (folder, mut sandbox) = make_room(request, &cwd).await?;
-    let held = match hold(agent, mode, request, &folder, &mut sandbox).await {
+    let folder = request.agent.run_folder().await?;
+    let (held, sandbox) = match hold(mode, request, &cwd, &folder).await {
         Ok(held) => held,
         Err(error) => {
             folder.remove().await;
@@ -97,59 +94,20 @@ fn check(request: &OpenRequest) -> Result<(), Error> {
     Ok(())
 }
 
-/// A folder of the session's own, and the sandbox that it is part of.
-async fn make_room(request: &OpenRequest, cwd: &Path) -> Result<(RunFolder, Option<Sandbox>), Error> {
-    let (places, contained) = (request.agent.folder_places(), request.agent.sandboxed_folders());
-    let (cwd, home) = (cwd.to_owned(), request.agent.variable("HOME"));
-    let held = match request.agent.own_sandbox(request.agent.provider.protocol().accounting) {
-        Some(sandbox) => {
-            Some((sandbox, state_of(request.agent.provider, |name| request.agent.variable(name))?))
-        }
-        None => None,
-    };
-    let level = request.agent.level;
-    let made = blocking(move || {
-        let folder = RunFolder::create(&places, &contained)?;
-        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
-        let (home, scratch) = (home.as_deref(), folder.scratch());
-        let place = SandboxPlace { cwd: &cwd, home, scratch, contained: &contained };
-        let prepare = |(sandbox, state): (AgentSandbox, _)| sandbox.prepare(level, state, &place);
-        let sandbox = held.map(prepare).transpose()?;
-        Ok((folder, sandbox))
-    });
-    made.await.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?
-}
-
-/// Prepares the means that hold the session to its mode, including a state folder of its own in a sandbox, if its CLI has one.
+/// Prepares the means that hold the session to its mode, and the sandbox.
 async fn hold(
-    agent: Provider,
     mode: &Mode,
     request: &OpenRequest,
+    cwd: &Path,
     folder: &RunFolder,
-    sandbox: &mut Option<Sandbox>,
-) -> Result<Held, Error> {
-    let mut held = Held::of(agent, mode, request, folder.path())?;
-    let files = held.files();
-    if !files.is_empty() {
-        let room = folder.again();
-        let written = blocking(move || {
-            let room = room?;
-            files.iter().try_for_each(|(path, text)| room.write(path, text))
-        });
-        written
-            .await
-            .flatten()
-            .map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
-    }
-    let Some(sandbox) = sandbox else { return Ok(held) };
-    let own = OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?;
-    if let Some(own) = own {
+) -> Result<(Held, Option<Sandbox>), Error> {
+    let agent = &request.agent;
+    let mut held = Held::of(agent.provider, mode, request, folder.path())?;
+    let own = agent.own_place(folder)?;
+    if let Some(own) = &own {
         held.move_state(own.variable());
-        let contained = request.agent.contained();
-        let made =
-            blocking(move || own.make(&ContainedFolders::of(contained.iter().map(PathBuf::as_path)))).await;
-        let made = made.map_err(|error| Error::new(ErrorCode::ProcessSpawnFailed, error.to_string()))?;
-        sandbox.write.extend(made?);
     }
-    Ok(held)
+    let accounting = agent.provider.protocol().accounting;
+    let sandbox = agent.make_room(accounting, folder, cwd.to_owned(), own, held.files()).await?;
+    Ok((held, sandbox))
 }

@@ -10,6 +10,7 @@ use crate::harness::evidence::reset::retry_after_in;
 use crate::harness::limit::scheduler::{Preparation, Slot, Waiting};
 use crate::harness::turn::Order;
 use crate::harness::turn::audience::Audience;
+use crate::harness::turn::owner::{aborted_in_wait, again_in};
 use crate::harness::turn::request::Background;
 use crate::harness::verdict::result::TurnResult;
 use crate::harness::{
@@ -20,7 +21,7 @@ use ground::lock::lock;
 use ground::mpsc::{UnboundedReceiver, unbounded_channel};
 use ground::random;
 use std::future::{pending, poll_fn};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Starts a turn under these limits and returns at once. Call it within tokio.
@@ -44,9 +45,10 @@ pub fn start_turn(
             request,
         };
         let outcome = owner.run(place, preparation).await;
-        lock(&owner.audience).end();
+        let mut audience = owner.audience.into_inner().unwrap_or_else(PoisonError::into_inner);
+        audience.end();
         publish.send_replace(Some(Arc::new(outcome)));
-        owner.serve_late_listener().await;
+        audience.serve_late(&mut owner.orders).await;
     });
     turn
 }
@@ -89,11 +91,7 @@ impl Owner {
             if let Some(delay) = self.delay_before_another(&outcome) {
                 self.held.clear();
                 let reason = outcome.error().map_or_else(String::new, |error| error.message().to_owned());
-                let message = format!(
-                    "attempt {} failed ({reason}): the turn is tried again in {} ms",
-                    self.attempts,
-                    delay.as_millis()
-                );
+                let message = again_in(delay, self.attempts, &reason);
                 lock(&self.audience).tell(vec![AgentEvent::Retry { message, until: None }]);
                 match self.or_abort(tokio::time::sleep(delay)).await {
                     Ok(()) => continue,
@@ -225,9 +223,7 @@ impl Owner {
     }
 
     fn aborted(&mut self, outcome: TurnOutcome) -> TurnOutcome {
-        let name = self.request.agent.provider.as_str();
-        let error =
-            Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited"));
+        let error = aborted_in_wait(self.request.agent.provider);
         let partial = match outcome {
             TurnOutcome::Succeeded(result) => Some(result),
             TurnOutcome::Failed { partial, .. } => partial,
@@ -262,19 +258,6 @@ impl Owner {
             value = wait => Ok(value),
         }
     }
-
-    /// Gives the kept events to a listener that comes after the end of the turn.
-    async fn serve_late_listener(self) {
-        let (mut orders, audience) = (self.orders, self.audience);
-        while lock(&audience).is_waiting() {
-            match orders.recv().await {
-                Some(Order::Listen(sink)) => lock(&audience).listen(sink),
-                Some(Order::Leave) | None => lock(&audience).leave(),
-                Some(Order::Abort) => {}
-            }
-        }
-        lock(&audience).end();
-    }
 }
 
 fn result_of(outcome: &mut TurnOutcome) -> Option<&mut TurnResult> {
@@ -287,10 +270,9 @@ fn result_of(outcome: &mut TurnOutcome) -> Option<&mut TurnResult> {
 /// Carries out the orders about listeners. Resolves with the first order that ends the turn.
 async fn next_order(orders: &mut UnboundedReceiver<Order>, audience: &Mutex<Audience>) -> Abort {
     loop {
-        match orders.recv().await {
-            Some(Order::Listen(sink)) => lock(audience).listen(sink),
-            Some(Order::Leave) => lock(audience).leave(),
-            Some(Order::Abort) | None => return Abort,
+        let order = orders.recv().await;
+        if !lock(audience).heed(order) {
+            return Abort;
         }
     }
 }

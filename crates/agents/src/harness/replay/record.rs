@@ -215,8 +215,7 @@ fn replay_turn(folder: &Path, start: &Value, end: Option<&Value>) -> Result<Repl
 fn fault_of(error: &Value) -> Option<Fault> {
     let name = error["code"].as_str()?;
     let code = ErrorCode::ALL.iter().copied().find(|code| code.as_str() == name)?;
-    let message = error["message"].as_str().unwrap_or_default().to_owned();
-    Some(Fault { code, kind: None, message, is_misshapen: false, reset: None })
+    Some(Fault::new(code, error["message"].as_str().unwrap_or_default()))
 }
 
 /// The last attempt's verdict, with what all of them came to.
@@ -274,8 +273,7 @@ fn read_structured(
             let name = provider.as_str();
             let message =
                 format!("the answer of {name} does not fit the schema: {}", reading.problems().join("; "));
-            let code = ErrorCode::AgentSchemaMismatch;
-            (None, Some(Fault { code, kind: None, message, is_misshapen: false, reset: None }))
+            (None, Some(Fault::new(ErrorCode::AgentSchemaMismatch, message)))
         }
     }
 }
@@ -291,11 +289,5 @@ fn unfinished_fault(why: Unfinished) -> Fault {
             "the record has no end, and its host ran on another machine, boot or container"
         }
     };
-    Fault {
-        code: ErrorCode::AgentTruncated,
-        kind: None,
-        message: message.to_owned(),
-        is_misshapen: false,
-        reset: None,
-    }
+    Fault::new(ErrorCode::AgentTruncated, message)
 }

@@ -426,13 +426,7 @@ impl Watch<'_> {
             ),
             _ => error,
         };
-        let fault = Fault {
-            code: error.code(),
-            kind: None,
-            message: error.message().to_owned(),
-            is_misshapen: false,
-            reset: None,
-        };
+        let fault = Fault::new(error.code(), error.message());
         Attempted {
             transcript: self.reader.end(request.agent.provider).0,
             verdict: Verdict { recovered: false, fault: Some(fault) },

@@ -4,11 +4,13 @@
 //! The first events are kept for a listener that comes late. When they exceed [`MAX_KEPT`] or [`MAX_KEPT_BYTES`] and nobody has
 //! come, no listener is expected any more, and events are no longer built.
 
+use super::Order;
 use super::record::TurnRecord;
 use crate::harness::event::AgentEvent;
 use crate::harness::event::sink::EventSink;
 use crate::harness::verdict::result::{TurnFacts, TurnResult};
 use ground::error::Error;
+use ground::mpsc::UnboundedReceiver;
 use ground::redaction::{Redactor, Secret};
 use serde_json::Value;
 use std::future::{pending, poll_fn};
@@ -53,7 +55,7 @@ impl Audience {
     }
 
     /// Whether a listener may still come.
-    pub(crate) fn is_waiting(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         matches!(self.listener, Listener::Expected(_))
     }
 
@@ -112,6 +114,27 @@ impl Audience {
         if let Listener::Sink(sink) = &mut self.listener {
             sink.end();
         }
+    }
+
+    /// Carries out an order about the listener. False for an order that ends the turn.
+    pub(crate) fn heed(&mut self, order: Option<Order>) -> bool {
+        match order {
+            Some(Order::Listen(sink)) => self.listen(sink),
+            Some(Order::Leave) => self.leave(),
+            Some(Order::Abort) | None => return false,
+        }
+        true
+    }
+
+    /// Gives the kept events to a listener that comes after the end of the turn.
+    pub(crate) async fn serve_late(&mut self, orders: &mut UnboundedReceiver<Order>) {
+        while self.is_waiting() {
+            match orders.recv().await {
+                None => self.leave(),
+                order => _ = self.heed(order),
+            }
+        }
+        self.end();
     }
 
     /// Resolves when there is room for more events.

@@ -3,6 +3,7 @@
 use super::next::Next;
 use super::request::TurnRequest;
 use crate::harness::event::AgentErrorKind;
+use crate::harness::limit::wait_policy::Wait;
 use ground::error::Error;
 use ground::trace::{TURN, debug};
 
@@ -29,8 +30,8 @@ pub(super) fn log_next(id: u64, attempts: u32, next: &Next) {
         Next::Retry { delay, .. } => {
             debug!(target: TURN, id, attempts, after_ms = delay.as_millis(), "decided: tried again");
         }
-        Next::Wait { wait, counts } => {
-            debug!(target: TURN, id, attempts, after_ms = wait.as_millis(), counts, "decided: the limit is waited out");
+        Next::Wait(Wait { least, counts }) => {
+            debug!(target: TURN, id, attempts, after_ms = least.as_millis(), counts, "decided: the limit is waited out");
         }
         Next::Reask { .. } => {
             debug!(target: TURN, id, attempts, "decided: asked once more for an answer that fits")

@@ -33,7 +33,7 @@ impl Mirror {
     /// Passes on events of the turn. Waits for room while a listener is behind.
     pub async fn hear(&mut self, events: &[AgentEvent]) {
         while let Ok(word) = self.words.try_recv() {
-            self.on_word(word);
+            self.audience.heed(Some(word));
         }
         if !self.audience.wants_events() {
             return;
@@ -43,8 +43,8 @@ impl Mirror {
             tokio::select! {
                 biased;
                 word = self.words.recv() => match word {
-                    Some(word) => self.on_word(word),
                     None => self.audience.leave(),
+                    word => _ = self.audience.heed(word),
                 },
                 () = self.audience.room() => {}
             }
@@ -58,13 +58,7 @@ impl Mirror {
             if self.audience.has_secrets() { Arc::new(self.without_secrets(&outcome)) } else { outcome };
         self.publish.send_replace(Some(outcome));
         ground::task::spawn(async move {
-            while self.audience.is_waiting() {
-                match self.words.recv().await {
-                    Some(word) => self.on_word(word),
-                    None => self.audience.leave(),
-                }
-            }
-            self.audience.end();
+            self.audience.serve_late(&mut self.words).await;
         });
     }
 
@@ -80,15 +74,6 @@ impl Mirror {
                 error: self.audience.redact_error(error),
                 partial: partial.as_ref().map(clean),
             },
-        }
-    }
-
-    fn on_word(&mut self, word: Order) {
-        match word {
-            Order::Listen(sink) => self.audience.listen(sink),
-            Order::Leave => self.audience.leave(),
-            // Only the code that runs the turn can end it.
-            Order::Abort => {}
         }
     }
 }

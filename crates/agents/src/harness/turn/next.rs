@@ -33,11 +33,8 @@ pub(super) enum Next {
         delay: Duration,
         reason: String,
     },
-    /// The limit ends after so long: the session goes on then. `counts`: as an attempt; the wait before brought nothing.
-    Wait {
-        wait: Duration,
-        counts: bool,
-    },
+    /// The session goes on when the limit ends.
+    Wait(Wait),
     Reask {
         session: String,
         problems: Vec<String>,
@@ -49,7 +46,7 @@ pub(super) enum Next {
 impl Next {
     /// Whether the attempt that it follows is one of the turn's: a limit that it only met is waited out for nothing.
     pub(super) fn counts(&self) -> bool {
-        !matches!(self, Next::Wait { counts: false, .. } | Next::Anew)
+        !matches!(self, Next::Wait(Wait { counts: false, .. }) | Next::Anew)
     }
 }
 
@@ -126,8 +123,8 @@ fn after_fault<Read: FnOnce() -> Option<Reading>>(
         waits: if ended.has_worked { 0 } else { past.waits },
         random: past.random,
     };
-    if let Some(Wait { least, counts }) = policy.wait(fault.kind, reset_in).filter(|_| can_go_on) {
-        return Next::Wait { wait: least, counts };
+    if let Some(wait) = policy.wait(fault.kind, reset_in).filter(|_| can_go_on) {
+        return Next::Wait(wait);
     }
     if !is_worth_it || !may_repeat || ended.is_aborted || past.attempts >= past.policy.attempts {
         return Next::Failed(fault.clone());
@@ -251,7 +248,7 @@ mod tests {
         let wait = |fault: &Fault, reset_in, past: &Past| {
             next(Ended { reset_in, ..ended(Some(fault), || None) }, past)
         };
-        let waits = |wait| Next::Wait { wait, counts: false };
+        let waits = |wait| Next::Wait(Wait { least: wait, counts: false });
         assert_eq!(wait(&quota, Some(hour), &patient()), waits(hour));
         assert_eq!(wait(&quota, Some(hour + minute), &patient()), Next::Failed(quota.clone()));
         assert_eq!(wait(&quota, None, &patient()), Next::Failed(quota.clone()));
@@ -284,10 +281,10 @@ mod tests {
             next(Ended { reset_in, has_worked, ..ended(Some(&quota), || None) }, &past)
         };
         let wait = Duration::from_secs(3);
-        assert_eq!(again(1, 1, false), Next::Wait { wait, counts: false }, "not at once");
-        assert_eq!(again(1, 2, false), Next::Wait { wait, counts: true });
+        assert_eq!(again(1, 1, false), Next::Wait(Wait { least: wait, counts: false }), "not at once");
+        assert_eq!(again(1, 2, false), Next::Wait(Wait { least: wait, counts: true }));
         assert_eq!(again(3, 2, false), Next::Failed(quota.clone()));
-        assert_eq!(again(3, 2, true), Next::Wait { wait: Duration::ZERO, counts: false });
+        assert_eq!(again(3, 2, true), Next::Wait(Wait { least: Duration::ZERO, counts: false }));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::attempted::Attempted;
 use super::audience::Audience;
 use super::log::{log_begin, log_end, log_next};
 use super::next::{Ended, Next, Past, next};
-use super::preparation::{Again, prepare, program_of, read_answer_file, run_folder};
+use super::preparation::{Again, prepare, program_of, take_answer_file};
 use super::record::{Judged, TurnRecord};
 use super::request::TurnRequest;
 use super::structured::{Candidates, REASKED, misfit, read_answer};
@@ -24,6 +24,8 @@ use crate::harness::limit::hold::{from_now, wall_clock};
 use crate::harness::limit::ledger;
 use crate::harness::limit::scheduler::{ConcurrencyLimit, Preparation, Slot, Waiting};
 use crate::harness::limit::usage_limit::{HeldAccount, UsageLimit, waiting};
+use crate::harness::limit::wait_policy::Wait;
+use crate::harness::provider::Provider;
 use crate::harness::session_in_use;
 use crate::harness::verdict::Fault;
 use crate::harness::verdict::recent::{last_values, reread};
@@ -50,13 +52,20 @@ pub fn start(
         let mut owner = Owner::new(request, limits, received);
         let outcome = owner.run(place, preparation).await;
         publish.send_replace(Some(Arc::new(outcome)));
-        owner.serve_late_listener().await;
+        owner.audience.serve_late(&mut owner.orders).await;
     });
     turn
 }
 
-fn again_in(delay: Duration, attempts: u32, reason: &str) -> String {
+/// The words about an attempt that another one follows.
+pub(crate) fn again_in(delay: Duration, attempts: u32, reason: &str) -> String {
     format!("attempt {attempts} failed ({reason}): the turn is tried again in {} ms", delay.as_millis())
+}
+
+/// The error of a turn that was aborted between attempts.
+pub(crate) fn aborted_in_wait(provider: Provider) -> Error {
+    let message = format!("the {} turn was aborted while it waited", provider.as_str());
+    Error::new(ErrorCode::AgentAborted, message)
 }
 
 struct Owner {
@@ -136,18 +145,6 @@ impl Owner {
         outcome
     }
 
-    /// Gives the kept events to a listener that comes after the end of the turn.
-    async fn serve_late_listener(mut self) {
-        while self.audience.is_waiting() {
-            match self.orders.recv().await {
-                Some(Order::Listen(sink)) => self.audience.listen(sink),
-                Some(Order::Leave) | None => self.audience.leave(),
-                Some(Order::Abort) => {}
-            }
-        }
-        self.audience.end();
-    }
-
     /// The turn's budgets, or the error that keeps it from starting.
     fn allowance(&self) -> Result<Allowance, Error> {
         self.request.check()?;
@@ -173,7 +170,7 @@ impl Owner {
             self.request = self.or_abort(preparation).await??;
             self.request.check()?;
         }
-        let folder = run_folder(&self.request.agent).await?;
+        let folder = self.request.agent.run_folder().await?;
         self.tally.price_by(allowance.pricing());
         let ended = self.run_attempts(slot, &program, &folder, allowance).await;
         folder.remove().await;
@@ -219,7 +216,7 @@ impl Owner {
             allowance.check()?;
             let (attempted, resume) =
                 self.attempt(&again, in_use.as_deref(), (program, folder), allowance).await?;
-            let file = read_answer_file(folder).await;
+            let file = take_answer_file(folder).await;
             let reset = self.reset_of(attempted.verdict.fault.as_ref());
             waits = if attempted.has_worked() { 0 } else { waits };
             let next = self.next(&attempted, file.as_deref(), &again, (reset, waits));
@@ -242,8 +239,8 @@ impl Owner {
                     self.or_abort(tokio::time::sleep(delay)).await?;
                     slot = self.slot(None).await?;
                 }
-                Next::Wait { wait, .. } => {
-                    let until = reset.map_or_else(|| SystemTime::now() + wait, |limit| limit.after(wait));
+                Next::Wait(Wait { least, .. }) => {
+                    let until = reset.map_or_else(|| SystemTime::now() + least, |limit| limit.after(least));
                     self.tell_between(waiting(provider, true, until));
                     drop(slot);
                     self.or_abort(wall_clock(until)).await?;
@@ -325,7 +322,7 @@ impl Owner {
     ) {
         let retry = match next {
             Next::Retry { reason, .. } => Some(self.audience.redact(reason)),
-            Next::Wait { .. } => Some("its usage limit is waited out".to_owned()),
+            Next::Wait(_) => Some("its usage limit is waited out".to_owned()),
             Next::Reask { .. } => Some("the answer does not fit the schema".to_owned()),
             Next::Anew => Some("its session was not kept".to_owned()),
             Next::Done { .. } | Next::Failed(_) | Next::Misfit { .. } => None,
@@ -429,13 +426,8 @@ impl Owner {
         loop {
             tokio::select! {
                 biased;
-                order = self.orders.recv() => match order {
-                    Some(Order::Listen(sink)) => self.audience.listen(sink),
-                    Some(Order::Leave) => self.audience.leave(),
-                    Some(Order::Abort) | None => {
-                        let name = self.request.agent.provider.as_str();
-                        return Err(Error::new(ErrorCode::AgentAborted, format!("the {name} turn was aborted while it waited")));
-                    }
+                order = self.orders.recv() => if !self.audience.heed(order) {
+                    return Err(aborted_in_wait(self.request.agent.provider));
                 },
                 value = &mut wait => return Ok(value),
             }

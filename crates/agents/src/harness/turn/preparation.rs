@@ -3,9 +3,9 @@
 use super::request::TurnRequest;
 use super::structured::{ANSWER_FILE, prompt_with_problems, prompt_with_schema};
 use crate::harness::agent_request::AgentRequest;
-use crate::harness::folder::sandbox::{SandboxPlace, StatePath, state_of};
+use crate::harness::agent_request::room::blocking;
+use crate::harness::folder::RunFolder;
 use crate::harness::folder::state_folder::OwnPlace;
-use crate::harness::folder::{RunFolder, refused};
 use crate::harness::launch::package::Program;
 use crate::harness::launch::{
     Image, ImageContent, Launch, MAX_IMAGE_BYTES, Wanted, checked_image, path_text,
@@ -18,7 +18,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ground::error::{Error, ErrorCode};
 use ground::os::{ContainedFolders, open_input, real_path};
-use process::{Protect, Sandbox};
+use process::Protect;
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -86,12 +86,6 @@ pub(super) fn not_found(agent: &AgentRequest, command: &str) -> Error {
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
 }
 
-/// A folder of the run's own, where the request's environment has such things.
-pub(super) async fn run_folder(agent: &AgentRequest) -> Result<RunFolder, Error> {
-    let (places, contained) = (agent.folder_places(), agent.sandboxed_folders());
-    blocking(move || RunFolder::create(&places, &contained)).await
-}
-
 /// Arguments, environment and files of the next attempt.
 pub(super) async fn prepare(
     request: &TurnRequest,
@@ -105,10 +99,6 @@ pub(super) async fn prepare(
     if !matches!(again, Again::Answer { .. } | Again::AfterLimit { session: Some(_), has_begun: true }) {
         wanted.images = real_images(&wanted.cwd, request).await?;
     }
-    let state = match &request.agent.sandbox {
-        Some(_) => state_of(request.agent.provider, |name| request.agent.variable(name))?,
-        None => Vec::new(),
-    };
     if matches!(provider.session, SessionPolicy::Chosen) && request.agent.resume.is_none() {
         wanted.session_id = Some(ground::random::uuid());
     }
@@ -122,51 +112,19 @@ pub(super) async fn prepare(
         wanted.resume = Some(session.to_owned());
     }
     let mut launch = (provider.launch)(&wanted)?;
-    let own = match &request.agent.sandbox {
-        Some(_) => OwnPlace::of(request.agent.provider, |name| request.agent.variable(name), folder.path())?,
-        None => None,
-    };
+    let own = request.agent.own_place(folder)?;
     if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
         launch.hold(name, &value);
     }
     launch.session = if wanted.resume.is_none() { wanted.session_id } else { None };
     files.extend(launch.files.iter().cloned());
-    launch.sandbox = make_room(request, folder, wanted.cwd, (state, own), (files, launch.restored)).await?;
+    launch.sandbox = request.agent.make_room(provider.accounting, folder, wanted.cwd, own, files).await?;
+    if let Some(sandbox) = launch.sandbox.as_mut().filter(|sandbox| sandbox.protect.is_none())
+        && !launch.restored.is_empty()
+    {
+        sandbox.protect = Some(Protect::restoring(launch.restored));
+    }
     Ok(launch)
-}
-
-/// Writes the files, and makes the folders that the sandbox names. Returns the sandbox.
-async fn make_room(
-    request: &TurnRequest,
-    folder: &RunFolder,
-    cwd: PathBuf,
-    (state, own): (Vec<StatePath>, Option<OwnPlace>),
-    (files, restored): (Vec<(PathBuf, String)>, &'static [&'static str]),
-) -> Result<Option<Sandbox>, Error> {
-    let sandbox = request.agent.own_sandbox(request.agent.provider.descriptor().accounting);
-    let (level, home) = (request.agent.level, request.agent.variable("HOME"));
-    let scratch = folder.scratch().to_owned();
-    let (held, contained) = (folder.again(), request.agent.contained());
-    blocking(move || {
-        let held = held.map_err(|error| unwritten(&scratch, &error))?;
-        held.clear(ANSWER_FILE);
-        for (path, text) in files {
-            held.write(&path, &text).map_err(|error| unwritten(&path, &error))?;
-        }
-        let contained = ContainedFolders::of(contained.iter().map(PathBuf::as_path));
-        let place =
-            SandboxPlace { cwd: &cwd, home: home.as_deref(), scratch: &scratch, contained: &contained };
-        let Some(sandbox) = sandbox else { return Ok(None) };
-        let mut sandbox = sandbox.prepare(level, state, &place)?;
-        if let Some(own) = own {
-            sandbox.write.extend(own.make(&contained)?);
-        }
-        if sandbox.protect.is_none() && !restored.is_empty() {
-            sandbox.protect = Some(Protect::restoring(restored));
-        }
-        Ok(Some(sandbox))
-    })
-    .await
 }
 
 /// Asks for an answer by this schema. Returns the file that the CLI's own flag names, with its text.
@@ -190,11 +148,6 @@ fn ask_for(
         wanted.prompt = prompt_with_schema(&wanted.prompt, schema, &answer, request.agent.level);
     }
     file.map(|file| (file, schema.to_string()))
-}
-
-fn unwritten(path: &Path, error: &std::io::Error) -> Error {
-    let message = format!("{} could not be written: {error}", path.display());
-    refused(message, "open", error)
 }
 
 /// The working directory with links resolved. A missing folder is not an error here: the start reports it.
@@ -264,17 +217,13 @@ fn wanted_of(request: &TurnRequest, folder: &RunFolder) -> Wanted {
     }
 }
 
-/// The answer that the agent wrote to its file, if that is a regular file within the size limit of an answer.
-pub(super) async fn read_answer_file(folder: &RunFolder) -> Option<String> {
+/// Takes the answer that the agent wrote to its file, if that is a regular file within the size limit of an answer.
+pub(super) async fn take_answer_file(folder: &RunFolder) -> Option<String> {
     let held = folder.again().ok()?;
-    ground::os::blocking(move || held.read(ANSWER_FILE, MAX_ANSWER_FILE_BYTES)).await.ok().flatten()
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let done = ground::os::blocking(work).await;
-    done.unwrap_or_else(|_| {
-        Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
-    })
+    let taken = ground::os::blocking(move || {
+        let answer = held.read(ANSWER_FILE, MAX_ANSWER_FILE_BYTES);
+        held.clear(ANSWER_FILE);
+        answer
+    });
+    taken.await.ok().flatten()
 }
