@@ -69,29 +69,14 @@ impl Gate {
             return self.begin(message, now);
         }
         let seat = session.as_ref().and_then(|session| self.seats.get(session));
-        if let Some(seat) = seat
-            && let Err(error) = self.rules.check_mode(&method, message.params(), &seat.settings)
-        {
-            return self.refuse(&id, &error);
-        }
+        let chosen = seat.map(|seat| self.rules.chosen_mode(&method, message.params(), &seat.settings));
+        let mode = match chosen.transpose() {
+            Ok(mode) => mode.flatten(),
+            Err(error) => return self.refuse(&id, &error),
+        };
         match (method.as_str(), session) {
             ("session/prompt", Some(session)) => self.prompt(message, &session, now),
-            (_, session) => {
-                let params = message.params();
-                let mode = match method.as_str() {
-                    "session/set_mode" => params["modeId"].as_str(),
-                    "session/set_config_option" => {
-                        let is_mode = |option| {
-                            let seat = session.as_ref().and_then(|session| self.seats.get(session));
-                            seat.is_some_and(|seat| seat.settings.is_mode_option(option))
-                        };
-                        params["value"].as_str().filter(|_| params["configId"].as_str().is_some_and(is_mode))
-                    }
-                    _ => None,
-                };
-                let mode = mode.map(str::to_owned);
-                self.send(message, session, Purpose::Passed { mode }, now);
-            }
+            (_, session) => _ = self.send(message, session, Purpose::Passed { mode }, now),
         }
     }
 

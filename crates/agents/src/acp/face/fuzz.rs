@@ -268,7 +268,7 @@ impl Play {
     fn pass(&mut self, time: Duration) {
         self.now += time;
         while let Some(prompt) = self.gate.on_clock(self.now) {
-            self.gate.on_sample(prompt, Sample { at: self.now, cpu: Duration::ZERO, io_bytes: 0 });
+            self.gate.prompts.on_sample(prompt, Sample { at: self.now, cpu: Duration::ZERO, io_bytes: 0 });
         }
         self.look();
     }

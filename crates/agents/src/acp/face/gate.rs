@@ -32,13 +32,12 @@ use crate::acp::question::place::Places;
 use crate::acp::question::policy::Policy;
 use crate::acp::turn::turn_state::Version;
 use crate::harness::budget::allowance::{Accounts, Allowance};
-use crate::harness::clock::Sample;
 use crate::harness::{AgentEvent, Usage};
 use ground::error::{Error, ErrorCode};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The work for the loop.
 #[derive(Default)]
@@ -209,11 +208,6 @@ impl Gate {
 
     // Clocks and budgets.
 
-    /// See [`Clock::on_stopped`](crate::harness::clock::Clock::on_stopped).
-    pub(super) fn on_stopped(&mut self, gap: Duration, now: Instant) {
-        self.prompts.on_stopped(gap, now);
-    }
-
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         [self.prompts.deadline(now), self.requests.deadline()].into_iter().flatten().min()
     }
@@ -256,10 +250,6 @@ impl Gate {
             }
         }
         None
-    }
-
-    pub(super) fn on_sample(&mut self, prompt: u64, sample: Sample) {
-        self.prompts.on_sample(prompt, sample);
     }
 
     /// More was used than is allowed.

@@ -257,7 +257,7 @@ impl Face<'_> {
         let (awake, mut lost) = (Awake::new(), Duration::ZERO);
         loop {
             let (now, gap) = awake.tick(&mut lost);
-            self.gate.on_stopped(gap, now);
+            self.gate.prompts.on_stopped(gap, now);
             let (is_full, is_shut) = self.look_at_room(now);
             let deadline = self.deadline(now);
             let has_room = self.gate.out.client.is_empty() && self.for_log.is_empty();
@@ -326,7 +326,7 @@ impl Face<'_> {
         if let Some(prompt) = self.gate.on_clock(awake.now()) {
             let used = self.process.tree_usage().await;
             let (cpu, io_bytes) = (used.cpu, used.io_bytes);
-            self.gate.on_sample(prompt, Sample { at: awake.now(), cpu, io_bytes });
+            self.gate.prompts.on_sample(prompt, Sample { at: awake.now(), cpu, io_bytes });
         }
     }
 

@@ -215,30 +215,34 @@ impl Rules {
         }
     }
 
-    /// Whether the client's choice of a mode, or of the option that is the mode, is above the level.
-    pub(super) fn check_mode(&self, method: &str, params: &Value, settings: &Settings) -> Result<(), Error> {
-        if !self.holds_modes() {
-            return Ok(());
-        }
+    /// The mode that the client chooses, by a request of its own or by the option that is the mode.
+    ///
+    /// # Errors
+    /// It is above the level, or nobody can say whether it is.
+    pub(super) fn chosen_mode(
+        &self,
+        method: &str,
+        params: &Value,
+        settings: &Settings,
+    ) -> Result<Option<String>, Error> {
         let mode = match method {
             "session/set_mode" => params["modeId"].as_str(),
             "session/set_config_option" => {
                 let option = params["configId"].as_str().unwrap_or_default();
-                if !settings.options.iter().any(|known| known.id == option) {
-                    return Err(Error::invalid_option(
-                        "configId",
-                        "the agent has told no option of this name",
-                    ));
+                if self.holds_modes() && !settings.options.iter().any(|known| known.id == option) {
+                    let problem = "the agent has told no option of this name";
+                    return Err(Error::invalid_option("configId", problem));
                 }
                 if !settings.is_mode_option(option) {
-                    return Ok(());
+                    return Ok(None);
                 }
                 params["value"].as_str()
             }
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
         match mode {
-            Some(mode) if self.allows_mode(mode) => Ok(()),
+            Some(mode) if self.allows_mode(mode) => Ok(Some(mode.to_owned())),
+            None if !self.holds_modes() => Ok(None),
             _ => {
                 let problem = format!(
                     "the mode {:?} may do more than {:?}: choose one of {}, or start `sheepdog acp` with another --permission",

@@ -92,7 +92,7 @@ impl Play {
     pub(super) fn pass(&mut self, seconds: u64) -> Told {
         self.now += Duration::from_secs(seconds);
         while let Some(prompt) = self.gate.on_clock(self.now) {
-            self.gate.on_sample(prompt, Sample { at: self.now, cpu: Duration::ZERO, io_bytes: 0 });
+            self.gate.prompts.on_sample(prompt, Sample { at: self.now, cpu: Duration::ZERO, io_bytes: 0 });
         }
         self.told()
     }

@@ -39,20 +39,15 @@ fn other_program(words: &[String], path: &str) -> Option<Program> {
 }
 
 fn not_found(agent: Provider, command: &str) -> Error {
-    let install = agent.protocol().install();
-    if install.is_empty() {
-        let message = format!(
-            "{} was not started: its program, {command}, was not found on PATH{NOR_AROUND}. Check `provider.command`",
-            agent.as_str()
-        );
-        return Error::new(ErrorCode::AgentNotFound, message)
-            .with("install", install)
-            .with("command", command);
-    }
-    let message = format!(
-        "no session with {}: its program for the Agent Client Protocol, {command}, was not found on PATH{NOR_AROUND}. Install it with: {install}",
-        agent.as_str()
-    );
+    let (name, install) = (agent.as_str(), agent.protocol().install());
+    let message = match install.as_str() {
+        "" => format!(
+            "{name} was not started: its program, {command}, was not found on PATH{NOR_AROUND}. Check `provider.command`"
+        ),
+        _ => format!(
+            "no session with {name}: its program for the Agent Client Protocol, {command}, was not found on PATH{NOR_AROUND}. Install it with: {install}"
+        ),
+    };
     Error::new(ErrorCode::AgentNotFound, message).with("install", install).with("command", command)
 }
 

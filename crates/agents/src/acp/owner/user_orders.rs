@@ -116,16 +116,11 @@ impl Owner {
     }
 
     pub(super) fn on_set_option(&mut self, id: String, value: Value, reply: Reply<()>) {
-        let problem = match self.settings.options.iter().find(|option| option.id == id) {
+        let (name, options) = (self.session.agent.as_str(), &self.settings.options);
+        let problem = match options.iter().find(|option| option.id == id) {
             None => {
-                let names = self
-                    .settings
-                    .options
-                    .iter()
-                    .map(|option| option.id.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                Some(format!("{} has no option {id:?}; there are: {names}", self.session.agent.as_str()))
+                let names: Vec<&str> = options.iter().map(|option| option.id.as_str()).collect();
+                Some(format!("{name} has no option {id:?}; there are: {}", names.join(", ")))
             }
             Some(option)
                 if !option.choices.is_empty()
