@@ -6,7 +6,7 @@ use super::delivery::{Delivery, EventLines};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::harness::{NativeTurn, compile};
 use super::held::Held;
-use super::limit::NativeConcurrencyLimit;
+use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::{McpServerSpec, to_server};
 use super::option::Millis;
 use super::promise::{Promised, Settled, done, settle};
@@ -118,8 +118,8 @@ impl SessionHost {
         budget: Option<&NativeBudget>,
         waits: bool,
     ) -> NativeSession {
-        let request = with_budget(spec, budget);
-        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        let request = to_open_request(spec, budget);
+        let limits = all_limits(limits);
         let (held, preparation) = Held::new(waits);
         NativeSession {
             begin: Mutex::new(Some((request, limits, preparation))),
@@ -171,7 +171,7 @@ impl NativeSession {
     /// Lets a session that waits go on, with these options.
     #[napi]
     pub fn begin(&self, spec: OpenSpec, budget: Option<&NativeBudget>) {
-        self.held.begin(with_budget(spec, budget));
+        self.held.begin(to_open_request(spec, budget));
     }
 
     /// Opens the session: `{ sessionId, protocolVersion, history, channel }` as JSON. The channel gets the permission requests as
@@ -376,13 +376,7 @@ fn closed() -> Error {
     Error::new(ErrorCode::SessionClosed, "the session is not open")
 }
 
-fn with_budget(spec: OpenSpec, budget: Option<&NativeBudget>) -> Result<OpenRequest, Error> {
-    let mut request = to_open_request(spec)?;
-    request.agent.budget = budget.map(|budget| budget.budget.clone());
-    Ok(request)
-}
-
-pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
+pub(super) fn to_open_request(spec: OpenSpec, budget: Option<&NativeBudget>) -> Result<OpenRequest, Error> {
     let OpenSpec {
         agent,
         commands,
@@ -402,6 +396,7 @@ pub(super) fn to_open_request(spec: OpenSpec) -> Result<OpenRequest, Error> {
         deny: deny.into_iter().map(Into::into).collect(),
     };
     request.allow_commands(commands.unwrap_or_default())?;
+    request.agent.budget = budget.map(|budget| budget.budget.clone());
     request.has_handler = has_handler;
     request.has_elicitation_handler = has_elicitation_handler;
     if let Some(timeout) = permission_timeout_ms {

@@ -3,7 +3,7 @@
 use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
 use super::delivery::{Channel, Delivery};
-use super::limit::NativeConcurrencyLimit;
+use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::promise::{Promised, settle};
 use agents::acp::{self, ClientSink, OpenRequest};
 use agents::harness::ConcurrencyLimit;
@@ -35,11 +35,8 @@ pub struct NativeFace {
 impl NativeFace {
     #[napi(constructor)]
     pub fn new(spec: OpenSpec, limits: Vec<&NativeConcurrencyLimit>, budget: Option<&NativeBudget>) -> Self {
-        let request = to_open_request(spec).map(|mut request| {
-            request.agent.budget = budget.map(|budget| budget.budget.clone());
-            request
-        });
-        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
+        let request = to_open_request(spec, budget);
+        let limits = all_limits(limits);
         let (sender, input) = mpsc::channel(MAX_WAITING);
         NativeFace {
             begin: Mutex::new(Some((request, limits, input))),

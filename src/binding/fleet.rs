@@ -6,7 +6,7 @@ use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::fleet_agent::FleetAgent;
 use super::fleet_job::{JsHost, NativeJob, storable};
 use super::harness::TurnSpec;
-use super::limit::NativeConcurrencyLimit;
+use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::PairSpec;
 use super::option::Millis;
 use super::promise::{Promised, Settled, done, settle};
@@ -296,9 +296,8 @@ impl NativeFleet {
             git_dir,
             git_idle_timeout_ms,
         } = spec;
-        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
         let budget = budget.map(|budget| budget.budget.clone());
-        let agent = FleetAgent::new(agent, limits, budget, showing(&on_turn)?);
+        let agent = FleetAgent::new(agent, all_limits(limits), budget, showing(&on_turn)?);
         let host = JsHost::new(&on_job, handlers, agent)?;
         let mut options = WorkerOptions::new(Arc::new(host));
         if let Some(queues) = queues {

@@ -5,7 +5,7 @@ use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::held::Held;
-use super::limit::NativeConcurrencyLimit;
+use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::{McpServerSpec, to_server};
 use super::option::{Background, Millis};
 use super::promise::{Promised, Settled, settle};
@@ -86,8 +86,8 @@ impl AgentHost {
         budget: Option<&NativeBudget>,
         waits: bool,
     ) -> NativeTurn {
-        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
-        match with_budget(spec, budget) {
+        let limits = all_limits(limits);
+        match to_request(spec, budget) {
             Ok(request) => {
                 let (held, preparation) = Held::new(waits);
                 let turn =
@@ -198,7 +198,7 @@ impl NativeTurn {
     /// Lets a turn that waits go on, with these options.
     #[napi]
     pub fn begin(&self, spec: TurnSpec, budget: Option<&NativeBudget>) {
-        self.held.begin(with_budget(spec, budget));
+        self.held.begin(to_request(spec, budget));
     }
 
     /// The turn's outcome: `{ text, facts }`, the facts as JSON.
@@ -409,16 +409,11 @@ pub(super) fn compile(schema: &str) -> Result<Schema, Error> {
     Schema::compile(source, "schema")
 }
 
-fn with_budget(spec: TurnSpec, budget: Option<&NativeBudget>) -> Result<TurnRequest, Error> {
-    let mut request = to_request(spec)?;
-    request.agent.budget = budget.map(|budget| budget.budget.clone());
-    Ok(request)
-}
-
-pub(super) fn to_request(mut spec: TurnSpec) -> Result<TurnRequest, Error> {
+pub(super) fn to_request(mut spec: TurnSpec, budget: Option<&NativeBudget>) -> Result<TurnRequest, Error> {
     let (agent, prompt) = (std::mem::take(&mut spec.agent), std::mem::take(&mut spec.prompt));
     let mut request = TurnRequest::of(to_agent(agent)?, prompt);
     request.has_listener = spec.has_listener;
+    request.agent.budget = budget.map(|budget| budget.budget.clone());
     spec.apply(&mut request)?;
     Ok(request)
 }

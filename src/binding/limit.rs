@@ -35,6 +35,10 @@ impl NativeConcurrencyLimit {
     }
 }
 
+pub(super) fn all_limits(limits: Vec<&NativeConcurrencyLimit>) -> Vec<ConcurrencyLimit> {
+    limits.into_iter().map(|limit| limit.limit.clone()).collect()
+}
+
 /// A place in a limit's queue, then a slot. It is released when JavaScript collects this object.
 #[napi]
 pub struct NativePlace {

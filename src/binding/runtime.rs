@@ -4,7 +4,7 @@
 use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
 use super::harness::{TurnSpec, to_request};
-use super::limit::NativeConcurrencyLimit;
+use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::PairSpec;
 use super::option::Millis;
 use super::process::{VariableChange, environment_base};
@@ -46,13 +46,7 @@ pub struct ServeSpec {
 /// A coding agent that answers prompts.
 #[napi]
 pub struct NativeAgent {
-    agent: Result<Agent, Error>,
-}
-
-#[derive(Clone)]
-enum Agent {
-    Turns(HarnessAgent),
-    Kept(KeptAgent),
+    agent: Result<Arc<dyn AgentHandler>, Error>,
 }
 
 #[napi]
@@ -68,10 +62,8 @@ impl NativeAgent {
         on_turn: Function<'static, NativeSeenTurn, Vec<PairSpec>>,
     ) -> napi::Result<Self> {
         let on_turn = showing(&on_turn)?;
-        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
-        let agent = to_request(spec).map(|mut request| {
-            request.agent.budget = budget.map(|budget| budget.budget.clone());
-            Agent::Turns(HarnessAgent::new(request, limits).showing(on_turn))
+        let agent = to_request(spec, budget).map(|request| -> Arc<dyn AgentHandler> {
+            Arc::new(HarnessAgent::new(request, all_limits(limits)).showing(on_turn))
         });
         Ok(NativeAgent { agent })
     }
@@ -86,10 +78,8 @@ impl NativeAgent {
         on_turn: Function<'static, NativeSeenTurn, Vec<PairSpec>>,
     ) -> napi::Result<Self> {
         let on_turn = showing(&on_turn)?;
-        let limits = limits.into_iter().map(|limit| limit.limit.clone()).collect();
-        let agent = to_open_request(spec).map(|mut request| {
-            request.agent.budget = budget.map(|budget| budget.budget.clone());
-            Agent::Kept(KeptAgent::new(request, limits).showing(on_turn))
+        let agent = to_open_request(spec, budget).map(|request| -> Arc<dyn AgentHandler> {
+            Arc::new(KeptAgent::new(request, all_limits(limits)).showing(on_turn))
         });
         Ok(NativeAgent { agent })
     }
@@ -97,10 +87,8 @@ impl NativeAgent {
     /// Aborts the turns under way, and each later one as soon as it is requested.
     #[napi]
     pub fn stop(&self) {
-        match &self.agent {
-            Ok(Agent::Turns(agent)) => agent.stop(),
-            Ok(Agent::Kept(agent)) => agent.stop(),
-            Err(_) => {}
+        if let Ok(agent) = &self.agent {
+            agent.stop();
         }
     }
 }
@@ -118,11 +106,7 @@ pub fn serve_runtime(
 ) -> napi::Result<Promised<NativeRuntimeServer>> {
     let handler: Result<Arc<dyn AgentHandler>, Error> = match (on_invocation, agent) {
         (Some(on_invocation), _) => Ok(Arc::new(JsHandler::new(&on_invocation)?)),
-        (None, Some(agent)) => match &agent.agent {
-            Ok(Agent::Turns(agent)) => Ok(Arc::new(agent.clone())),
-            Ok(Agent::Kept(agent)) => Ok(Arc::new(agent.clone())),
-            Err(error) => Err(error.clone()),
-        },
+        (None, Some(agent)) => agent.agent.clone(),
         (None, None) => Ok(Arc::new(NoAgent)),
     };
     let options = handler.map(|handler| to_options(spec, handler));

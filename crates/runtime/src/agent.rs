@@ -39,11 +39,6 @@ impl HarnessAgent {
         self
     }
 
-    /// Aborts the turns under way, and each later one as soon as it is requested.
-    pub fn stop(&self) {
-        self.stopped.send_replace(true);
-    }
-
     fn request(&self, invocation: &AgentInvocation) -> Result<TurnRequest, Error> {
         let mut request = self.defaults.clone();
         request.prompt.clone_from(&invocation.user_prompt);
@@ -79,6 +74,10 @@ pub(super) fn schema_in(mut output_format: Value) -> Option<Value> {
 }
 
 impl AgentHandler for HarnessAgent {
+    fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
     fn is_sandboxed(&self) -> bool {
         self.defaults.agent.sandbox.is_some()
     }

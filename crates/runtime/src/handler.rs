@@ -99,6 +99,9 @@ pub type AgentFuture = Pin<Box<dyn Future<Output = Result<AgentAnswer, AgentFaul
 pub trait AgentHandler: Send + Sync + 'static {
     fn run(&self, invocation: AgentInvocation, sender: AgentSender) -> AgentFuture;
 
+    /// Aborts the invocations under way, and each later one as soon as it is requested.
+    fn stop(&self) {}
+
     /// Whether its agents run in a sandbox. Such an agent must not connect as a client, because a client's commands run outside
     /// of the sandbox.
     fn is_sandboxed(&self) -> bool {

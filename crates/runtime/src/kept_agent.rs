@@ -54,11 +54,6 @@ impl KeptAgent {
         Some(mirror)
     }
 
-    /// Aborts the turns under way, and each later one as soon as it is requested.
-    pub fn stop(&self) {
-        self.stopped.send_replace(true);
-    }
-
     fn setup(&self, invocation: &AgentInvocation) -> Setup {
         let environment = invocation.env.clone().unwrap_or_default();
         Setup {
@@ -123,6 +118,10 @@ fn prompt_of(invocation: &AgentInvocation) -> Result<PromptRequest, Error> {
 }
 
 impl AgentHandler for KeptAgent {
+    fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
     fn is_sandboxed(&self) -> bool {
         self.defaults.agent.sandbox.is_some()
     }

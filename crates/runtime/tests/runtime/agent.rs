@@ -3,6 +3,7 @@
 use super::support::{Peer, is_terminal, reader_until_all_are_gone, server_with};
 use agents::harness::{ConcurrencyLimit, Provider, TurnRequest};
 use runtime::agent::HarnessAgent;
+use runtime::handler::AgentHandler;
 use runtime::server::RuntimeServer;
 use serde_json::{Value, json};
 use std::sync::Arc;
