@@ -8,17 +8,7 @@ import { fingerprint, stamp } from './stamp.mjs'
 const folder = join(root, 'native')
 const stampFile = join(folder, '.built.json')
 const sources = ['src', 'crates', 'build.rs', 'Cargo.toml', 'Cargo.lock', '.cargo', 'package.json']
-const arguments_ = [
-  '--package',
-  'sheepdog',
-  '--platform',
-  '--output-dir',
-  'native',
-  '--js',
-  'native.js',
-  '--dts',
-  'native.d.ts',
-]
+const output = '--output-dir native --js native.js --dts native.d.ts'.split(' ')
 
 /** @param {'release' | 'debug' | 'any'} wanted */
 export function buildAddon(wanted) {
@@ -34,9 +24,8 @@ export function buildAddon(wanted) {
   const now = new Date()
   utimesSync(join(root, 'src', 'lib.rs'), now, now)
   step(`building the addon (${profile})`, bin('napi'), [
-    'build',
+    ...['build', '--package', 'sheepdog', '--platform', ...output],
     ...(profile === 'release' ? ['--release'] : []),
-    ...arguments_,
   ])
   readLists()
   stamp(stampFile, JSON.stringify({ inputs, profile, addons: addons() }))

@@ -1,6 +1,6 @@
 // `npm run check`: formatting, lints, types, and that index.d.ts says what lib/ and the addon say. Nothing is changed.
 import { checkCrates } from './deny.mjs'
-import { checkPackage } from './package.mjs'
+import { writeGenerated } from './generated.mjs'
 import { bin, fail, prepare, step } from './setup.mjs'
 
 prepare({ addon: 'any' })
@@ -11,7 +11,9 @@ step('clippy', 'cargo', ['clippy', '--quiet', '--workspace', '--all-targets', '-
 step('types of tests and examples', bin('tsc'), ['-p', 'tsconfig.check.json'])
 step('types under exactOptionalPropertyTypes', bin('tsc'), ['-p', '__test__/types'])
 checkCrates()
-checkPackage()
+writeGenerated()
+step('the package (publint)', bin('publint'), ['--strict', '--pack', 'npm'])
+step('the types of the package (attw)', bin('attw'), ['--pack', '.', '--quiet'])
 const { findNewTypes } = await import('./types.mjs')
 if ((await findNewTypes()) !== undefined) {
   fail('index.d.ts or a file of entries/ is not up to date: run `npm run build` and commit it')

@@ -36,14 +36,6 @@ export async function buildCorePrograms(env = process.env) {
 }
 
 /**
- * Runs one program, with the names of tests if only some are wanted.
- * @param {CoreProgram} program
- * @param {string[]} args
- */
-export const runCoreProgram = ({ executable, cwd }, args = []) =>
-  runBeside(executable, ['--quiet', ...args], { cwd })
-
-/**
  * Builds and runs all of them.
  * @returns {Promise<{ends: {program: CoreProgram, isGood: boolean, output: string}[], problem?: string}>} the output of both
  * streams, program by program
@@ -54,7 +46,7 @@ export async function runCoreTests() {
   const waiting = [...programs]
   const lane = async () => {
     for (let program = waiting.shift(); program; program = waiting.shift())
-      ends.push({ program, ...(await runCoreProgram(program)) })
+      ends.push({ program, ...(await runBeside(program.executable, ['--quiet'], { cwd: program.cwd })) })
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, lane))
   return { ends, problem }

@@ -6,7 +6,7 @@ import { startModelServer } from '../../fixtures/model-server.mjs'
 import { goodTurn } from './good-turn.mjs'
 import { stalledTurn } from './stalled-turn.mjs'
 import { leaveBy, onInterrupt, watch } from './sheepdog.mjs'
-import { describe, table } from './table.mjs'
+import { table } from './table.mjs'
 
 const [command, ...args] = process.argv.slice(2)
 process.exitCode = command === undefined ? await agentDemo() : await commandDemo(command, args)
@@ -38,7 +38,8 @@ async function agentDemo() {
     }
     const faults = rows.flatMap(({ faults }) => faults)
     console.log(`\n${table(rows)}\n`)
-    console.log(faults.length === 0 ? 'All went as it should.' : `NOT as it should be:\n${describe(faults)}`)
+    const end = ['NOT as it should be:', ...faults.map((fault) => `- ${fault}`)].join('\n')
+    console.log(faults.length === 0 ? 'All went as it should.' : end)
     status = abort.signal.aborted ? 130 : faults.length === 0 ? 0 : 1
   } finally {
     leave()

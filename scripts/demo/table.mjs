@@ -32,7 +32,3 @@ function ending({ exitCode, signal }, error) {
   if (error) return error.code
   return signal ? `ended by ${signal}` : `exited with ${exitCode}`
 }
-
-export function describe(faults) {
-  return faults.map((fault) => `- ${fault}`).join('\n')
-}

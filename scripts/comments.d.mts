@@ -1,2 +1,0 @@
-export function bareComments(source: string): number[]
-export function bareCommentsBelow(folder: string): string[]

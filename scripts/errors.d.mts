@@ -1,1 +1,0 @@
-export function errorFiles(): Promise<Record<string, string>>

@@ -1,1 +1,0 @@
-export function renderManualPage(): Record<string, string>

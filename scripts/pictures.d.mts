@@ -1,1 +1,0 @@
-export function pictures(): Record<string, string>
