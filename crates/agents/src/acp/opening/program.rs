@@ -12,7 +12,7 @@ use ground::error::{Error, ErrorCode};
 use ground::os::PATH_SEPARATOR;
 use process::ProcessSpec;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The program that speaks the protocol: as given, on PATH, or in the packages of the folder and those around it.
 pub(crate) fn program_of(agent: Provider, request: &OpenRequest, cwd: &Path) -> Result<Program, Error> {
@@ -67,7 +67,7 @@ pub(crate) struct Held {
     pub(crate) modes: Vec<String>,
     /// The environment that the agent and its mode need. The caller's own changes win, except over the variables that hold the
     /// level.
-    launch: Launch,
+    pub(super) launch: Launch,
 }
 
 impl Held {
@@ -106,18 +106,6 @@ impl Held {
         launch.hold(variable, &value);
         modes.insert(0, name);
         Ok(Held { modes, launch })
-    }
-}
-
-impl Held {
-    /// Files of the session's own folder, with their texts.
-    pub(crate) fn files(&mut self) -> Vec<(PathBuf, String)> {
-        std::mem::take(&mut self.launch.files)
-    }
-
-    /// Has the agent keep its state elsewhere, whatever the caller's environment says.
-    pub(crate) fn move_state(&mut self, (name, value): (&str, String)) {
-        self.launch.hold(name, &value);
     }
 }
 

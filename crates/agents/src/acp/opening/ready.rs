@@ -6,6 +6,7 @@ use crate::acp::opening::request::OpenRequest;
 use crate::acp::opening::session_record;
 use crate::harness::Provider;
 use crate::harness::folder::RunFolder;
+use crate::harness::folder::state_folder::OwnPlace;
 use crate::harness::level::Mode;
 use crate::harness::provider::restraint::{check_switches, mode_of};
 use crate::harness::turn::record::TurnRecord;
@@ -104,10 +105,11 @@ async fn hold(
     let agent = &request.agent;
     let mut held = Held::of(agent.provider, mode, request, folder.path())?;
     let own = agent.own_place(folder)?;
-    if let Some(own) = &own {
-        held.move_state(own.variable());
+    if let Some((name, value)) = own.as_ref().map(OwnPlace::variable) {
+        held.launch.hold(name, &value);
     }
+    let files = std::mem::take(&mut held.launch.files);
     let accounting = agent.provider.protocol().accounting;
-    let sandbox = agent.make_room(accounting, folder, cwd.to_owned(), own, held.files()).await?;
+    let sandbox = agent.make_room(accounting, folder, cwd.to_owned(), own, files).await?;
     Ok((held, sandbox))
 }

@@ -73,3 +73,41 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(Error::new(ErrorCode::ProcessSpawnFailed, "the addon's threads are shutting down"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::folder::sandbox::AgentSandbox;
+    use crate::harness::provider::Provider;
+    use process::EnvironmentBase;
+
+    #[tokio::test]
+    async fn a_room_has_its_files_and_a_state_folder_that_the_sandbox_lets_it_write() {
+        let root = tempfile::tempdir().unwrap();
+        let [home, cwd, temporary] = ["home", "work", "tmp"].map(|name| root.path().join(name));
+        for folder in [&home.join(".gemini/tmp"), &cwd, &temporary] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let mut agent = AgentRequest::new(Provider::Gemini);
+        agent.cwd = Some(cwd.clone());
+        agent.environment.base = EnvironmentBase::Empty;
+        let variable =
+            |name: &str, folder: &Path| (name.to_owned(), Some(folder.to_str().unwrap().to_owned()));
+        agent.environment.changes = vec![variable("HOME", &home), variable("TMPDIR", &temporary)];
+        for sandbox in [None, Some(AgentSandbox::Workspace)] {
+            agent.sandbox = sandbox;
+            let folder = agent.run_folder().await.unwrap();
+            let own = agent.own_place(&folder).unwrap();
+            let state = own.as_ref().map(|own| PathBuf::from(own.variable().1));
+            let (file, accounting) = (folder.path().join("file"), Accounting::Nothing);
+            let files = vec![(file.clone(), "text".to_owned())];
+            let made = agent.make_room(accounting, &folder, cwd.clone(), own, files).await.unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), "text");
+            assert_eq!((made.is_some(), state.is_some()), (agent.sandbox.is_some(), agent.sandbox.is_some()));
+            if let (Some(made), Some(state)) = (made, state) {
+                assert!(state.is_dir() && state.starts_with(folder.path()));
+                assert!(made.write.iter().any(|path| path.starts_with(&state)), "{:?}", made.write);
+            }
+        }
+    }
+}

@@ -148,7 +148,7 @@ impl Watch<'_> {
             tokio::select! {
                 biased;
                 order = orders.recv(), if !self.is_deaf => self.on_order(order, audience),
-                () = audience.room_again(is_held) => self.on_room(),
+                () = audience.room(), if is_held => self.on_room(),
                 has_more = self.reader.news(), if !is_read && !is_held => match has_more {
                     true => self.on_news(audience),
                     false => is_read = true,

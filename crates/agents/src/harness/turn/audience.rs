@@ -13,8 +13,8 @@ use ground::error::Error;
 use ground::mpsc::UnboundedReceiver;
 use ground::redaction::{Redactor, Secret};
 use serde_json::Value;
-use std::future::{pending, poll_fn};
-use std::task::{Context, Poll};
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
 
 const MAX_KEPT: usize = 1000;
 const MAX_KEPT_BYTES: usize = 4 << 20;
@@ -139,9 +139,7 @@ impl Audience {
 
     /// Resolves when there is room for more events.
     pub(crate) async fn room(&mut self) {
-        if let Listener::Sink(sink) = &mut self.listener {
-            poll_fn(|context| sink.poll_room(context)).await;
-        }
+        poll_fn(|context| self.poll_room(context)).await;
     }
 
     /// Poll form of [`Audience::room`], for a caller that waits for several things.
@@ -154,22 +152,7 @@ impl Audience {
 
     /// Whether the listener is behind right now.
     pub(crate) fn is_full(&mut self) -> bool {
-        match &mut self.listener {
-            Listener::Sink(sink) => {
-                let waker = std::task::Waker::noop();
-                sink.poll_room(&mut std::task::Context::from_waker(waker)).is_pending()
-            }
-            _ => false,
-        }
-    }
-
-    /// Like [`Audience::room`], but never resolves unless `is_held`.
-    pub(crate) async fn room_again(&mut self, is_held: bool) {
-        if is_held {
-            self.room().await;
-        } else {
-            pending::<()>().await;
-        }
+        self.poll_room(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     pub(crate) fn has_secrets(&self) -> bool {

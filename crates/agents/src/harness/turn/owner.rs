@@ -293,29 +293,11 @@ impl Owner {
         Err(error)
     }
 
-    /// Keeps what follows from an attempt.
+    /// Keeps what follows from an attempt, and writes the evidence of its verdict to the record, so that a reader can make the
+    /// verdict again.
     fn judged(
         &mut self,
         mut attempted: Attempted,
-        resume: Option<String>,
-        file: Option<String>,
-        next: &Next,
-    ) {
-        self.keep_judgement(&attempted, resume, file, next);
-        log_next(self.number, self.tally.attempts, next);
-        if !next.counts() {
-            self.tally.uncount();
-        }
-        if matches!(next, Next::Done { .. }) {
-            attempted.verdict.fault = None;
-        }
-        self.last = Some(attempted);
-    }
-
-    /// Writes the evidence of the attempt's verdict to the record, so that a reader can make the verdict again.
-    fn keep_judgement(
-        &mut self,
-        attempted: &Attempted,
         resume: Option<String>,
         answer: Option<String>,
         next: &Next,
@@ -333,10 +315,17 @@ impl Owner {
         self.is_told = retry.is_some() || is_budget;
         let is_uncounted = !next.counts();
         if let Some(record) = self.audience.record() {
-            let (stop, before) = (attempted.stop, attempted.before);
-            let prices = self.tally.prices();
+            let (stop, before, prices) = (attempted.stop, attempted.before, self.tally.prices());
             record.judge(&Judged { stop, resume, before, answer, retry, prices, is_uncounted });
         }
+        log_next(self.number, self.tally.attempts, next);
+        if is_uncounted {
+            self.tally.uncount();
+        }
+        if matches!(next, Next::Done { .. }) {
+            attempted.verdict.fault = None;
+        }
+        self.last = Some(attempted);
     }
 
     /// The limit that an attempt ran into. Other turns of the account are held back until its end.
