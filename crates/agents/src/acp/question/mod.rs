@@ -12,6 +12,7 @@ use crate::acp::question::elicitation::{Elicitation, Elicited};
 use crate::acp::question::named_files::{MAX_DEPTH, named_in, path_of};
 use crate::acp::question::own_tool::OwnTool;
 use crate::acp::wire::update::{ToolUpdate, owned};
+use ground::json::object::put;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -179,6 +180,19 @@ impl Question {
         }
     }
 
+    /// The question that a rule answers about what the client is to do for the agent.
+    pub(crate) fn of_act(id: &str, method: &str, params: &Value) -> Question {
+        let kind = match method {
+            "terminal/create" => "execute",
+            "fs/read_text_file" => "read",
+            _ => "edit",
+        };
+        let mut input = params.clone();
+        put(&mut input, "content", Value::Null);
+        let call = json!({ "toolCallId": id, "kind": kind, "rawInput": input });
+        Question::read(id, &json!({ "toolCall": call }), |_| None)
+    }
+
     /// Finds the caller's own tool that is meant, and names it as the caller did. A title may be the words of a command, so it
     /// counts only where nothing is known to be run, read or written.
     pub(crate) fn among(mut self, tools: &[OwnTool]) -> Question {
@@ -223,6 +237,9 @@ impl Question {
     /// The commands that are to run, as the agent names them.
     pub(crate) fn commands(&self) -> Vec<String> {
         let mut commands: Vec<String> = self.told.inputs.iter().flat_map(commands_in).collect();
+        if self.tool.kind == "execute" {
+            commands.extend(self.told.inputs.iter().filter_map(|input| shell_text(input, true)));
+        }
         // Gemini has no input: the title is the command.
         if self.told.inputs.is_empty() {
             commands.extend(self.title_as_command());
@@ -230,6 +247,11 @@ impl Question {
         commands.sort_unstable();
         commands.dedup();
         commands
+    }
+
+    /// Whether a command is to run that none of the known fields names.
+    pub(crate) fn hides_command(&self) -> bool {
+        self.kind() == "execute" && !self.told.inputs.is_empty() && self.commands().is_empty()
     }
 
     /// The kind of the tool. What names a command to run runs it, whatever kind the agent states.
@@ -304,19 +326,26 @@ fn commands_in(input: &Value) -> Vec<String> {
     commands
 }
 
-/// A command is a text for a shell, or a list of words.
+/// A command is a text for a shell, or a list of words. Its arguments may stand beside it.
 fn collect(input: &Value, depth: usize, commands: &mut Vec<String>) {
-    for name in ["command", "cmd", "commandLine", "command_line", "script"] {
-        match &input[name] {
-            Value::String(text) => commands.push(text.clone()),
-            Value::Array(words) => {
-                commands.push(shell_text(&words.iter().filter_map(Value::as_str).collect::<Vec<_>>()))
-            }
-            _ => {}
-        }
-    }
+    const NAMES: [&str; 9] = [
+        "command",
+        "cmd",
+        "commandLine",
+        "command_line",
+        "shell_command",
+        "script",
+        "program",
+        "executable",
+        "argv",
+    ];
+    let arguments: Vec<String> =
+        ["args", "arguments"].iter().filter_map(|name| shell_text(&input[*name], false)).collect();
+    let named = NAMES.iter().filter_map(|name| shell_text(&input[*name], true));
+    commands.extend(named.map(|command| [&[command], arguments.as_slice()].concat().join(" ")));
     for name in ["commands", "cmds"] {
-        commands.extend(input[name].as_array().into_iter().flatten().filter_map(owned));
+        let all = input[name].as_array().into_iter().flatten();
+        commands.extend(all.filter_map(|command| shell_text(command, true)));
     }
     match input {
         _ if depth == 0 => {}
@@ -326,21 +355,30 @@ fn collect(input: &Value, depth: usize, commands: &mut Vec<String>) {
     }
 }
 
-/// The words as a shell would be given them.
-fn shell_text(words: &[&str]) -> String {
-    let is_plain = |word: &str| {
-        !word.is_empty()
-            && word.chars().all(|letter| letter.is_alphanumeric() || "._-/:=@+%,".contains(letter))
+/// A text as it is, words as a shell would be given them; `None` for what is neither. `is_whole`: a single word is a text.
+fn shell_text(told: &Value, is_whole: bool) -> Option<String> {
+    let words = match told {
+        Value::String(text) => return Some(text.clone()).filter(|text| !text.is_empty()),
+        Value::Array(words) => words,
+        _ => return None,
     };
-    match words {
-        [text] => (*text).to_owned(),
-        _ => words
-            .iter()
-            .map(|word| {
-                if is_plain(word) { (*word).to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-            })
-            .collect::<Vec<_>>()
-            .join(" "),
+    let words: Vec<String> = words
+        .iter()
+        .filter(|word| !word.is_null())
+        .map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned))
+        .collect();
+    match words.as_slice() {
+        [] => None,
+        [text] if is_whole => Some(text.clone()),
+        words => Some(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")),
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "._-/:=@+%,".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

@@ -21,6 +21,8 @@ use crate::harness::level::command::{Commands, Found};
 use crate::harness::level::glob::name_matches;
 use std::fmt;
 
+const HIDDEN: &str = "its input names no command in a known field";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allow,
@@ -88,7 +90,7 @@ impl Rule {
             return None;
         }
         let Some(pattern) = &self.command else { return Some(Found::Command) };
-        let mut unread = None;
+        let mut unread = question.hides_command().then_some(Found::Unread(HIDDEN));
         for command in commands {
             match command.contain(pattern) {
                 Some(Found::Command) => return Some(Found::Command),
@@ -276,6 +278,34 @@ mod tests {
             assert_eq!(ruled(&denied, Level::Auto, &nested), REJECT, "{kind}");
             let plain = question(json!({"kind":kind,"title":"look","rawInput":{"path":"a","command":""}}));
             assert_eq!(ruled(&Policy::default(), Level::Edit, &plain), Ruling::Allow, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_command_has_its_arguments_and_is_known_or_denied() {
+        let policy = Policy { allow: vec![by_command("npm test")], deny: vec![by_command("rm *")] };
+        for (input, expected) in [
+            (json!({"command":"rm","args":["x"]}), REJECT),
+            (json!({"command":"rm","arguments":["x"]}), REJECT),
+            (json!({"command":"kill","args":[5]}), Ruling::Open),
+            (json!({"program":"rm","args":["x"]}), REJECT),
+            (json!({"executable":"rm","arguments":"x"}), REJECT),
+            (json!({"argv":["rm","x"]}), REJECT),
+            (json!({"shell_command":"rm x"}), REJECT),
+            (json!({"command":"sh","args":["-c","rm x"]}), REJECT),
+            (json!({"command":"ls","args":"; rm x"}), REJECT),
+            (json!({"commands":[["rm","x"]]}), REJECT),
+            (json!(["rm", "x"]), REJECT),
+            (json!("rm x"), REJECT),
+            (json!({"bash":"rm x"}), REJECT),
+            (json!({"command":"npm","args":["test"]}), Ruling::Allow),
+            (json!({"command":"npm test","args":[]}), Ruling::Allow),
+            (json!({"command":"npm test","args":{"a":1}}), Ruling::Allow),
+            (json!({"command":"npm test","args":["; ls"]}), Ruling::Open),
+            (json!({"command":"npm test","args":"-- -u"}), Ruling::Open),
+        ] {
+            let asked = question(json!({"kind":"execute","title":"Run it","rawInput":input}));
+            assert_eq!(ruled(&policy, Level::Edit, &asked), expected, "{input}");
         }
     }
 
