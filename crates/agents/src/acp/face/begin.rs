@@ -130,7 +130,7 @@ impl Beginning {
                 put(modes, "currentModeId", mode.as_str());
             }
             let options = opened.get_mut("configOptions").and_then(Value::as_array_mut);
-            for option in options.into_iter().flatten().filter(|option| option["category"] == "mode") {
+            if let Some(option) = options.into_iter().flatten().find(|option| option["category"] == "mode") {
                 put(option, "currentValue", mode.as_str());
             }
         }

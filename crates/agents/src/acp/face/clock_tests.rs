@@ -2,6 +2,7 @@
 
 use super::tests::{Play, at, is, modes};
 use crate::harness::Level;
+use ground::error::{Error, ErrorCode};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -133,7 +134,8 @@ fn requests_that_the_agent_does_not_answer_are_answered_for_it() {
 
 #[test]
 fn what_was_used_stays_used_when_sessions_close_open_again_or_run_at_once() {
-    let usage = json!({"inputTokens":30,"outputTokens":10});
+    // Some agents write every number with a point.
+    let usage = json!({"inputTokens":30.0,"outputTokens":1e1});
     let ended = |id: &Value| json!({"id":id,"result":{"stopReason":"end_turn","usage":usage}});
     let budget = || Play::opened(|request| request.agent.caps.max_tokens = Some(50));
     // Two at once.
@@ -167,7 +169,7 @@ fn what_was_used_stays_used_when_sessions_close_open_again_or_run_at_once() {
 
 #[test]
 fn in_the_second_version_a_turn_ends_with_its_state() {
-    for stops in [false, true] {
+    for (stops, dies) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut play = Play::new(|_| {});
         let hello = play.client(json!({"id":0,"method":"initialize","params":{"protocolVersion":2}}));
         let spoken = json!({"protocolVersion":2,"capabilities":{},"info":{}});
@@ -187,9 +189,18 @@ fn in_the_second_version_a_turn_ends_with_its_state() {
             is(&play.pass(5), &[('>', "session/cancel")]);
         }
         let idle = json!({"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"});
-        let told = play.update(idle);
+        let told = if dies {
+            play.gate.refuse_all(&Error::new(ErrorCode::AgentCrashed, "gone"));
+            play.told()
+        } else {
+            play.update(idle)
+        };
         let update = &told[0].1["params"]["update"];
-        let expected = if stops { ("error", json!("AGENT_IDLE")) } else { ("cancelled", json!(null)) };
+        let expected = match (stops, dies) {
+            (true, _) => ("error", json!("AGENT_IDLE")),
+            (false, true) => ("error", json!("AGENT_CRASHED")),
+            (false, false) => ("cancelled", json!(null)),
+        };
         assert_eq!(
             (update["stopReason"].as_str().unwrap(), update["error"]["data"]["code"].clone()),
             expected

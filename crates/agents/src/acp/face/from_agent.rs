@@ -1,7 +1,7 @@
 //! PURE: judges what the agent says.
 
 use super::gate::{Gate, Greeting, Look};
-use super::message::{Message, Shape, fault_of, write_line};
+use super::message::{Message, Shape, write_line};
 use super::piece::Piece;
 use super::requests::{Asked, Looking, Purpose, Put};
 use super::rules::Rules;
@@ -58,7 +58,7 @@ impl Gate {
         let mut message = Some(message);
         if seen.has_ended {
             self.halves.end(session);
-            let ended = self.prompts.end_those_in(session);
+            let ended = self.prompts.end_those_in(Some(session));
             if !ended.is_empty()
                 && let Some(seat) = self.seats.get_mut(session)
             {
@@ -68,12 +68,7 @@ impl Gate {
                 self.leave(session);
             }
             if let Some(error) = ended.into_iter().find_map(|prompt| prompt.stop) {
-                let error = fault_of(&error);
-                let update = json!({
-                    "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error,
-                });
-                let params = json!({ "sessionId": session, "update": update });
-                message = Some(Message::new(Shape::Notice, "session/update", params));
+                message = Some(Message::failed_turn(session, &error));
             }
         }
         if self.is_untold(session) {
@@ -100,6 +95,10 @@ impl Gate {
             Ok(()) if !self.rules.may_ask(method) => {
                 Some(Message::fault(-32_601, &format!("Method not found: {method}")))
             }
+            // An update that no rule looks at would tell another mode.
+            Ok(()) if method == "session/update" => {
+                Some(Message::fault(-32_600, "session/update is a notification"))
+            }
             Ok(()) if message.is_large() && method.starts_with("session/") => {
                 Some(Message::fault(-32_602, "the request is too large"))
             }
@@ -117,8 +116,11 @@ impl Gate {
             let in_tool = self.seats.get(session).is_some_and(super::seat::Seat::is_in_tool);
             self.prompts.heard(session, in_tool, now);
         }
+        let is_act = Rules::acts(method) && !self.rules.policy.deny.is_empty();
         match (method, session) {
-            ("session/request_permission", Some(session)) => self.on_permission(message, &session, now),
+            (method, Some(session)) if is_act || method == "session/request_permission" => {
+                self.on_permission(message, &session, now);
+            }
             (method, session) => {
                 let cancelled = (method == "elicitation/create").then(|| Elicited::Cancel.to_json());
                 self.put(message, session, cancelled, None, now);
@@ -129,7 +131,12 @@ impl Gate {
     fn on_permission(&mut self, message: Message, session: &str, now: Instant) {
         let Some(seat) = self.seats.get(session) else { return };
         let id = message.id().to_string();
-        let question = Question::read(&id, message.params(), |call| seat.book.known(call));
+        let question = match message.method() {
+            "session/request_permission" => {
+                Question::read(&id, message.params(), |call| seat.book.known(call))
+            }
+            method => Question::of_act(&id, method, message.params()),
+        };
         let has_places = question.files().next().is_some() || question.command_folders().next().is_some();
         if !has_places {
             return self.decide(message, &question, &Places::default(), now);
@@ -139,11 +146,24 @@ impl Gate {
         self.look(Looking::Question(message, Box::new(question)), look);
     }
 
-    /// Answers a permission request by the rules or the level, or asks the client.
+    /// Answers a permission request by the rules or the level, or asks the client. What the client is to do itself is refused if a
+    /// rule denies it.
     pub(super) fn decide(&mut self, message: Message, question: &Question, places: &Places, now: Instant) {
         let session = message.session().ok().flatten().unwrap_or_default().to_owned();
         let is_unread = self.seats.get(&session).is_some_and(|seat| seat.is_unread(&question.tool.id));
-        let told = match rule(&self.rules.policy, self.rules.level, question, places) {
+        let ruling = rule(&self.rules.policy, self.rules.level, question, places);
+        if Rules::acts(message.method()) {
+            let is_named = question.files().next().is_some() || !question.commands().is_empty();
+            let why = match ruling {
+                Ruling::Reject(why) => why,
+                _ if message.is_large() && !is_named => "it is too large to be looked at".to_owned(),
+                _ => return self.put(message, Some(session), None, None, now),
+            };
+            self.questions.close(message.id());
+            let refusal = Message::fault(-32_603, &format!("{}: {why}", message.method()));
+            return refusal.write(Some(message.id().clone()), &mut self.out.agent);
+        }
+        let told = match ruling {
             Ruling::Reject(_) => Some(Answer::Reject),
             // A part of the call could not be looked at, so a rule that denies it can't be ruled out.
             _ if is_unread && !self.rules.policy.deny.is_empty() => Some(Answer::Reject),

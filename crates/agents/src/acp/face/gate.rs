@@ -303,10 +303,14 @@ impl Gate {
         self.prompts.hold(session, is_held, now);
     }
 
-    /// Answers all requests that the agent will not answer any more.
+    /// Answers all requests that the agent will not answer any more, and ends its turns.
     pub(super) fn refuse_all(&mut self, error: &Error) {
         for id in self.requests.unanswered() {
             Message::refusal(error).write(Some(id), &mut self.out.client);
+        }
+        for prompt in self.prompts.end_those_in(None) {
+            let error = prompt.stop.as_ref().unwrap_or(error);
+            Message::failed_turn(&prompt.session, error).write(None, &mut self.out.client);
         }
     }
 }

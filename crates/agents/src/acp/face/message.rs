@@ -102,6 +102,14 @@ impl Message {
         Message::own(Shape::Answer, json!({ "jsonrpc": "2.0", "error": fault_of(error) }))
     }
 
+    /// The end of a turn of version 2 that has failed.
+    pub(super) fn failed_turn(session: &str, error: &Error) -> Message {
+        let update = json!({
+            "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": fault_of(error),
+        });
+        Message::new(Shape::Notice, "session/update", json!({ "sessionId": session, "update": update }))
+    }
+
     pub(super) fn fault(code: i64, words: &str) -> Message {
         let error = json!({ "code": code, "message": words });
         Message::own(Shape::Answer, json!({ "jsonrpc": "2.0", "error": error }))
@@ -222,7 +230,7 @@ fn separator(text: &[u8], mut from: usize) -> Option<usize> {
 }
 
 /// An error of Sheepdog as a JSON-RPC error; its own code is in `data`.
-pub(super) fn fault_of(error: &Error) -> Value {
+fn fault_of(error: &Error) -> Value {
     let code = if error.code() == ErrorCode::InvalidOption { -32_602 } else { -32_603 };
     let words = format!("{}: {}", error.code().as_str(), error.message());
     json!({ "code": code, "message": words, "data": { "code": error.code().as_str() } })

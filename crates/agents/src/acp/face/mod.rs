@@ -27,6 +27,8 @@ mod opening;
 mod piece;
 mod prompt;
 mod requests;
+#[cfg(test)]
+mod rule_tests;
 mod rules;
 mod seat;
 #[cfg(test)]
@@ -289,7 +291,11 @@ impl Face<'_> {
                             return Over::Failed(too_long(self.gate.agent_name()));
                         }
                     }
-                    Some((Stream::Stdout, _)) | None => return Over::AgentGone,
+                    Some((Stream::Stdout, _)) | None => {
+                        // Its last line may have no end.
+                        let _ = from_agent.end(|line| self.gate.on_agent(line, awake.now()));
+                        return Over::AgentGone;
+                    }
                 },
                 Some((ticket, found)) = found.recv() => self.gate.on_looked(ticket, found, awake.now()),
                 () = allowance.crossed(), if self.gate.is_prompting() => self.gate.on_budget(awake.now()),

@@ -53,9 +53,10 @@ impl Prompts {
         Some(self.0.remove(index))
     }
 
-    /// Ends the session's prompts that are in. Returns them.
-    pub(super) fn end_those_in(&mut self, session: &str) -> Vec<Prompt> {
-        self.0.extract_if(.., |prompt| prompt.is_in && prompt.session == session).collect()
+    /// Ends the prompts that are in, of one session or of all. Returns them.
+    pub(super) fn end_those_in(&mut self, session: Option<&str>) -> Vec<Prompt> {
+        let is_meant = |prompt: &Prompt| session.is_none_or(|session| prompt.session == session);
+        self.0.extract_if(.., |prompt| prompt.is_in && is_meant(prompt)).collect()
     }
 
     /// The prompts that nothing has stopped yet.

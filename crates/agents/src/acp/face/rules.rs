@@ -83,7 +83,8 @@ impl Rules {
         let named = strictest_first[..=below].iter().filter_map(|level| mode_of(agent, *level, is_sandboxed));
         let mut allowed: Vec<String> =
             named.map(|mode| mode.id.to_owned()).filter(|id| !id.is_empty()).collect();
-        allowed.extend(modes.iter().cloned());
+        let others = modes.iter().filter(|mode| !allowed.contains(mode)).cloned();
+        allowed.extend(others.collect::<Vec<_>>());
         let has_workspace = request.agent.sandbox.as_ref().is_some_and(AgentSandbox::is_workspace);
         Rules {
             agent,
@@ -202,14 +203,17 @@ impl Rules {
 
     /// Adds the facts about the level to a request that begins a session.
     pub(super) fn add_meta(&self, message: &mut Message) {
-        if !self.meta.is_object() {
+        if self.level == Level::Auto && !self.meta.is_object() {
             return;
         }
-        if let Some(params) = message.params_mut().filter(|params| params.is_object()) {
+        let Some(params) = message.params_mut().filter(|params| params.is_object()) else { return };
+        // Whatever its name is here, the agent may be claude-code.
+        let options = params.get_mut("_meta").and_then(|meta| meta.pointer_mut(OPTIONS));
+        if let Some(options) = options.and_then(Value::as_object_mut) {
+            options.retain(|name, _| NARROWING.contains(&name.as_str()));
+        }
+        if self.meta.is_object() {
             let mut meta = params["_meta"].clone();
-            if let Some(options) = meta.pointer_mut(OPTIONS).and_then(Value::as_object_mut) {
-                options.retain(|name, _| NARROWING.contains(&name.as_str()));
-            }
             join(&mut meta, &self.meta);
             put(params, "_meta", meta);
         }
@@ -265,7 +269,11 @@ impl Rules {
         !self.is_sandboxed && (self.level != Level::Plan || method == "fs/read_text_file")
     }
 
-    /// Takes out of `initialize` what the client offers and the agent may not ask for.
+    /// Whether the client is to read or write a file, or to run a command.
+    pub(super) fn acts(method: &str) -> bool {
+        method.starts_with("fs/") || method == "terminal/create"
+    }
+
     /// Whether an agent's message with this method has to be a request.
     pub(super) fn asks(method: &str) -> bool {
         method.starts_with("fs/")
@@ -273,6 +281,7 @@ impl Rules {
             || matches!(method, "session/request_permission" | "elicitation/create")
     }
 
+    /// Takes out of `initialize` what the client offers and the agent may not ask for.
     pub(super) fn limit_capabilities(&self, params: &mut Value) {
         for name in ["clientCapabilities", "capabilities"] {
             let Some(offered) = params.get_mut(name) else { continue };
@@ -341,6 +350,12 @@ mod tests {
         }}}}});
         let mut message = Message::read(sent.to_string().as_bytes()).unwrap();
         rules.add_meta(&mut message);
+        // Behind another name claude-code has no facts of its own here.
+        let mut named = Message::read(sent.to_string().as_bytes()).unwrap();
+        rules.meta = Value::Null;
+        rules.add_meta(&mut named);
+        let options = json!({"disallowedTools":["WebFetch"],"maxTurns":3});
+        assert_eq!(named.params()["_meta"], json!({"x":1,"claudeCode":{"y":2,"options":options}}));
         let options = json!({
             "allowDangerouslySkipPermissions":false,"disallowedTools":["WebFetch","Bash"],"maxTurns":3
         });

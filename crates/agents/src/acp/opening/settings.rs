@@ -129,9 +129,9 @@ impl Settings {
         self.options.iter().find(|option| option.is_mode())
     }
 
-    /// Whether this option is the one that is the mode.
+    /// Whether this option is the mode. An agent may have more than one.
     pub(crate) fn is_mode_option(&self, id: &str) -> bool {
-        self.mode_option().is_some_and(|option| option.id == id)
+        self.options.iter().any(|option| option.id == id && option.is_mode())
     }
 
     pub(crate) fn modes(&self) -> Vec<Mode> {

@@ -427,8 +427,12 @@ fn cost(cost: &Value) -> Option<f64> {
 
 /// Tokens, in whichever case the agent writes its names.
 fn usage(usage: &Value) -> Option<Usage> {
-    tokens::told(|path| path.split('.').try_fold(usage, |inner, name| inner.get(name))?.as_u64(), None)
-        .map(Usage::from)
+    let count = |path: &str| {
+        let told = path.split('.').try_fold(usage, |inner, name| inner.get(name))?;
+        // Some languages write every number with a point.
+        told.as_u64().or_else(|| told.as_f64().filter(|count| *count >= 0.0).map(|count| count as u64))
+    };
+    tokens::told(count, None).map(Usage::from)
 }
 
 #[cfg(test)]
