@@ -3,9 +3,9 @@ import { finished } from 'node:stream/promises'
 import { Harness, type HarnessOptions, type Policy, type ServeOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { timers } from '../lib/host'
-import { agentOf, commandOptions } from './agent_command'
+import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, environmentOption, type OptionTable } from './command'
 import { readJson } from './file'
 import { onInterrupt, type Interrupt } from './interrupt'
 import { recordOptions } from './record'
@@ -36,12 +36,7 @@ export const options = {
     fits: ['plan', 'edit', 'ask', 'auto'],
     help: 'permission level: plan, edit, ask (the client is asked; the default) or auto',
   },
-  policy: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
-  },
+  policy: policyOption,
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
   cwd: {
     type: 'string',
@@ -49,19 +44,8 @@ export const options = {
     fits: 'folder',
     help: 'folder of the agent, and of its sandbox (default: the current one)',
   },
-  env: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME=VALUE',
-    help: 'add a variable to its environment; may be repeated',
-  },
-  binary: {
-    type: 'string',
-    multiple: true,
-    value: 'PROGRAM',
-    fits: 'program',
-    help: 'program that speaks the protocol; repeat it for leading arguments',
-  },
+  env: environmentOption,
+  binary: protocolProgramOption,
   'max-tokens': { type: 'string', value: 'N', help: 'tokens that all its turns together may use' },
   idle: {
     type: 'string',

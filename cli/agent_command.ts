@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { AgentProgram } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { parseVariables } from './arguments'
-import type { OptionTable } from './command'
+import type { Option, OptionTable } from './command'
 
 /** Options of an agent after `--`. */
 export const commandOptions = {
@@ -21,6 +21,22 @@ export const commandOptions = {
     help: 'mode of an agent after -- that enforces this permission level; may be repeated',
   },
 } as const satisfies OptionTable
+
+/** Options of an agent that holds a session. */
+export const policyOption = {
+  type: 'string',
+  value: 'FILE',
+  fits: 'file',
+  help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
+} as const satisfies Option
+
+export const protocolProgramOption = {
+  type: 'string',
+  multiple: true,
+  value: 'PROGRAM',
+  fits: 'program',
+  help: 'program that speaks the protocol; repeat it for leading arguments',
+} as const satisfies Option
 
 /** The agent of these words; its name is that of its program. */
 export function agentOf(

@@ -11,7 +11,7 @@ import {
   type SheepdogError,
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { agentOf, commandOptions } from './agent_command'
+import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import { type Ending, folderOption, type OptionTable } from './command'
 import { readJson } from './file'
@@ -52,22 +52,11 @@ export const options = {
     fits: ['plan', 'edit', 'ask', 'auto'],
     help: 'permission level: plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
   },
-  policy: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
-  },
+  policy: policyOption,
   resume: { type: 'string', value: 'ID', help: 'continue an earlier session, in the same folder' },
   model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
   cwd: folderOption,
-  binary: {
-    type: 'string',
-    multiple: true,
-    value: 'PROGRAM',
-    fits: 'program',
-    help: 'program that speaks the protocol; repeat it for leading arguments',
-  },
+  binary: protocolProgramOption,
   json: { type: 'boolean', help: 'print one JSON line for each event and each result' },
 } as const satisfies OptionTable
 

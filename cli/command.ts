@@ -36,6 +36,13 @@ export const folderOption = {
   help: 'working directory (default: the current one)',
 } as const satisfies Setting
 
+export const schemaOption = {
+  type: 'string',
+  value: 'FILE',
+  fits: 'file',
+  help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
+} as const satisfies Setting
+
 export type Option = Flag | Setting
 
 /** By the option's name, without dashes. --help and -h are always known. */

@@ -1,6 +1,6 @@
 // sheepdog query: one prompt to a runtime.
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, schemaOption } from './command'
 import { readJson } from './file'
 import { tokenOption, withRuntime } from './runtime_way'
 import { json } from './screen'
@@ -18,12 +18,7 @@ export const operands = [{ name: 'URL' }, { name: 'PROMPT' }] as const
 export const options = {
   model: { type: 'string', value: 'M', help: 'model that the agent uses (default: its own)' },
   system: { type: 'string', value: 'TEXT', help: 'system prompt' },
-  schema: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
-  },
+  schema: schemaOption,
   timeout: { type: 'string', value: 'DURATION', help: 'give up after this long' },
   token: tokenOption,
 } as const satisfies OptionTable

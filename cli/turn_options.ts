@@ -4,19 +4,14 @@ import type { HarnessOptions, TurnOptions } from '../lib/index'
 import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
 import { commandOptions } from './agent_command'
 import { checkoutOptions, toWorktree } from './checkout_options'
-import { environmentOption, folderOption, type OptionTable } from './command'
+import { environmentOption, folderOption, schemaOption, type OptionTable } from './command'
 import { readJson } from './file'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
 import { hostOptions, levelOptions, toAgentSandbox } from './sandbox'
 
 export const turnOptions = {
-  schema: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
-  },
+  schema: schemaOption,
   resume: {
     type: 'string',
     value: 'ID',
