@@ -2246,9 +2246,8 @@ export interface HarnessOptions extends TurnOptions {
   limit?: ConcurrencyLimit | undefined
 }
 
-/** Options of a session. The options of the harness are the defaults. */
-export interface OpenOptions extends Pick<
-  TurnOptions,
+/** Options of a turn that hold for a whole session as well. */
+type SessionWideOption =
   | 'cwd'
   | 'env'
   | 'inheritEnv'
@@ -2260,8 +2259,6 @@ export interface OpenOptions extends Pick<
   | 'name'
   | 'signal'
   | 'model'
-  | 'systemPrompt'
-  | 'resume'
   | 'startTimeoutMs'
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
@@ -2271,8 +2268,10 @@ export interface OpenOptions extends Pick<
   | 'maxCostUsd'
   | 'prices'
   | 'budget'
-  | 'changes'
-  | 'worktree'
+/** Options of a session. The options of the harness are the defaults. */
+export interface OpenOptions extends Pick<
+  TurnOptions,
+  SessionWideOption | 'systemPrompt' | 'resume' | 'changes' | 'worktree'
 > {
   /**
    * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
@@ -2381,32 +2380,7 @@ export interface ProtocolClient {
   log?: Writable$1 | undefined
 }
 /** Options of an agent that is served to a client. The options of the harness are the defaults. */
-export interface ServeOptions extends Pick<
-  OpenOptions,
-  | 'cwd'
-  | 'env'
-  | 'inheritEnv'
-  | 'containment'
-  | 'killGraceMs'
-  | 'redact'
-  | 'record'
-  | 'maxRecordBytes'
-  | 'name'
-  | 'signal'
-  | 'model'
-  | 'startTimeoutMs'
-  | 'idleTimeoutMs'
-  | 'toolIdleTimeoutMs'
-  | 'timeoutMs'
-  | 'sandbox'
-  | 'maxTokens'
-  | 'maxCostUsd'
-  | 'prices'
-  | 'budget'
-  | 'allow'
-  | 'policy'
-  | 'binary'
-> {
+export interface ServeOptions extends Pick<OpenOptions, SessionWideOption | 'allow' | 'policy' | 'binary'> {
   /**
    * Level of what the agent may do. Permission requests that the level and `policy` leave open go to the
    * client. A mode above the level is refused.

@@ -10,7 +10,7 @@ import { native } from '../native'
 import { checkOptions, show } from '../option'
 import { nativeBudget } from './budget'
 import type { HarnessOptions } from './request'
-import { openChecks, type OpenOptions } from './session/request'
+import { openChecks, type OpenOptions, type SessionWideOption } from './session/request'
 import { mergedOptions, openSpec } from './session/specification'
 
 /** Streams of a client of the Agent Client Protocol. */
@@ -27,32 +27,7 @@ export interface ProtocolClient {
 }
 
 /** Options of an agent that is served to a client. The options of the harness are the defaults. */
-export interface ServeOptions extends Pick<
-  OpenOptions,
-  | 'cwd'
-  | 'env'
-  | 'inheritEnv'
-  | 'containment'
-  | 'killGraceMs'
-  | 'redact'
-  | 'record'
-  | 'maxRecordBytes'
-  | 'name'
-  | 'signal'
-  | 'model'
-  | 'startTimeoutMs'
-  | 'idleTimeoutMs'
-  | 'toolIdleTimeoutMs'
-  | 'timeoutMs'
-  | 'sandbox'
-  | 'maxTokens'
-  | 'maxCostUsd'
-  | 'prices'
-  | 'budget'
-  | 'allow'
-  | 'policy'
-  | 'binary'
-> {
+export interface ServeOptions extends Pick<OpenOptions, SessionWideOption | 'allow' | 'policy' | 'binary'> {
   /**
    * Level of what the agent may do. Permission requests that the level and `policy` leave open go to the
    * client. A mode above the level is refused.

@@ -14,9 +14,8 @@ import { processOptionChecks } from '../../process'
 import type { ElicitationAnswer, ElicitationRequest } from './elicitation'
 import type { Answer, PermissionRequest, Policy, ToolKind } from './permission'
 
-/** Options of a session. The options of the harness are the defaults. */
-export interface OpenOptions extends Pick<
-  TurnOptions,
+/** Options of a turn that hold for a whole session as well. */
+export type SessionWideOption =
   | 'cwd'
   | 'env'
   | 'inheritEnv'
@@ -28,8 +27,6 @@ export interface OpenOptions extends Pick<
   | 'name'
   | 'signal'
   | 'model'
-  | 'systemPrompt'
-  | 'resume'
   | 'startTimeoutMs'
   | 'idleTimeoutMs'
   | 'toolIdleTimeoutMs'
@@ -39,8 +36,11 @@ export interface OpenOptions extends Pick<
   | 'maxCostUsd'
   | 'prices'
   | 'budget'
-  | 'changes'
-  | 'worktree'
+
+/** Options of a session. The options of the harness are the defaults. */
+export interface OpenOptions extends Pick<
+  TurnOptions,
+  SessionWideOption | 'systemPrompt' | 'resume' | 'changes' | 'worktree'
 > {
   /**
    * Level of what the agent may do without asking. `"plan"`: read. `"edit"`: also write below `cwd` and
