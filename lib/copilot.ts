@@ -51,25 +51,8 @@ export {
   type PermissionRequest,
   type PermissionRequestResult,
 } from './copilot/permission'
-export {
-  Canvas,
-  CanvasError,
-  createCanvas,
-  type CanvasAction,
-  type CanvasDeclaration,
-  type CanvasOptions,
-} from './copilot/canvas'
-export {
-  SessionFsSqliteTransactionFailure,
-  createSessionFsAdapter,
-  type SessionFsHandler,
-  type SessionFsConfig,
-  type SessionFsFileInfo,
-  type SessionFsProvider,
-  type SessionFsSqliteProvider,
-  type SessionFsSqliteQueryResult,
-  type SessionFsSqliteStatement,
-} from './copilot/session_fs'
+export * from './copilot/canvas'
+export * from './copilot/session_fs'
 export {
   CopilotRequestHandler,
   CopilotWebSocketCloseStatus,
@@ -242,33 +225,13 @@ export type {
   MCPServerConfig,
   MCPStdioServerConfig,
 } from './copilot/agent_config'
-export type {
-  CopilotExpAssignmentResponse,
-  ExpConfigEntry,
-  ExpFlagValue,
-  ManagedSettings,
-  ManagedSettingsPermissions,
-} from './copilot/managed_config'
+export type * from './copilot/managed_config'
 export type {
   GitHubTokenProvider,
   GitHubTokenProviderArgs,
   GitHubTokenProviderResult,
 } from './copilot/token_providers'
-export type {
-  AskUserVariant,
-  CanvasProviderIdentity,
-  CloudSessionOptions,
-  CloudSessionRepository,
-  CommandContext,
-  CommandDefinition,
-  CommandHandler,
-  ExtensionInfo,
-  InfiniteSessionConfig,
-  MemoryConfiguration,
-  ResumeSessionConfig,
-  SessionConfig,
-  SessionConfigBase,
-} from './copilot/session_config'
+export type * from './copilot/session_config'
 export type {
   ForegroundSessionInfo,
   GetAuthStatusResponse,
