@@ -3,7 +3,7 @@
 pub mod package;
 
 use crate::harness::level::Level;
-use crate::harness::mcp_server::McpServer;
+use crate::harness::mcp_server::{DOLLAR, McpServer, Replaced, configuration};
 use process::Sandbox;
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -258,6 +258,29 @@ impl Launch {
         let path = self.folder.join(name);
         self.files.push((path.clone(), text.to_owned()));
         path_text(&path)
+    }
+
+    /// The file of these servers of tools. Their values may be secret, and others can read arguments.
+    pub(crate) fn servers_file(&mut self, servers: &[McpServer], replaced: Replaced) -> String {
+        if replaced.needs_dollar() {
+            self.hold(DOLLAR.0, DOLLAR.1);
+        }
+        let servers: Vec<_> = servers.iter().map(|server| server.written_for(replaced)).collect();
+        self.file("mcp-servers.json", &configuration(&servers))
+    }
+
+    /// Gives the servers of tools. At "edit" nothing would ask for their tools, which the caller has chosen: `allow` is the flag that
+    /// allows them.
+    pub(crate) fn servers_by_file(&mut self, wanted: &Wanted, replaced: Replaced, allow: &str) {
+        let servers = &wanted.mcp_servers;
+        if servers.is_empty() {
+            return;
+        }
+        let file = self.servers_file(servers, replaced);
+        self.args([format!("--mcp-config={file}")]);
+        if matches!(wanted.permission, Level::Edit | Level::Ask) {
+            self.args(servers.iter().map(|server| format!("{allow}=mcp__{}", server.name())));
+        }
     }
 
     /// [`Launch::cannot`] for those of `tools` and `maxTurns` that are named.

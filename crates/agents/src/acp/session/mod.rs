@@ -295,8 +295,8 @@ impl WeakSession {
     }
 }
 
-/// A turn's words: who listens is its audience's business, an abort is the owner's. Runs until the handles are gone, so that
-/// who asks for the events only after the end is given what was kept.
+/// Passes on what the handles of a turn say: its audience hears of listeners, and the owner of an abort. Runs until the handles are
+/// gone, so that a listener that comes only after the end is given what was kept.
 async fn forward(
     number: u32,
     mut words: UnboundedReceiver<TurnOrder>,
@@ -308,23 +308,14 @@ async fn forward(
             let _ = orders.send(Order::Turn { number, abort });
         }
     };
-    loop {
-        match words.recv().await {
-            Some(TurnOrder::Listen(sink)) => {
-                let mut ears = lock(&ears);
-                ears.audience.listen(sink);
-                if ears.is_over {
-                    ears.audience.end();
-                }
-                drop(ears);
-                tell(false);
-            }
-            Some(TurnOrder::Leave) => {
-                lock(&ears).audience.leave();
-                tell(false);
-            }
-            Some(TurnOrder::Abort) => tell(true),
-            None => return tell(true),
+    while let Some(word) = words.recv().await {
+        let mut ears = lock(&ears);
+        let is_heeded = ears.audience.heed(Some(word));
+        if is_heeded && ears.is_over {
+            ears.audience.end();
         }
+        drop(ears);
+        tell(!is_heeded);
     }
+    tell(true);
 }

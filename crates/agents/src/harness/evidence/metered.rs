@@ -13,14 +13,24 @@ pub(crate) fn usage_of(metered: &Metered) -> Usage {
     }
 }
 
+/// The figures of two meters together; the models are those of the first.
+fn joined(mut one: Metered, other: &Metered, figure: fn(u64, u64) -> u64) -> Metered {
+    for (one, other) in [
+        (&mut one.input_tokens, other.input_tokens),
+        (&mut one.output_tokens, other.output_tokens),
+        (&mut one.cached_input_tokens, other.cached_input_tokens),
+        (&mut one.requests, other.requests),
+        (&mut one.estimated, other.estimated),
+        (&mut one.unread, other.unread),
+    ] {
+        *one = figure(*one, other);
+    }
+    one
+}
+
 /// The sum of two meters.
-pub(crate) fn plus(mut sum: Metered, other: &Metered) -> Metered {
-    sum.input_tokens = sum.input_tokens.saturating_add(other.input_tokens);
-    sum.output_tokens = sum.output_tokens.saturating_add(other.output_tokens);
-    sum.cached_input_tokens = sum.cached_input_tokens.saturating_add(other.cached_input_tokens);
-    sum.requests = sum.requests.saturating_add(other.requests);
-    sum.estimated = sum.estimated.saturating_add(other.estimated);
-    sum.unread = sum.unread.saturating_add(other.unread);
+pub(crate) fn plus(sum: Metered, other: &Metered) -> Metered {
+    let mut sum = joined(sum, other, u64::saturating_add);
     for model in &other.models {
         if !sum.models.contains(model) {
             sum.models.push(model.clone());
@@ -30,14 +40,8 @@ pub(crate) fn plus(mut sum: Metered, other: &Metered) -> Metered {
 }
 
 /// The tokens since `before`. The models are those of all.
-pub(crate) fn since(mut now: Metered, before: &Metered) -> Metered {
-    now.input_tokens = now.input_tokens.saturating_sub(before.input_tokens);
-    now.output_tokens = now.output_tokens.saturating_sub(before.output_tokens);
-    now.cached_input_tokens = now.cached_input_tokens.saturating_sub(before.cached_input_tokens);
-    now.requests = now.requests.saturating_sub(before.requests);
-    now.estimated = now.estimated.saturating_sub(before.estimated);
-    now.unread = now.unread.saturating_sub(before.unread);
-    now
+pub(crate) fn since(now: Metered, before: &Metered) -> Metered {
+    joined(now, before, u64::saturating_sub)
 }
 
 /// The meter's figures for a result; `None` if there are none.

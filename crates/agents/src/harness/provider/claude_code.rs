@@ -14,7 +14,7 @@ use crate::harness::evidence::failure::{Words, no_exit_code};
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
-use crate::harness::mcp_server::{DOLLAR, Replaced, configuration};
+use crate::harness::mcp_server::Replaced;
 use crate::harness::provider::session_files::{Project, SessionFiles, plain};
 use crate::harness::spending::{Accounting, CachedInput};
 use ground::error::Error;
@@ -160,24 +160,6 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     Ok(())
 }
 
-/// By a file, because values of servers may be secret and others can read arguments; it replaces names in that file. At "edit" nothing would ask for the tools of
-/// the servers, which the caller has chosen.
-fn give_servers(wanted: &Wanted, launch: &mut Launch) {
-    if wanted.mcp_servers.is_empty() {
-        return;
-    }
-    let servers: Vec<_> =
-        wanted.mcp_servers.iter().map(|server| server.written_for(Replaced::Braces)).collect();
-    let file = launch.file("mcp-servers.json", &configuration(&servers));
-    launch.hold(DOLLAR.0, DOLLAR.1);
-    launch.args([format!("--mcp-config={file}")]);
-    if matches!(wanted.permission, Level::Edit | Level::Ask) {
-        for server in &wanted.mcp_servers {
-            launch.args([format!("--allowedTools=mcp__{}", server.name())]);
-        }
-    }
-}
-
 /// `claude -p ... -- PROMPT`; a prompt that is long, has images or could be read as more than words comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
@@ -189,7 +171,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     launch.option("--max-turns", wanted.max_turns.map(|turns| turns.to_string()));
     launch.option("--json-schema", wanted.schema.as_ref().map(without_dialect));
     launch.option("--resume", wanted.resume.as_deref());
-    give_servers(wanted, &mut launch);
+    launch.servers_by_file(wanted, Replaced::Braces, "--allowedTools");
     launch.extra_args();
     launch.prompt_is_no_command();
     // In a message it can be kept from looking for names of files.

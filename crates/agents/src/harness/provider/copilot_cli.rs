@@ -13,7 +13,7 @@ use crate::harness::launch::package::{Program, npm_platform, package, siblings};
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::allow::refuse;
 use crate::harness::level::{Level, Mode, allowable_in_sandbox};
-use crate::harness::mcp_server::{DOLLAR, McpServer, Replaced, configuration};
+use crate::harness::mcp_server::{McpServer, Replaced};
 use crate::harness::provider::own_state::OwnState;
 use crate::harness::provider::session_files::{Project, SessionFiles};
 use crate::harness::spending::{Accounting, CachedInput};
@@ -337,9 +337,7 @@ fn give_servers(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
 }
 
 fn give_file(servers: &[McpServer], launch: &mut Launch) {
-    let servers: Vec<_> = servers.iter().map(|server| server.written_for(Replaced::Signs)).collect();
-    let file = launch.file("mcp-servers.json", &configuration(&servers));
-    launch.hold(DOLLAR.0, DOLLAR.1);
+    let file = launch.servers_file(servers, Replaced::Signs);
     launch.args([format!("--additional-mcp-config=@{file}")]);
 }
 

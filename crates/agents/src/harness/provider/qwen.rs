@@ -13,7 +13,7 @@ use crate::harness::evidence::failure::Words;
 use crate::harness::launch::package::{Program, package, whole_script};
 use crate::harness::launch::{Launch, Wanted};
 use crate::harness::level::{Level, Mode, unallowable};
-use crate::harness::mcp_server::configuration;
+use crate::harness::mcp_server::Replaced;
 use crate::harness::provider::own_state::OwnState;
 use crate::harness::provider::session_files::{Project, SessionFiles, plain};
 use crate::harness::provider::session_log::SessionLog;
@@ -134,21 +134,6 @@ fn hold(wanted: &Wanted, launch: &mut Launch) -> Result<(), Error> {
     Ok(())
 }
 
-/// By a file, because values of servers may be secret and others can read arguments. At "edit" nobody could be asked about the tools
-/// of the servers, which the caller has chosen.
-fn give_servers(wanted: &Wanted, launch: &mut Launch) {
-    if wanted.mcp_servers.is_empty() {
-        return;
-    }
-    let file = launch.file("mcp-servers.json", &configuration(&wanted.mcp_servers));
-    launch.args([format!("--mcp-config={file}")]);
-    if matches!(wanted.permission, Level::Edit | Level::Ask) {
-        for server in &wanted.mcp_servers {
-            launch.args([format!("--allowed-tools=mcp__{}", server.name())]);
-        }
-    }
-}
-
 /// `qwen --output-format stream-json ...`; the prompt comes by stdin.
 fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     let mut launch = Launch::new(wanted);
@@ -170,7 +155,7 @@ fn launch(wanted: &Wanted) -> Result<Launch, Error> {
     }
     launch.assign("--max-session-turns", wanted.max_turns);
     launch.assign("--json-schema", wanted.schema.as_ref());
-    give_servers(wanted, &mut launch);
+    launch.servers_by_file(wanted, Replaced::Nothing, "--allowed-tools");
     launch.extra_args();
     launch.prompt_is_no_command();
     launch.prompt_names_files();

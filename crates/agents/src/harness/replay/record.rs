@@ -12,7 +12,7 @@ use crate::harness::evidence::digest::Digest;
 use crate::harness::provider::Provider;
 use crate::harness::spending::Pricing;
 use crate::harness::turn::record::Judged;
-use crate::harness::turn::structured::{Candidates, read_answer};
+use crate::harness::turn::structured::{Candidates, misfit, read_answer};
 use crate::harness::verdict::result::TurnResult;
 use crate::harness::verdict::tally::Tally;
 use crate::harness::verdict::transcript::Transcript;
@@ -270,10 +270,8 @@ fn read_structured(
     match read_answer(schema, &candidates) {
         Reading::Fits(value) => (Some(value), None),
         reading => {
-            let name = provider.as_str();
-            let message =
-                format!("the answer of {name} does not fit the schema: {}", reading.problems().join("; "));
-            (None, Some(Fault::new(ErrorCode::AgentSchemaMismatch, message)))
+            let misfit = misfit(provider, reading.problems());
+            (None, Some(Fault::new(misfit.code(), misfit.message())))
         }
     }
 }

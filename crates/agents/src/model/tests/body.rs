@@ -43,7 +43,7 @@ fn a_character_in_two_pieces_is_whole() {
         let (first, second) = stream.as_bytes().split_at(cut);
         assert_eq!(read(&[first, second]).unwrap().text, "a 😀 b \u{fffd} c");
     }
-    // What a listener was told stays.
+    // Pieces that a listener was told stay.
     let mut reader = BodyReader::new();
     for piece in stream.split_inclusive("\n\n") {
         reader.push(piece.as_bytes()).unwrap();
