@@ -23,38 +23,21 @@ pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 
 /// The body of a request, which may hold no placeholder of another host.
 pub(crate) struct Asked<B = Incoming> {
-    inner: B,
+    pieces: Pieces<B>,
     search: Search,
     text: Arc<Mutex<AskedText>>,
     /// A placeholder was found. The rest is not sent.
     leaks: Arc<AtomicBool>,
-    state: State,
-    turn: Turn,
     /// The program sends the body when it is told to.
     waits: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// Long work is done in parts, between which other tasks of this process have their turn.
-#[derive(Default)]
-struct Turn(usize);
-
-impl Turn {
-    /// Bytes that are looked at without a pause: about a millisecond of work.
-    const MOST: usize = 256 * 1024;
-
-    fn add(&mut self, bytes: usize) {
-        self.0 = self.0.saturating_add(bytes);
-    }
-
-    /// Whether it is the turn of others. This task is woken again behind them.
-    fn is_over(&mut self, context: &Context<'_>) -> bool {
-        let is_over = self.0 >= Turn::MOST;
-        if is_over {
-            self.0 = 0;
-            context.waker().wake_by_ref();
-        }
-        is_over
-    }
+/// The body that is looked at. Long work is done in parts, between which other tasks of this process have their turn.
+struct Pieces<B> {
+    inner: B,
+    state: State,
+    /// Bytes since the last turn of others.
+    bytes: usize,
 }
 
 /// How far a body is.
@@ -65,25 +48,59 @@ enum State {
     Over,
 }
 
-impl State {
+impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Pieces<B> {
+    /// Bytes that are looked at without a pause: about a millisecond of work.
+    const MOST: usize = 256 * 1024;
+
+    fn new(inner: B) -> Pieces<B> {
+        Pieces { inner, state: State::Unread, bytes: 0 }
+    }
+
+    /// `None`: the inner body is at its end.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        loop {
+            if self.bytes >= Self::MOST {
+                self.bytes = 0;
+                // This task is woken again behind the others.
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.state = State::UnderWay;
+            match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
+                // Trailers are of one connection.
+                Some(Ok(frame)) => {
+                    if let Ok(piece) = frame.into_data() {
+                        self.bytes = self.bytes.saturating_add(piece.len());
+                        return Poll::Ready(Some(Ok(piece)));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.state = State::Over;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+
     /// Whether nothing comes any more. The end of the inner body is not that: bytes of it may be held back.
-    fn is_end(self, inner: &impl Body) -> bool {
-        match self {
-            State::Unread => inner.is_end_stream(),
+    fn is_end(&self) -> bool {
+        match self.state {
+            State::Unread => self.inner.is_end_stream(),
             State::UnderWay => false,
             State::Over => true,
         }
     }
 }
 
-impl<B> Asked<B> {
+impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Asked<B> {
     pub(crate) fn new(
         inner: B,
         search: Search,
         text: Arc<Mutex<AskedText>>,
         leaks: Arc<AtomicBool>,
     ) -> Asked<B> {
-        Asked { inner, search, text, leaks, state: State::Unread, turn: Turn::default(), waits: None }
+        Asked { pieces: Pieces::new(inner), search, text, leaks, waits: None }
     }
 
     /// Nothing of the body is asked for before the host says so, or has been silent for a while. When it has answered otherwise, the
@@ -98,7 +115,7 @@ impl<B> Asked<B> {
 
     /// The body is over. The rest that was held back, which may be a placeholder.
     fn end(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
-        self.state = State::Over;
+        self.pieces.state = State::Over;
         match self.search.end() {
             Ok(rest) => (!rest.is_empty()).then(|| Ok(Frame::data(rest))),
             Err(Found) => Some(Err(self.leak())),
@@ -106,7 +123,7 @@ impl<B> Asked<B> {
     }
 
     fn leak(&mut self) -> BodyError {
-        self.state = State::Over;
+        self.pieces.state = State::Over;
         self.leaks.store(true, Ordering::Release);
         "the body holds a placeholder of another host".into()
     }
@@ -124,21 +141,12 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
             ready!(waits.as_mut().poll(context));
             self.waits = None;
         }
-        while self.state != State::Over {
-            if self.turn.is_over(context) {
-                return Poll::Pending;
-            }
-            self.state = State::UnderWay;
-            let piece = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(piece) => piece,
-                    // Trailers are of one connection.
-                    Err(_) => continue,
-                },
-                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+        while self.pieces.state != State::Over {
+            let piece = match ready!(self.pieces.poll(context)) {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(self.end()),
             };
-            self.turn.add(piece.len());
             lock(&self.text).push(&piece);
             match self.search.push(piece) {
                 Ok(piece) if piece.is_empty() => {}
@@ -150,33 +158,31 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Asked<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.state.is_end(&self.inner)
+        self.pieces.is_end()
     }
 
     fn size_hint(&self) -> SizeHint {
         // Asked for once, before the first piece.
-        self.inner.size_hint()
+        self.pieces.inner.size_hint()
     }
 }
 
 /// The body of an answer, in which secrets are hidden, and whose tokens are counted.
 pub(crate) struct Answered<B = Incoming> {
-    inner: B,
+    pieces: Pieces<B>,
     search: Search,
     passing: Option<Passing>,
-    state: State,
-    turn: Turn,
     _exchange: Option<Exchange>,
 }
 
-impl<B> Answered<B> {
+impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Answered<B> {
     pub(crate) fn new(
         inner: B,
         search: Search,
         passing: Option<Passing>,
         exchange: Option<Exchange>,
     ) -> Answered<B> {
-        Answered { inner, search, passing, state: State::Unread, turn: Turn::default(), _exchange: exchange }
+        Answered { pieces: Pieces::new(inner), search, passing, _exchange: exchange }
     }
 }
 
@@ -188,22 +194,12 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Answered<B>
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        while self.state != State::Over {
-            if self.turn.is_over(context) {
-                return Poll::Pending;
-            }
-            self.state = State::UnderWay;
-            let piece = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(piece) => piece,
-                    Err(_) => continue,
-                },
-                Some(Err(error)) => {
-                    self.state = State::Over;
-                    return Poll::Ready(Some(Err(error.into())));
-                }
+        while self.pieces.state != State::Over {
+            let piece = match ready!(self.pieces.poll(context)) {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
-                    self.state = State::Over;
+                    self.pieces.state = State::Over;
                     if let Some(passing) = &mut self.passing {
                         passing.end(true);
                     }
@@ -212,21 +208,20 @@ impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Unpin> Body for Answered<B>
                     return Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))));
                 }
             };
-            self.turn.add(piece.len());
             if let Some(passing) = &mut self.passing {
                 passing.push(&piece);
             }
             match self.search.push(piece) {
                 Ok(piece) if piece.is_empty() => {}
                 Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                Err(Found) => self.state = State::Over,
+                Err(Found) => self.pieces.state = State::Over,
             }
         }
         Poll::Ready(None)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.state.is_end(&self.inner)
+        self.pieces.is_end()
     }
 }
 
