@@ -63,15 +63,12 @@ impl Nats {
         let mut pause = FIRST_PAUSE;
         loop {
             let why = match self.try_store(subject, &headers, &payload).await {
-                Ok(Ok(stored)) => return Ok(stored),
-                Ok(Err(NotStored::Final(refused))) => return Err(refused),
-                Ok(Err(NotStored::Again(why))) => why,
-                Err(Silence::Denied) => return Err(Refused::Fault(denied(subject))),
-                Err(Silence::Away(why)) if begun.elapsed() > retry_for.0 => {
-                    return Err(Refused::Fault(self.away(why)));
-                }
-                // Its answer is lost; that it has the message shows at the next try.
-                Err(Silence::Away(_)) => continue,
+                Ok(stored) => return Ok(stored),
+                Err(NotStored::Final(refused)) => return Err(refused),
+                // Whether the server has the message shows at the next try.
+                Err(NotStored::NoAnswer(_)) if begun.elapsed() <= retry_for.0 => continue,
+                Err(NotStored::NoAnswer(why)) => why.to_owned(),
+                Err(NotStored::Again(why)) => why,
             };
             if self.is_denied(subject) {
                 return Err(Refused::Fault(denied(subject)));
@@ -89,7 +86,7 @@ impl Nats {
         subject: &str,
         headers: &HeaderMap,
         payload: &Bytes,
-    ) -> Result<Result<Stored, NotStored>, Silence> {
+    ) -> Result<Stored, NotStored> {
         let within = answer_within(payload.len());
         let request = Request::new()
             .payload(payload.clone())
@@ -97,19 +94,21 @@ impl Nats {
             .timeout(Some(within + REQUEST_TIMEOUT));
         let reconnected = std::pin::pin!(self.reconnected());
         let request = self.0.client.send_request(subject.to_owned(), request);
-        let message = match self.heard(subject, within, reconnected, request).await? {
-            Ok(message) => message,
-            Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
+        let message = match self.heard(subject, within, reconnected, request).await {
+            Ok(Ok(message)) => message,
+            Ok(Err(error)) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
                 let message = format!(
                     "a message of {} bytes exceeds the server's limit: raise its max_payload",
                     payload.len()
                 );
                 let error = Error::new(ErrorCode::FleetStorage, message).with(TOO_LONG, true);
-                return Ok(Err(NotStored::Final(Refused::Fault(error))));
+                return Err(NotStored::Final(Refused::Fault(error)));
             }
-            Err(error) => return Ok(Err(NotStored::Again(error.to_string()))),
+            Ok(Err(error)) => return Err(NotStored::Again(error.to_string())),
+            Err(Silence::Denied) => return Err(NotStored::Final(Refused::Fault(denied(subject)))),
+            Err(Silence::Away(why)) => return Err(NotStored::NoAnswer(why)),
         };
-        Ok(match ground::json::read::<PublishAnswer>(&message.payload) {
+        match ground::json::read::<PublishAnswer>(&message.payload) {
             Ok(PublishAnswer { error: None, sequence, duplicate }) => {
                 Ok(Stored { sequence, is_duplicate: duplicate })
             }
@@ -120,7 +119,7 @@ impl Nats {
                 })
             }
             Err(error) => Err(NotStored::Again(format!("an answer that can't be read: {error}"))),
-        })
+        }
     }
 
     /// Stores a message past every check, as any other client of the server may.
@@ -189,6 +188,7 @@ impl Nats {
 enum NotStored {
     Final(Refused),
     Again(String),
+    NoAnswer(&'static str),
 }
 
 /// The reason for a missing answer.
