@@ -261,6 +261,29 @@ describe('sheepdog mcp', () => {
     client.child.stdin!.write('not JSON\n')
     const [line] = (await once(client.child.stdout!, 'data')) as [Buffer]
     expect(JSON.parse(String(line))).toMatchObject({ id: null, error: { code: -32700 } })
+    for (const nothing of ['{}', '[]', '{"id":7}']) {
+      client.child.stdin!.write(`${nothing}\n`)
+      const [answer] = (await once(client.child.stdout!, 'data')) as [Buffer]
+      expect(JSON.parse(String(answer))).toMatchObject({ error: { code: -32600 } })
+    }
+    client.child.stdin!.write('\ufeff{"id":8,"method":"ping"}\n')
+    const [pong] = (await once(client.child.stdout!, 'data')) as [Buffer]
+    expect(JSON.parse(String(pong))).toEqual({ jsonrpc: '2.0', id: 8, result: {} })
+  })
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+    ['SIGINT', null],
+  ] as const)('ends without a word at %s, and so do its agents', async (signal, status) => {
+    const title = `mcp-spec-${process.pid}-${signal}`
+    const client = new Client([session, { title }, said('Here.'), { hang: true }])
+    const { id } = await client.call('start_agent', start)
+    let events = ''
+    while (!events.includes('Here.'))
+      events += (await client.call('agent_status', { id, waitMs: 20 })).events.join()
+    client.child.kill(signal)
+    expect([await client.exit, client.stderr, titled(title)]).toEqual([status, '', []])
   })
 
   it('answers with the id that was sent, also with one that is no number of JavaScript', async () => {

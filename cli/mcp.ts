@@ -108,6 +108,9 @@ export async function run(args: string[]): Promise<Ending> {
   })
   try {
     await serve(protocol, process.stdin, process.stdout)
+  } catch (error) {
+    // Its own input was closed for the signal.
+    if (interrupt === undefined) throw error
   } finally {
     await agents.close()
     leave()

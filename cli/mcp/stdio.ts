@@ -34,6 +34,9 @@ export async function serve(protocol: ToolProtocol, input: Readable, output: Wri
   }
 }
 
+/** Takes a byte order mark away, which some shells write first. */
+const utf8 = new TextDecoder()
+
 async function* lines(input: Readable, signal: AbortSignal): AsyncGenerator<string> {
   let parts: Buffer[] = []
   let bytes = 0
@@ -43,7 +46,7 @@ async function* lines(input: Readable, signal: AbortSignal): AsyncGenerator<stri
     for await (const chunk of input as AsyncIterable<Buffer>) {
       let from = 0
       for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-        yield Buffer.concat([...parts, chunk.subarray(from, end)]).toString()
+        yield utf8.decode(Buffer.concat([...parts, chunk.subarray(from, end)]))
         parts = []
         bytes = 0
         from = end + 1

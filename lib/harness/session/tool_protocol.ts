@@ -28,7 +28,7 @@ function isMessage(message: unknown): message is Message {
   const { id, method, params } = message
   return (
     (id === undefined || idOf(message) !== null) &&
-    (method === undefined || typeof method === 'string') &&
+    (typeof method === 'string' || (method === undefined && ('result' in message || 'error' in message))) &&
     (params === undefined || params === null || isObject(params))
   )
 }
@@ -51,13 +51,14 @@ const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g
 /** The messages of a JSON text, and whether they are a list: versions before 2025-06-18 allow that. */
 function received(text: string): { all: Received[]; isList: boolean } {
   const parsed = JSON.parse(text) as unknown
-  const list = (value: unknown) => (Array.isArray(value) ? (value as unknown[]) : [value])
+  const isList = Array.isArray(parsed) && parsed.length > 0
+  const list = (value: unknown) => (isList ? (value as unknown[]) : [value])
   let written: unknown[] | undefined
   /** The same messages, in which each number is the text that was written. */
   const exact = () =>
     (written ??= list(JSON.parse(text.replace(token, (word) => (word.startsWith('"') ? word : `"${word}"`)))))
   const isExact = (id: number) =>
-    !Array.isArray(parsed) && Number.isSafeInteger(id) && new RegExp(`:\\s*${id}\\s*[,}]`).test(text)
+    !isList && Number.isSafeInteger(id) && new RegExp(`:\\s*${id}\\s*[,}]`).test(text)
   const idText = (id: unknown, at: (message: Message) => unknown, index: number) =>
     typeof id !== 'number' || isExact(id) ? toJson('id', id ?? null) : String(at(exact()[index] as Message))
   const all = list(parsed).map((message, index) => {
@@ -68,7 +69,7 @@ function received(text: string): { all: Received[]; isList: boolean } {
       cancels: idText(params.requestId, ({ params }) => params?.requestId, index),
     }
   })
-  return { all, isList: Array.isArray(parsed) }
+  return { all, isList }
 }
 
 export class ToolProtocol {
