@@ -9,9 +9,10 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// State of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
+    #[default]
     Queued,
     Running,
     Done,
@@ -60,7 +61,7 @@ pub struct LogEnd {
 }
 
 /// The state of a job on the server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {
     pub id: String,
@@ -171,34 +172,11 @@ impl JobRecord {
             tags: spec.tags.clone(),
             prompt: spec.short_prompt(),
             data: spec.short_data(),
-            state: JobState::Queued,
-            attempt: 0,
-            spent: 0,
             attempts: spec.attempts,
-            runs: RunList::default(),
-            waits: 0,
-            losses: 0,
-            alone: false,
             after_tools: spec.after_tools,
-            worker: None,
-            token: None,
-            message: None,
-            cancel_asked: false,
-            session_id: None,
-            session_object: None,
-            tools_ran: false,
-            usage: None,
-            usage_before: None,
-            result: None,
-            result_object: None,
-            error: None,
-            log: None,
-            artifacts: Vec::new(),
-            artifacts_error: None,
             submitted_at: spec.submitted_at,
-            started_at: None,
-            ended_at: None,
             not_before: spec.at,
+            ..JobRecord::default()
         }
     }
 

@@ -33,9 +33,6 @@ pub(super) struct Candidate {
     pub is_only: bool,
 }
 
-/// The record of the job may exist, and has to be read.
-struct MayHaveRecord;
-
 /// Why a job was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotRun {
@@ -59,7 +56,7 @@ impl Candidate {
         let Some(token) = random::key::<12>() else { return Err(returned(delivery, CONFLICT_DELAY).await) };
         // It has a record all the same if it was tried again, or cancelled before anybody had it.
         if delivery.deliveries == 1
-            && let Ok(claimed) = self.claim_new(delivery, spec, &token).await
+            && let Some(claimed) = self.claim_new(delivery, spec, &token).await
         {
             return claimed;
         }
@@ -125,47 +122,39 @@ impl Candidate {
     }
 
     /// Claims a job whose message was never delivered before. As a rule it has no record, so that none is read: the store
-    /// refuses the claim if there is one.
+    /// refuses the claim if there is one. `None`: the record has to be read.
     async fn claim_new(
         &self,
         delivery: &Delivery,
         spec: &JobSpec,
         token: &str,
-    ) -> Result<Result<Claimed, NotRun>, MayHaveRecord> {
-        let record = JobRecord::queued(spec).of_message(delivery.sequence).ok_or(MayHaveRecord)?;
-        let Some(pass) = self.gate.enter() else { return Ok(Err(returned(delivery, ALONE_DELAY).await)) };
-        if self.engine.check_room().await.is_err() {
-            return Err(MayHaveRecord);
-        }
-        let Claim::Run(next) = record.claim(&self.worker, token, self.is_only, now()) else {
-            return Err(MayHaveRecord);
-        };
+    ) -> Option<Result<Claimed, NotRun>> {
+        let record = JobRecord::queued(spec).of_message(delivery.sequence)?;
+        let Some(pass) = self.gate.enter() else { return Some(Err(returned(delivery, ALONE_DELAY).await)) };
+        self.engine.check_room().await.ok()?;
+        let Claim::Run(next) = record.claim(&self.worker, token, self.is_only, now()) else { return None };
         match self.engine.write_record(&next, 0, RetryFor::ASKED).await {
-            Ok(kept) => Ok(Ok(Claimed { kept, last_worker: None, _pass: pass })),
-            Err(Refused::Conflict) => Err(MayHaveRecord),
-            Err(_) => Ok(Err(returned(delivery, CONFLICT_DELAY).await)),
+            Ok(kept) => Some(Ok(Claimed { kept, last_worker: None, _pass: pass })),
+            Err(Refused::Conflict) => None,
+            Err(_) => Some(Err(returned(delivery, CONFLICT_DELAY).await)),
         }
     }
 
     /// The job's record and its revision; 0: there is none yet.
     async fn read(&self, delivery: &Delivery, spec: &JobSpec) -> Result<(JobRecord, u64), NotRun> {
-        match self.engine.read_record(&spec.id, RetryFor::ASKED).await {
-            Ok(found) => {
-                let (record, revision) =
-                    found.map_or_else(|| (JobRecord::queued(spec), 0), |kept| (kept.record, kept.revision));
-                let is_over = record.state.is_over();
-                match record.of_message(delivery.sequence).filter(|_| !is_over) {
-                    Some(record) => Ok((record, revision)),
-                    None => {
-                        delivery.finish().await;
-                        Err(NotRun::Itself)
-                    }
-                }
-            }
-            Err(_) => {
-                // A newer version may have written it; others can read it then.
-                let delay = refusal_delay(delivery.deliveries, &delivery.spec.id);
-                Err(returned(delivery, delay.max(CONFLICT_DELAY)).await)
+        let Ok(found) = self.engine.read_record(&spec.id, RetryFor::ASKED).await else {
+            // A newer version may have written it; others can read it then.
+            let delay = refusal_delay(delivery.deliveries, &delivery.spec.id);
+            return Err(returned(delivery, delay.max(CONFLICT_DELAY)).await);
+        };
+        let (record, revision) =
+            found.map_or_else(|| (JobRecord::queued(spec), 0), |kept| (kept.record, kept.revision));
+        let is_over = record.state.is_over();
+        match record.of_message(delivery.sequence).filter(|_| !is_over) {
+            Some(record) => Ok((record, revision)),
+            None => {
+                delivery.finish().await;
+                Err(NotRun::Itself)
             }
         }
     }
