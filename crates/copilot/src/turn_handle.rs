@@ -28,6 +28,7 @@ pub struct TurnHandle {
     state: Mutex<HandleState>,
 }
 
+#[derive(Default)]
 pub(super) struct HandleState {
     /// The turn's id, once its message is on its way.
     pub id: Option<TurnId>,
@@ -51,14 +52,7 @@ impl TurnHandle {
             kind,
             outlasts_turn,
             wake: Notify::new(),
-            state: Mutex::new(HandleState {
-                id: None,
-                call: None,
-                failed: None,
-                completion_event: None,
-                aborted: false,
-                tell,
-            }),
+            state: Mutex::new(HandleState { tell, ..HandleState::default() }),
         })
     }
 
