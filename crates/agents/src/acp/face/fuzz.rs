@@ -1,10 +1,11 @@
-//! A fuzz target. For any messages of a hostile client and a hostile agent at once: no prompt runs above the level, each request is
-//! answered once, each prompt ends in time, and nothing begins when the budget is used up.
+//! A fuzz target. For any messages of a hostile client and a hostile agent at once: no prompt runs above the level, no denied file is
+//! read, each request is answered once, each prompt ends in time, and nothing begins when the budget is used up.
 
 use super::gate::{Found, Gate, Look};
 use super::rules::Rules;
 use crate::acp::opening::request::OpenRequest;
 use crate::acp::question::place::Places;
+use crate::acp::question::policy::Rule;
 use crate::harness::clock::Sample;
 use crate::harness::{Level, Provider};
 use ground::json;
@@ -17,6 +18,7 @@ const TOTAL: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(2);
 const MAX_TOKENS: u64 = 1000;
 const CWD: &str = "/work";
+const DENIED: &str = "/secret/k";
 const SESSIONS: [&str; 3] = ["s", "t", "u"];
 const MODES: [&str; 4] = ["plan", "default", "yolo", "autoEdit"];
 
@@ -80,6 +82,7 @@ impl Play {
         request.agent.limits.total = Some(TOTAL);
         request.agent.kill_grace = GRACE;
         request.agent.caps.max_tokens = Some(MAX_TOKENS);
+        request.policy.deny = vec![Rule { path: Some(DENIED.to_owned()), ..Rule::default() }];
         let rules = Rules::new(&request, &["plan".to_owned()], "", Path::new(CWD), Path::new(CWD));
         let Ok(allowance) = request.allowance() else { unreachable!("gemini tells its tokens") };
         Play {
@@ -174,16 +177,19 @@ impl Play {
                     2 => json!({"sessionUpdate":"tool_call","toolCallId":"t","status":"in_progress"}),
                     _ => json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}),
                 };
-                self.agent(
-                    &json!({"method":"session/update","params":{"sessionId":session,"update":update}}),
-                );
+                let params = json!({"sessionId":session,"update":update});
+                self.agent(&match dice.next() % 8 {
+                    0 => json!({"id":which,"method":"session/update","params":params}),
+                    _ => json!({"method":"session/update","params":params}),
+                });
             }
             6 => {
                 let options =
                     json!([{"optionId":"a","kind":"allow_once"},{"optionId":"r","kind":"reject_once"}]);
                 let call =
                     json!({"toolCallId":"t","kind":"execute","title":"x","locations":[{"path":"/work/a"}]});
-                let params = json!({"sessionId":session,"toolCall":call,"options":options,"path":"/work/a"});
+                let path = dice.of(&["/work/a", DENIED]);
+                let params = json!({"sessionId":session,"toolCall":call,"options":options,"path":path});
                 let methods = [
                     "session/request_permission",
                     "fs/read_text_file",
@@ -259,7 +265,8 @@ impl Play {
         }
         let update = &message["params"]["update"];
         let session = message["params"]["sessionId"].as_str().unwrap_or_default();
-        if message["method"] == "session/update" && update["sessionUpdate"] == "current_mode_update" {
+        let is_notice = message["method"] == "session/update" && message.get("id").is_none();
+        if is_notice && update["sessionUpdate"] == "current_mode_update" {
             let mode = update["currentModeId"].as_str().unwrap_or_default();
             self.modes.insert(session.to_owned(), mode.to_owned());
         }
@@ -277,7 +284,7 @@ impl Play {
     fn look(&mut self) {
         for (ticket, look) in std::mem::take(&mut self.gate.out.looks) {
             let found = match look {
-                Look::Files(..) => Found::Files(Places::default()),
+                Look::Files(question, policy, cwd) => Found::Files(Places::look(&question, &policy, &cwd)),
                 Look::Folders(folders) => Found::Folders(folders.into_iter().map(Some).collect()),
             };
             self.gate.on_looked(ticket, found, self.now);
@@ -330,6 +337,8 @@ impl Play {
             Some(method) => {
                 let is_forbidden = method == "fs/write_text_file" || method.starts_with("terminal/");
                 assert!(!is_forbidden, "{method} at the level plan");
+                let is_denied = method.starts_with("fs/") && message["params"]["path"] == DENIED;
+                assert!(!is_denied, "{method} of a denied file");
                 self.at_client.extend(message.get("id").cloned());
             }
         }
