@@ -7,7 +7,7 @@ use super::listed::Listed;
 use super::listing::{Filter, JobList};
 use super::record::JobRecord;
 use super::spec::JobSpec;
-use super::worker::{JobFuture, JobHost, JobRun};
+use super::worker::{JobFuture, JobHost, JobRun, StopCause};
 use ground::error::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Ends with a text as long as the job's data says, once it is let go.
+/// Ends with a text as long as the job's data says, once it is let go or its job is cancelled.
 pub(super) struct Texts {
     /// The only handler that it has; `None`: it runs every job.
     handler: Option<&'static str>,
@@ -79,7 +79,15 @@ impl JobHost for Texts {
         let mut go = self.go.subscribe();
         Box::pin(async move {
             let _ = run.emit("{\"type\":\"begun\"}".to_owned()).await;
-            let _ = go.wait_for(|go| *go).await;
+            let cancelled = async {
+                if run.stop.stopped().await != StopCause::Cancelled {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                _ = go.wait_for(|go| *go) => {}
+                () = cancelled => {}
+            }
             let data = run.spec.data.clone().unwrap_or_default();
             let length = data.as_u64().unwrap_or(0);
             if data == "fails at length" {
