@@ -1,6 +1,6 @@
 //! PURE: joins a character of which two pieces of the agent's text have a half each: it comes whole with the second piece.
 
-use super::message::Message;
+use super::message::{LARGE, Message};
 use super::piece::{self, Piece};
 use ground::json::{self, Index, Pieces, object::put};
 use serde_json::Value;
@@ -70,11 +70,31 @@ impl Halves {
 
     /// Reads a piece that no half waits for.
     pub(super) fn whole_piece(&mut self, line: &[u8]) -> Option<Piece> {
-        if self.waiting.is_empty() { piece::read(&mut self.index, line) } else { None }
+        match line.len() {
+            _ if !self.waiting.is_empty() => None,
+            // The index of a long line may be ten times its length, so it is not kept.
+            LARGE.. => piece::read(&mut Index::default(), line),
+            _ => piece::read(&mut self.index, line),
+        }
     }
 
     /// The texts of the session have ended.
     pub(super) fn end(&mut self, session: &str) {
         self.waiting.remove(session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_of_a_long_line_is_not_kept() {
+        let mut halves = Halves::default();
+        for _ in 0..2 {
+            let line = format!(r#"{{"jsonrpc":"2.0","x":[{}]}}"#, vec!["[]"; LARGE].join(","));
+            assert!(halves.whole_piece(line.as_bytes()).is_none());
+            assert_eq!(format!("{:?}", halves.index), format!("{:?}", Index::default()));
+        }
     }
 }
