@@ -6,7 +6,9 @@ mod foreign;
 
 use super::glob::{command_matches, may_match};
 use super::script::{GAP, Script, Simple, Unread, Word, is_assignment, leaves_folders};
-use super::starter::{COMMANDS, GIT_VALUES, RUNNERS, SHELLS, STARTERS, TEXTS, has, has_value};
+use super::starter::{
+    COMMANDS, GIT_VALUES, RUNNERS, SHELLS, STARTERS, TEXTS, has, has_value, without_operators,
+};
 
 /// Commands within commands.
 const MAX_DEPTH: usize = 12;
@@ -370,7 +372,11 @@ impl Commands {
                         }
                     }
                     // The words of such a text are arguments of env once more: variables, then a program.
-                    Some(value) if name == "env" => self.text(&format!("env {value}"), depth + 1),
+                    Some(value) if name == "env" => {
+                        for value in [value, &without_operators(value)] {
+                            self.text(&format!("env {value}"), depth + 1);
+                        }
+                    }
                     Some(value) => self.text(value.trim_start_matches([':', '!']), depth + 1),
                     None => {}
                 }

@@ -134,6 +134,18 @@ pub(super) const SETTINGS: [&str; 13] = [
 pub(super) const GIT_VALUES: &str =
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source";
 
+/// A text whose operators of a shell are letters, as env takes them where no shell reads its text.
+pub(super) fn without_operators(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if ";&|<>(".contains(sign) {
+            plain.push('\\');
+        }
+        plain.push(sign);
+    }
+    plain
+}
+
 /// Whether a value follows in the next word; `None`: it may.
 pub(super) fn has_value(valued: &str, option: &str) -> Option<bool> {
     if has(valued, option) {

@@ -44,6 +44,7 @@ fn commands_of_another_round_are_found() {
         "(( (1 + $({rm,x})) ))",
         "env -- rm x",
         "env =1 rm x",
+        "env -S 'rm\t&x'",
         "a=(`r\\\\\\\nm x`)",
         "env -S '=1 -u A rm x'",
         "env 1=2 a-b=c rm x",
