@@ -58,21 +58,27 @@ impl Default for Json<'_> {
 impl Index {
     /// The line, if it is one JSON object and nothing else.
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Option<Line<'a>> {
+        self.read_few(line, usize::MAX)
+    }
+
+    /// The same for a line of at most so many tokens: quotes, and brackets, colons and commas outside of strings. Memory for a
+    /// longer one, which may be ten times its length, is not taken.
+    pub fn read_few<'a>(&'a mut self, line: &'a [u8], most: usize) -> Option<Line<'a>> {
         let line = without_mark(line);
         if line.first() != Some(&b'{') {
             return None;
         }
-        self.tokens(line).map(Line)
+        self.tokens(line, most).map(Line)
     }
 
     /// The line, if it is one JSON value of any type and nothing else.
     pub(super) fn value<'a>(&'a mut self, text: &'a [u8]) -> Option<Line<'a>> {
-        self.tokens(without_mark(text).trim_ascii()).map(Line)
+        self.tokens(without_mark(text).trim_ascii(), usize::MAX).map(Line)
     }
 
-    fn tokens<'a>(&'a mut self, line: &'a [u8]) -> Option<Tokens<'a>> {
+    fn tokens<'a>(&'a mut self, line: &'a [u8], most: usize) -> Option<Tokens<'a>> {
         self.at.clear();
-        if !token::find(line, &mut self.at) {
+        if !token::find(line, &mut self.at, most) {
             return None;
         }
         grammar::pair(line, &self.at, &mut self.partner, &mut self.open)?;

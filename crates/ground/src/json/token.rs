@@ -8,9 +8,12 @@
 use std::arch::is_x86_feature_detected;
 
 const BLOCK: usize = 64;
+/// Number of blocks between two looks at how many tokens were found.
+const STRETCH: usize = 256;
 
-/// Appends the places of all quotes that are not escaped, and of all `{}[]:,` outside of strings. `false`: a string does not end.
-pub(crate) fn find(line: &[u8], places: &mut Vec<u32>) -> bool {
+/// Appends the places of all quotes that are not escaped, and of all `{}[]:,` outside of strings. `false`: a string does not end,
+/// or there are more than `most` of them.
+pub(crate) fn find(line: &[u8], places: &mut Vec<u32>, most: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("pclmulqdq")
@@ -18,9 +21,9 @@ pub(crate) fn find(line: &[u8], places: &mut Vec<u32>) -> bool {
         && is_x86_feature_detected!("popcnt")
     {
         // SAFETY: the processor has what the function is compiled for.
-        return unsafe { wide::find(line, places) };
+        return unsafe { wide::find(line, places, most) };
     }
-    scan(line, places, masks, before_and_at)
+    scan(line, places, most, masks, before_and_at)
 }
 
 /// `masks` and `parity` are those of the processor; inlined into a function that is compiled for it.
@@ -28,22 +31,28 @@ pub(crate) fn find(line: &[u8], places: &mut Vec<u32>) -> bool {
 fn scan(
     line: &[u8],
     places: &mut Vec<u32>,
+    most: usize,
     masks: impl Fn(&[u8; BLOCK]) -> Masks,
     parity: impl Fn(u64) -> u64,
 ) -> bool {
     let mut carry = Carry::default();
     let (blocks, rest) = line.as_chunks::<BLOCK>();
     let mut base = 0;
-    for block in blocks {
-        push(carry.tokens(masks(block), &parity), base, places);
-        base += BLOCK as u32;
+    for stretch in blocks.chunks(STRETCH) {
+        for block in stretch {
+            push(carry.tokens(masks(block), &parity), base, places);
+            base += BLOCK as u32;
+        }
+        if places.len() > most {
+            return false;
+        }
     }
     if !rest.is_empty() {
         let mut block = [b' '; BLOCK];
         block[..rest.len()].copy_from_slice(rest);
         push(carry.tokens(masks(&block), &parity), base, places);
     }
-    carry.in_string == 0
+    carry.in_string == 0 && places.len() <= most
 }
 
 /// State that passes from one block to the next.
@@ -170,8 +179,8 @@ mod wide {
     };
 
     #[target_feature(enable = "avx2,pclmulqdq,bmi1,popcnt")]
-    pub(super) fn find(line: &[u8], places: &mut Vec<u32>) -> bool {
-        scan(line, places, |block| masks(block), |bits| parity(bits))
+    pub(super) fn find(line: &[u8], places: &mut Vec<u32>, most: usize) -> bool {
+        scan(line, places, most, |block| masks(block), |bits| parity(bits))
     }
 
     /// Times all ones, without carries.
@@ -265,9 +274,13 @@ mod tests {
         fn finds_what_a_slow_look_finds(line in proptest::collection::vec(
             prop_oneof![Just(b'"'), Just(b'\\'), Just(b'{'), Just(b']'), Just(b','), any::<u8>()], 0..400)) {
             let (mut places, mut narrow) = (Vec::new(), Vec::new());
-            let ends = find(&line, &mut places);
-            prop_assert_eq!((places, ends), slowly(&line));
-            let ends = scan(&line, &mut narrow, masks, before_and_at);
+            let ends = find(&line, &mut places, usize::MAX);
+            prop_assert_eq!((places.clone(), ends), slowly(&line));
+            for most in [places.len().saturating_sub(1), places.len()] {
+                let fits = ends && most == places.len();
+                prop_assert_eq!(find(&line, &mut Vec::new(), most), fits);
+            }
+            let ends = scan(&line, &mut narrow, usize::MAX, masks, before_and_at);
             prop_assert_eq!((narrow, ends), slowly(&line));
         }
 

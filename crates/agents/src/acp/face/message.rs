@@ -27,7 +27,7 @@ pub(super) struct Message {
 }
 
 /// A longer line is not built as values, which take up to 45 times its length.
-pub(super) const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 20;
 /// A longer line with something that has to be replaced is not read.
 const MOST_REPLACED: usize = 8 << 20;
 

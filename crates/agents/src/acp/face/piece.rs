@@ -5,6 +5,9 @@ use crate::acp::wire::update::Update;
 use ground::json::{self, Index, Json};
 use std::borrow::Cow;
 
+/// Most tokens of a line that is a piece; one with each member has 58.
+const MOST_TOKENS: usize = 64;
+
 /// A `session/update` with a piece of text and nothing else.
 pub(super) struct Piece {
     pub(super) session: String,
@@ -19,7 +22,7 @@ pub(super) fn read(index: &mut Index, line: &[u8]) -> Option<Piece> {
         return None;
     }
     let size = line.len();
-    let line = index.read(line).filter(|line| line.is_strict())?;
+    let line = index.read_few(line, MOST_TOKENS).filter(|line| line.is_strict())?;
     let [version, method, params] = members(line.json(), ["jsonrpc", "method", "params"])?;
     let [session, update] = members(params, ["sessionId", "update"])?;
     let [kind, content, told] = match members(update, ["sessionUpdate", "content", "messageId"]) {
