@@ -60,7 +60,8 @@ it.concurrent.each(tools)('Ctrl-Z stops host and program, and fg continues both:
   await shell.type('\u001a')
   await shell.expect('Stopped')
   await shell.type('fg\r')
-  await sleep(300)
+  // The shell names the program that it lets go on.
+  await shell.expect(/fg\r?\n\S.*\n/)
   await shell.type('words\r')
   await shell.expect('got words')
   await shell.expect('status 0')
