@@ -174,14 +174,18 @@ impl Worktree {
 
     async fn fill(&mut self, given: Option<String>, include: &[String]) -> Result<(), Error> {
         let user = self.user_desk().await?;
-        self.base = match given {
-            Some(commit) => commit,
-            None => self.base_of_user(&user).await?,
+        let base = async {
+            match given {
+                Some(commit) => Ok(commit),
+                None => self.base_of_user(&user).await,
+            }
         };
+        let (base, made) = futures_util::future::join(base, self.init()).await;
+        self.base = base?;
+        made?;
         let kept = Repository::set_ref(&self.repository.common, &self.id, Some(&self.base)).await;
         kept.map_err(|fault| failed("base", "the base cannot be kept", &fault))?;
         self.known = Some(self.base.clone());
-        self.init().await?;
         self.check_out().await?;
         self.include(&user, include).await
     }
@@ -231,13 +235,10 @@ impl Worktree {
 
     async fn check_out(&self) -> Result<(), Error> {
         let git = self.tree.join(".git");
-        let call = |args: &[&str]| {
-            let call = Call::new(args.iter().copied()).bare().at(&self.tree);
-            call.path("GIT_DIR", &git).path("GIT_WORK_TREE", &self.tree)
-        };
-        let of = |fault: CallFault| failed("checkout", "the files cannot be checked out", &fault);
-        call(&["update-ref", "HEAD", &self.base]).run().await.map_err(of)?;
-        call(&["reset", "--hard", "--quiet"]).run().await.map_err(of)?;
+        // HEAD names no commit yet, and this one from here on.
+        let reset = Call::new(["reset", "--hard", "--quiet", &self.base]).bare().at(&self.tree);
+        let reset = reset.path("GIT_DIR", &git).path("GIT_WORK_TREE", &self.tree).run().await;
+        reset.map_err(|fault| failed("checkout", "the files cannot be checked out", &fault))?;
         let (index, own, cwd) = (git.join("index"), self.own.join("index"), self.cwd());
         let copied = on_disk(move || {
             copy_index(&index, &own)?;
