@@ -10,7 +10,7 @@ const mostFields = 12
 
 /** Options, records and tables: no states, but one field for each option of the contract, or each fact that one has to tell. */
 const recordOnes = [
-  // What a caller may ask for.
+  // Options that a caller may give.
   'crates/agents/src/harness/agent_request.rs AgentRequest',
   'crates/agents/src/harness/launch.rs Wanted',
   'crates/agents/src/harness/turn/request.rs TurnRequest',
@@ -18,12 +18,12 @@ const recordOnes = [
   'crates/fleet/src/spec.rs JobSpec',
   'crates/process/src/spec.rs ProcessSpec',
   'src/binding/agent.rs AgentSpec',
-  // What a caller is told.
+  // Results and reports.
   'crates/agents/src/harness/verdict/result.rs TurnFacts',
   'crates/fleet/src/record.rs JobRecord',
   'crates/process/src/census.rs TreeFacts',
   'crates/process/src/spec.rs RunResult',
-  // What is known of each agent.
+  // Facts about each agent.
   'crates/agents/src/harness/provider/descriptor.rs Descriptor',
   'crates/agents/src/harness/provider/protocol.rs Protocol',
   // The request to the guard, and the numbers of the system calls of one architecture.

@@ -95,11 +95,12 @@ impl Wait<'_> {
     /// `None`: the handle has its end already.
     async fn until_over(&self) -> Option<TurnEnd> {
         // The runtime could not be heard while this process was stopped: that is no silence.
-        let awake = Awake::new();
-        let (mut heard, mut lost) = ((Duration::ZERO, Duration::ZERO), Duration::ZERO);
+        let mut awake = Awake::new();
+        let mut heard = (Duration::ZERO, Duration::ZERO);
         let mut whole = WallLimit::new(awake.now());
         loop {
-            let (resting, gap) = awake.tick(&mut lost);
+            let (resting, gap) = awake.tick();
+            let lost = awake.known();
             whole.on_stopped(gap, resting);
             let (deadline, last_event_at) = match self.session.look(self.handle) {
                 TurnLook::Told => return None,

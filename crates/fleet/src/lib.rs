@@ -10,9 +10,9 @@
 //!                                                                      └ commit: compare-and-swap, then acknowledge
 //! ```
 //!
-//! - The **record** ([`record`], PURE) holds the state of a job ([`transition`], PURE, changes it). Its revision is the fencing token: every change is written
-//!   over the revision that was read, at the leader. The write that says "done" is the commit; a message that is redelivered
-//!   after it is acknowledged without a run.
+//! - The **record** ([`record`], PURE) holds the state of a job ([`transition`], PURE, changes it). Its revision is the
+//!   fencing token: every change is written over the revision that was read, at the leader. The write that says "done" is the
+//!   commit; a message that is redelivered after it is acknowledged without a run.
 //! - The **lease** ([`lease`], PURE) is renewed by the keeper of the attempt, independent of JavaScript and the agent. A keeper
 //!   that wakes late reads the record first. A fenced worker kills its tree and writes nothing more.
 //! - **Logs and artifacts** belong to an attempt and need no fence: the record names the attempt that counts.

@@ -93,8 +93,8 @@ impl Worktree {
         }
     }
 
-    /// The commit that a checkout of `cwd` begins with, for several that begin alike. No ref keeps it: git collects such objects after
-    /// weeks.
+    /// The commit that a checkout of `cwd` begins with, for several checkouts with the same files. No ref keeps it: git collects such
+    /// objects after weeks.
     ///
     /// # Errors
     /// As those of [`Worktree::make`].

@@ -4,8 +4,7 @@
 //!
 //! | evidence | example | decides |
 //! |---|---|---|
-//! | a status number | `status: 429` | kind and retry ([`of_status`]); for 400, 422, 429 and 500 a code or words may name the kind more exactly
-//! |
+//! | a status number | `status: 429` | kind and retry ([`of_status`]); for some, a code or words name it more exactly |
 //! | a code or name | `ECONNRESET`, `AbortError`, `rate_limit_error` | kind and retry ([`of_code`]) |
 //! | a status number in words | `HTTP 503`, `status code 429`, `502 Bad Gateway` | as a status number ([`status_in`]) |
 //! | words | `connection reset by peer` | kind ([`of_words`]), and the kind's own retry |

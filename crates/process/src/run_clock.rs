@@ -2,33 +2,27 @@
 
 use super::watchdog::{RunLimits, Watchdog};
 use ground::os::Awake;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(super) struct RunClock {
     pub watchdog: Watchdog,
     awake: Awake,
-    /// The last value of `awake`: known time for which this process was stopped since the start of the run.
-    lost: Duration,
 }
 
 impl RunClock {
     /// `awake`: begun before the start of the program.
     pub(super) fn new(limits: RunLimits, spawned: Instant, awake: Option<Awake>) -> Self {
-        RunClock {
-            watchdog: Watchdog::new(limits, spawned),
-            awake: awake.unwrap_or_else(Awake::new),
-            lost: Duration::ZERO,
-        }
+        RunClock { watchdog: Watchdog::new(limits, spawned), awake: awake.unwrap_or_else(Awake::new) }
     }
 
     /// The time of the watchdog's next decision, on the clock of this process.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.lost))
+        self.watchdog.deadline().and_then(|deadline| deadline.checked_add(self.awake.known()))
     }
 
     /// Now, on the clock that rests while this process is stopped.
     pub(super) fn now(&mut self) -> Instant {
-        let (now, gap) = self.awake.tick(&mut self.lost);
+        let (now, gap) = self.awake.tick();
         self.watchdog.on_stopped(gap);
         now
     }

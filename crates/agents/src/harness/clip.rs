@@ -30,13 +30,12 @@ pub(crate) fn clip_to(text: &str, bytes: usize) -> std::borrow::Cow<'_, str> {
 }
 
 /// The warning about a line that begins as a message of an agent and can't be read. `None` for any other line.
-pub(crate) fn torn(line: &str) -> Option<String> {
-    const BEGINNINGS: [&str; 3] = [r#"{"type":"#, r#"{"role":"#, r#"{"jsonrpc":"#];
+pub(crate) fn torn(line: &[u8]) -> Option<String> {
+    const BEGINNINGS: [&[u8]; 3] = [br#"{"type":"#, br#"{"role":"#, br#"{"jsonrpc":"#];
     let is_message = BEGINNINGS.iter().any(|beginning| line.starts_with(beginning));
     is_message.then(|| {
-        format!(
-            "a message of the agent could not be read, and what it said is missing: {}",
-            clip_to(line, 300)
-        )
+        let told = String::from_utf8_lossy(line);
+        let told = clip_to(&told, 300);
+        format!("a message of the agent could not be read, and what it said is missing: {told}")
     })
 }

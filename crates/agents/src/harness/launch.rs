@@ -269,8 +269,8 @@ impl Launch {
         self.file("mcp-servers.json", &configuration(&servers))
     }
 
-    /// Gives the servers of tools. At "edit" nothing would ask for their tools, which the caller has chosen: `allow` is the flag that
-    /// allows them.
+    /// Gives the servers of tools. At "edit" and "ask" nothing would ask about their tools, which the caller has chosen: the flag
+    /// `allow` lets them run.
     pub(crate) fn servers_by_file(&mut self, wanted: &Wanted, replaced: Replaced, allow: &str) {
         let servers = &wanted.mcp_servers;
         if servers.is_empty() {

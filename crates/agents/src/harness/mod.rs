@@ -3,7 +3,8 @@
 //! A turn is one or more attempts. An attempt is one process (capability `process`) whose stdout goes, chunk by chunk
 //! (`turn::output`), through a [`Transcript`]: whole lines to the provider's [`Reader`](provider::Reader), which reports to a
 //! [`Digest`]. When the process is gone, [`verdict`] weighs the agent's own end of turn against the process's end and the reason
-//! it was stopped for. Everything up to there is PURE (`evidence`, `provider`, `verdict`) and is what [`replay`](mod@replay) runs over a recording.
+//! it was stopped for. Everything up to there is PURE (`evidence`, `provider`, `verdict`) and is what [`replay`](mod@replay) runs
+//! over a recording.
 //!
 //! The owner task of a turn (`turn::owner`; [`Turn`] is its handle) waits for a slot (`limit::scheduler`), prepares an attempt
 //! (`turn::preparation`, with `program`, `folder` and `provider::restraint`) and runs it (`turn::attempt`, by the decisions of one

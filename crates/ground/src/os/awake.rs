@@ -56,6 +56,8 @@ impl Rest {
 pub struct Awake {
     /// Time lost before this handle existed.
     before: Duration,
+    /// Time lost since then, as the last [`Awake::tick`] told it.
+    known: Duration,
 }
 
 impl Awake {
@@ -63,7 +65,7 @@ impl Awake {
     #[expect(clippy::new_without_default, reason = "it starts a task")]
     pub fn new() -> Awake {
         LISTENERS.fetch_add(1, Ordering::AcqRel);
-        let mut awake = Awake { before: Duration::ZERO };
+        let mut awake = Awake { before: Duration::ZERO, known: Duration::ZERO };
         awake.before = awake.lost();
         awake
     }
@@ -80,16 +82,21 @@ impl Awake {
         heart.rest.lost.saturating_sub(self.before)
     }
 
+    /// How long this process was stopped until the last [`Awake::tick`].
+    pub fn known(&self) -> Duration {
+        self.known
+    }
+
     /// Now, on the clock that rests while this process is stopped.
     pub fn now(&self) -> Instant {
         let now = Instant::now();
         now.checked_sub(self.lost()).unwrap_or(now)
     }
 
-    /// As [`Awake::now`], with the time for which this process was stopped since the last call with the same `known`.
-    pub fn tick(&self, known: &mut Duration) -> (Instant, Duration) {
+    /// As [`Awake::now`], with the time for which this process was stopped since the last call.
+    pub fn tick(&mut self) -> (Instant, Duration) {
         let (now, lost) = (Instant::now(), self.lost());
-        let gap = lost.saturating_sub(std::mem::replace(known, lost));
+        let gap = lost.saturating_sub(std::mem::replace(&mut self.known, lost));
         (now.checked_sub(lost).unwrap_or(now), gap)
     }
 
@@ -148,7 +155,7 @@ pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option
 impl Clone for Awake {
     fn clone(&self) -> Awake {
         LISTENERS.fetch_add(1, Ordering::AcqRel);
-        Awake { before: self.before }
+        Awake { before: self.before, known: self.known }
     }
 }
 

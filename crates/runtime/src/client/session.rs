@@ -37,8 +37,6 @@ pub(super) struct ClientSession {
     ending_since: Option<Instant>,
     ended: watch::Sender<Option<SessionEnd>>,
     awake: Awake,
-    /// How long this process was stopped, as the clocks of the request know it.
-    lost: Duration,
 }
 
 impl ClientSession {
@@ -62,7 +60,6 @@ impl ClientSession {
             ending_since: None,
             ended,
             awake: Awake::new(),
-            lost: Duration::ZERO,
         }
     }
 
@@ -396,7 +393,7 @@ impl ClientSession {
 
     /// Now, on the clock that rests while this process is stopped.
     fn now(&mut self) -> Instant {
-        let (now, gap) = self.awake.tick(&mut self.lost);
+        let (now, gap) = self.awake.tick();
         if let Some(current) = &mut self.current {
             current.on_stopped(gap, now);
         }

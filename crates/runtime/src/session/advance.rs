@@ -13,7 +13,7 @@ impl Session {
     pub(super) fn advance(&mut self) -> bool {
         let now = Instant::now();
         // A client could not come back while this process was stopped.
-        let (_, gap) = self.awake.tick(&mut self.lost);
+        let (_, gap) = self.awake.tick();
         if let Presence::Away(since) = &mut self.client.presence {
             *since += gap;
         }

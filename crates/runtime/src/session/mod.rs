@@ -163,8 +163,6 @@ pub struct Session {
     decided: mpsc::Receiver<Decided>,
     wake: Option<Instant>,
     awake: Awake,
-    /// How long this process was stopped, as `presence` knows it.
-    lost: Duration,
 }
 
 impl Session {
@@ -214,7 +212,6 @@ impl Session {
             decided,
             wake: None,
             awake: Awake::new(),
-            lost: Duration::ZERO,
         };
         (session, handle)
     }

@@ -26,8 +26,6 @@ pub(super) struct PendingCall {
     deadline: Option<delay_queue::Key>,
     /// Since it was sent. A limit does not count the time for which this process was stopped.
     awake: Option<Awake>,
-    /// How long this process was stopped, as the deadline knows it.
-    lost: Duration,
 }
 
 #[derive(Default)]
@@ -131,8 +129,8 @@ impl Connected {
             let _entered = self.runtime.enter();
             Awake::new()
         });
-        let (method, lost) = (method.to_owned(), Duration::ZERO);
-        state.pending.insert(id, PendingCall { method, timeout, complete, deadline, awake, lost });
+        let method = method.to_owned();
+        state.pending.insert(id, PendingCall { method, timeout, complete, deadline, awake });
     }
 
     /// Takes the first overdue request.
@@ -141,8 +139,8 @@ impl Connected {
         while let Poll::Ready(Some(expired)) = state.deadlines.poll_expired(context) {
             let (id, state) = (expired.into_inner(), &mut *state);
             if let Some(call) = state.pending.get_mut(&id)
-                && let Some(awake) = &call.awake
-                && let (_, gap) = awake.tick(&mut call.lost)
+                && let Some(awake) = &mut call.awake
+                && let (_, gap) = awake.tick()
                 && !gap.is_zero()
             {
                 call.deadline = Some(state.deadlines.insert(id, gap));

@@ -1,5 +1,5 @@
-//! A fuzz target. For any messages of a hostile client and a hostile agent at once: no prompt runs above the level, no denied file is
-//! read, each request is answered once, each prompt ends in time, and nothing begins when the budget is used up.
+//! A fuzz target. For any messages of a hostile client and a hostile agent at once: no prompt runs above the level, no denied
+//! file is read, each request is answered once, each prompt ends in time, and nothing begins when the budget is used up.
 
 use super::gate::{Found, Gate, Look};
 use super::rules::Rules;

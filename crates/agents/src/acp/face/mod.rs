@@ -256,9 +256,9 @@ impl Face<'_> {
         let mut aborted = std::pin::pin!(aborted);
         let to_agent = self.to_agent.clone();
         let (seen, mut found) = mpsc::unbounded_channel();
-        let (awake, mut lost) = (Awake::new(), Duration::ZERO);
+        let mut awake = Awake::new();
         loop {
-            let (now, gap) = awake.tick(&mut lost);
+            let (now, gap) = awake.tick();
             self.gate.prompts.on_stopped(gap, now);
             let (is_full, is_shut) = self.look_at_room(now);
             let deadline = self.deadline(now);

@@ -207,7 +207,7 @@ impl Rules {
             return;
         }
         let Some(params) = message.params_mut().filter(|params| params.is_object()) else { return };
-        // Whatever its name is here, the agent may be claude-code.
+        // An agent may be claude-code under another name.
         let options = params.get_mut("_meta").and_then(|meta| meta.pointer_mut(OPTIONS));
         if let Some(options) = options.and_then(Value::as_object_mut) {
             options.retain(|name, _| NARROWING.contains(&name.as_str()));
@@ -350,7 +350,7 @@ mod tests {
         }}}}});
         let mut message = Message::read(sent.to_string().as_bytes()).unwrap();
         rules.add_meta(&mut message);
-        // Behind another name claude-code has no facts of its own here.
+        // claude-code has no facts of its own under another name.
         let mut named = Message::read(sent.to_string().as_bytes()).unwrap();
         rules.meta = Value::Null;
         rules.add_meta(&mut named);

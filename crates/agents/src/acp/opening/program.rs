@@ -133,6 +133,7 @@ pub(crate) fn spec_of(
     spec.environment = request.agent.environment_for(&held.launch, program, folder);
     spec
 }
+
 /// The error of an agent that does not offer, or does not take, the mode of this level.
 pub(crate) fn unenforced(agent: Provider, level: Level, why: &str) -> Error {
     let (name, level, advice) = (agent.as_str(), level.as_str(), agent.protocol().advice());

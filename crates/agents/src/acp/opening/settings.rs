@@ -170,8 +170,8 @@ impl Settings {
         Some(set_option(version, session, &option.id, &json!(mode)))
     }
 
-    /// The first of these modes that the agent offers, or may have untold, and the request that sets it. `Err`: it offers none of them, in
-    /// words.
+    /// The first of these modes that the agent offers, or may have untold, and the request that sets it. `Err`: words that say that
+    /// it offers none of them.
     pub(crate) fn to_mode(
         &self,
         wanted: &[String],

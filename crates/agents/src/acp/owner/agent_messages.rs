@@ -42,7 +42,7 @@ impl Owner {
                 if let Some(active) = &mut self.turns.active {
                     active.printed.add(&line);
                 }
-                if let Some(warning) = torn(&line) {
+                if let Some(warning) = torn(line.as_bytes()) {
                     self.warn(warning);
                 }
                 self.tell(AgentEvent::Noise { line })

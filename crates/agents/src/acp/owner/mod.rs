@@ -262,7 +262,7 @@ impl Owner {
 
     /// Now, on the clock that rests while this process is stopped: every limit of a session takes its time from it.
     pub(super) fn now(&mut self) -> Instant {
-        let (now, gap) = self.awake.tick(&mut self.turns.lost);
+        let (now, gap) = self.awake.tick();
         if let Some(active) = &mut self.turns.active {
             active.clock.on_stopped(gap, now);
         }

@@ -72,8 +72,6 @@ pub(crate) struct Turns {
     /// Warnings of the opening, which the first turn reports.
     pub(crate) warnings: Vec<String>,
     pub(crate) afterwords: Afterwords,
-    /// How long this process was stopped, as the clock of the turn knows it.
-    pub(crate) lost: Duration,
 }
 
 /// The time behind an opening or a cancelled turn in which an agent may still say something about it. Version 1 does not tell what
@@ -120,16 +118,7 @@ impl Turns {
         warnings: Vec<String>,
         afterwords: Afterwords,
     ) -> Turns {
-        Turns {
-            count: 0,
-            active: None,
-            own: None,
-            queue: VecDeque::new(),
-            preamble,
-            warnings,
-            afterwords,
-            lost: Duration::ZERO,
-        }
+        Turns { count: 0, active: None, own: None, queue: VecDeque::new(), preamble, warnings, afterwords }
     }
 
     /// The number of the turn that begins.

@@ -25,7 +25,8 @@ impl AgentRequest {
         }
     }
 
-    /// Writes the files, and makes the folders that the sandbox names. Returns the sandbox. `accounting`: what the agent itself reports.
+    /// Writes the files, and makes the folders that the sandbox names. Returns the sandbox. `accounting`: the agent's own reports of
+    /// its usage.
     pub(crate) async fn make_room(
         &self,
         accounting: Accounting,

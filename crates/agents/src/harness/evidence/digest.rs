@@ -31,8 +31,14 @@ pub struct Digest {
     warnings: Warnings,
     trouble: Trouble,
     end: TurnEnd,
-    /// Lines and model calls since the last sign of progress.
-    idle: (u64, u64),
+    idle: Idle,
+}
+
+/// Lines and model calls since the last sign of progress.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Idle {
+    pub lines: u64,
+    pub steps: u64,
 }
 
 #[derive(Debug, Default)]
@@ -266,16 +272,16 @@ impl Digest {
 
     /// A sign that work gets done: chatter counts from here.
     pub fn progress(&mut self) {
-        self.idle = (0, 0);
+        self.idle = Idle::default();
     }
 
     pub fn line_seen(&mut self) {
-        self.idle.0 += 1;
+        self.idle.lines += 1;
     }
 
     /// A model call that brought nothing.
     pub fn idle_step(&mut self) {
-        self.idle.1 += 1;
+        self.idle.steps += 1;
     }
 
     /// The agent tries again by itself.
@@ -469,8 +475,7 @@ impl Digest {
         self.trouble.is_stuck
     }
 
-    /// Lines and model calls without progress.
-    pub fn idle(&self) -> (u64, u64) {
+    pub fn idle(&self) -> Idle {
         self.idle
     }
 }

@@ -15,7 +15,7 @@ use super::traffic::{TrafficNews, TurnTraffic};
 use crate::harness::budget::allowance::{Accounts, Allowance};
 use crate::harness::clock::{Clock, Due, Heard, Sample};
 use crate::harness::event::Usage;
-use crate::harness::evidence::digest::Digest;
+use crate::harness::evidence::digest::{Digest, Idle};
 use crate::harness::evidence::metered::usage_of;
 use crate::harness::evidence::refused::refused_words;
 use crate::harness::folder::RunFolder;
@@ -75,7 +75,6 @@ pub(crate) async fn attempt(
     let mut watch = Watch {
         reader,
         clock: Clock::new(plan.request.agent.limits, awake.now()),
-        lost: Duration::ZERO,
         awake,
         stop: None,
         is_aborted: false,
@@ -121,8 +120,6 @@ struct Watch<'a> {
     /// Its time rests while this process is stopped.
     clock: Clock,
     awake: Awake,
-    /// How long this process was stopped, as the clock knows it.
-    lost: Duration,
     stop: Option<Stop>,
     is_aborted: bool,
     /// The last handle was dropped, so no more orders come.
@@ -163,7 +160,7 @@ impl Watch<'_> {
 
     /// Now, on the clock that rests while this process is stopped.
     fn now(&mut self) -> Instant {
-        let (now, gap) = self.awake.tick(&mut self.lost);
+        let (now, gap) = self.awake.tick();
         self.clock.on_stopped(gap, now);
         now
     }
@@ -259,13 +256,12 @@ impl Watch<'_> {
         }
     }
 
-    /// Lines and model calls without progress.
-    fn idle(&self) -> (u64, u64) {
+    fn idle(&self) -> Idle {
         self.reader.heard().transcript.digest().idle()
     }
 
     fn clock_due(&mut self) -> Due {
-        let (lines, steps) = self.idle();
+        let Idle { lines, steps } = self.idle();
         let now = self.now();
         self.clock.due_in_flood(now, lines, steps)
     }
@@ -284,7 +280,7 @@ impl Watch<'_> {
     }
 
     async fn on_clock(&mut self, audience: &mut Audience) {
-        let (lines, steps) = self.idle();
+        let Idle { lines, steps } = self.idle();
         let now = self.now();
         let mut due = self.clock.due(now, lines, steps);
         if due == Due::Sample {

@@ -127,7 +127,7 @@ impl Sink for OutputWriter {
         match stream {
             Stream::Stdout => {
                 heard.transcript.feed(bytes);
-                heard.has_progressed |= heard.transcript.digest().idle().0 == 0;
+                heard.has_progressed |= heard.transcript.digest().idle().lines == 0;
             }
             Stream::Stderr => {
                 heard.stderr.extend_from_slice(bytes);

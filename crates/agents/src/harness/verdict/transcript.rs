@@ -113,7 +113,7 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
             digest.event_seen();
         } else {
             digest.noise(line);
-            if let Some(warning) = (!is_whole).then(|| torn(&String::from_utf8_lossy(line))).flatten() {
+            if let Some(warning) = (!is_whole).then(|| torn(line)).flatten() {
                 digest.warning(&warning);
             }
         }
