@@ -1,5 +1,6 @@
-// Joins the modules of lib/ into dist/lib/library.js: one file to find, read and compile instead of more than a hundred halves
-// the time that `require('sheepdog')` takes. Each module keeps a file of its own name, which hands out the same exports.
+// Joins the modules of lib/ into two files, because finding, reading and compiling more than a hundred takes most of the time of
+// `require('sheepdog')`: dist/lib/library.js has what the root needs, dist/lib/rooms.js the rest, which is read when an entry asks
+// for it. Each module keeps a file of its own name, which hands out the same exports.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix, relative, sep } from 'node:path'
 import { root } from './step.mjs'
@@ -36,16 +37,26 @@ function write(name, text) {
 export function joinModules() {
   const read = (name) => readFileSync(join(compiled, name), 'utf8')
   const [library, commands] = [filesOf(compiled, 'lib'), filesOf(compiled, 'cli')]
-  const wanted = new Set([...library, ...commands, 'lib/library.js'])
+  const wanted = new Set([...library, ...commands, 'lib/library.js', 'lib/rooms.js'])
   for (const name of [...filesOf(target, 'lib'), ...filesOf(target, 'cli')])
     if (!wanted.has(name) && !name.includes('/vendor/')) rmSync(join(target, name))
-  const parts = library.map((name) => {
+  const modules = new Map()
+  for (const name of library) {
     const own = name.slice('lib/'.length, -'.js'.length)
     const up = '../'.repeat(own.split('/').length - 1) || './'
     write(name, `module.exports = require("${up}library.js")("${own}");\n`)
-    // In parentheses, because V8 then compiles a function at once rather than twice.
-    return `"${own}": (function (exports, module) {${linked(name, read(name), 'libraryModule')}\n}),\n`
-  })
+    modules.set(own, linked(name, read(name), 'libraryModule'))
+  }
+  const ofRoot = new Set(['index'])
+  for (const own of ofRoot)
+    for (const [, needed] of modules.get(own).matchAll(/\blibraryModule\("([^"]+)"\)/g)) ofRoot.add(needed)
+  const table = (isIn) => `{
+__proto__: null,
+${[...modules]
+  .filter(([own]) => isIn(own))
+  // In parentheses, because V8 then compiles a function at once rather than twice.
+  .map(([own, code]) => `"${own}": (function (exports, module) {${code}\n}),\n`)
+  .join('')}}`
   write(
     'lib/library.js',
     `"use strict";
@@ -55,17 +66,22 @@ function libraryModule(name) {
     if (known) return known.exports;
     const module = (loaded[name] = { exports: {} });
     try {
-        modules[name].call(module.exports, module.exports, module);
+        (modules[name] ?? require("./rooms.js")[name]).call(module.exports, module.exports, module);
     } catch (error) {
         delete loaded[name];
         throw error;
     }
     return module.exports;
 }
-const modules = {
-__proto__: null,
-${parts.join('')}};
 module.exports = libraryModule;
+const modules = ${table((own) => ofRoot.has(own))};
+`,
+  )
+  write(
+    'lib/rooms.js',
+    `"use strict";
+const libraryModule = require("./library.js");
+module.exports = ${table((own) => !ofRoot.has(own))};
 `,
   )
   for (const name of commands) {
