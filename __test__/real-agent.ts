@@ -29,6 +29,7 @@ const hasSandbox = () =>
 
 export function describeAgent(provider: ProviderName): void {
   let server: Awaited<ReturnType<typeof startModelServer>>
+  const shared = {}
   beforeAll(async () => {
     server = await startModelServer()
   })
@@ -41,6 +42,7 @@ export function describeAgent(provider: ProviderName): void {
       const context = bench({
         provider,
         server,
+        shared,
         binary,
         make: (options: any) => new Harness(options),
       } as any)

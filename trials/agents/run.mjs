@@ -30,10 +30,12 @@ export async function runTable(agents, cases) {
   for (const { name, version, program, bin, node } of agents) {
     results[name] = {}
     console.log(`\n${name} ${version}`)
+    const shared = {}
     for (const [title, test] of Object.entries(cases)) {
       const context = bench({
         provider: name,
         server,
+        shared,
         binary: join(bin, program),
         cache: join(folder, 'cache'),
         path: [node, process.env.PATH].filter(Boolean).join(':'),
