@@ -82,6 +82,9 @@ function anyOf(symbol) {
   return declaration ? `<${declaration.typeParameters.map(() => 'any').join(', ')}>` : ''
 }
 
+/** Declarations of Node and of the language, parsed once for all programs. */
+const common = new Map()
+
 function compile(text, edit, old) {
   const host = typescript.createCompilerHost(options)
   const { getSourceFile } = host
@@ -94,7 +97,10 @@ function compile(text, edit, old) {
       name.startsWith(join(root, 'index')) ||
       name.startsWith(join(root, 'entries')) ||
       name.startsWith(join(root, 'copilot'))
-    if (!isOurs && !/node_modules\/.*copilot-sdk/.test(name)) return getSourceFile.call(host, name, target)
+    if (!isOurs && !/node_modules\/.*copilot-sdk/.test(name)) {
+      if (!common.has(name)) common.set(name, getSourceFile.call(host, name, target))
+      return common.get(name)
+    }
     const declared = host.readFile(name)
     const open = (isOurs ? edit(declared) : declared).replace(
       /^ {4}private [^;{]*;$|^ +(protected|private) (readonly )?\w+[(:].*$|^ +#private;?$/gm,
