@@ -6,7 +6,7 @@ use crate::acp::state::active::{Active, OwnTurn};
 use crate::acp::state::order::{Prompt, Reply};
 use crate::acp::turn::account::SessionUsage;
 use crate::acp::turn::tool_book::ToolBook;
-use crate::acp::turn::turn_state::{LAST_WORDS, Version};
+use crate::acp::turn::turn_state::{LAST_WORDS, LONGEST_WORDS, Version};
 use crate::harness::Provider;
 use crate::harness::budget::allowance::{Accounts, Allowance};
 use crate::harness::limit::usage_limit::HeldAccount;
@@ -14,7 +14,7 @@ use ground::mpsc::UnboundedSender;
 use process::Metered;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Facts that do not change while the session is open.
 pub(crate) struct SessionFacts {
@@ -82,12 +82,10 @@ pub(crate) struct Afterwords {
 }
 
 impl Afterwords {
-    const LONGEST: Duration = Duration::from_millis(500);
-
     /// The turn that may have afterwords has ended.
     pub(crate) fn after(now: Instant, version: Version) -> Afterwords {
         match version {
-            Version::One => Afterwords { silent_at: now + LAST_WORDS, latest: now + Self::LONGEST },
+            Version::One => Afterwords { silent_at: now + LAST_WORDS, latest: now + LONGEST_WORDS },
             Version::Two => Afterwords { silent_at: now, latest: now },
         }
     }

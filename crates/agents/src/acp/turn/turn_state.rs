@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How long an agent of version 1 has to be silent behind an end, before nothing more about it is expected.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(50);
+/// How long that silence is waited for: an agent that speaks on has begun something of its own.
+pub(crate) const LONGEST_WORDS: Duration = Duration::from_millis(500);
 
 /// The protocol's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub struct TurnState {
     seen_behind: bool,
     /// Start of the time without any work of the turn, background work included.
     quiet_since: Option<Instant>,
+    /// End of the wait for last words alone.
+    words_until: Option<Instant>,
 }
 
 impl TurnState {
@@ -85,6 +89,7 @@ impl TurnState {
             ending: None,
             seen_behind: false,
             quiet_since: None,
+            words_until: None,
         }
     }
 
@@ -165,6 +170,7 @@ impl TurnState {
     fn end(&mut self, ending: Ending) {
         self.is_running = false;
         self.ending = Some(ending);
+        self.words_until = None;
     }
 
     /// The ending, once it counts. `behind`: whether work goes on behind the turn, or a tool call is open.
@@ -181,12 +187,10 @@ impl TurnState {
             self.quiet_since = None;
             return None;
         }
-        let silence = self.silence();
-        if !silence.is_zero() {
-            let since = *self.quiet_since.get_or_insert(now);
-            if now.saturating_duration_since(since) < silence {
-                return None;
-            }
+        self.quiet_since.get_or_insert(now);
+        self.words_until.get_or_insert(now + LONGEST_WORDS);
+        if self.deadline().is_some_and(|deadline| now < deadline) {
+            return None;
         }
         self.ending.as_ref()
     }
@@ -208,7 +212,8 @@ impl TurnState {
 
     /// When [`TurnState::due`] is to be asked again though nothing came.
     pub fn deadline(&self) -> Option<Instant> {
-        self.quiet_since.and_then(|since| since.checked_add(self.silence()))
+        let silent = self.quiet_since?.checked_add(self.silence())?;
+        Some(self.words_until.filter(|_| !self.seen_behind).map_or(silent, |until| until.min(silent)))
     }
 }
 
@@ -255,6 +260,14 @@ mod tests {
         assert_eq!(turn.due(silent, false), None, "they came");
         assert_eq!(turn.deadline(), Some(silent + LAST_WORDS));
         assert!(turn.due(silent + LAST_WORDS, false).is_some());
+        let mut restless = TurnState::new(Version::One, true, SETTLE);
+        restless.on_answer(Ok(&json!({"stopReason":"end_turn"})));
+        let pieces = (0..).map(|piece| now + LAST_WORDS / 2 * piece);
+        let ended = pieces.clone().find(|at| {
+            restless.on_activity();
+            restless.due(*at, false).is_some()
+        });
+        assert_eq!(ended, Some(now + LONGEST_WORDS), "its agent goes on with something else");
         let mut gone = TurnState::new(Version::One, true, SETTLE);
         assert_eq!(gone.without_last_words(), None);
         gone.on_answer(Ok(&json!({"stopReason":"end_turn"})));
