@@ -157,11 +157,11 @@ impl Reader<'_> {
             Some('\'') if !in_quotes => self.escaped(word)?,
             // A text that is translated is read as any other in these quotes.
             Some('"') if !in_quotes => {}
-            Some('?' | '#' | '$' | '!') => {
+            Some('?' | '#' | '$') => {
                 self.at += 1;
                 word.text.push('0');
             }
-            Some(letter) if letter.is_ascii_digit() || "@*-".contains(letter) => {
+            Some(letter) if letter.is_ascii_digit() || "@*-!".contains(letter) => {
                 self.at += 1;
                 word.gap(!in_quotes || letter == '@');
             }

@@ -187,6 +187,7 @@ fn commands_of_another_round_are_found() {
         "$'\\162m' x",
         "\"r\"\"m\" x",
         "r\\\nm x",
+        "r$!m x",
         "${0:+rm} x",
         "<(rm x) true",
         "true > >(rm x)",
