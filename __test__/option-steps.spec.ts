@@ -83,7 +83,7 @@ const config = ts.getParsedCommandLineOfConfigFile(
   { noEmit: true, incremental: false, tsBuildInfoFile: undefined },
   { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => {} },
 )!
-let before: ts.Program | undefined
+const unchanged = new Map<string, ts.SourceFile | undefined>()
 
 /** What the compiler says of these files when some steps were made. */
 function problems(steps: Step[], files: string[]): string[] {
@@ -102,12 +102,12 @@ function problems(steps: Step[], files: string[]): string[] {
   host.getSourceFile = (path, ...rest) => {
     const text = texts.get(path)
     // Unchanged files are parsed once.
-    if (text === undefined) return before?.getSourceFile(path) ?? read(path, ...rest)
-    return ts.createSourceFile(path, text, ts.ScriptTarget.ES2023)
+    if (text !== undefined) return ts.createSourceFile(path, text, ts.ScriptTarget.ES2023)
+    if (!unchanged.has(path)) unchanged.set(path, read(path, ...rest))
+    return unchanged.get(path)
   }
   const roots = files.map((file) => join(root, file))
   const program = ts.createProgram(roots, config.options, host)
-  before ??= ts.createProgram(roots, config.options)
   return roots
     .flatMap((path) => program.getSemanticDiagnostics(program.getSourceFile(path)))
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
