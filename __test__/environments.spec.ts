@@ -1,15 +1,17 @@
 // Machines that lack or refuse something: runs, spawns, turns, sessions and doctor there, sandboxed and not. Each works, or names what is
 // missing, and sandboxSupport() says the same as what happens.
 import { execFile, execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { answer, player } from './played-agent'
+import { answer } from './played-agent'
 
 const root = join(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'environments-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const answerFile = join(folder, 'answer')
+writeFileSync(answerFile, answer.map(({ line }) => `${JSON.stringify(line)}\n`).join(''))
 
 /** Numbers of x86-64, with the first argument where only that is refused. */
 const calls: Record<string, [number, number?]> = {
@@ -59,7 +61,7 @@ const body = `
   const works = {
     run: async (options) => (await run('sh', ['-c', 'echo fine'], options)).stdout.trim(),
     spawn: async (options) => { for await (const { text } of spawn('sh', ['-c', 'echo fine'], options)) return text },
-    turn: async (options) => (await new Harness({ provider: 'codex', binary: ['node', ${JSON.stringify(player)}, ${JSON.stringify(JSON.stringify(answer))}], cwd: folder, ...options }).run('hi')).text,
+    turn: async (options) => (await new Harness({ provider: 'codex', binary: ['sh', '-c', ${JSON.stringify(`cat ${answerFile}`)}], cwd: folder, ...options }).run('hi')).text,
     session: async (options) => {
       const provider = scriptedAgent([{ stallMs: 10, say: 'Now.' }])
       const chat = await new Harness({ provider }).open({ cwd: folder, ...options })
