@@ -1,9 +1,18 @@
 // `npm run check`: formatting, lints, types, and that index.d.ts says what lib/ and the addon say. Nothing is changed.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { checkCrates } from './deny.mjs'
 import { writeGenerated } from './generated.mjs'
-import { bin, fail, prepare, step } from './setup.mjs'
+import { bin, fail, installFrom, prepare, root, step } from './setup.mjs'
 
 prepare({ addon: 'any' })
+const lockFile = join(root, 'package-lock.json')
+const lock = readFileSync(lockFile, 'utf8')
+installFrom(root, 'package-lock.json is what npm install makes of it', ['--package-lock-only'])
+if (readFileSync(lockFile, 'utf8') !== lock) {
+  writeFileSync(lockFile, lock)
+  fail('package-lock.json is not whole: run `npm install` and commit it')
+}
 step('formatting of Rust', 'cargo', ['fmt', '--all', '--check'])
 step('formatting of everything else', bin('prettier'), ['--check', '--log-level=warn', '.'])
 step('lints of TypeScript', bin('oxlint'), ['--type-aware', '--quiet', '.'])
