@@ -2336,7 +2336,8 @@ export interface OpenOptions extends Pick<
   mcpServers?: readonly McpServer[] | undefined
   /**
    * A turn with background work is over when nothing has run in the background for this long, in
-   * milliseconds. In protocol 1 every turn is over after a silence of 50 ms, or of this time if it is shorter.
+   * milliseconds. In protocol 1 every turn is over after a silence of 50 ms, or of this time if it is shorter; without
+   * background work, 500 ms after the agent's answer at the latest.
    *
    * @default 500
    */
