@@ -17,7 +17,13 @@ export function install(name, packages) {
   mkdirSync(place, { recursive: true })
   writeFileSync(join(place, 'package.json'), '{"private":true}\n')
   const options = ['--no-audit', '--no-fund', '--loglevel=error']
-  const { status } = spawnSync('npm', ['install', ...options, ...packages], { cwd: place, stdio: 'inherit' })
+  const { SHEEPDOG_TEST_CA: ca, ...env } = process.env
+  if (ca) env.NODE_EXTRA_CA_CERTS = ca
+  const { status } = spawnSync('npm', ['install', ...options, ...packages], {
+    cwd: place,
+    stdio: 'inherit',
+    env,
+  })
   if (status !== 0) fail(`${packages.join(' ')} could not be installed`)
   return bin
 }
