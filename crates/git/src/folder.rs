@@ -34,8 +34,27 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     private_folders().recursive(true).create(folder)
 }
 
+/// A lock that is held until this is dropped. Closing its file is not enough: a child that has not yet become another program has a
+/// copy of it.
+#[derive(Debug)]
+pub(crate) struct Held(File);
+
+impl std::ops::Deref for Held {
+    type Target = File;
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // An error is ignored here: the lock then ends with the last copy of the file.
+        let _ = self.0.unlock();
+    }
+}
+
 /// `None`: another process, or another attempt of this one, has it.
-pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn try_lock(path: &Path) -> io::Result<Option<Held>> {
     loop {
         let file = private_files().create(true).truncate(false).read(true).write(true).open(path)?;
         match file.try_lock() {
@@ -47,7 +66,7 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
         let is_there =
             FileIdentity::at(path).is_ok_and(|found| FileIdentity::of(&file).is_ok_and(|own| own == found));
         if is_there {
-            return Ok(Some(file));
+            return Ok(Some(Held(file)));
         }
     }
 }
@@ -124,4 +143,21 @@ pub(crate) fn unusable(folder: &Path, error: &io::Error) -> Error {
         folder.display()
     );
     Error::new(ErrorCode::JobCheckoutFailed, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_released_though_a_child_has_a_copy_of_its_file() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("lock");
+        let held = try_lock(&path).unwrap().unwrap();
+        let copy = held.try_clone().unwrap();
+        assert!(try_lock(&path).unwrap().is_none());
+        drop(held);
+        assert!(try_lock(&path).unwrap().is_some());
+        drop(copy);
+    }
 }

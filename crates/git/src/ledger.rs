@@ -4,7 +4,7 @@
 //! checkout and its repository are. The host of the checkout holds the lock. Locks are the kernel's and end with their process,
 //! so a free lock means that the host is gone. Such a checkout is removed with its ref, unless it was kept on purpose.
 
-use crate::folder::{make_private, remove, try_lock};
+use crate::folder::{Held, make_private, remove, try_lock};
 use crate::place::GitPlace;
 use crate::repository::Repository;
 use crate::room::{Room, left_rooms};
@@ -12,7 +12,6 @@ use ground::error::{Error, ErrorCode};
 use ground::os::on_disk;
 use ground::record::epoch_ms;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -86,7 +85,7 @@ pub struct ReapedWorktree {
 pub(crate) struct Claim {
     pub note: Note,
     lock_path: PathBuf,
-    lock: File,
+    lock: Held,
 }
 
 impl Claim {
@@ -186,7 +185,7 @@ fn facts_of(note: &Note, is_held: bool) -> WorktreeFacts {
 }
 
 /// All notes, each with the lock where nobody holds it. Blocks.
-fn look(place: &GitPlace) -> io::Result<Vec<(Note, PathBuf, Option<File>)>> {
+fn look(place: &GitPlace) -> io::Result<Vec<(Note, PathBuf, Option<Held>)>> {
     let entries = match std::fs::read_dir(place.notes()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,

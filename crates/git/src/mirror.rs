@@ -1,11 +1,10 @@
 //! This machine's bare copy of a repository. All workers that use the same folder share it, and one of them fetches at a time.
 
-use crate::folder::{digest, make_private, try_lock, unusable};
+use crate::folder::{Held, digest, make_private, try_lock, unusable};
 use crate::remote::{Git, GitFault};
 use crate::source::{Address, GitSource};
 use ground::error::{Error, ErrorCode};
 use ground::os::on_disk;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ pub(super) struct Mirror<'a> {
     path: PathBuf,
     address: &'a Address,
     git: &'a Git,
-    _lock: File,
+    _lock: Held,
 }
 
 impl<'a> Mirror<'a> {

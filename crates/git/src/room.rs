@@ -1,13 +1,12 @@
 //! The room of one `apply`: a folder for its objects and indexes, and a lock, because one apply at a time works on a working tree.
 
 use crate::desk::{Desk, copy_index};
-use crate::folder::{digest, make_private, remove, try_lock};
+use crate::folder::{Held, digest, make_private, remove, try_lock};
 use crate::journal::Journal;
 use crate::place::GitPlace;
 use crate::repository::{Repository, failed, refused};
 use ground::error::Error;
 use ground::os::on_disk;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Room {
     folder: PathBuf,
     lock_path: PathBuf,
-    lock: File,
+    lock: Held,
 }
 
 /// The rooms of applies whose hosts are gone. Blocks.

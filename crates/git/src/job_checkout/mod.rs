@@ -13,7 +13,7 @@
 //! Locks are the kernel's, so they end with their process. A lock file describes its checkout, so that an attempt that
 //! continues a lost one finds its files. A checkout that no attempt continues is removed a day later.
 
-use crate::folder::{checkouts, make_private, name_of, remove, try_lock, unusable};
+use crate::folder::{Held, checkouts, make_private, name_of, remove, try_lock, unusable};
 use crate::mirror::Mirror;
 use crate::place::GitPlace;
 use crate::remote::Git;
@@ -24,7 +24,6 @@ use ground::error::ErrorCode;
 use ground::lock::lock;
 use ground::os::on_disk;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -54,7 +53,7 @@ pub struct Checkout {
     /// Whether the checkout has the files of the previous attempt.
     goes_on: bool,
     /// The lock, until the attempt has left the checkout.
-    lock: Mutex<Option<File>>,
+    lock: Mutex<Option<Held>>,
 }
 
 /// Content of the lock file of a complete checkout.
@@ -178,7 +177,7 @@ pub async fn sweep(folder: PathBuf) {
 struct Claimed {
     path: PathBuf,
     lock_path: PathBuf,
-    lock: File,
+    lock: Held,
     /// The commit of files that are there already, and stay.
     left: Option<String>,
 }
