@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "retry", &["error"]),
     ("ground", "os", &["error", "lock", "mpsc", "signal", "task"]),
     ("ground", "record", &["error", "json", "keep", "line", "lock", "random", "redaction", "os", "task"]),
+    ("ground", "tokens", &["json"]),
     ("ground", "trace", &["os", "record"]),
     ("agents", "harness", &["model"]),
     ("agents", "acp", &["model", "harness"]),

@@ -3,6 +3,8 @@
 //! Some count tokens that were read from a cache, written to it, or thought, as a part of the input or output; others count them
 //! beside it. The parts add up to the total where one is told. Otherwise the name says it.
 
+use crate::json::Json;
+
 /// The way in which tokens that were read from a cache are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CachedInput {
@@ -125,12 +127,38 @@ struct Counted {
 /// The tokens, by a function that finds a number by its name; a total alone counts as input. `None`: none of them is told.
 /// `cached`: how tokens that were read from a cache are to be counted; `None`: as they are told.
 pub fn told(get: impl Fn(&str) -> Option<u64>, cached: Option<CachedInput>) -> Option<Tokens> {
-    let first =
-        |wanted: Figure| NAMES.iter().filter(|(_, figure)| *figure == wanted).find_map(|(name, _)| get(name));
+    sum(|index| get(NAMES[index].0), cached)
+}
+
+/// The tokens that an object tells. Its members are read once, because they are few and the names many.
+pub fn told_in(object: Json, cached: Option<CachedInput>) -> Option<Tokens> {
+    let mut found = [None; NAMES.len()];
+    for (key, value) in object.members() {
+        if value.is_object() {
+            for (index, (path, _)) in NAMES.iter().enumerate() {
+                let inner = path.split_once('.').filter(|(outer, _)| outer.as_bytes() == key);
+                if let Some((_, name)) = inner {
+                    found[index] = value.field(name).count();
+                }
+            }
+        } else if let Some(index) = NAMES.iter().position(|(name, _)| name.as_bytes() == key) {
+            found[index] = value.count();
+        }
+    }
+    sum(|index| found[index], cached)
+}
+
+/// `get`: the number of the name in this row of the table.
+fn sum(get: impl Fn(usize) -> Option<u64>, cached: Option<CachedInput>) -> Option<Tokens> {
+    let rows = || NAMES.iter().enumerate();
+    let first = |wanted: Figure| {
+        rows().filter(|(_, (_, figure))| *figure == wanted).find_map(|(index, _)| get(index))
+    };
     let (input, output) = (first(Figure::Input), first(Figure::Output));
     if input.is_none() && output.is_none() {
         // "total" alone may be of anything.
-        let total = ["total_tokens", "totalTokens", "totalTokenCount"].into_iter().find_map(get)?;
+        let is_said = |name: &str| ["total_tokens", "totalTokens", "totalTokenCount"].contains(&name);
+        let total = rows().filter(|(_, (name, _))| is_said(name)).find_map(|(index, _)| get(index))?;
         return Some(Tokens { input: total, ..Tokens::default() });
     }
     let mut input = input.unwrap_or(0).saturating_add(first(Figure::More).unwrap_or(0));
@@ -180,7 +208,12 @@ mod tests {
     use serde_json::{Value, json};
 
     fn read(usage: &Value, cached: Option<CachedInput>) -> Option<Tokens> {
-        told(|path| path.split('.').try_fold(usage, |inner, name| inner.get(name))?.as_u64(), cached)
+        let told =
+            told(|path| path.split('.').try_fold(usage, |inner, name| inner.get(name))?.as_u64(), cached);
+        let text = usage.to_string();
+        let mut index = crate::json::Index::default();
+        assert_eq!(told_in(index.read(text.as_bytes()).unwrap().json(), cached), told, "{text}");
+        told
     }
 
     #[test]

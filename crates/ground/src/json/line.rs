@@ -259,7 +259,7 @@ impl<'a> Json<'a> {
     }
 
     /// Names and values of this object; none when it is no object.
-    fn members(self) -> Members<'a> {
+    pub(crate) fn members(self) -> Members<'a> {
         Members { object: self, token: if self.is_object() { self.token + 1 } else { usize::MAX } }
     }
 
@@ -327,7 +327,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-struct Members<'a> {
+pub(crate) struct Members<'a> {
     object: Json<'a>,
     /// The quote before the next name; past all tokens when there is none.
     token: usize,

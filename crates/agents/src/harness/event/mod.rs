@@ -245,8 +245,7 @@ impl From<Tokens> for Usage {
 impl Usage {
     /// The tokens that an object tells, in whatever names. `None`: it is none.
     pub(crate) fn told(usage: Json, cached: CachedInput) -> Option<Usage> {
-        let told = || tokens::told(|path| usage.at(path).count(), Some(cached)).unwrap_or_default();
-        usage.is_object().then(|| told().into())
+        usage.is_object().then(|| tokens::told_in(usage, Some(cached)).unwrap_or_default().into())
     }
 
     pub fn plus(self, other: Usage) -> Usage {
