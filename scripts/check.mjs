@@ -3,12 +3,13 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkCrates } from './deny.mjs'
 import { writeGenerated } from './generated.mjs'
-import { bin, fail, installFrom, prepare, root, step } from './setup.mjs'
+import { bin, fail, prepare, root, step } from './setup.mjs'
 
 prepare({ addon: 'any' })
 const lockFile = join(root, 'package-lock.json')
 const lock = readFileSync(lockFile, 'utf8')
-installFrom(root, 'package-lock.json is what npm install makes of it', ['--package-lock-only'])
+const lockOnly = ['install', '--package-lock-only', '--no-audit', '--no-fund', '--loglevel=error']
+step('package-lock.json is what npm install makes of it', 'npm', lockOnly)
 if (readFileSync(lockFile, 'utf8') !== lock) {
   writeFileSync(lockFile, lock)
   fail('package-lock.json is not whole: run `npm install` and commit it')

@@ -31,10 +31,11 @@ export function checkRust() {
   }
 }
 
-/** Installs the packages of the package-lock.json in this folder, or does what other words say. */
-export function installFrom(folder, title, words = ['--no-save']) {
+/** Installs the packages of the package-lock.json in this folder. */
+export function installFrom(folder, title) {
   // Not `npm ci`: it refuses the lock file where a registry lacks an optional package of another platform.
-  step(title, 'npm', ['install', ...words, '--no-audit', '--no-fund', '--loglevel=error', '--prefix', folder])
+  const words = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
+  step(title, 'npm', [...words, '--prefix', folder])
 }
 
 /** Installs the packages of package-lock.json, unless exactly these are there. */

@@ -144,7 +144,8 @@ pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option
         loop {
             let lost = awake.lost();
             awake.sleep_until(deadline).await;
-            // Not stopped meanwhile, so the time is over. The clock is not asked: that of a test is ahead of it.
+            // This process was not stopped meanwhile, so the time is over. The system's clock is not asked: the timers of a test with a
+            // paused clock run ahead of it.
             if awake.lost() == lost {
                 return;
             }

@@ -8,7 +8,8 @@
 //!
 //! With `waits`, a good end counts only when no background work was seen for the settle time. Such work may wake the agent, and
 //! then the last end counts. If no background work was ever seen, a good end of version 2 is the end at once. In version 1 agents
-//! send the last words of a turn behind its answer (opencode, the adapter of claude-code), so a moment of silence is waited for.
+//! send the last words of a turn behind its answer (opencode, the adapter of claude-code), so a moment of silence is waited for,
+//! half a second at most.
 
 use crate::acp::wire::update::{AgentFault, SessionState, StateUpdate, StopReason, TurnEnd};
 use serde_json::Value;
@@ -262,8 +263,8 @@ mod tests {
         assert!(turn.due(silent + LAST_WORDS, false).is_some());
         let mut restless = TurnState::new(Version::One, true, SETTLE);
         restless.on_answer(Ok(&json!({"stopReason":"end_turn"})));
-        let pieces = (0..).map(|piece| now + LAST_WORDS / 2 * piece);
-        let ended = pieces.clone().find(|at| {
+        let mut pieces = (0..).map(|piece| now + LAST_WORDS / 2 * piece);
+        let ended = pieces.find(|at| {
             restless.on_activity();
             restless.due(*at, false).is_some()
         });
