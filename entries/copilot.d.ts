@@ -65,12 +65,8 @@ import type {
   ContextTier as ContextTier$1,
   FactoryRunStatus,
   WorkflowRunResult,
-  WorkflowRunSummary,
   WorkflowListRunsRequest,
   WorkflowListRunsResult,
-  WorkflowRunDetail,
-  WorkflowGetRunProgressRequest,
-  WorkflowProgressPage,
   WorkflowRunStatus,
   SessionRpc,
   OpenCanvasInstance,
@@ -732,11 +728,14 @@ export type {
   WorkflowPhaseObservation,
   WorkflowPhaseStatus,
   WorkflowProgressLine,
+  WorkflowProgressPage,
+  WorkflowRunDetail,
   WorkflowRunSettledData,
   WorkflowRunSettledEvent,
   WorkflowRunSettledStatus,
   WorkflowRunStartedData,
   WorkflowRunStartedEvent,
+  WorkflowRunSummary,
   WorkflowRunUpdatedData,
   WorkflowRunUpdatedEvent,
   WorkingDirectoryContext,
@@ -1198,19 +1197,9 @@ export type RuntimeConnection =
 /** The ways to reach a runtime. */
 export declare const RuntimeConnection: {
   /** A process of ours, over its stdin and stdout. The default. */
-  readonly forStdio: (options?: {
-    path?: string | undefined
-    args?: readonly string[] | undefined
-    env?: Record<string, string> | undefined
-  }) => StdioRuntimeConnection
+  readonly forStdio: ({ path, args, env }?: ChildProcessRuntimeConnection) => StdioRuntimeConnection
   /** A process of ours that listens on a TCP port. */
-  readonly forTcp: (options?: {
-    port?: number | undefined
-    connectionToken?: string | undefined
-    path?: string | undefined
-    args?: readonly string[] | undefined
-    env?: Record<string, string> | undefined
-  }) => TcpRuntimeConnection
+  readonly forTcp: (options?: Omit<TcpRuntimeConnection, 'kind'>) => TcpRuntimeConnection
   /** A runtime that runs already: "host:port", "[ipv6]:port", "http(s)://host:port" or "port". */
   readonly forUri: (url: string, options?: { connectionToken?: string | undefined }) => UriRuntimeConnection
   /** Only there so that programs load: a client of this kind can't be made. */
@@ -1831,24 +1820,19 @@ export interface RunOptions<TArgs extends JsonValue = JsonValue> {
   resumeFromRunId?: string
 }
 /** Options of `session.factory.resume`. */
-export interface ResumeOptions {
-  /** Limits of this run. */
-  limits?: FactoryLimitOverrides
-  /** Whether the agent is told when the run is complete. */
-  notifyOnComplete?: boolean
-  /** Whether the names of phases are written to the session's log. */
-  logPhaseNames?: boolean
-}
+export type ResumeOptions = Omit<RunOptions, 'args' | 'resumeFromRunId'>
+declare const resumeErrorCodes$1: readonly [
+  'not_found',
+  'non_resumable',
+  'already_active',
+  'factory_already_running',
+  'factory_limits_invalid',
+  'factory_session_disposed',
+  'factory_storage_unavailable',
+  'factory_storage_corrupt',
+]
 /** Reason why a run cannot be resumed. */
-export type FactoryResumeErrorCode =
-  | 'not_found'
-  | 'non_resumable'
-  | 'already_active'
-  | 'factory_already_running'
-  | 'factory_limits_invalid'
-  | 'factory_session_disposed'
-  | 'factory_storage_unavailable'
-  | 'factory_storage_corrupt'
+export type FactoryResumeErrorCode = (typeof resumeErrorCodes$1)[number]
 /** A run cannot be resumed. */
 export declare class FactoryResumeError extends Error {
   /** Reason. */
@@ -2164,15 +2148,19 @@ export type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
 >
 /** Options of `session.workflow.resume`. */
 export type WorkflowResumeOptions = ResumeOptions
+declare const resumeErrorCodes: readonly [
+  'not_found',
+  'non_resumable',
+  'already_active',
+  'workflow_run_not_resumable',
+  'workflow_already_running',
+  'workflow_limits_invalid',
+  'workflow_session_disposed',
+  'workflow_storage_unavailable',
+  'workflow_storage_corrupt',
+]
 /** Reason why a run cannot be resumed. */
-export type WorkflowResumeErrorCode =
-  | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>
-  | 'workflow_run_not_resumable'
-  | 'workflow_already_running'
-  | 'workflow_limits_invalid'
-  | 'workflow_session_disposed'
-  | 'workflow_storage_unavailable'
-  | 'workflow_storage_corrupt'
+export type WorkflowResumeErrorCode = (typeof resumeErrorCodes)[number]
 /** A run cannot be resumed. */
 export declare class WorkflowResumeError extends Error {
   /** Reason. */
@@ -2180,7 +2168,7 @@ export declare class WorkflowResumeError extends Error {
   constructor(code: WorkflowResumeErrorCode, message: string)
 }
 /** Runs of registered workflows. */
-export interface SessionWorkflowApi {
+export interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
   /** Runs a workflow by its name. */
   run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
   /** Runs a workflow. */
@@ -2188,27 +2176,6 @@ export interface SessionWorkflowApi {
     workflow: WorkflowHandle<TArgs, JsonValue | void>,
     options?: WorkflowRunOptions<TArgs>,
   ): Promise<WorkflowRunResult>
-  /** Resumes a run. */
-  resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
-  /** Reads the state of a run. */
-  getRun(runId: string): Promise<WorkflowRunResult>
-  /** Waits until the present attempt of a run has ended. */
-  waitForRun(runId: string, options?: { signal?: AbortSignal }): Promise<WorkflowRunResult>
-  /** Lists the newest runs. */
-  listRuns(): Promise<WorkflowRunSummary[]>
-  /** Reads a page of runs. */
-  listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
-  /** Reads the phases, the agents and the latest progress of a run. */
-  getRunDetail(runId: string): Promise<WorkflowRunDetail>
-  /** Reads a page of a run's progress. */
-  getRunProgress(
-    runId: string,
-    options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
-  ): Promise<WorkflowProgressPage>
-  /** Pauses a run. */
-  pause(runId: string): Promise<WorkflowRunResult>
-  /** Cancels a run. */
-  cancel(runId: string): Promise<WorkflowRunResult>
 }
 /** Tells whether a run with this status is over. */
 export declare function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean
@@ -3608,9 +3575,6 @@ export {
   type SessionRpc,
   Tool,
   ToolResultObject,
-  type WorkflowProgressPage,
-  type WorkflowRunDetail,
   type WorkflowRunResult,
   type WorkflowRunStatus,
-  type WorkflowRunSummary,
 }

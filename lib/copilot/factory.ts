@@ -155,26 +155,9 @@ export interface RunOptions<TArgs extends JsonValue = JsonValue> {
   resumeFromRunId?: string
 }
 /** Options of `session.factory.resume`. */
-export interface ResumeOptions {
-  /** Limits of this run. */
-  limits?: FactoryLimitOverrides
-  /** Whether the agent is told when the run is complete. */
-  notifyOnComplete?: boolean
-  /** Whether the names of phases are written to the session's log. */
-  logPhaseNames?: boolean
-}
-/** Reason why a run cannot be resumed. */
-export type FactoryResumeErrorCode =
-  | 'not_found'
-  | 'non_resumable'
-  | 'already_active'
-  | 'factory_already_running'
-  | 'factory_limits_invalid'
-  | 'factory_session_disposed'
-  | 'factory_storage_unavailable'
-  | 'factory_storage_corrupt'
+export type ResumeOptions = Omit<RunOptions, 'args' | 'resumeFromRunId'>
 
-const resumeErrorCodes: unknown[] = [
+const resumeErrorCodes = [
   'not_found',
   'non_resumable',
   'already_active',
@@ -183,7 +166,9 @@ const resumeErrorCodes: unknown[] = [
   'factory_session_disposed',
   'factory_storage_unavailable',
   'factory_storage_corrupt',
-] satisfies FactoryResumeErrorCode[]
+] as const
+/** Reason why a run cannot be resumed. */
+export type FactoryResumeErrorCode = (typeof resumeErrorCodes)[number]
 
 /** A run cannot be resumed. */
 export class FactoryResumeError extends Error {
@@ -243,6 +228,6 @@ export function defineFactory<
 }
 
 export const factoryResumeError = (code: unknown, message: string): Error | undefined =>
-  resumeErrorCodes.includes(code)
+  resumeErrorCodes.includes(code as FactoryResumeErrorCode)
     ? new FactoryResumeError(code as FactoryResumeErrorCode, message)
     : undefined

@@ -1,21 +1,11 @@
 // Definitions of scripted runs: factories, and workflows as they are called since runtime 1.0.89.
 import { SheepdogError } from '../error'
+import type { FactoryLimits, FactoryMeta } from './factory'
 
 /** The two names of a scripted run. */
 export type RunWord = 'Factory' | 'Workflow'
-interface RunLimits {
-  maxConcurrentSubagents?: number
-  maxTotalSubagents?: number
-  maxAiCredits?: number
-  timeoutSeconds?: number
-}
-interface RunMeta {
-  name: string
-  phases: { title: string }[]
-  limits?: RunLimits
-}
 interface RunDefinition {
-  meta: RunMeta
+  meta: FactoryMeta
   run: unknown
 }
 
@@ -33,7 +23,7 @@ function freeze<T>(value: T): T {
 }
 
 /** Checks a definition and gives its handle; `word` is what it is called. */
-export function define(word: RunWord, definition: RunDefinition): { meta: RunMeta } {
+export function define(word: RunWord, definition: RunDefinition): { meta: FactoryMeta } {
   const meta = freeze(structuredClone(definition.meta))
   checkLimits(word, meta.limits ?? {})
   const titles = new Set<string>()
@@ -54,7 +44,7 @@ const MAX_TIMEOUT_SECONDS = 2147483.647
 
 function checkLimits(
   word: RunWord,
-  { maxConcurrentSubagents, maxTotalSubagents, timeoutSeconds, maxAiCredits }: RunLimits,
+  { maxConcurrentSubagents, maxTotalSubagents, timeoutSeconds, maxAiCredits }: FactoryLimits,
 ): void {
   for (const [field, value] of Object.entries({ maxConcurrentSubagents, maxTotalSubagents })) {
     if (value !== undefined && !(Number.isInteger(value) && value > 0)) {

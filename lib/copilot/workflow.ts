@@ -8,21 +8,17 @@ import {
   type FactoryLimits,
   type FactoryMeta,
   type FactoryPipelineStage,
-  type FactoryResumeErrorCode,
   type ResumeOptions,
   type RunOptions,
   type FactoryStepOptions,
+  type SessionFactoryApi,
   isFactoryRunTerminal,
 } from './factory'
 import type {
-  WorkflowGetRunProgressRequest,
   WorkflowListRunsRequest,
   WorkflowListRunsResult,
-  WorkflowProgressPage,
-  WorkflowRunDetail,
   WorkflowRunResult,
   WorkflowRunStatus,
-  WorkflowRunSummary,
 } from './generated'
 import type { JsonValue } from './json'
 import { define } from './run_definition'
@@ -92,17 +88,7 @@ export type WorkflowRunOptions<TArgs extends JsonValue = JsonValue> = Omit<
 >
 /** Options of `session.workflow.resume`. */
 export type WorkflowResumeOptions = ResumeOptions
-/** Reason why a run cannot be resumed. */
-export type WorkflowResumeErrorCode =
-  | Extract<FactoryResumeErrorCode, 'not_found' | 'non_resumable' | 'already_active'>
-  | 'workflow_run_not_resumable'
-  | 'workflow_already_running'
-  | 'workflow_limits_invalid'
-  | 'workflow_session_disposed'
-  | 'workflow_storage_unavailable'
-  | 'workflow_storage_corrupt'
-
-const resumeErrorCodes: unknown[] = [
+const resumeErrorCodes = [
   'not_found',
   'non_resumable',
   'already_active',
@@ -112,7 +98,9 @@ const resumeErrorCodes: unknown[] = [
   'workflow_session_disposed',
   'workflow_storage_unavailable',
   'workflow_storage_corrupt',
-] satisfies WorkflowResumeErrorCode[]
+] as const
+/** Reason why a run cannot be resumed. */
+export type WorkflowResumeErrorCode = (typeof resumeErrorCodes)[number]
 
 /** A run cannot be resumed. */
 export class WorkflowResumeError extends Error {
@@ -127,7 +115,7 @@ export class WorkflowResumeError extends Error {
 }
 
 /** Runs of registered workflows. */
-export interface SessionWorkflowApi {
+export interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
   /** Runs a workflow by its name. */
   run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
   /** Runs a workflow. */
@@ -135,27 +123,6 @@ export interface SessionWorkflowApi {
     workflow: WorkflowHandle<TArgs, JsonValue | void>,
     options?: WorkflowRunOptions<TArgs>,
   ): Promise<WorkflowRunResult>
-  /** Resumes a run. */
-  resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
-  /** Reads the state of a run. */
-  getRun(runId: string): Promise<WorkflowRunResult>
-  /** Waits until the present attempt of a run has ended. */
-  waitForRun(runId: string, options?: { signal?: AbortSignal }): Promise<WorkflowRunResult>
-  /** Lists the newest runs. */
-  listRuns(): Promise<WorkflowRunSummary[]>
-  /** Reads a page of runs. */
-  listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
-  /** Reads the phases, the agents and the latest progress of a run. */
-  getRunDetail(runId: string): Promise<WorkflowRunDetail>
-  /** Reads a page of a run's progress. */
-  getRunProgress(
-    runId: string,
-    options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
-  ): Promise<WorkflowProgressPage>
-  /** Pauses a run. */
-  pause(runId: string): Promise<WorkflowRunResult>
-  /** Cancels a run. */
-  cancel(runId: string): Promise<WorkflowRunResult>
 }
 
 /** Tells whether a run with this status is over. */
@@ -174,7 +141,7 @@ export function defineWorkflow<
 /** An older runtime has its own words for the same faults. */
 export function workflowResumeError(code: unknown, message: string): Error | undefined {
   const word = typeof code === 'string' ? code.replace(/^factory_/, 'workflow_') : code
-  return resumeErrorCodes.includes(word)
+  return resumeErrorCodes.includes(word as WorkflowResumeErrorCode)
     ? new WorkflowResumeError(word as WorkflowResumeErrorCode, message)
     : undefined
 }
