@@ -33,6 +33,11 @@ import { TokenProviders } from './token_providers'
 
 export type { ConnectionState }
 
+interface Outcome {
+  success?: boolean
+  error?: string
+}
+
 /**
  * A client of the Copilot CLI's runtime. It starts the runtime with `start()` or with the first
  * session. `stop()`, or `await using`, leaves no process behind.
@@ -43,7 +48,6 @@ export type { ConnectionState }
  * const answer = await session.sendAndWait('What does this repository do?')
  */
 export class CopilotClient {
-  readonly #options: CopilotClientOptions
   readonly #settings: ClientSettings
   readonly #exitHandlers = new Set<(exit: RuntimeExit) => void>()
   readonly #connection: ClientConnection
@@ -59,7 +63,6 @@ export class CopilotClient {
    * @throws INVALID_OPTION for options that are wrong or contradict each other.
    */
   constructor(options: CopilotClientOptions = {}) {
-    this.#options = options
     this.#settings = toSettings(options)
     const tokens = new TokenProviders()
     const sessions = new SessionTable((sessionId) => tokens.release(sessionId))
@@ -73,10 +76,7 @@ export class CopilotClient {
       sessions,
       tokens,
       requestAdapter,
-      onGitHubTelemetry: options.onGitHubTelemetry,
-      extensionLaunchProvider: options.extensionLaunchProvider,
-      installationConfirmationHandler: options.installationConfirmationHandler,
-      onStderr: options.onStderr,
+      settings: this.#settings,
       onExit: (exit) => this.#onExit(exit),
     })
     this.#connection = new ClientConnection(
@@ -93,22 +93,22 @@ export class CopilotClient {
           sessions.onDisconnected()
         },
       },
-      options,
       this.#settings,
     )
     this.#sessions = sessions
-    this.#opener = new SessionOpener(this.#connection, sessions, tokens, options, this.#settings)
+    this.#opener = new SessionOpener(this.#connection, sessions, tokens, this.#settings)
   }
 
   /** Methods of the runtime by path: `client.rpc.models.list()` sends the request "models.list". */
   get rpc(): ServerRpc {
     if (!this.#connection.link)
       throw new SheepdogError('CONNECTION_LOST', 'Client is not connected. Call start() first.')
-    this.#rpc ??= rpcTree<ServerRpc>(
-      async (method, params) => (await this.#connection.live()).request(method, params),
-      serverMethods,
-    )
+    this.#rpc ??= rpcTree<ServerRpc>((method, params) => this.#request(method, params), serverMethods)
     return this.#rpc
+  }
+
+  async #request<T>(method: string, params: unknown): Promise<T> {
+    return (await this.#connection.live()).request(method, params)
   }
 
   /** State of the connection. */
@@ -251,17 +251,17 @@ export class CopilotClient {
    * @throws CONNECTION_TIMED_OUT after 30 seconds.
    */
   async ping(message?: string): Promise<{ message: string; timestamp: string; protocolVersion?: number }> {
-    return (await this.#connection.live()).request('ping', { message })
+    return this.#request('ping', { message })
   }
 
   /** Reads the versions of the runtime. */
   async getStatus(): Promise<GetStatusResponse> {
-    return (await this.#connection.live()).request('status.get', {})
+    return this.#request('status.get', {})
   }
 
   /** Reads the state of the sign-in. */
   async getAuthStatus(): Promise<GetAuthStatusResponse> {
-    return (await this.#connection.live()).request('auth.getStatus', {})
+    return this.#request('auth.getStatus', {})
   }
 
   /**
@@ -277,10 +277,8 @@ export class CopilotClient {
   }
 
   async #askModels(): Promise<ModelInfo[]> {
-    if (this.#options.onListModels) return [...(await this.#options.onListModels())]
-    const { models } = await (
-      await this.#connection.live()
-    ).request<{ models?: ModelInfo[] }>('models.list', {})
+    if (this.#settings.onListModels) return [...(await this.#settings.onListModels())]
+    const { models } = await this.#request<{ models?: ModelInfo[] }>('models.list', {})
     return (models ?? []).map(completeModel)
   }
 
@@ -291,34 +289,25 @@ export class CopilotClient {
       const { workingDirectory, ...rest } = filter
       wire = { ...rest, cwd: workingDirectory }
     }
-    const { sessions } = await (
-      await this.#connection.live()
-    ).request<{ sessions?: never[] }>('session.list', { filter: wire })
+    const { sessions } = await this.#request<{ sessions?: never[] }>('session.list', { filter: wire })
     return (sessions ?? []).map(toSessionMetadata)
   }
 
   /** Reads facts about a session; undefined when there is no such session. */
   async getSessionMetadata(sessionId: string): Promise<SessionMetadata | undefined> {
-    const answer = await (
-      await this.#connection.live()
-    ).request<{ session?: never }>('session.getMetadata', { sessionId })
+    const answer = await this.#request<{ session?: never }>('session.getMetadata', { sessionId })
     return answer.session ? toSessionMetadata(answer.session) : undefined
   }
 
   /** Gives the id of the session that was changed last. */
   async getLastSessionId(): Promise<string | undefined> {
-    return (await (await this.#connection.live()).request<{ sessionId?: string }>('session.getLastId', {}))
-      .sessionId
+    return (await this.#request<{ sessionId?: string }>('session.getLastId', {})).sessionId
   }
 
   /** Deletes a session and its history for good. */
   async deleteSession(sessionId: string): Promise<void> {
     check.string('sessionId', sessionId)
-    const { success, error } = await (
-      await this.#connection.live()
-    ).request<{ success?: boolean; error?: string }>('session.delete', {
-      sessionId,
-    })
+    const { success, error } = await this.#request<Outcome>('session.delete', { sessionId })
     if (!success) {
       const message = `Failed to delete session ${sessionId}: ${error || 'Unknown error'}`
       throw new SheepdogError('RPC_ERROR', message, { method: 'session.delete' })
@@ -328,16 +317,12 @@ export class CopilotClient {
 
   /** Gives the session that the runtime's terminal interface shows. */
   async getForegroundSessionId(): Promise<string | undefined> {
-    return (
-      await (await this.#connection.live()).request<{ sessionId?: string }>('session.getForeground', {})
-    ).sessionId
+    return (await this.#request<{ sessionId?: string }>('session.getForeground', {})).sessionId
   }
 
   /** Shows a session in the runtime's terminal interface. */
   async setForegroundSessionId(sessionId: string): Promise<void> {
-    const { success, error } = await (
-      await this.#connection.live()
-    ).request<{ success?: boolean; error?: string }>('session.setForeground', { sessionId })
+    const { success, error } = await this.#request<Outcome>('session.setForeground', { sessionId })
     if (!success) {
       throw new SheepdogError('RPC_ERROR', error || 'Failed to set foreground session', {
         method: 'session.setForeground',
@@ -376,7 +361,7 @@ export class CopilotClient {
     this.#connection.onExit()
     this.#models = undefined
     for (const session of this.#sessions.all) {
-      const mayComeBack = this.#options.restart === 'on-demand' && !session.isBusy
+      const mayComeBack = this.#settings.restart === 'on-demand' && !session.isBusy
       if (!mayComeBack) this.#sessions.forget(session)
     }
     for (const handler of this.#exitHandlers) {

@@ -1,7 +1,7 @@
 // A client's way to its runtime: started, stopped, lost, and brought back.
 import { toJson } from '../json'
 import { SheepdogError } from '../error'
-import { type ClientSettings, type CopilotClientOptions, toWireClientInfo } from './client_options'
+import { type ClientSettings, toWireClientInfo } from './client_options'
 import { Link, type LinkReceiver } from './link'
 import { launchCommand, launchEnvironment } from './runtime_connection'
 import { SharedWork, throwIfLeft } from './shared_work'
@@ -23,12 +23,12 @@ export interface ConnectionOwner {
 
 export class ClientConnection {
   readonly #owner: ConnectionOwner
-  readonly #options: CopilotClientOptions
   readonly #settings: ClientSettings
-  #link: Link | undefined
-  #state: ConnectionState = 'disconnected'
-  #runtimePort: number | null
-  #pid: number | undefined
+  link: Link | undefined
+  state: ConnectionState = 'disconnected'
+  runtimePort: number | null
+  /** Process id of the runtime, while this client runs it. */
+  pid: number | undefined
   #starting: SharedWork<void> | undefined
   #stopping: Promise<Error[]> | undefined
   #forcing: Promise<void> | undefined
@@ -36,39 +36,21 @@ export class ClientConnection {
   /** A start that was wanted before one of them does not begin after it. */
   #stops = 0
 
-  constructor(owner: ConnectionOwner, options: CopilotClientOptions, settings: ClientSettings) {
+  constructor(owner: ConnectionOwner, settings: ClientSettings) {
     this.#owner = owner
-    this.#options = options
     this.#settings = settings
-    this.#runtimePort = settings.address?.port ?? null
-  }
-
-  get state(): ConnectionState {
-    return this.#state
-  }
-
-  get runtimePort(): number | null {
-    return this.#runtimePort
-  }
-
-  /** Process id of the runtime, while this client runs it. */
-  get pid(): number | undefined {
-    return this.#pid
-  }
-
-  get link(): Link | undefined {
-    return this.#link
+    this.runtimePort = settings.address?.port ?? null
   }
 
   get mayRestart(): boolean {
-    return this.#options.restart === 'on-demand'
+    return this.#settings.restart === 'on-demand'
   }
 
   /** The connection, as it is. */
   connected(): Link {
-    if (!this.#link || this.#state === 'connecting')
+    if (!this.link || this.state === 'connecting')
       throw new SheepdogError('CONNECTION_LOST', 'Client not connected')
-    return this.#link
+    return this.link
   }
 
   /** The connection, after bringing it back if that is allowed. */
@@ -81,7 +63,7 @@ export class ClientConnection {
   async ensureStarted(signal?: AbortSignal): Promise<Link> {
     if (this.#stopping || this.#forcing)
       throw new SheepdogError('SESSION_CLOSED', 'The client is being stopped')
-    const isMissing = this.#link === undefined || this.#state === 'connecting'
+    const isMissing = this.link === undefined || this.state === 'connecting'
     if (isMissing || (this.#hasCrashed && this.mayRestart)) await this.start(signal)
     throwIfLeft(signal)
     return this.connected()
@@ -89,13 +71,13 @@ export class ClientConnection {
 
   /** Whether this is the connection that there is, and it is whole. */
   isHere(link: Link): boolean {
-    return link === this.#link && !this.#hasCrashed
+    return link === this.link && !this.#hasCrashed
   }
 
   async start(signal?: AbortSignal): Promise<void> {
     throwIfLeft(signal)
     const isEnding = this.#stopping ?? this.#forcing
-    if (this.#state === 'connected' && !isEnding) return
+    if (this.state === 'connected' && !isEnding) return
     if (!this.#starting) {
       let link: Link | undefined
       const work = new SharedWork(
@@ -117,60 +99,60 @@ export class ClientConnection {
     const stops = this.#stops
     await Promise.all([this.#stopping, this.#forcing])
     // A crash may have left a connection behind.
-    if (this.#link) await this.#link.kill()
+    if (this.link) await this.link.kill()
     if (stops !== this.#stops)
       throw new SheepdogError('SESSION_CLOSED', 'The client was stopped while it was starting')
-    this.#state = 'connecting'
+    this.state = 'connecting'
     this.#hasCrashed = false
     const link = new Link(this.#owner.receiver)
     onMade(link)
-    this.#link = link
+    this.link = link
     try {
       const started = await link.start(this.#startSpec())
-      this.#runtimePort = started.port ?? null
-      this.#pid = started.pid ?? undefined
-      this.#state = 'connected'
+      this.runtimePort = started.port ?? null
+      this.pid = started.pid ?? undefined
+      this.state = 'connected'
       this.#owner.onConnected(link)
     } catch (error) {
-      if (this.#link === link) {
-        this.#link = undefined
-        this.#state = stops === this.#stops ? 'error' : 'disconnected'
+      if (this.link === link) {
+        this.link = undefined
+        this.state = stops === this.#stops ? 'error' : 'disconnected'
       }
       throw error
     }
   }
 
   #startSpec(): Parameters<Link['start']>[0] {
-    const { connection, address, workingDirectory, env, connectionToken } = this.#settings
-    const options = this.#options
+    const settings = this.#settings
+    const { connection, address, env, sessionFs } = settings
     const setup: [string, unknown][] = []
-    if (options.extensionLaunchProvider) setup.push(['registerExtensionLaunchProvider', {}])
-    if (options.builtinPluginDirectories?.length) {
-      setup.push(['plugins.builtin.set', { paths: [...options.builtinPluginDirectories] }])
+    if (settings.extensionLaunchProvider) setup.push(['registerExtensionLaunchProvider', {}])
+    if (settings.builtinPluginDirectories?.length) {
+      setup.push(['plugins.builtin.set', { paths: [...settings.builtinPluginDirectories] }])
     }
-    if (options.sessionFs) {
-      const { initialCwd, sessionStatePath, conventions, capabilities } = options.sessionFs
+    if (sessionFs) {
+      const { initialCwd, sessionStatePath, conventions, capabilities } = sessionFs
       setup.push(['sessionFs.setProvider', { initialCwd, sessionStatePath, conventions, capabilities }])
     }
-    if (options.requestHandler) setup.push(['llmInference.setProvider', {}])
+    if (settings.requestHandler) setup.push(['llmInference.setProvider', {}])
     const handshake = {
-      token: connectionToken,
+      token: settings.connectionToken,
       supportedTaskKinds: ['agent', 'client', 'shell'],
-      enableGitHubTelemetryForwarding: options.onGitHubTelemetry ? true : undefined,
-      clientInfo: toWireClientInfo(options.clientInfo),
+      enableGitHubTelemetryForwarding: settings.onGitHubTelemetry ? true : undefined,
+      clientInfo: toWireClientInfo(settings.clientInfo),
     }
     const common = {
       handshake: toJson('handshake', handshake),
       setup: setup.map(([method, params]) => ({ method, params: toJson('params', params) })),
-      startTimeoutMs: options.startTimeoutMs,
-      tellStderr: options.onStderr !== undefined,
+      startTimeoutMs: settings.startTimeoutMs,
+      tellStderr: settings.onStderr !== undefined,
     }
     if (connection.kind === 'uri') return { transport: 'address', args: [], env: [], ...address, ...common }
-    const variables = Object.entries(launchEnvironment(env, this.#settings))
+    const variables = Object.entries(launchEnvironment(env, settings))
     return {
       transport: connection.kind,
-      ...launchCommand(connection, this.#settings, env),
-      cwd: workingDirectory,
+      ...launchCommand(connection, settings, env),
+      cwd: settings.workingDirectory,
       env: variables.flatMap(([name, value]) => (value === undefined ? [] : [{ name, value: `${value}` }])),
       ...common,
     }
@@ -185,8 +167,8 @@ export class ClientConnection {
   }
 
   async #stop(starting: SharedWork<void> | undefined): Promise<Error[]> {
-    const link = this.#link
-    const errors = link && this.#state === 'connected' ? await this.#owner.letSessionsGo() : []
+    const link = this.link
+    const errors = link && this.state === 'connected' ? await this.#owner.letSessionsGo() : []
     this.#owner.closeSessions()
     if (link) errors.push(...(await link.stop().catch((error: Error) => [error])))
     await starting?.settled
@@ -204,7 +186,7 @@ export class ClientConnection {
 
   async #forceStop(starting: SharedWork<void> | undefined): Promise<void> {
     this.#owner.closeSessions()
-    await this.#link?.kill()
+    await this.link?.kill()
     await starting?.settled
     this.#disconnected()
   }
@@ -218,18 +200,18 @@ export class ClientConnection {
   }
 
   #disconnected(): void {
-    this.#link = undefined
-    this.#state = 'disconnected'
+    this.link = undefined
+    this.state = 'disconnected'
     this.#hasCrashed = false
-    this.#pid = undefined
-    this.#runtimePort = this.#settings.address?.port ?? null
+    this.pid = undefined
+    this.runtimePort = this.#settings.address?.port ?? null
     this.#owner.onDisconnected()
   }
 
   /** The runtime exited, or the connection to it broke. */
   onExit(): void {
     this.#hasCrashed = true
-    this.#state = 'disconnected'
-    this.#pid = undefined
+    this.state = 'disconnected'
+    this.pid = undefined
   }
 }

@@ -9,7 +9,6 @@ import type { ExtensionLaunchProvider, InstallationConfirmationHandler } from '.
 import type { CopilotRequestHandler } from './request_handler'
 import {
   type InProcessRuntimeConnection,
-  type LaunchOptions,
   RuntimeConnection,
   type TelemetryConfig,
   parseAddress,
@@ -175,10 +174,10 @@ const knownOptions = {
 }
 
 /** Options with their defaults, checked. */
-export interface ClientSettings extends LaunchOptions {
+export interface ClientSettings extends CopilotClientOptions {
   connection: Exclude<RuntimeConnection, InProcessRuntimeConnection>
   address: { host: string; port: number } | undefined
-  workingDirectory: string | undefined
+  connectionToken: string | undefined
   env: Record<string, string | undefined>
   /** Folder of the session histories, if they can be read from here. */
   home: string | undefined
@@ -200,25 +199,18 @@ export function toSettings(options: CopilotClientOptions): ClientSettings {
   checkPlaces(options, connection)
   const env = (connection.kind === 'uri' ? undefined : connection.env) ?? options.env ?? environment()
   return {
+    ...options,
     connection,
     address: connection.kind === 'uri' ? parseAddress(connection.url) : undefined,
-    workingDirectory: options.workingDirectory,
     env,
     home: homeOf(options, connection, env),
-    logLevel: options.logLevel,
-    gitHubToken: options.gitHubToken,
     useLoggedInUser: options.useLoggedInUser ?? !options.gitHubToken,
-    sessionIdleTimeoutSeconds: options.sessionIdleTimeoutSeconds ?? 0,
-    enableRemoteSessions: options.enableRemoteSessions ?? false,
     connectionToken:
       connection.kind === 'tcp'
         ? (connection.connectionToken ?? crypto.randomUUID())
         : connection.kind === 'uri'
           ? connection.connectionToken
           : undefined,
-    baseDirectory: options.baseDirectory,
-    isEmptyMode: options.mode === 'empty',
-    telemetry: options.telemetry,
   }
 }
 

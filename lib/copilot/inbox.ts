@@ -1,12 +1,9 @@
 // Messages that come from the runtime unasked (events, requests, notifications), brought to whom they concern.
 import { quoted } from '../json'
 import { HandlerTable, type SessionLifecycleEvent } from './event'
+import type { ClientSettings } from './client_options'
 import type { GitHubTelemetryNotification } from './generated'
-import {
-  type ExtensionLaunchProvider,
-  type InstallationConfirmationHandler,
-  InstallationQuestions,
-} from './installation'
+import { InstallationQuestions } from './installation'
 import type { Link, LinkReceiver, RuntimeExit } from './link'
 import { Refusal, textOf } from './refusal'
 import type { RequestAdapter } from './request_handler'
@@ -20,10 +17,7 @@ export interface InboxOwner {
   readonly sessions: SessionTable
   readonly tokens: TokenProviders
   readonly requestAdapter: RequestAdapter | undefined
-  readonly extensionLaunchProvider: ExtensionLaunchProvider | undefined
-  readonly installationConfirmationHandler: InstallationConfirmationHandler | undefined
-  readonly onGitHubTelemetry: ((notification: GitHubTelemetryNotification) => unknown) | undefined
-  readonly onStderr: ((line: string) => void) | undefined
+  readonly settings: ClientSettings
   onExit(exit: RuntimeExit): void
 }
 
@@ -37,7 +31,7 @@ export class Inbox implements LinkReceiver {
 
   constructor(owner: InboxOwner) {
     this.#owner = owner
-    const { installationConfirmationHandler } = owner
+    const { installationConfirmationHandler } = owner.settings
     this.#questions =
       installationConfirmationHandler && new InstallationQuestions(installationConfirmationHandler)
   }
@@ -46,9 +40,9 @@ export class Inbox implements LinkReceiver {
   tellWanted(): void {
     const wanted: string[] = []
     if (this.lifecycle.wantsAll || this.lifecycle.types.length > 0) wanted.push('session.lifecycle')
-    if (this.#owner.onGitHubTelemetry) wanted.push('gitHubTelemetry.event')
+    if (this.#owner.settings.onGitHubTelemetry) wanted.push('gitHubTelemetry.event')
     if (this.#questions) wanted.push('$/cancelRequest')
-    this.#owner.connection()?.wantNotifications(wanted)
+    this.#owner.connection()?.native.wantNotifications(wanted)
   }
 
   onEvent(key: number, event: unknown): void {
@@ -76,7 +70,7 @@ export class Inbox implements LinkReceiver {
     if (method === 'gitHubToken.getToken') return (request) => tokens.acquire(request)
     if (method === 'llmInference.httpRequestStart') return requestAdapter?.httpRequestStart
     if (method === 'llmInference.httpRequestChunk') return requestAdapter?.httpRequestChunk
-    const { extensionLaunchProvider } = this.#owner
+    const { extensionLaunchProvider } = this.#owner.settings
     if (method === 'extensionLaunchProvider.resolve' && extensionLaunchProvider)
       return (request) => extensionLaunchProvider.resolve(request)
     if (method === 'installations.confirm' && this.#questions)
@@ -91,7 +85,7 @@ export class Inbox implements LinkReceiver {
     if (method === 'session.lifecycle') return this.#onLifecycle(params as never)
     if (method === '$/cancelRequest')
       return this.#questions?.takeBack(quoted((params as { id?: unknown } | null)?.id))
-    const { onGitHubTelemetry } = this.#owner
+    const { onGitHubTelemetry } = this.#owner.settings
     void (async () => onGitHubTelemetry?.(params as GitHubTelemetryNotification))().catch(() => {})
   }
 
@@ -115,6 +109,6 @@ export class Inbox implements LinkReceiver {
   }
 
   onStderr(line: string): void {
-    this.#owner.onStderr?.(line)
+    this.#owner.settings.onStderr?.(line)
   }
 }

@@ -48,7 +48,7 @@ interface Call {
 const TICKS_BETWEEN_EVENTS = 4
 
 export class Link {
-  readonly #native: InstanceType<typeof native.CopilotLink>
+  readonly native: InstanceType<typeof native.CopilotLink>
   readonly #receiver: LinkReceiver
   readonly #calls = new Map<number, Call>()
   #nextCall = 1
@@ -56,14 +56,14 @@ export class Link {
 
   constructor(receiver: LinkReceiver) {
     this.#receiver = receiver
-    this.#native = new native.CopilotLink(() => void this.#pump())
+    this.native = new native.CopilotLink(() => void this.#pump())
   }
 
   async start(spec: CopilotStartSpec): Promise<CopilotStarted> {
     // As a child process and its pipes would, the connection keeps the program running until it is stopped.
     this.#keepAlive = timers.setInterval(() => {}, LONGEST_TIMER_MS)
     try {
-      return await settle(this.#native.start(spec))
+      return await settle(this.native.start(spec))
     } catch (error) {
       this.#rest()
       throw error
@@ -73,7 +73,7 @@ export class Link {
   /** Ends politely; resolves with what went wrong. */
   async stop(): Promise<Error[]> {
     try {
-      return (await settle(this.#native.stop())).map((fault) => toError(fault))
+      return (await settle(this.native.stop())).map((fault) => toError(fault))
     } finally {
       this.#rest()
     }
@@ -81,7 +81,7 @@ export class Link {
 
   async kill(): Promise<void> {
     try {
-      await settle(this.#native.kill())
+      await settle(this.native.kill())
     } finally {
       this.#rest()
     }
@@ -89,15 +89,15 @@ export class Link {
 
   /** A request; it is bounded by its method's own limit unless `timeoutMs` says otherwise. */
   request<T>(method: string, params: unknown, timeoutMs?: number): Promise<T> {
-    return this.#call((call) => this.#native.request(call, method, stringify(params), timeoutMs))
+    return this.#call((call) => this.native.request(call, method, stringify(params), timeoutMs))
   }
 
   resume<T>(spec: CopilotResumeSpec): Promise<T> {
-    return this.#call((call) => this.#native.resume(call, spec))
+    return this.#call((call) => this.native.resume(call, spec))
   }
 
   send<T>(session: number, params: unknown): Promise<T> {
-    return this.#call((call) => this.#native.send(call, session, stringify(params)))
+    return this.#call((call) => this.native.send(call, session, stringify(params)))
   }
 
   /** Resolves with the answer's event, or null; `onStart` gets what stops the wait and the work. */
@@ -108,45 +108,17 @@ export class Link {
     onStart: (abort: () => void) => void,
   ): Promise<T> {
     return this.#call((call) => {
-      this.#native.sendAndWait(call, session, stringify(params), spec)
-      onStart(() => this.#native.abortTurn(call))
+      this.native.sendAndWait(call, session, stringify(params), spec)
+      onStart(() => this.native.abortTurn(call))
     })
   }
 
   respond(id: string, result: unknown): void {
-    this.#native.respond(id, stringify(result))
+    this.native.respond(id, stringify(result))
   }
 
   refuse(id: string, code: number, message: string, data?: unknown): void {
-    this.#native.respond(id, data === undefined ? undefined : stringify(data), code, message)
-  }
-
-  wantNotifications(methods: string[]): void {
-    this.#native.wantNotifications(methods)
-  }
-
-  openSession(sessionId: string): number {
-    return this.#native.openSession(sessionId)
-  }
-
-  wantEvents(session: number, all: boolean, kinds: string[]): void {
-    this.#native.wantEvents(session, all, kinds)
-  }
-
-  closeSession(session: number, message: string): void {
-    this.#native.closeSession(session, message)
-  }
-
-  onAbortRequested(session: number): void {
-    this.#native.onAbortRequested(session)
-  }
-
-  countSent(session: number): number {
-    return this.#native.countSent(session)
-  }
-
-  isBusy(session: number): boolean {
-    return this.#native.isBusy(session)
+    this.native.respond(id, data === undefined ? undefined : stringify(data), code, message)
   }
 
   #rest(): void {
@@ -170,7 +142,7 @@ export class Link {
 
   /** Takes batch after batch; the loop turns between two of them, and what was awaited goes on before the next. */
   async #pump(): Promise<void> {
-    for (let batch = this.#native.take(); batch !== null; batch = this.#native.take()) {
+    for (let batch = this.native.take(); batch !== null; batch = this.native.take()) {
       for (const item of parseBatch(batch)) {
         this.#deliver(item)
         // oxlint-disable-next-line typescript/await-thenable -- it is the turn of the microtasks that is awaited

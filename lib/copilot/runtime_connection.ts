@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { SheepdogError } from '../error'
 import { absolutePath, folderName } from '../host'
+import type { ClientSettings } from './client_options'
 
 /** A process of its own for the runtime. */
 export interface ChildProcessRuntimeConnection {
@@ -73,22 +74,12 @@ export type RuntimeConnection =
 /** The ways to reach a runtime. */
 export const RuntimeConnection = {
   /** A process of ours, over its stdin and stdout. The default. */
-  forStdio(
-    options: { path?: string; args?: readonly string[]; env?: Record<string, string> } = {},
-  ): StdioRuntimeConnection {
-    return { kind: 'stdio', path: options.path, args: options.args, env: options.env }
+  forStdio({ path, args, env }: ChildProcessRuntimeConnection = {}): StdioRuntimeConnection {
+    return { kind: 'stdio', path, args, env }
   },
 
   /** A process of ours that listens on a TCP port. */
-  forTcp(
-    options: {
-      port?: number
-      connectionToken?: string
-      path?: string
-      args?: readonly string[]
-      env?: Record<string, string>
-    } = {},
-  ): TcpRuntimeConnection {
+  forTcp(options: Omit<TcpRuntimeConnection, 'kind'> = {}): TcpRuntimeConnection {
     const { port, connectionToken, path, args, env } = options
     return { kind: 'tcp', port, connectionToken, path, args, env }
   },
@@ -130,19 +121,6 @@ export function parseAddress(url: string): { host: string; port: number } {
   return { host: parts[0] || 'localhost', port: parsePort(parts[1]!) }
 }
 
-/** Options of the client that become arguments and environment of the process. */
-export interface LaunchOptions {
-  logLevel?: string
-  gitHubToken?: string
-  useLoggedInUser: boolean
-  sessionIdleTimeoutSeconds: number
-  enableRemoteSessions: boolean
-  connectionToken?: string
-  baseDirectory?: string
-  isEmptyMode: boolean
-  telemetry?: TelemetryConfig
-}
-
 /** OpenTelemetry settings of the runtime's process. */
 export interface TelemetryConfig {
   /** Address of the OTLP collector (OTEL_EXPORTER_OTLP_ENDPOINT). */
@@ -162,7 +140,7 @@ export interface TelemetryConfig {
 /** The command for a connection of its own process. */
 export function launchCommand(
   connection: StdioRuntimeConnection | TcpRuntimeConnection,
-  options: LaunchOptions,
+  options: ClientSettings,
   env: Record<string, string | undefined>,
 ): Pick<CopilotStartSpec, 'command' | 'args'> {
   const path = connection.path ?? env.COPILOT_CLI_PATH ?? findRuntime()
@@ -177,7 +155,7 @@ export function launchCommand(
   else if (connection.port) args.push('--port', `${connection.port}`)
   if (options.gitHubToken) args.push('--auth-token-env', 'COPILOT_SDK_AUTH_TOKEN')
   if (!options.useLoggedInUser) args.push('--no-auto-login')
-  if (options.sessionIdleTimeoutSeconds > 0)
+  if (options.sessionIdleTimeoutSeconds)
     args.push('--session-idle-timeout', `${options.sessionIdleTimeoutSeconds}`)
   if (options.enableRemoteSessions) args.push('--remote')
   const isScript = /\.[cm]?js$/.test(path)
@@ -187,13 +165,13 @@ export function launchCommand(
 /** The environment of the process: the caller's, without what would make the runtime print, and with our settings. */
 export function launchEnvironment(
   base: Record<string, string | undefined>,
-  options: LaunchOptions,
+  options: ClientSettings,
 ): Record<string, string | undefined> {
   const env: Record<string, string | undefined> = { ...base, NODE_DEBUG: undefined }
   if (options.gitHubToken) env.COPILOT_SDK_AUTH_TOKEN = options.gitHubToken
   if (options.connectionToken) env.COPILOT_CONNECTION_TOKEN = options.connectionToken
   if (options.baseDirectory) env.COPILOT_HOME = options.baseDirectory
-  if (options.isEmptyMode) env.COPILOT_DISABLE_KEYTAR = '1'
+  if (options.mode === 'empty') env.COPILOT_DISABLE_KEYTAR = '1'
   else env.COPILOT_RUNTIME_PROCESS_FILE_LOGGING = '1'
   const telemetry = options.telemetry
   if (telemetry) {

@@ -117,7 +117,7 @@ export class CopilotSession {
     this.#owner = owner
     this.sessionId = sessionId
     this.#link = link
-    this.#key = link.openSession(sessionId)
+    this.#key = link.native.openSession(sessionId)
     this.#responder = new Responder(link, sessionId, config)
     if (config.onEvent) this.#handlers.add(undefined, config.onEvent as never)
     else this.#tellWanted()
@@ -292,7 +292,7 @@ export class CopilotSession {
   /** Stops the turn that runs. A `sendAndWait` that waits for it rejects with SESSION_ABORTED. */
   async abort(): Promise<void> {
     const aborted = this.#request('session.abort')
-    this.#link.onAbortRequested(this.#key)
+    this.#link.native.onAbortRequested(this.#key)
     await aborted
   }
 
@@ -391,7 +391,7 @@ export class CopilotSession {
     this.#closedWith = message
     this.#responder.close()
     this.#handlers.clear()
-    this.#link.closeSession(this.#key, message)
+    this.#link.native.closeSession(this.#key, message)
   }
 
   /** @internal Takes over the answer of `session.create` or `session.resume`. */
@@ -415,7 +415,7 @@ export class CopilotSession {
     const { sessionFs } = this.#responder
     this.#responder.close()
     this.#link = link
-    this.#key = link.openSession(this.sessionId)
+    this.#key = link.native.openSession(this.sessionId)
     this.#responder = new Responder(link, this.sessionId, config)
     this.#responder.sessionFs = sessionFs
     this.#tellWanted()
@@ -459,7 +459,7 @@ export class CopilotSession {
 
   /** @internal */
   get isBusy(): boolean {
-    return this.#link.isBusy(this.#key)
+    return this.#link.native.isBusy(this.#key)
   }
 
   async #request<T>(method: string, params: object = {}, timeoutMs?: number): Promise<T> {
@@ -494,6 +494,6 @@ export class CopilotSession {
 
   #tellWanted(): void {
     if (this.#closedWith !== undefined) return
-    this.#link.wantEvents(this.#key, this.#handlers.wantsAll, [...ownEvents, ...this.#handlers.types])
+    this.#link.native.wantEvents(this.#key, this.#handlers.wantsAll, [...ownEvents, ...this.#handlers.types])
   }
 }

@@ -4,7 +4,7 @@ import { SheepdogError, invalidOption } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show } from '../option'
 import type { ClientConnection } from './client_connection'
-import type { ClientSettings, CopilotClientOptions } from './client_options'
+import type { ClientSettings } from './client_options'
 import type { Link } from './link'
 import { type TraceContextProvider, traceOf } from './message'
 import { type ResumeOutcome, type SessionResumeOptions, fallbacks } from './resume'
@@ -43,7 +43,6 @@ export class SessionOpener implements SessionOwner {
   readonly #connection: ClientConnection
   readonly #sessions: SessionTable
   readonly #tokens: TokenProviders
-  readonly #options: CopilotClientOptions
   readonly #settings: ClientSettings
   readonly #resuming = new Map<string, SharedWork<CopilotSession>>()
   readonly #reviving = new Map<CopilotSession, Promise<void>>()
@@ -52,15 +51,13 @@ export class SessionOpener implements SessionOwner {
     connection: ClientConnection,
     sessions: SessionTable,
     tokens: TokenProviders,
-    options: CopilotClientOptions,
     settings: ClientSettings,
   ) {
     this.#connection = connection
     this.#sessions = sessions
     this.#tokens = tokens
-    this.#options = options
     this.#settings = settings
-    this.onGetTraceContext = options.onGetTraceContext
+    this.onGetTraceContext = settings.onGetTraceContext
   }
 
   async create(config: SessionConfig): Promise<CopilotSession> {
@@ -74,7 +71,7 @@ export class SessionOpener implements SessionOwner {
 
   async #create(config: SessionConfig, attempt: Attempt): Promise<CopilotSession> {
     const link = await this.#connection.ensureStarted(config.signal)
-    const full = withModeDefaults(config, this.#settings.isEmptyMode)
+    const full = withModeDefaults(config, this.#settings.mode === 'empty')
     const wire = toWireConfig(full)
     if (full.sessionId != null)
       this.#refuseExisting(full.sessionId, full.configDirectory ?? this.#settings.home)
@@ -153,7 +150,7 @@ export class SessionOpener implements SessionOwner {
     attempt: Attempt,
   ): Promise<CopilotSession> {
     const link = await this.#connection.ensureStarted()
-    const full = withModeDefaults(config, this.#settings.isEmptyMode)
+    const full = withModeDefaults(config, this.#settings.mode === 'empty')
     // Checked before anything is registered.
     toWireConfig(full)
     const registration = this.#tokens.register(full.gitHubTokenProvider, sessionId)
@@ -248,7 +245,7 @@ export class SessionOpener implements SessionOwner {
     if (config.onMcpAuthRequest) {
       await link.request('session.eventLog.registerInterest', { sessionId, eventType: 'mcp.oauth_required' })
     }
-    const patch = toWireOptions(config, this.#settings.isEmptyMode)
+    const patch = toWireOptions(config, this.#settings.mode === 'empty')
     if (!patch) return
     try {
       await link.request('session.options.update', { sessionId, ...patch })
@@ -292,12 +289,12 @@ export class SessionOpener implements SessionOwner {
   #perClient(registration: string | undefined): Record<string, unknown> {
     return {
       gitHubTokenProviderRegistrationId: registration,
-      enableGitHubTelemetryForwarding: this.#options.onGitHubTelemetry ? true : undefined,
+      enableGitHubTelemetryForwarding: this.#settings.onGitHubTelemetry ? true : undefined,
     }
   }
 
   #setUpFiles(session: CopilotSession, config: SessionConfig): void {
-    const { sessionFs } = this.#options
+    const { sessionFs } = this.#settings
     if (!sessionFs) return
     if (!config.createSessionFsProvider) {
       throw new SheepdogError(

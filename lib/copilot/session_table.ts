@@ -100,7 +100,7 @@ export class SessionTable {
 
   /** That a session has turns is remembered, for a later resume that finds none. */
   #remember(session: CopilotSession): void {
-    const sent = session.link.countSent(session.key)
+    const sent = session.link.native.countSent(session.key)
     if (sent > 0) this.#sent.set(session.sessionId, this.sentTo(session.sessionId) + sent)
     const oldest = this.#sent.size > 10_000 ? this.#sent.keys().next().value : undefined
     if (oldest !== undefined) this.#sent.delete(oldest)
