@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { showBytes, showClock, showDuration } from '../cli/figure'
-import { eraseLive, liveState, renderLive, wantsColour } from '../cli/live'
+import { wantsColour } from '../cli/colour'
+import { eraseLive, liveState, renderLive } from '../cli/live'
 import { displayWidth, fitWidth, plainText } from '../cli/width'
 
 const state = (changes = {}) => ({ ...liveState('codex', 0), ...changes })

@@ -7,7 +7,7 @@ import { agentOf, commandOptions, policyOption, protocolProgramOption } from './
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
 import { type Ending, environmentOption, type OptionTable } from './command'
 import { readJson } from './file'
-import { onInterrupt, type Interrupt } from './interrupt'
+import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
 import { logStream } from './screen'
 import { hostOptions, levelOptions, toAgentSandbox, withoutWorkspace } from './sandbox'
@@ -97,21 +97,17 @@ export async function run(args: string[]): Promise<Ending> {
   if (values.idle !== undefined)
     serveOptions.idleTimeoutMs = serveOptions.toolIdleTimeoutMs = parseDuration('--idle', values.idle)
   const controller = new AbortController()
-  let interrupt: Interrupt | undefined
-  const leave = onInterrupt((signal) => {
-    interrupt = signal
-    controller.abort()
-  })
+  const interrupt = onInterrupt(() => controller.abort())
   const log = logStream('stderr')
   try {
     const client = { input: process.stdin, output: process.stdout, log }
     await new Harness({ provider }).serve(client, { ...serveOptions, signal: controller.signal })
     return 0
   } catch (error) {
-    if (interrupt) return interrupt
+    if (interrupt.signal) return interrupt.signal
     throw error
   } finally {
-    leave()
+    interrupt.end()
     process.stdin.destroy()
     log.end()
     const parting = new Promise((done) => timers.setTimeout(done, partingMs).unref())

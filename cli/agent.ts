@@ -16,7 +16,7 @@ import { parseArguments, UsageError, usageStatus } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeResult, showCost, Story } from './event'
 import { bringHome, describeChanges } from './changed'
-import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
+import { leaveBy, onInterrupt, signalStatus } from './interrupt'
 import { LiveLine, liveState } from './live'
 import { Output } from './output'
 import { json as toJson } from './screen'
@@ -96,10 +96,8 @@ async function watchTurn(
   const live = quiet ? undefined : LiveLine.on(process.stderr, liveState(harness.provider, elapsedMs()))
   const turn = harness.start(prompt, options)
   const output = new Output(live, () => void turn.abort())
-  let interrupt: Interrupt | undefined
-  const leave = onInterrupt(
-    (signal) => {
-      interrupt = signal
+  const interrupt = onInterrupt(
+    () => {
       if (live) {
         live.state.note = 'stopping'
         live.draw()
@@ -121,7 +119,7 @@ async function watchTurn(
     else if (!quiet) for (const line of story.tell(event)) await output.write('stderr', `${line}\n`)
   }
   const { result, error } = await settled(turn, apply)
-  leave()
+  interrupt.end()
   live?.close()
   if (json) await output.write('stdout', `${toJson(resultRecord(result, error))}\n`)
   else {
@@ -135,7 +133,7 @@ async function watchTurn(
   if (result?.changes && !quiet && !json)
     for (const line of describeChanges(result.changes, apply && !error)) output.say(line)
   output.close()
-  if (interrupt) return interrupt
+  if (interrupt.signal) return interrupt.signal
   if (output.brokenQuietly) return signalStatus('SIGPIPE')
   if (error?.code === 'INVALID_OPTION') return usageStatus
   return error || output.broken ? 1 : 0

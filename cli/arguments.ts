@@ -59,6 +59,29 @@ export function parseArguments<const T extends OptionTable>(
   return { values: { ...values } as ParsedArguments<T>['values'], positionals, command }
 }
 
+/** A number of this form, if there is one. */
+export function parseNumber(
+  option: string,
+  text: string | undefined,
+  what = 'a number',
+  form = /^\d+$/,
+): number | undefined {
+  if (text === undefined) return undefined
+  if (!form.test(text)) throw new UsageError(`${option}: expected ${what}, got ${JSON.stringify(text)}`)
+  return Number(text)
+}
+
+export function parseCount(option: string, text: string | undefined): number | undefined {
+  return parseNumber(option, text, 'a number >= 1', /^[1-9]\d*$/)
+}
+
+export function parsePort(text: string | undefined): number | undefined {
+  const port = parseNumber('--port', text, 'a number between 0 and 65535')
+  if (port !== undefined && port > 65_535)
+    throw new UsageError(`--port: expected a number between 0 and 65535, got ${JSON.stringify(text)}`)
+  return port
+}
+
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** Milliseconds of `120s`, `30m`, `1.5h`, `7d`, `500ms`, a plain number of seconds, or `off` (Infinity). */

@@ -16,7 +16,7 @@ import { parseArguments, UsageError } from './arguments'
 import { type Ending, folderOption, type OptionTable } from './command'
 import { readJson } from './file'
 import { describeEvent, describeResult } from './event'
-import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
+import { leaveBy, onInterrupt } from './interrupt'
 import { Output } from './output'
 import { describeQuestion } from './question'
 import { recordOptions } from './record'
@@ -132,11 +132,7 @@ class Chat {
     let status = 0
     this.#lines.on('SIGINT', () => this.#onInterrupt())
     // Ctrl-C on a terminal is a key, which the line editor above reports. This listens for the other signals.
-    let interrupt: Interrupt | undefined
-    const leave = onInterrupt((signal) => {
-      interrupt = signal
-      void this.#close()
-    }, leaveBy)
+    const interrupt = onInterrupt(() => void this.#close(), leaveBy)
     try {
       const queue: string[] = []
       let wake = () => {}
@@ -163,10 +159,10 @@ class Chat {
       }
     } finally {
       await this.#close()
-      leave()
+      interrupt.end()
       this.#output.close()
     }
-    return interrupt ?? status
+    return interrupt.signal ?? status
   }
 
   async #open(options: OpenOptions): Promise<void> {

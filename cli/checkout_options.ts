@@ -1,5 +1,6 @@
 // The options of a checkout on a command line. Each of them asks for one.
 import type { TurnOptions, WorktreeOptions } from '../lib/index'
+import type { ParsedArguments } from './arguments'
 import type { OptionTable } from './command'
 
 export const checkoutOptions = {
@@ -37,16 +38,9 @@ export const checkoutOptions = {
   },
 } as const satisfies OptionTable
 
-interface Values {
-  worktree?: boolean
-  base?: string
-  include?: string[]
-  setup?: string
-  keep?: string
-  'worktree-dir'?: string
-}
-
-export function toWorktree(values: Values): TurnOptions['worktree'] {
+export function toWorktree(
+  values: ParsedArguments<typeof checkoutOptions>['values'],
+): TurnOptions['worktree'] {
   const options = {
     base: values.base,
     include: values.include,

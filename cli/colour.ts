@@ -1,13 +1,11 @@
-// The colours of the help: headings and what is typed, as cargo and uv have them. PURE.
+// The colours of the help: headings and what is typed, as cargo and uv have them.
+import { environment } from '../lib/host'
 
 const [heading, typed, value, plain] = ['\u001b[1;32m', '\u001b[1;36m', '\u001b[36m', '\u001b[0m']
 
-/** Whether colours are wanted where this is written. */
-export function wantsColour(
-  isTerminal: boolean,
-  { NO_COLOR, TERM }: { NO_COLOR?: string; TERM?: string },
-): boolean {
-  return isTerminal && !NO_COLOR && TERM !== 'dumb'
+/** Whether colours are wanted on this stream. */
+export function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv = environment()): boolean {
+  return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 
 /** A help text with its headings, commands, options and examples in colour. Its width stays as it is. */

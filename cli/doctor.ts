@@ -6,7 +6,7 @@ import { environment, home } from '../lib/host'
 import { agentOf } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
-import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
+import { leaveBy, onInterrupt } from './interrupt'
 import { json, print } from './screen'
 import { places, signInOf, type SignIn } from './sign_in'
 
@@ -78,17 +78,13 @@ export async function run(args: string[]): Promise<Ending> {
   const providers = command?.length ? [agentOf(command)] : undefined
   if (positionals.length > 0) throw new UsageError(`${JSON.stringify(positionals[0])} was not expected`)
   const controller = new AbortController()
-  let interrupt: Interrupt | undefined
-  const leave = onInterrupt((signal) => {
-    interrupt = signal
-    controller.abort()
-  }, leaveBy)
+  const interrupt = onInterrupt(() => controller.abort(), leaveBy)
   const findings = await doctor({ signal: controller.signal, providers })
     .catch((error: unknown) => {
-      if (!interrupt) throw error
+      if (!interrupt.signal) throw error
     })
-    .finally(leave)
-  if (!findings) return interrupt!
+    .finally(() => interrupt.end())
+  if (!findings) return interrupt.signal!
   if (providers) return describeOther(findings[0]!, values.json ?? false)
   const all = findings.map((finding) => {
     const place = places[finding.provider as ProviderName]

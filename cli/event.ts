@@ -1,8 +1,6 @@
 // An agent's events as lines for people. PURE.
 import type { AgentEvent, TurnResult } from '../lib/index'
-import { showDuration } from './figure'
-
-const longest = 160
+import { showCount, showDuration } from './figure'
 
 /** One line of an event, or undefined for those that say nothing by themselves. */
 export function describeEvent(event: AgentEvent): string | undefined {
@@ -61,7 +59,7 @@ export class Story {
 }
 
 /** A command as it stands, any other input as JSON. */
-function inputWords(input: unknown): string {
+export function inputWords(input: unknown): string {
   const { command } = (input ?? {}) as { command?: unknown }
   return typeof command === 'string' ? command : input === undefined ? '' : JSON.stringify(input)
 }
@@ -70,8 +68,8 @@ function inputWords(input: unknown): string {
 export function describeResult(result: TurnResult): string {
   const parts = [
     showDuration(result.durationMs),
-    count(result.turns, 'model answer'),
-    count(result.toolCalls, 'tool call'),
+    showCount(result.turns, 'model answer'),
+    showCount(result.toolCalls, 'tool call'),
   ]
   if (result.usage) {
     const { inputTokens, outputTokens, costUsd } = result.usage
@@ -87,15 +85,11 @@ export function showCost(dollars: number): string {
   return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`
 }
 
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
-}
-
 /** Fit for one line: controls and line breaks become blanks. */
-function oneLine(text: string): string {
+export function oneLine(text: string, longest = 160, ending = '...'): string {
   const plain = text
     .slice(0, 4 * longest)
     .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
     .trim()
-  return plain.length > longest ? `${plain.slice(0, longest - 3)}...` : plain
+  return plain.length > longest ? plain.slice(0, longest - ending.length) + ending : plain
 }

@@ -7,7 +7,7 @@ import { parseArguments, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
 import { showBytes, showCount } from './figure'
-import { onInterrupt } from './interrupt'
+import { untilInterrupt } from './interrupt'
 import { json as toJson, print, tell } from './screen'
 
 export const summary = 'keep a fleet up, look at it, pause, drain, prune, schedule'
@@ -157,12 +157,7 @@ async function listSchedules(fleet: Fleet, json: boolean): Promise<number> {
   return 0
 }
 
-function pruneOptions(values: {
-  'older-than'?: string
-  state?: string[]
-  queue?: string
-  'dry-run'?: boolean
-}): PruneOptions {
+function pruneOptions(values: Values): PruneOptions {
   const { 'older-than': olderThan, state, queue, 'dry-run': dryRun } = values
   if (olderThan === undefined || olderThan === 'off')
     throw new UsageError('prune needs --older-than, a duration such as 7d')
@@ -191,14 +186,9 @@ async function up(values: Parameters<typeof fleetOptions>[0], dir: string): Prom
   writeFileSync(file, JSON.stringify({ pid: process.pid }), { mode: 0o600 })
   const { server, leaseMs } = await fleet.status()
   tell(`sheepdog: the fleet in ${dir} is up (nats-server ${server}, lease ${leaseMs} ms); Ctrl-C ends it`)
-  await new Promise<void>((done) => {
-    const leave = onInterrupt(
-      () => (leave(), done()),
-      () => process.exit(1),
-    )
-    // Nothing else keeps this process.
-    timers.setInterval(() => {}, 2 ** 30)
-  })
+  // Nothing else keeps this process.
+  timers.setInterval(() => {}, 2 ** 30)
+  await untilInterrupt()
   rmSync(file, { force: true })
   await fleet.close()
   process.exit(0)

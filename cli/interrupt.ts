@@ -5,15 +5,37 @@ export type Interrupt = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
 const interrupts: Interrupt[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
-/** Calls the steps in turn, one a signal; past the last the last again. The returned function ends it. */
-export function onInterrupt(...steps: ((signal: Interrupt) => void)[]): () => void {
+/** A watch for signals, until it is ended. */
+export interface InterruptWatch {
+  /** The signal that came. */
+  signal?: Interrupt
+  end(): void
+}
+
+/** Calls the steps in turn, one a signal; past the last the last again. */
+export function onInterrupt(...steps: ((signal: Interrupt) => void)[]): InterruptWatch {
   let count = 0
-  const listener = (signal: NodeJS.Signals) =>
+  const listener = (signal: NodeJS.Signals) => {
+    watch.signal = signal as Interrupt
     steps[Math.min(count++, steps.length - 1)]?.(signal as Interrupt)
-  for (const signal of interrupts) process.on(signal, listener)
-  return () => {
-    for (const signal of interrupts) process.off(signal, listener)
   }
+  for (const signal of interrupts) process.on(signal, listener)
+  const watch: InterruptWatch = {
+    end() {
+      for (const signal of interrupts) process.off(signal, listener)
+    },
+  }
+  return watch
+}
+
+/** Resolves at a signal; the next one ends this process. */
+export function untilInterrupt(): Promise<void> {
+  return new Promise((resolve) => {
+    const watch = onInterrupt(() => {
+      watch.end()
+      resolve()
+    })
+  })
 }
 
 /**

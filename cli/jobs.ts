@@ -1,7 +1,7 @@
 // sheepdog jobs: what a fleet has to do, and what became of it.
 import type { Fleet, Job, JobListOptions, JobRecord } from '../lib/fleet'
 import type { AgentEvent } from '../lib/harness'
-import { parseArguments, UsageError } from './arguments'
+import { type ParsedArguments, parseArguments, parseCount, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { describeEvent, showCost } from './event'
 import { showCount } from './figure'
@@ -84,17 +84,7 @@ export async function run(args: string[]): Promise<Ending> {
   return withFleet(values, async (fleet) => act(await fleet.job(id), values))
 }
 
-interface Values {
-  queue?: string
-  state?: string[]
-  tag?: string
-  title?: string
-  limit?: string
-  after?: string
-  json?: boolean
-  follow?: boolean
-  force?: boolean
-}
+type Values = ParsedArguments<typeof options>['values']
 
 const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
   async show(job) {
@@ -118,10 +108,8 @@ const verbs: Record<string, (job: Job, values: Values) => Promise<number>> = {
 }
 
 function filterOf({ queue, state, tag, title, limit, after }: Values): JobListOptions {
-  if (limit !== undefined && !/^[1-9]\d*$/.test(limit))
-    throw new UsageError(`--limit: expected a number >= 1, got ${JSON.stringify(limit)}`)
   const states = state as JobRecord['state'][] | undefined
-  return { queue, state: states, tag, title, limit: limit === undefined ? undefined : Number(limit), after }
+  return { queue, state: states, tag, title, limit: parseCount('--limit', limit), after }
 }
 
 async function list(fleet: Fleet, filter: JobListOptions, { json }: Values): Promise<number> {

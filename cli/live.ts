@@ -1,7 +1,8 @@
 // The live line: one line at the foot of a terminal that says what a run is doing. `renderLive` is PURE; `LiveLine` is the thin
 // part that draws it, takes it away before other output, and ticks.
-import { elapsedMs, environment, timers, variable } from '../lib/host'
+import { elapsedMs, timers, variable } from '../lib/host'
 import { fstatSync } from 'node:fs'
+import { wantsColour } from './colour'
 import { showBytes, showClock, showCount } from './figure'
 import { displayWidth, fitWidth, plainText } from './width'
 
@@ -75,11 +76,6 @@ export function eraseLive(drawnColumns: number, columns: number): string {
   if (drawnColumns === 0) return ''
   const rows = Math.max(1, Math.ceil(drawnColumns / Math.max(1, columns)))
   return `${rows > 1 ? `\u001b[${rows - 1}A` : ''}\r\u001b[J`
-}
-
-/** Whether colours are wanted on this stream. */
-export function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv = environment()): boolean {
-  return stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 
 function isPipe(descriptor: number): boolean {

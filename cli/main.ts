@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { suggestion } from '../lib/hint'
-import { environment, timers } from '../lib/host'
+import { timers } from '../lib/host'
 import { UsageError, usageStatus } from './arguments'
 import { available, load, names, variables, version } from './catalogue'
 import { colouredHelp, wantsColour } from './colour'
@@ -84,7 +84,7 @@ function show(text: string): number {
 
 /** Help is our own text: its colours reach the terminal. */
 function showHelp(text: string): number {
-  const isColoured = wantsColour(process.stdout.isTTY === true, environment())
+  const isColoured = wantsColour(process.stdout)
   passThrough('stdout', isColoured ? colouredHelp(text) : text)
   return 0
 }

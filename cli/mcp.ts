@@ -4,9 +4,9 @@ import { Budget, type ProviderName, type TurnOptions } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { ToolProtocol } from '../lib/harness/session/tool_protocol'
 import { folderName } from '../lib/host'
-import { parseArguments, parseDuration, UsageError } from './arguments'
+import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
-import { onInterrupt, type Interrupt } from './interrupt'
+import { onInterrupt } from './interrupt'
 import { Agents } from './mcp/agents'
 import { serve } from './mcp/stdio'
 import { toolsOf } from './mcp/tools'
@@ -75,8 +75,7 @@ export async function run(args: string[]): Promise<Ending> {
   if (cwd === undefined) throw new UsageError('the working directory was deleted: pass --cwd')
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new UsageError(`--cwd: there is no folder ${JSON.stringify(cwd)}`)
-  const maxTokens =
-    values['max-tokens'] === undefined ? undefined : parseCount('--max-tokens', values['max-tokens'])
+  const maxTokens = parseCount('--max-tokens', values['max-tokens'])
   const turnOptions: TurnOptions = {
     permission: values.permission as TurnOptions['permission'],
     allow: values.allow,
@@ -97,25 +96,21 @@ export async function run(args: string[]): Promise<Ending> {
   const agents = new Agents({
     providers,
     cwd,
-    maxAgents: parseCount('--max-agents', values['max-agents'] ?? '4'),
+    maxAgents: parseCount('--max-agents', values['max-agents']) ?? 4,
     options: turnOptions,
   })
   const protocol = new ToolProtocol(toolsOf(agents, providers))
-  let interrupt: Interrupt | undefined
-  const leave = onInterrupt((signal) => {
-    interrupt = signal
-    process.stdin.destroy()
-  })
+  const interrupt = onInterrupt(() => process.stdin.destroy())
   try {
     await serve(protocol, process.stdin, process.stdout)
   } catch (error) {
     // Its own input was closed for the signal.
-    if (interrupt === undefined) throw error
+    if (interrupt.signal === undefined) throw error
   } finally {
     await agents.close()
-    leave()
+    interrupt.end()
   }
-  return interrupt ?? 0
+  return interrupt.signal ?? 0
 }
 
 function providersOf(names: string[] | undefined): ProviderName[] {
@@ -124,11 +119,4 @@ function providersOf(names: string[] | undefined): ProviderName[] {
   if (wrong !== undefined)
     throw new UsageError(`--provider: expected one of ${known.join(', ')}, got ${JSON.stringify(wrong)}`)
   return (names as ProviderName[] | undefined) ?? known
-}
-
-function parseCount(option: string, text: string): number {
-  const count = Number(text)
-  if (!Number.isSafeInteger(count) || count < 1)
-    throw new UsageError(`${option}: expected a whole number above 0, got ${JSON.stringify(text)}`)
-  return count
 }

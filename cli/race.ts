@@ -2,12 +2,12 @@
 import { text as readAll } from 'node:stream/consumers'
 import { Harness, race, type HarnessOptions, type RaceEntry } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
-import { parseArguments, parseDuration, UsageError } from './arguments'
+import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
 import { bringHome, describeChanges } from './changed'
 import type { Ending, OptionTable } from './command'
 import { showCost } from './event'
 import { showDuration } from './figure'
-import { leaveBy, onInterrupt, type Interrupt } from './interrupt'
+import { leaveBy, onInterrupt } from './interrupt'
 import { json as toJson, put, tell } from './screen'
 import { withoutWorkspace } from './sandbox'
 import { toTurnOptions, turnOptions } from './turn_options'
@@ -66,25 +66,20 @@ export async function run(args: string[]): Promise<Ending> {
     throw new UsageError('a prompt and an agent are needed: sheepdog race "PROMPT" --agent PROVIDER')
   if (rest.length > 0)
     throw new UsageError(`put the prompt in quotes: ${JSON.stringify(rest[0])} was not expected`)
-  if (values.concurrency !== undefined && !/^[1-9]\d*$/.test(values.concurrency))
-    throw new UsageError(`--concurrency: expected a number, got ${JSON.stringify(values.concurrency)}`)
+  const concurrency = parseCount('--concurrency', values.concurrency)
   const { cwd, ...turn } = toTurnOptions(values)
   const agents = values.agent.map((provider) => new Harness({ ...turn, provider } as HarnessOptions))
   const stop = new AbortController()
   if (!values.json)
     tell(`sheepdog: a race of ${agents.length === 1 ? 'one agent' : `${agents.length} agents`}`)
-  let interrupt: Interrupt | undefined
-  const leave = onInterrupt((signal) => {
-    interrupt = signal
-    stop.abort()
-  }, leaveBy)
+  const interrupt = onInterrupt(() => stop.abort(), leaveBy)
   try {
     const { winner, entries } = await race(prompt === '-' ? await readAll(process.stdin) : prompt, {
       cwd,
       agents,
       verify: values.verify === undefined ? undefined : ['sh', '-c', values.verify],
       winner: values.all ? 'all' : 'first',
-      concurrency: values.concurrency === undefined ? undefined : Number(values.concurrency),
+      concurrency,
       timeoutMs: values.deadline === undefined ? undefined : parseDuration('--deadline', values.deadline),
       signal: stop.signal,
       onEntry: values.json ? undefined : tellEntry,
@@ -94,10 +89,10 @@ export async function run(args: string[]): Promise<Ending> {
     else tellEnd(winner, entries, values.apply === true)
     return winner ? 0 : 1
   } catch (error) {
-    if (interrupt) return interrupt
+    if (interrupt.signal) return interrupt.signal
     throw error
   } finally {
-    leave()
+    interrupt.end()
   }
 }
 

@@ -8,7 +8,7 @@ import {
   type RunState,
   type RunSummary,
 } from '../lib/index'
-import { parseArguments, parseDuration, parseSize, UsageError } from './arguments'
+import { parseArguments, parseCount, parseDuration, parseSize, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { showCost } from './event'
 import { showBytes, showCount, showDuration } from './figure'
@@ -112,14 +112,12 @@ function statesOf({ failed, state }: Values): RunState[] | undefined {
 }
 
 function listOptions({ provider, since, limit }: Values, state: RunState[] | undefined): ListRunsOptions {
-  if (limit !== undefined && !/^[1-9]\d{0,9}$/.test(limit))
-    throw new UsageError(`--limit: expected a number >= 1, got ${JSON.stringify(limit)}`)
   const sinceMs = since === undefined ? Infinity : parseDuration('--since', since)
   return {
     state,
     provider,
     since: sinceMs === Infinity ? undefined : new Date(Math.max(0, Date.now() - sinceMs)),
-    limit: limit === undefined ? undefined : Number(limit),
+    limit: parseCount('--limit', limit),
   }
 }
 

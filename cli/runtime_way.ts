@@ -2,7 +2,7 @@
 import { RuntimeClient } from '../lib/runtime'
 import { variable } from '../lib/host'
 import type { Ending, Setting } from './command'
-import { leaveBy, onInterrupt, signalStatus, type Interrupt } from './interrupt'
+import { leaveBy, onInterrupt, signalStatus } from './interrupt'
 import { Output } from './output'
 import { notReached, shownAddress } from './words'
 
@@ -20,10 +20,8 @@ export async function withRuntime(
   statusOf: (error: Error, output: Output) => number | undefined = () => undefined,
 ): Promise<Ending> {
   const controller = new AbortController()
-  let interrupt: Interrupt | undefined
   const output = new Output(undefined, () => controller.abort())
-  const done = onInterrupt((signal) => {
-    interrupt = signal
+  const interrupt = onInterrupt(() => {
     output.hurry()
     controller.abort()
   }, leaveBy)
@@ -36,13 +34,13 @@ export async function withRuntime(
     })
     return await ask(client, output, controller.signal)
   } catch (error) {
-    if (interrupt) return interrupt
+    if (interrupt.signal) return interrupt.signal
     if (output.brokenQuietly) return signalStatus('SIGPIPE')
     const status = statusOf(error as Error, output)
     if (status === undefined) throw error
     return status
   } finally {
-    done()
+    interrupt.end()
     output.close()
   }
 }

@@ -6,7 +6,7 @@ import type { HarnessOptions, ProviderName } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { absolutePath, environment, timers, variable } from '../lib/host'
-import { parseArguments, UsageError } from './arguments'
+import { parseArguments, parsePort, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { notReadable } from './file'
 import { onInterrupt } from './interrupt'
@@ -106,10 +106,7 @@ function checkLimits(
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(withoutWorkspace(args), options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
-  const port = values.port === undefined ? undefined : Number(values.port)
-  if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65535)) {
-    throw new UsageError(`--port: expected a number between 0 and 65535, got ${JSON.stringify(values.port)}`)
-  }
+  const port = parsePort(values.port)
   const provider =
     values.handler === undefined && values.agent !== undefined ? toProvider(values.agent) : undefined
   checkLimits(values, provider !== undefined)
@@ -133,7 +130,7 @@ export async function run(args: string[]): Promise<Ending> {
       throw new UsageError(`${error.message}. Set the variable SHEEPDOG_RUNTIME_TOKEN`)
     throw error
   })
-  const done = onInterrupt(
+  const interrupt = onInterrupt(
     () => void server.close(),
     () => process.exit(1),
   )
@@ -141,7 +138,7 @@ export async function run(args: string[]): Promise<Ending> {
   tellOfStrays('sheepdog serve')
   print(`RuntimeUse server listening on port ${server.port}`)
   await server.closed
-  done()
+  interrupt.end()
   // Nor do its timers and sockets keep a closed server alive. The status is set by then.
   timers.setTimeout(() => process.exit(), 100).unref()
   return 0

@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
 import type { ProviderName, TurnOptions } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
-import { parseArguments, parseDuration, UsageError } from './arguments'
+import { parseArguments, parseDuration, parseNumber, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { openStream } from './file'
 import { fleetTable, withFleet } from './fleet_way'
@@ -108,12 +108,12 @@ export async function run(args: string[]): Promise<Ending> {
     title: values.title,
     tags: values.tag,
     queue: values.queue,
-    priority: toNumber('--priority', values.priority),
+    priority: parseNumber('--priority', values.priority),
     id: values.id,
     key: values.key,
-    keyLimit: toNumber('--key-limit', values['key-limit']),
+    keyLimit: parseNumber('--key-limit', values['key-limit']),
     at: values.at === undefined ? undefined : parseTime(values.at),
-    attempts: toNumber('--attempts', values.attempts),
+    attempts: parseNumber('--attempts', values.attempts),
     artifacts: values.artifact,
     cwd: values.cwd,
     git:
@@ -187,12 +187,6 @@ async function tellEnd(job: Job): Promise<number> {
     tell(`sheepdog: ${code}: ${message}`)
     return 1
   }
-}
-
-function toNumber(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  if (!/^\d+$/.test(text)) throw new UsageError(`${option}: expected a number, got ${JSON.stringify(text)}`)
-  return Number(text)
 }
 
 function parseData(text: string): unknown {

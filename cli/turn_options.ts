@@ -1,7 +1,15 @@
 // The options of a turn on a command line: their table, and how they become `TurnOptions`. A test compares them with the library's.
 import { variable } from '../lib/host'
 import type { HarnessOptions, TurnOptions } from '../lib/index'
-import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
+import {
+  type ParsedArguments,
+  parseCount,
+  parseDuration,
+  parseNumber,
+  parseSize,
+  parseVariables,
+  UsageError,
+} from './arguments'
 import { commandOptions } from './agent_command'
 import { checkoutOptions, toWorktree } from './checkout_options'
 import { environmentOption, folderOption, schemaOption, type OptionTable } from './command'
@@ -138,7 +146,7 @@ export const turnOptions = {
   },
 } as const satisfies OptionTable
 
-type Values = ReturnType<typeof parseArguments<typeof turnOptions>>['values']
+type Values = ParsedArguments<typeof turnOptions>['values']
 
 /** The options of a turn, and those of the harness that runs it. */
 export function toTurnOptions(values: Values): TurnOptions & Pick<HarnessOptions, 'binary'> {
@@ -190,16 +198,16 @@ function limits(values: Values): Partial<TurnOptions> {
     startTimeoutMs: duration('start-timeout') ?? idleTimeoutMs,
     timeoutMs: duration('timeout'),
     killGraceMs: duration('kill-grace'),
-    maxTurns: numberOf('--max-turns', values['max-turns']),
-    maxTokens: numberOf('--max-tokens', values['max-tokens']),
-    maxCostUsd: numberOf('--max-cost', values['max-cost'], /^\d*\.?\d+$/),
+    maxTurns: parseCount('--max-turns', values['max-turns']),
+    maxTokens: parseCount('--max-tokens', values['max-tokens']),
+    maxCostUsd: parseNumber('--max-cost', values['max-cost'], 'a number', /^\d*\.?\d+$/),
     prices: fileOf('--prices', values.prices) as TurnOptions['prices'],
     retry: retryOf(values),
   }
 }
 
 function retryOf(values: Values): TurnOptions['retry'] {
-  const retries = numberOf('--retries', values.retries, /^\d+$/)
+  const retries = parseNumber('--retries', values.retries)
   const delay = (name: 'retry-delay' | 'max-retry-delay') =>
     values[name] === undefined ? undefined : parseDuration(`--${name}`, values[name])
   const retry = {
@@ -216,12 +224,6 @@ function levelOf(values: Values): TurnOptions['permission'] {
   if (values.plan && values.permission !== undefined && values.permission !== 'plan')
     throw new UsageError(`--plan and --permission ${values.permission} contradict each other`)
   return (values.plan ? 'plan' : values.permission) as TurnOptions['permission']
-}
-
-function numberOf(option: string, text: string | undefined, form = /^[1-9]\d*$/): number | undefined {
-  if (text === undefined) return undefined
-  if (!form.test(text)) throw new UsageError(`${option}: expected a number, got ${JSON.stringify(text)}`)
-  return Number(text)
 }
 
 function fileOf(option: string, file: string | undefined): unknown {

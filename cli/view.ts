@@ -1,8 +1,8 @@
 // sheepdog view: runs, live and on record, on a local web page.
 import { existsSync } from 'node:fs'
-import { parseArguments, UsageError } from './arguments'
+import { parseArguments, parsePort, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
-import { onInterrupt } from './interrupt'
+import { untilInterrupt } from './interrupt'
 import { recordsFolder } from './record'
 import { fleetOptions, fleetTable } from './fleet_way'
 import { print, tell } from './screen'
@@ -39,30 +39,15 @@ export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   const [folder = recordsFolder, ...rest] = positionals
   if (rest.length > 0) throw new UsageError(`unexpected ${JSON.stringify(rest[0])}`)
-  const port = values.port === undefined ? 0 : Number(values.port)
-  if (!(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
-    throw new UsageError(`--port: expected a number between 0 and 65535, got ${JSON.stringify(values.port)}`)
-  }
+  const port = parsePort(values.port) ?? 0
   if (values.fleet && positionals.length > 0) throw new UsageError('--fleet takes no FOLDER')
   const fleet = values.fleet ? await Fleet.connect(fleetOptions(values)) : undefined
   const source = fleet
     ? new FleetSource(fleet, 'jobs of the fleet')
     : await records(folder, positionals.length > 0)
-  const view = await serveView({
-    source,
-    port,
-    allowStop: values['allow-stop'],
-  })
+  const view = await serveView({ source, port, allowStop: values['allow-stop'] })
   print(view.url)
-  await new Promise<void>((resolve) => {
-    const done = onInterrupt(
-      () => {
-        done()
-        resolve()
-      },
-      () => process.exit(1),
-    )
-  })
+  await untilInterrupt()
   await view.close()
   if (source instanceof FleetSource) source.close()
   await fleet?.close()

@@ -46,7 +46,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
     child.detachOutput()
     void child.kill().catch(() => {})
   })
-  const leave = onInterrupt(
+  const interrupt = onInterrupt(
     (signal) => {
       ended.interrupt = signal
       if (live) {
@@ -83,7 +83,7 @@ export async function watch(command: string, args: string[], options: WatchOptio
   }
   terminal?.giveBack()
   leaveAlone()
-  leave()
+  interrupt.end()
   Object.assign(ended, { broken: output.broken, brokenQuietly: output.brokenQuietly })
   live?.close()
   if (json) await output.write('stdout', `${toJson(endRecord(ended))}\n`)

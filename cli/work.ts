@@ -3,7 +3,7 @@
 import { pathToFileURL } from 'node:url'
 import { Fleet, type JobHandler } from '../lib/fleet'
 import { absolutePath, timers } from '../lib/host'
-import { parseArguments, parseDuration, UsageError } from './arguments'
+import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
 import type { Ending, OptionTable } from './command'
 import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
@@ -52,9 +52,7 @@ export const examples = ['sheepdog work --concurrency 8']
 export async function run(args: string[]): Promise<Ending> {
   const { values, positionals } = parseArguments(args, options)
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
-  const concurrency = values.concurrency === undefined ? undefined : Number(values.concurrency)
-  if (concurrency !== undefined && !(Number.isInteger(concurrency) && concurrency >= 1))
-    throw new UsageError(`--concurrency: expected a number >= 1, got ${JSON.stringify(values.concurrency)}`)
+  const concurrency = parseCount('--concurrency', values.concurrency)
   const handlers = values.handlers === undefined ? undefined : await loadHandlers(values.handlers)
   const drainTimeoutMs = values.drain === undefined ? undefined : parseDuration('--drain', values.drain)
   const fleet = await Fleet.connect(fleetOptions(values))
@@ -67,7 +65,7 @@ export async function run(args: string[]): Promise<Ending> {
     git: { dir: values['git-dir'] },
   })
   tell(`sheepdog: ${worker.name} works on ${(values.queue ?? ['default']).join(', ')}; Ctrl-C drains`)
-  const leave = onInterrupt(
+  const interrupt = onInterrupt(
     () => {
       tell('sheepdog: draining')
       void worker.close()
@@ -78,7 +76,7 @@ export async function run(args: string[]): Promise<Ending> {
   await worker.closed
   await fleet.close()
   forget()
-  leave()
+  interrupt.end()
   // Handlers may have left timers and sockets. The status is set by then.
   timers.setTimeout(() => process.exit(), 100).unref()
   return 0

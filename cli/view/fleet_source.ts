@@ -2,7 +2,7 @@
 import type { Fleet, JobRecord } from '../../lib/fleet'
 import { elapsedMs } from '../../lib/host'
 import { JobRows } from './job_rows'
-import { inputWords } from './row'
+import { inputWords } from '../event'
 import { withTries } from './tries'
 import type {
   FileKind,

@@ -1,5 +1,6 @@
 // An event as a row of the page, and what it unfolds to. PURE.
 import type { AgentEvent } from '../../lib/index'
+import { inputWords, oneLine } from '../event'
 import type { Row } from './source'
 
 const longest = 240
@@ -76,7 +77,7 @@ export function searchedText(line: EventLine): string {
 }
 
 function look(label: string, text: string, tone: Row['tone'], body = text): Look {
-  return { label: oneLine(label).slice(0, 40), text: oneLine(text), tone, body }
+  return { label: oneLine(label).slice(0, 40), text: oneLine(text, longest, '…'), tone, body }
 }
 
 /** How many lines a body unfolds to; 0 when the row shows all of it. */
@@ -109,21 +110,6 @@ function inputText(input: unknown): string {
   return isCommand ? inputWords(input) : pretty(input)
 }
 
-/** The same in few words. */
-export function inputWords(input: unknown): string {
-  const { command } = (input ?? {}) as { command?: unknown }
-  if (typeof command === 'string') return command
-  return input === undefined ? '' : JSON.stringify(input)
-}
-
 function pretty(value: unknown): string {
   return value === undefined || value === null ? '' : JSON.stringify(value, null, 2)
-}
-
-function oneLine(text: string): string {
-  const plain = text
-    .slice(0, 4 * longest)
-    .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
-    .trim()
-  return plain.length > longest ? `${plain.slice(0, longest - 1)}…` : plain
 }

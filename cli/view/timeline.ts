@@ -1,5 +1,6 @@
 // The time line of a run, from what was heard of it, piece by piece. PURE.
-import { inputWords, stopName, stopWords, type EventLine } from './row'
+import { inputWords } from '../event'
+import { stopName, stopWords, type EventLine } from './row'
 import type { Bar, Timeline } from './source'
 
 /** Shorter pauses are no silence. */
