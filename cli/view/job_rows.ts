@@ -3,12 +3,10 @@ import type { Fleet } from '../../lib/fleet'
 import type { AgentEvent } from '../../lib/harness'
 import { timed, type TimedEvent } from '../../lib/fleet/job'
 import { timers } from '../../lib/host'
-import { foldedLines, lookOf, searchedText, type EventLine } from './row'
+import { bodyOf, rowOf, searchedText, type EventLine } from './row'
 import type { Row } from './source'
 import { TimelineBuilder } from './timeline'
 
-/** Longest text of one row: more is not shown. */
-const mostText = 1 << 20
 /** Pieces of a message come as one row, up to here. */
 const mostMerged = 64 << 10
 /** Most rows of one job, in memory. */
@@ -42,27 +40,13 @@ export class JobRows {
   }
 
   rows(from: number, count: number): Row[] {
-    return this.#lines.slice(from, from + count).map((line, at) => {
-      const look = lookOf(line)
-      const { label, text, tone } = look
-      return {
-        index: from + at,
-        ms: line.ms,
-        attempt: line.attempt,
-        label,
-        text,
-        tone,
-        more: foldedLines(look),
-        silenceMs: line.ms - (this.#lines[from + at - 1]?.ms ?? 0),
-      }
-    })
+    const lines = this.#lines.slice(from, from + count)
+    return lines.map((line, at) => rowOf(line, from + at, line, this.#lines[from + at - 1]?.ms))
   }
 
   row(index: number): { text: string; isCut: boolean } | undefined {
     const line = this.#lines[index]
-    if (!line) return undefined
-    const { body } = lookOf(line)
-    return { text: body.slice(0, mostText), isCut: body.length > mostText }
+    return line && bodyOf(line)
   }
 
   search(words: string): number[] {

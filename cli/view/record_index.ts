@@ -1,13 +1,15 @@
 // Base of the two indexes of a record: they follow its file while the run goes on, one reading at a time.
-import type { Found, Prompt, Row, RowIndex } from './source'
+import type { Found, Prompt, Row } from './source'
 import { TimelineBuilder } from './timeline'
 
-export abstract class RecordIndex implements RowIndex {
+export abstract class RecordIndex {
   readonly timeline: TimelineBuilder
   readonly tokens = { input: 0, output: 0, cached: 0 }
   costUsd = 0
   hasUsage = false
+  /** The agent's words in its last turn. */
   answer = ''
+  /** Changes with whatever is read. */
   version = 0
   readonly prompts: Prompt[] = []
   #reading: Promise<void> | undefined
@@ -20,6 +22,7 @@ export abstract class RecordIndex implements RowIndex {
     return this.#reading !== undefined
   }
 
+  /** Reads what came since the last call. */
   refresh(): Promise<void> {
     this.#reading ??= this.read().finally(() => (this.#reading = undefined))
     return this.#reading
@@ -32,5 +35,6 @@ export abstract class RecordIndex implements RowIndex {
   abstract rows(from: number, count: number): Promise<Row[]>
   abstract row(index: number): Promise<{ text: string; isCut: boolean } | undefined>
   abstract search(words: string, from: number): Promise<Found>
+  /** The whole run as plain text, piece by piece. */
   abstract lines(): AsyncGenerator<string>
 }

@@ -14,19 +14,10 @@ import {
 import { absolutePath, elapsedMs, timers } from '../../lib/host'
 import { AttemptFiles } from './attempt_files'
 import { OutputIndex } from './output_index'
+import type { RecordIndex } from './record_index'
 import { RunIndex } from './run_index'
 import { usageOfEvents, type Sum } from './session_usage'
-import type {
-  FileKind,
-  Found,
-  ProcessNode,
-  Row,
-  RowIndex,
-  RunDetail,
-  RunSource,
-  RunState,
-  RunSummary,
-} from './source'
+import type { FileKind, Found, ProcessNode, Row, RunDetail, RunSource, RunState, RunSummary } from './source'
 import { readPieces } from '../tail'
 import { withTries } from './tries'
 
@@ -45,7 +36,7 @@ export class RecordSource implements RunSource {
   /** The one run that is shown, when a run's own folder was named. */
   readonly #only: string | undefined
   readonly #known = new Map<string, RecordFiles>()
-  readonly #indexes = new Map<string, RowIndex>()
+  readonly #indexes = new Map<string, RecordIndex>()
   readonly #attempts = new AttemptFiles()
   readonly #sums = new Map<string, Promise<Sum>>()
   /** Versions of the rows that the page knows. */
@@ -210,7 +201,7 @@ export class RecordSource implements RunSource {
     return known
   }
 
-  async #index(id: string, { start }: RecordFiles): Promise<RowIndex> {
+  async #index(id: string, { start }: RecordFiles): Promise<RecordIndex> {
     let index = this.#indexes.get(id)
     this.#indexes.delete(id)
     const folder = join(this.#folder, id)
@@ -249,7 +240,7 @@ function textsOf(end: RecordFiles['end']): [string, string][] {
 }
 
 /** A session's end has no answer: its last one is told by its events. */
-function lastAnswer({ answer, prompts }: RowIndex): [string, string][] {
+function lastAnswer({ answer, prompts }: RecordIndex): [string, string][] {
   return answer === '' ? [] : [[prompts.length > 1 ? 'last answer' : 'answer', answer]]
 }
 
@@ -284,7 +275,7 @@ function failedPrompts({ failedPrompts: count }: NonNullable<RecordFiles['end']>
 }
 
 /** Why it is over, where no event says so. */
-function endMarks({ state, ending }: RunSummary, index: RowIndex, end: RecordFiles['end']) {
+function endMarks({ state, ending }: RunSummary, index: RecordIndex, end: RecordFiles['end']) {
   const tone = 'kill' as const
   if (state === 'lost') return [{ atMs: index.timeline.heardMs, label: 'the host was gone', tone }]
   if (state !== 'killed' || index.timeline.hasMarks) return []

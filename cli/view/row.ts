@@ -4,6 +4,8 @@ import { inputWords, oneLine } from '../event'
 import type { Row } from './source'
 
 const longest = 240
+/** Longest text of one row: more is not shown. */
+const mostText = 1 << 20
 
 type Look = Pick<Row, 'label' | 'text' | 'tone'> & { body: string }
 
@@ -15,7 +17,7 @@ export interface EventLine {
   judged?: { stop?: unknown; retry?: string | null }
 }
 
-export function lookOf({ event, judged }: EventLine): Look {
+function lookOf({ event, judged }: EventLine): Look {
   if (judged) {
     const stop = stopName(judged.stop)
     if (stop) return look('stopped', stopWords[stop] ?? stop, 'bad')
@@ -70,6 +72,24 @@ export function lookOf({ event, judged }: EventLine): Look {
   }
 }
 
+/** The row of a line; the row before it came at `beforeMs`. */
+export function rowOf(
+  line: EventLine,
+  index: number,
+  { ms, attempt }: Pick<EventLine, 'ms' | 'attempt'>,
+  beforeMs = 0,
+): Row {
+  const look = lookOf(line)
+  const { label, text, tone } = look
+  return { index, ms, attempt, label, text, tone, more: foldedLines(look), silenceMs: ms - beforeMs }
+}
+
+/** All that a row unfolds to, up to a bound. */
+export function bodyOf(line: EventLine): { text: string; isCut: boolean } {
+  const { body } = lookOf(line)
+  return { text: body.slice(0, mostText), isCut: body.length > mostText }
+}
+
 /** The text that a search looks at: what the row shows, and what it unfolds to. */
 export function searchedText(line: EventLine): string {
   const { label, text, body } = lookOf(line)
@@ -81,7 +101,7 @@ function look(label: string, text: string, tone: Row['tone'], body = text): Look
 }
 
 /** How many lines a body unfolds to; 0 when the row shows all of it. */
-export function foldedLines({ text, body }: Look): number {
+function foldedLines({ text, body }: Look): number {
   return body === '' || body.trim() === text
     ? 0
     : body.split('\n', 1000).length + Math.floor(body.length / 160)

@@ -2,13 +2,11 @@
 // stays on the disk.
 import { join } from 'node:path'
 import { RecordIndex } from './record_index'
-import { foldedLines, lookOf, searchedText, type EventLine } from './row'
+import { bodyOf, rowOf, searchedText, type EventLine } from './row'
 import type { Found, Row } from './source'
 import { readRange } from '../../lib/harness/record_file'
 import { Tail } from '../tail'
 
-/** Longest text of one row: more is not shown. */
-const mostText = 1 << 20
 /** Pieces of a message come as one row, up to here. */
 const mostMerged = 64 << 10
 /** Rows are read together up to here. */
@@ -88,30 +86,14 @@ export class RunIndex extends RecordIndex {
   async rows(from: number, count: number): Promise<Row[]> {
     const entries = this.#entries.slice(from, from + count)
     const lines = await this.#lines(entries)
-    return entries.map((entry, at) => {
-      const look = lookOf(lines[at]!)
-      const { label, text, tone } = look
-      const index = from + at
-      const silenceMs = entry.ms - (this.#entries[index - 1]?.ms ?? 0)
-      return {
-        index,
-        ms: entry.ms,
-        attempt: entry.attempt,
-        label,
-        text,
-        tone,
-        more: foldedLines(look),
-        silenceMs,
-      }
-    })
+    return entries.map((entry, at) => rowOf(lines[at]!, from + at, entry, this.#entries[from + at - 1]?.ms))
   }
 
   async row(index: number): Promise<{ text: string; isCut: boolean } | undefined> {
     const entry = this.#entries[index]
     if (!entry) return undefined
     const [line] = await this.#lines([entry])
-    const { body } = lookOf(line!)
-    return { text: body.slice(0, mostText), isCut: body.length > mostText }
+    return bodyOf(line!)
   }
 
   async search(words: string, from: number): Promise<Found> {

@@ -1,7 +1,6 @@
 // The sources of the page: records in a folder, or the jobs of a fleet. Types alone.
 import type { RecordedEntry } from '../../lib/harness/record_file'
 import type { Span } from './terminal_line'
-import type { TimelineBuilder } from './timeline'
 
 /** "waiting": a job that no worker has yet. */
 export type RunState = 'waiting' | 'running' | 'done' | 'failed' | 'killed' | 'lost'
@@ -109,28 +108,6 @@ export interface Prompt {
 export interface Found {
   rows: number[]
   next: number | null
-}
-
-/** The rows of one run. */
-export interface RowIndex {
-  readonly timeline: TimelineBuilder
-  readonly tokens: { input: number; output: number; cached: number }
-  readonly costUsd: number
-  readonly hasUsage: boolean
-  readonly prompts: readonly Prompt[]
-  /** The agent's words in its last turn. */
-  readonly answer: string
-  readonly length: number
-  /** Changes with whatever is read. */
-  readonly version: number
-  readonly isReading: boolean
-  /** Reads what came since the last call. */
-  refresh(): Promise<void>
-  rows(from: number, count: number): Promise<Row[]>
-  row(index: number): Promise<{ text: string; isCut: boolean } | undefined>
-  search(words: string, from: number): Promise<Found>
-  /** The whole run as plain text, piece by piece. */
-  lines(): AsyncIterable<string>
 }
 
 export interface ProcessNode {

@@ -60,14 +60,7 @@ export function terminalLine(text: string, style?: Style): Span[] {
   })
 }
 
-interface Entry {
-  content: string
-  fg: string | null
-  bg: string | null
-  fg_truecolor: string | null
-  bg_truecolor: string | null
-  decorations: string[]
-}
+type Entry = Style & { content: string }
 
 function spanOf({ content, fg, bg, fg_truecolor, bg_truecolor, decorations }: Entry): Span {
   const names = new Set<string>(decorations)

@@ -18,30 +18,22 @@ export class TimelineBuilder {
   readonly #silences: Timeline['silences'] = []
   readonly #marks: Timeline['marks'] = []
   readonly #tools = new Map<string, Bar>()
-  #attempts = 0
+  attempts = 0
   #attempt: Bar | undefined
   #model: Bar | undefined
-  #heardMs = 0
+  heardMs = 0
   #pause: ((ms: number) => void) | undefined
 
   /** `kind`: a session has turns in place of attempts. */
   constructor(readonly kind: 'run' | 'turn' | 'session' | 'job') {}
 
-  get attempts(): number {
-    return this.#attempts
-  }
-
-  get heardMs(): number {
-    return this.#heardMs
-  }
-
   onEvent(line: EventLine, row: number): void {
     this.onHeard(line.ms, row)
     this.#pause?.(line.ms)
     // Its end of turn is told when it is judged already.
-    if (line.attempt > this.#attempts) {
+    if (line.attempt > this.attempts) {
       this.#close(line.ms)
-      this.#attempts = line.attempt
+      this.attempts = line.attempt
       if (this.kind !== 'session')
         this.#attempt = this.#add('attempt', `attempt ${line.attempt}`, line.ms, row)
     }
@@ -102,19 +94,15 @@ export class TimelineBuilder {
 
   /** Output of a program without events: what is heard is drawn as one lane. */
   onOutput(ms: number, stream: string, row: number): void {
-    const isPaused = ms - this.#heardMs >= 1000
+    const isPaused = ms - this.heardMs >= 1000
     this.onHeard(ms, row)
     if (this.#model && !isPaused && this.#model.label === stream) this.#model.toMs = ms
     else this.#model = this.#add('model', stream, ms, row, ms)
   }
 
   onHeard(ms: number, row: number): void {
-    if (ms - this.#heardMs >= silenceMs) this.#silences.push([this.#heardMs, ms, row])
-    this.#heardMs = Math.max(this.#heardMs, ms)
-  }
-
-  mark(atMs: number, label: string): void {
-    this.#marks.push({ atMs, label, tone: 'kill' })
+    if (ms - this.heardMs >= silenceMs) this.#silences.push([this.heardMs, ms, row])
+    this.heardMs = Math.max(this.heardMs, ms)
   }
 
   get hasMarks(): boolean {
@@ -122,7 +110,7 @@ export class TimelineBuilder {
   }
 
   timeline(): Timeline {
-    return { heardMs: this.#heardMs, bars: this.#bars, silences: this.#silences, marks: this.#marks }
+    return { heardMs: this.heardMs, bars: this.#bars, silences: this.#silences, marks: this.#marks }
   }
 
   /** Open bars end with their attempt. */
