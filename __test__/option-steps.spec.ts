@@ -49,8 +49,6 @@ const kinds: Record<string, Step[]> = {
   'of a job': [
     { file: submission, after: /interface JobPlace \{/, lines: declared },
     { file: submission, after: /const checks = [^{]*\{/, lines: checked },
-    { file: submission, after: /const \{\s*provider,/, lines: 'probeMs,' },
-    { file: submission, after: /const own = \{/, lines: 'probeMs,' },
   ],
   'of a filter of jobs': [
     { file: operation, after: /export interface JobFilter \{/, lines: declared },
@@ -74,7 +72,7 @@ const kinds: Record<string, Step[]> = {
   'of a worker': [
     { file: work, after: /export interface WorkOptions \{/, lines: declared },
     { file: work, after: /const checks = [^{]*\{/, lines: checked },
-    { file: work, after: /export function workSpec\(\{/, lines: 'probeMs,' },
+    { file: native, after: /export interface WorkSpec \{/, lines: declared },
   ],
 }
 

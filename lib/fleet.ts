@@ -11,9 +11,7 @@ import { type ErrorCode, invalidOption, settle, SheepdogError } from './error'
 import { fleetHost } from './fleet/host'
 import { Job, shown } from './fleet/job'
 import {
-  checkFilter,
   checkList,
-  checkPrune,
   filterSpec,
   pruneSpec,
   scheduleSpec,
@@ -322,7 +320,6 @@ export class Fleet implements AsyncDisposable {
    * for await (const { id, state } of fleet.watch({ queue: 'nightly' })) console.log(id, state)
    */
   async *watch(filter: JobFilter = {}): AsyncGenerator<JobRecord, void, undefined> {
-    checkFilter(filter)
     const watch = (await settle(this.#fleet.watch(filterSpec(filter)))) as NativeJobWatch
     for (;;)
       for (const record of JSON.parse(await settle<string>(watch.next())) as StoredRecord[])
@@ -337,7 +334,6 @@ export class Fleet implements AsyncDisposable {
    * const { jobs } = await fleet.retryMany({ state: 'failed', queue: 'nightly' })
    */
   async retryMany(filter: JobFilter = {}): Promise<{ jobs: number }> {
-    checkFilter(filter)
     return { jobs: await settle<number>(this.#fleet.retryMany(filterSpec(filter))) }
   }
 
@@ -368,7 +364,6 @@ export class Fleet implements AsyncDisposable {
    * await fleet.prune({ olderThanMs: 7 * 24 * 3600_000, states: ['done'] })
    */
   async prune(options: PruneOptions): Promise<Pruned> {
-    checkPrune(options)
     return JSON.parse(await settle<string>(this.#fleet.prune(pruneSpec(options)))) as Pruned
   }
 

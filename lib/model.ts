@@ -7,7 +7,7 @@ import { layersOf } from './error-layer'
 import { LONGEST_TIMER_MS, timers, variable } from './host'
 import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
-import { check, checkOptions, optionsOf, show } from './option'
+import { check, checkOptions, optionsOf, show, type Crossing } from './option'
 import { conforming, isSchemaLike, schemaOf, type StructuredOf } from './schema'
 import type { TokenUsage } from './usage'
 
@@ -360,42 +360,35 @@ export function classify(error: unknown): ErrorClassification {
 function toSpec(options: CompleteOptions): CompletionSpec {
   if (options === undefined) throw invalidOption('options', 'expected an object, got undefined')
   checkOptions(options, completeChecks, '', { prompt: "use `messages: [{ role: 'user', content: prompt }]`" })
-  const { baseUrl, apiKey, model, messages, tools, toolChoice, extraBody, schema, headers = {} } = options
-  const { temperature, maxTokens, seed, timeoutMs, idleTimeoutMs } = options
-  check.name('baseUrl', baseUrl)
-  check.name('model', model)
+  const { apiKey, messages, tools, toolChoice, extraBody, schema, headers = {}, retry, ...others } = options
+  const { onText, signal: _, ...rest } = others
+  rest satisfies Crossing<typeof rest, CompletionSpec>
+  check.name('baseUrl', rest.baseUrl)
+  check.name('model', rest.model)
   completeChecks.messages('messages', messages)
   if (messages.length === 0) throw invalidOption('messages', 'expected at least one message')
   return {
-    baseUrl,
+    ...rest,
     apiKey: apiKey || undefined,
-    model,
     messages: toJson('messages', messages),
     tools: tools && toJson('tools', tools),
     toolChoice: toolChoice && toJson('toolChoice', toolChoice),
-    temperature,
-    maxTokens,
-    seed,
     extraBody: extraBody && toJson('extraBody', extraBody),
     schema: schema && toJson('schema', schemaOf(schema)),
-    timeoutMs,
-    idleTimeoutMs,
-    retry: toRetrySpec(options.retry),
+    retry: toRetrySpec(retry),
     headers: Object.entries(headers).flatMap(([name, value]) => {
       if (value === undefined) return []
       check.string(`headers.${name}`, value)
       return [{ name, value }]
     }),
-    hasListener: options.onText !== undefined,
+    hasListener: onText !== undefined,
   }
 }
 
 // Read at each call, and here: in a worker thread process.env is the thread's own.
-function toRetrySpec({ attempts, baseDelayMs, maxDelayMs }: RetryOptions = {}): RetrySpec {
+function toRetrySpec(options: RetryOptions = {}): RetrySpec {
   return {
-    attempts,
-    baseDelayMs,
-    maxDelayMs,
+    ...options,
     ownRetries: variable('SHEEPDOG_AI_TIMEOUT_RETRIES'),
     inheritedRetries: variable('AGENTFIELD_AI_TIMEOUT_RETRIES'),
   }

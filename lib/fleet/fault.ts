@@ -79,12 +79,8 @@ export function errorOfFault(
     code as ErrorCode,
     message,
     { ...fields, jobId } as object,
-    asError(cause ?? lastError(facts)),
+    asError(cause ?? facts.lastError),
   )
-}
-
-function lastError({ lastError }: Fields): unknown {
-  return lastError
 }
 
 /** Data of an error as an error again. */

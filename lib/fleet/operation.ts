@@ -162,26 +162,20 @@ export function checkList(options: JobListOptions): void {
   checkOptions(options, listChecks, 'filter')
 }
 
-/** @internal */
-export function checkFilter(filter: JobFilter): void {
+/** @internal The filter as the core takes it, checked. */
+export function filterSpec(filter: JobFilter): FilterSpec {
   checkOptions(filter, filterChecks, 'filter')
-}
-
-/** @internal */
-export function filterSpec({ state = [], ...rest }: JobFilter): FilterSpec {
+  const { state = [], ...rest } = filter
   rest satisfies Crossing<typeof rest, FilterSpec>
   return { ...rest, states: typeof state === 'string' ? [state] : state }
 }
 
-/** @internal */
-export function checkPrune(options: PruneOptions): void {
+/** @internal The prune as the core takes it, checked. */
+export function pruneSpec(options: PruneOptions): PruneSpec {
   checkOptions(options, pruneChecks)
   if (options?.olderThanMs === undefined)
     throw invalidOption('olderThanMs', 'expected a number of milliseconds, got undefined')
-}
-
-/** @internal */
-export function pruneSpec({ states = [], dryRun = false, ...rest }: PruneOptions): PruneSpec {
+  const { states = [], dryRun = false, ...rest } = options
   rest satisfies Crossing<typeof rest, PruneSpec>
   return { ...rest, states, dryRun }
 }

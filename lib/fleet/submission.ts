@@ -6,7 +6,7 @@ import { agentName } from '../harness/agent_program'
 import { checkNoCheckout } from '../harness/checkout'
 import { checkHarnessOptions, checkTurnOptions, schemaText } from '../harness/request'
 import { absolutePath } from '../host'
-import { check, checkOptions, optionsOf, show, type Check, type Checks, type Crossing } from '../option'
+import { check, checkOptions, optionsOf, show, type Check, type Checks } from '../option'
 import { folderPath } from '../process'
 import { sandboxSpec } from '../sandbox'
 
@@ -143,51 +143,19 @@ const checks = optionsOf('fleet.submit()', {
 /** @internal The job as the core takes it, checked. */
 export function jobSpec(job: JobOptions & TurnOptions): Record<string, unknown> {
   check.object('job', job)
-  const {
-    provider,
-    handler,
-    prompt = '',
-    title,
-    tags,
-    queue,
-    priority,
-    id,
-    key,
-    keyLimit,
-    at,
-    attempts,
-    artifacts,
-    data,
-    git,
-    signal,
-    cwd,
-    ...turn
-  } = job
-  turn satisfies Crossing<typeof turn, TurnOptions>
-  const own = {
-    prompt,
-    title,
-    tags,
-    queue,
-    priority,
-    id,
-    key,
-    keyLimit,
-    at,
-    attempts,
-    artifacts,
-    handler,
-    git,
-  }
-  own satisfies Record<keyof typeof checks, unknown>
+  const { provider, data, signal, cwd, ...rest } = job
+  const isOwn = ([name]: [string, unknown]) => Object.hasOwn(checks, name)
+  const own = Object.fromEntries(Object.entries(rest).filter(isOwn))
+  const turn: TurnOptions = Object.fromEntries(Object.entries(rest).filter((entry) => !isOwn(entry)))
   checkOptions(own, checks)
   if (provider !== undefined) checkHarnessOptions({ provider })
   checkTurnOptions({ ...turn, cwd, signal })
   checkNoCheckout(turn)
   return {
     ...own,
+    prompt: job.prompt ?? '',
     provider: provider && agentName(provider),
-    at: at && Math.max(0, at.getTime()),
+    at: job.at && Math.max(0, job.at.getTime()),
     data: plain(data),
     // Left out it is the worker's own: the submitter's folder means nothing on another machine.
     cwd: cwd === undefined ? undefined : absolutePath(folderPath(cwd)!),

@@ -6,15 +6,7 @@ import { absolutePath } from '../host'
 import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
 import { JobWatch } from '../observability/job_watch'
-import {
-  check,
-  checkNoCallback,
-  checkOptions,
-  optionsOf,
-  show,
-  type Checks,
-  type NothingLeft,
-} from '../option'
+import { check, checkNoCallback, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
 import { inheritance } from '../process'
 import { faultOf } from './fault'
 
@@ -141,25 +133,12 @@ export function checkWorkOptions(options: WorkOptions): void {
 }
 
 /** @internal */
-export function workSpec({
-  queues,
-  concurrency,
-  name,
-  harness = {},
-  handlers,
-  drainTimeoutMs,
-  git,
-  signal: _,
-  ...forgotten
-}: WorkOptions): WorkSpec {
-  forgotten satisfies NothingLeft<typeof forgotten>
+export function workSpec({ harness = {}, handlers, git, signal: _, ...rest }: WorkOptions): WorkSpec {
+  rest satisfies Crossing<typeof rest, WorkSpec>
   return {
-    queues,
-    concurrency,
-    name,
+    ...rest,
     handlers: Object.keys(handlers ?? {}),
     agent: agentSpecs(harness),
-    drainTimeoutMs,
     gitDir: git?.dir === undefined ? undefined : absolutePath(git.dir),
     gitIdleTimeoutMs: git?.idleTimeoutMs,
   }
