@@ -64,6 +64,7 @@ import type {
   FactoryProgressPage,
   ContextTier as ContextTier$1,
   FactoryRunStatus,
+  UIElicitationSchemaProperty,
   WorkflowRunResult,
   WorkflowListRunsRequest,
   WorkflowListRunsResult,
@@ -1903,31 +1904,8 @@ export type UserInputHandler = (
   request: UserInputRequest,
   invocation: { sessionId: string },
 ) => Promise<UserInputResponse> | UserInputResponse
-interface Field {
-  title?: string
-  description?: string
-}
-interface Several extends Field {
-  type: 'array'
-  minItems?: number
-  maxItems?: number
-  default?: string[]
-}
 /** A field of a form. */
-export type ElicitationSchemaField =
-  | (Field & { type: 'string'; enum: string[]; enumNames?: string[]; default?: string })
-  | (Field & { type: 'string'; oneOf: { const: string; title: string }[]; default?: string })
-  | (Several & { items: { type: 'string'; enum: string[] } })
-  | (Several & { items: { anyOf: { const: string; title: string }[] } })
-  | (Field & { type: 'boolean'; default?: boolean })
-  | (Field & {
-      type: 'string'
-      minLength?: number
-      maxLength?: number
-      format?: 'email' | 'uri' | 'date' | 'date-time'
-      default?: string
-    })
-  | (Field & { type: 'number' | 'integer'; minimum?: number; maximum?: number; default?: number })
+export type ElicitationSchemaField = UIElicitationSchemaProperty
 /** A form. */
 export interface ElicitationSchema {
   /** Always `"object"`. */
@@ -2437,19 +2415,6 @@ export interface CanvasAction {
   /** Runs the action. */
   handler: (context: OfSession<CanvasProviderInvokeActionRequest>) => Promise<unknown> | unknown
 }
-/** Description of a canvas, as the runtime gets it. */
-export interface CanvasDeclaration {
-  /** Id of the canvas. */
-  id: string
-  /** Name of the canvas, for people. */
-  displayName: string
-  /** Description for the agent, in one sentence. */
-  description: string
-  /** JSON Schema of the input. */
-  inputSchema?: CanvasJsonSchema
-  /** Actions that the agent can call. */
-  actions?: Omit<CanvasAction, 'handler'>[]
-}
 /** Definition of a canvas. */
 export interface CanvasOptions {
   /** Id of the canvas. */
@@ -2472,6 +2437,11 @@ export interface CanvasOptions {
   ) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
   /** Called when an instance is closed. Errors are not reported to the runtime. */
   onClose?: ((context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void) | undefined
+}
+/** Description of a canvas, as the runtime gets it. */
+export interface CanvasDeclaration extends Omit<CanvasOptions, 'actions' | 'open' | 'onClose'> {
+  /** Actions that the agent can call. */
+  actions?: Omit<CanvasAction, 'handler'>[]
 }
 /** An error with a code that the agent is told. */
 export declare class CanvasError extends Error {
@@ -2508,6 +2478,12 @@ type Hook<Input, Output> = (
   input: Input,
   invocation: { sessionId: string },
 ) => Promise<Output | void> | Output | void
+interface CommonHookOutput {
+  /** Text that is added for the model. */
+  additionalContext?: string | undefined
+  /** Whether the output of the hook is hidden. */
+  suppressOutput?: boolean | undefined
+}
 /** A tool is about to run. */
 export interface PreToolUseHookInput extends BaseHookInput {
   /** Name of the tool. */
@@ -2516,17 +2492,13 @@ export interface PreToolUseHookInput extends BaseHookInput {
   toolArgs: unknown
 }
 /** Decision on a tool call. */
-export interface PreToolUseHookOutput {
+export interface PreToolUseHookOutput extends CommonHookOutput {
   /** Whether the call is allowed, denied or asked about. */
   permissionDecision?: 'allow' | 'deny' | 'ask' | undefined
   /** Reason of the decision. */
   permissionDecisionReason?: string | undefined
   /** Arguments to use instead. */
   modifiedArgs?: unknown
-  /** Text that is added for the model. */
-  additionalContext?: string | undefined
-  /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean | undefined
 }
 /** Called before a tool runs. */
 export type PreToolUseHandler = Hook<PreToolUseHookInput, PreToolUseHookOutput>
@@ -2551,31 +2523,19 @@ export interface PreMcpToolCallHookOutput {
 /** Called before a tool of an MCP server runs. */
 export type PreMcpToolCallHandler = Hook<PreMcpToolCallHookInput, PreMcpToolCallHookOutput>
 /** A tool has succeeded. */
-export interface PostToolUseHookInput extends BaseHookInput {
-  /** Name of the tool. */
-  toolName: string
-  /** Arguments of the call. */
-  toolArgs: unknown
+export interface PostToolUseHookInput extends PreToolUseHookInput {
   /** Result of the call. */
   toolResult: ToolResultObject
 }
 /** Changes to a tool's result. */
-export interface PostToolUseHookOutput {
+export interface PostToolUseHookOutput extends CommonHookOutput {
   /** Result to use instead. */
   modifiedResult?: ToolResultObject | undefined
-  /** Text that is added for the model. */
-  additionalContext?: string | undefined
-  /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean | undefined
 }
 /** Called after a tool has succeeded. */
 export type PostToolUseHandler = Hook<PostToolUseHookInput, PostToolUseHookOutput>
 /** A tool has failed. */
-export interface PostToolUseFailureHookInput extends BaseHookInput {
-  /** Name of the tool. */
-  toolName: string
-  /** Arguments of the call. */
-  toolArgs: unknown
+export interface PostToolUseFailureHookInput extends PreToolUseHookInput {
   /** Error of the call. */
   error: string
 }
@@ -2592,13 +2552,9 @@ export interface UserPromptSubmittedHookInput extends BaseHookInput {
   prompt: string
 }
 /** Changes to a prompt. */
-export interface UserPromptSubmittedHookOutput {
+export interface UserPromptSubmittedHookOutput extends CommonHookOutput {
   /** Prompt to use instead. */
   modifiedPrompt?: string | undefined
-  /** Text that is added for the model. */
-  additionalContext?: string | undefined
-  /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean | undefined
 }
 /** Called when a prompt is submitted. */
 export type UserPromptSubmittedHandler = Hook<UserPromptSubmittedHookInput, UserPromptSubmittedHookOutput>
@@ -3357,22 +3313,16 @@ export interface SessionContext {
   /** Working directory of the session. */
   workingDirectory: string
   /** Root of the git repository. */
-  gitRoot?: string
-  /** GitHub repository as `owner/name`. */
-  repository?: string
-  /** Git branch. */
-  branch?: string
-}
-/** Selects sessions. */
-export interface SessionListFilter {
-  /** Exact working directory. */
-  workingDirectory?: string | undefined
-  /** Root of the git repository. */
   gitRoot?: string | undefined
   /** GitHub repository as `owner/name`. */
   repository?: string | undefined
   /** Git branch. */
   branch?: string | undefined
+}
+/** Selects sessions. */
+export interface SessionListFilter extends Partial<SessionContext> {
+  /** Exact working directory. */
+  workingDirectory?: string | undefined
 }
 /** Facts about a session. */
 export interface SessionMetadata {

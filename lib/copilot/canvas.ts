@@ -24,20 +24,6 @@ export interface CanvasAction {
   handler: (context: OfSession<CanvasProviderInvokeActionRequest>) => Promise<unknown> | unknown
 }
 
-/** Description of a canvas, as the runtime gets it. */
-export interface CanvasDeclaration {
-  /** Id of the canvas. */
-  id: string
-  /** Name of the canvas, for people. */
-  displayName: string
-  /** Description for the agent, in one sentence. */
-  description: string
-  /** JSON Schema of the input. */
-  inputSchema?: CanvasJsonSchema
-  /** Actions that the agent can call. */
-  actions?: Omit<CanvasAction, 'handler'>[]
-}
-
 /** Definition of a canvas. */
 export interface CanvasOptions {
   /** Id of the canvas. */
@@ -60,6 +46,12 @@ export interface CanvasOptions {
   ) => Promise<CanvasProviderOpenResult> | CanvasProviderOpenResult
   /** Called when an instance is closed. Errors are not reported to the runtime. */
   onClose?: (context: OfSession<CanvasProviderCloseRequest>) => Promise<void> | void
+}
+
+/** Description of a canvas, as the runtime gets it. */
+export interface CanvasDeclaration extends Omit<CanvasOptions, 'actions' | 'open' | 'onClose'> {
+  /** Actions that the agent can call. */
+  actions?: Omit<CanvasAction, 'handler'>[]
 }
 
 /** An error with a code that the agent is told. */

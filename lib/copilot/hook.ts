@@ -16,6 +16,13 @@ type Hook<Input, Output> = (
   invocation: { sessionId: string },
 ) => Promise<Output | void> | Output | void
 
+interface CommonHookOutput {
+  /** Text that is added for the model. */
+  additionalContext?: string
+  /** Whether the output of the hook is hidden. */
+  suppressOutput?: boolean
+}
+
 /** A tool is about to run. */
 export interface PreToolUseHookInput extends BaseHookInput {
   /** Name of the tool. */
@@ -24,17 +31,13 @@ export interface PreToolUseHookInput extends BaseHookInput {
   toolArgs: unknown
 }
 /** Decision on a tool call. */
-export interface PreToolUseHookOutput {
+export interface PreToolUseHookOutput extends CommonHookOutput {
   /** Whether the call is allowed, denied or asked about. */
   permissionDecision?: 'allow' | 'deny' | 'ask'
   /** Reason of the decision. */
   permissionDecisionReason?: string
   /** Arguments to use instead. */
   modifiedArgs?: unknown
-  /** Text that is added for the model. */
-  additionalContext?: string
-  /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
 }
 /** Called before a tool runs. */
 export type PreToolUseHandler = Hook<PreToolUseHookInput, PreToolUseHookOutput>
@@ -61,32 +64,20 @@ export interface PreMcpToolCallHookOutput {
 export type PreMcpToolCallHandler = Hook<PreMcpToolCallHookInput, PreMcpToolCallHookOutput>
 
 /** A tool has succeeded. */
-export interface PostToolUseHookInput extends BaseHookInput {
-  /** Name of the tool. */
-  toolName: string
-  /** Arguments of the call. */
-  toolArgs: unknown
+export interface PostToolUseHookInput extends PreToolUseHookInput {
   /** Result of the call. */
   toolResult: ToolResultObject
 }
 /** Changes to a tool's result. */
-export interface PostToolUseHookOutput {
+export interface PostToolUseHookOutput extends CommonHookOutput {
   /** Result to use instead. */
   modifiedResult?: ToolResultObject
-  /** Text that is added for the model. */
-  additionalContext?: string
-  /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
 }
 /** Called after a tool has succeeded. */
 export type PostToolUseHandler = Hook<PostToolUseHookInput, PostToolUseHookOutput>
 
 /** A tool has failed. */
-export interface PostToolUseFailureHookInput extends BaseHookInput {
-  /** Name of the tool. */
-  toolName: string
-  /** Arguments of the call. */
-  toolArgs: unknown
+export interface PostToolUseFailureHookInput extends PreToolUseHookInput {
   /** Error of the call. */
   error: string
 }
@@ -104,13 +95,9 @@ export interface UserPromptSubmittedHookInput extends BaseHookInput {
   prompt: string
 }
 /** Changes to a prompt. */
-export interface UserPromptSubmittedHookOutput {
+export interface UserPromptSubmittedHookOutput extends CommonHookOutput {
   /** Prompt to use instead. */
   modifiedPrompt?: string
-  /** Text that is added for the model. */
-  additionalContext?: string
-  /** Whether the output of the hook is hidden. */
-  suppressOutput?: boolean
 }
 /** Called when a prompt is submitted. */
 export type UserPromptSubmittedHandler = Hook<UserPromptSubmittedHookInput, UserPromptSubmittedHookOutput>

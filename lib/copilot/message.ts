@@ -154,18 +154,8 @@ export function messageParams(message: string | MessageOptions): Record<string, 
   if (typeof options !== 'object' || options === null)
     throw invalidOption('message', `expected a string or an object with a prompt, got ${show(message)}`)
   checkOptions(options, messageOptions, 'message')
-  const { prompt, source, displayPrompt, attachments, mode, agentMode, requestHeaders, responseSchema } =
-    options
-  return {
-    prompt,
-    source,
-    displayPrompt,
-    attachments,
-    mode,
-    agentMode,
-    requestHeaders,
-    responseFormat: responseSchema && responseFormatOf(responseSchema),
-  }
+  const { responseSchema, ...rest } = options
+  return { ...rest, responseFormat: responseSchema && responseFormatOf(responseSchema) }
 }
 
 /** Checks the options of a wait for a turn. */

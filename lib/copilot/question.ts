@@ -1,4 +1,5 @@
 // Questions of the runtime to people: input, forms, plans, models.
+import type { UIElicitationSchemaProperty } from './generated'
 
 /** A question of the agent. */
 export interface UserInputRequest {
@@ -26,31 +27,8 @@ export type UserInputHandler = (
   invocation: { sessionId: string },
 ) => Promise<UserInputResponse> | UserInputResponse
 
-interface Field {
-  title?: string
-  description?: string
-}
-interface Several extends Field {
-  type: 'array'
-  minItems?: number
-  maxItems?: number
-  default?: string[]
-}
 /** A field of a form. */
-export type ElicitationSchemaField =
-  | (Field & { type: 'string'; enum: string[]; enumNames?: string[]; default?: string })
-  | (Field & { type: 'string'; oneOf: { const: string; title: string }[]; default?: string })
-  | (Several & { items: { type: 'string'; enum: string[] } })
-  | (Several & { items: { anyOf: { const: string; title: string }[] } })
-  | (Field & { type: 'boolean'; default?: boolean })
-  | (Field & {
-      type: 'string'
-      minLength?: number
-      maxLength?: number
-      format?: 'email' | 'uri' | 'date' | 'date-time'
-      default?: string
-    })
-  | (Field & { type: 'number' | 'integer'; minimum?: number; maximum?: number; default?: number })
+export type ElicitationSchemaField = UIElicitationSchemaProperty
 
 /** A form. */
 export interface ElicitationSchema {
@@ -248,18 +226,9 @@ function selectSchema(options: string[]): ElicitationSchema {
   }
 }
 
-function inputSchema(options: UiInputOptions = {}): ElicitationSchema {
-  const { title, description, minLength, maxLength, format, default: preset } = options
-  const field: ElicitationSchemaField = { type: 'string' }
-  const given = {
-    title: title || undefined,
-    description: description || undefined,
-    minLength,
-    maxLength,
-    format,
-    default: preset,
-  }
-  for (const [name, value] of Object.entries(given))
-    if (value !== undefined) Object.assign(field, { [name]: value })
+function inputSchema({ title, description, ...rest }: UiInputOptions = {}): ElicitationSchema {
+  const { minLength, maxLength, format, default: preset } = rest
+  const given = { title: title || undefined, description: description || undefined, minLength, maxLength }
+  const field = { type: 'string' as const, ...given, format, default: preset }
   return { type: 'object', properties: { value: field }, required: ['value'] }
 }

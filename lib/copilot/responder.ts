@@ -1,17 +1,23 @@
 // Answers what the runtime asks a session: tools, permissions, questions, commands, hooks. One a session.
 import type { Link } from './link'
 import type { CurrentToolMetadata, OpenCanvasInstance } from './generated'
-import { CanvasError } from './canvas'
+import { type Canvas, CanvasError } from './canvas'
 import { invokeHook } from './hook'
 import { type BearerTokenProvider, splitProviders } from './model'
 import { Refusal, textOf } from './refusal'
 import type { CommandHandler, ResumeSessionConfig, SessionConfig } from './session_config'
-import type { ElicitationContext, McpAuthRequest } from './question'
+import type {
+  AutoModeSwitchRequest,
+  ElicitationContext,
+  ExitPlanModeRequest,
+  McpAuthRequest,
+  UserInputRequest,
+} from './question'
 import type { SessionFsHandler } from './session_fs'
 import { type SectionTransforms, splitSystemMessage, transformSections } from './system_message'
 import type { ToolHandler } from '../tool/definition'
 import { toToolResult } from '../tool/result'
-import { onAbort } from '../abort'
+import { orAborted } from '../abort'
 import { SheepdogError } from '../error'
 
 /** Events that a session must see for itself, whoever else subscribes. */
@@ -106,18 +112,9 @@ export class Responder {
         return { output: await invokeHook(this.#config.hooks, hookType, input, this.#sessionId) }
       },
       'providerToken.getToken': (params) => this.#getToken(params),
-      'canvas.open': async (params: { canvasId: string }) => {
-        const canvas = this.#canvas(params.canvasId)
-        return this.#onCanvas(async () => (await canvas.open(params as never)) ?? {})
-      },
-      'canvas.close': async (params: { canvasId: string }) => {
-        const canvas = this.#canvas(params.canvasId)
-        return this.#onCanvas(async () => canvas.onClose?.(params as never))
-      },
-      'canvas.action.invoke': async (params: { canvasId: string }) => {
-        const canvas = this.#canvas(params.canvasId)
-        return this.#onCanvas(async () => canvas.act(params as never))
-      },
+      'canvas.open': this.#onCanvas(async (canvas, params) => (await canvas.open(params)) ?? {}),
+      'canvas.close': this.#onCanvas(async (canvas, params) => canvas.onClose?.(params)),
+      'canvas.action.invoke': this.#onCanvas((canvas, params) => canvas.act(params)),
     }
     if (method.startsWith('sessionFs.')) {
       const name = method.slice('sessionFs.'.length)
@@ -193,18 +190,14 @@ export class Responder {
   }
 
   async #listTools(signal: AbortSignal): Promise<CurrentToolMetadata[] | undefined> {
-    let letGo = () => {}
-    const aborted = new Promise<undefined>((resolve) => {
-      letGo = onAbort(signal, () => resolve(undefined))
-    })
+    const listing = this.#request('tools.getCurrentMetadata', {}) as Promise<{
+      tools?: CurrentToolMetadata[]
+    }>
     try {
-      const listed = (await Promise.race([this.#request('tools.getCurrentMetadata', {}), aborted])) as
-        { tools?: CurrentToolMetadata[] } | undefined
-      return listed?.tools ?? undefined
+      const { tools } = await orAborted(listing, signal, () => new Error('The call was aborted'))
+      return tools ?? undefined
     } catch {
       return undefined
-    } finally {
-      letGo()
     }
   }
 
@@ -292,26 +285,16 @@ export class Responder {
     await this.#reply('ui.handlePendingElicitation', { requestId, result }, () => cancelled)
   }
 
-  async #askUser(params: {
-    question: string
-    choices?: string[]
-    allowFreeform?: boolean
-  }): Promise<unknown> {
-    if (typeof params.question !== 'string') throw new Error('Invalid user input request payload')
+  async #askUser({ question, choices, allowFreeform }: UserInputRequest): Promise<unknown> {
+    if (typeof question !== 'string') throw new Error('Invalid user input request payload')
     if (!this.#config.onUserInputRequest) throw new Error('User input requested but no handler registered')
-    const { question, choices, allowFreeform } = params
     return this.#config.onUserInputRequest(
       { question, choices, allowFreeform },
       { sessionId: this.#sessionId },
     )
   }
 
-  async #exitPlanMode(params: {
-    summary: string
-    planContent?: string
-    actions: string[]
-    recommendedAction: string
-  }): Promise<unknown> {
+  async #exitPlanMode(params: ExitPlanModeRequest): Promise<unknown> {
     const { summary, planContent, actions, recommendedAction } = params
     if (typeof summary !== 'string' || !Array.isArray(actions) || typeof recommendedAction !== 'string')
       throw new Error('Invalid exit plan mode request payload')
@@ -320,13 +303,7 @@ export class Responder {
     return handler({ summary, planContent, actions, recommendedAction }, { sessionId: this.#sessionId })
   }
 
-  async #switchMode({
-    errorCode,
-    retryAfterSeconds,
-  }: {
-    errorCode?: string
-    retryAfterSeconds?: number
-  }): Promise<unknown> {
+  async #switchMode({ errorCode, retryAfterSeconds }: AutoModeSwitchRequest): Promise<unknown> {
     const handler = this.#config.onAutoModeSwitchRequest
     const response = handler
       ? await handler({ errorCode, retryAfterSeconds }, { sessionId: this.#sessionId })
@@ -340,19 +317,17 @@ export class Responder {
     return { token: await provider({ providerName, sessionId: this.#sessionId }) }
   }
 
-  #canvas(id: string) {
-    const canvas = this.#config.canvases?.find((one) => one.declaration.id === id)
-    if (!canvas) throw new Error(`No canvas registered with id "${id}"`)
-    return canvas
-  }
-
-  async #onCanvas(work: () => Promise<unknown>): Promise<unknown> {
-    try {
-      return await work()
-    } catch (error) {
-      const code = error instanceof CanvasError ? error.code : 'canvas_handler_error'
-      const message = textOf(error)
-      throw new Refusal(-32603, message, { code, message })
+  #onCanvas(act: (canvas: Canvas, params: never) => Promise<unknown>) {
+    return async (params: { canvasId: string }): Promise<unknown> => {
+      const canvas = this.#config.canvases?.find((one) => one.declaration.id === params.canvasId)
+      if (!canvas) throw new Error(`No canvas registered with id "${params.canvasId}"`)
+      try {
+        return await act(canvas, params as never)
+      } catch (error) {
+        const code = error instanceof CanvasError ? error.code : 'canvas_handler_error'
+        const message = textOf(error)
+        throw new Refusal(-32603, message, { code, message })
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 // Sessions as the runtime lists them, and the runtime's own status.
+import type { LocalSessionMetadataValue } from './generated'
 
 /** Folder in which a session was created. */
 export interface SessionContext {
@@ -12,15 +13,9 @@ export interface SessionContext {
   branch?: string
 }
 /** Selects sessions. */
-export interface SessionListFilter {
+export interface SessionListFilter extends Partial<SessionContext> {
   /** Exact working directory. */
   workingDirectory?: string
-  /** Root of the git repository. */
-  gitRoot?: string
-  /** GitHub repository as `owner/name`. */
-  repository?: string
-  /** Git branch. */
-  branch?: string
 }
 /** Facts about a session. */
 export interface SessionMetadata {
@@ -65,14 +60,7 @@ export interface ForegroundSessionInfo {
   workspacePath?: string
 }
 
-interface WireMetadata {
-  sessionId: string
-  startTime: string
-  modifiedTime: string
-  summary?: string
-  isRemote: boolean
-  context?: { cwd: string; gitRoot?: string; repository?: string; branch?: string }
-}
+type WireMetadata = Omit<LocalSessionMetadataValue, 'isRemote'> & { isRemote: boolean }
 
 export function toSessionMetadata(wire: WireMetadata): SessionMetadata {
   const { sessionId, startTime, modifiedTime, summary, isRemote, context } = wire
