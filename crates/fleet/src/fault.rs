@@ -96,7 +96,7 @@ mod tests {
     fn whatever_a_program_says_has_room_in_a_record() {
         let mut fault = JobFault::new(&"E".repeat(10_000), "ü".repeat(10_000_000));
         for n in 0..50_000 {
-            fault.facts.insert(format!("fact{n}"), json!("x".repeat(n / 10)));
+            fault.facts.insert(format!("fact{n}"), json!("x".repeat(n / 100)));
         }
         fault.facts.insert("kind".to_owned(), json!("auth"));
         let bounded = fault.bounded();

@@ -6,10 +6,11 @@ use super::engine::test_server::{PATIENCE, Road, TestEngine, TestServer, connect
 use super::prune::Prune;
 use super::record::JobState;
 use super::spec::JobSpec;
-use super::test_host::{Texts, all_listed, settled, submit};
+use super::test_host::{Texts, all_listed, pass, settled, submit};
 use super::transition::JobEvent;
 use super::worker::{Gate, Worker, WorkerOptions};
 use crate::follow::Follow;
+use futures_util::FutureExt;
 use ground::error::ErrorCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -264,9 +265,11 @@ async fn a_reader_of_a_job_that_is_removed_is_told_so() {
     assert!(follow.next().await.unwrap().is_some());
     let kept = engine.look_up("job").await.unwrap();
     assert!(engine.drop_record(&kept).await.unwrap());
-    // It looks again by itself now and then.
-    let told = tokio::time::timeout(PATIENCE, follow.next()).await.expect("it is told");
-    assert_eq!(told.unwrap_err().code(), ErrorCode::JobNotFound);
+    // It looks again by itself every 20 s.
+    let mut told = Box::pin(tokio::time::timeout(PATIENCE, follow.next()));
+    assert!((&mut told).now_or_never().is_none(), "nothing tells it");
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(told.await.expect("it is told").unwrap_err().code(), ErrorCode::JobNotFound);
     host.go.send_replace(true);
     worker.close().await;
 }

@@ -12,7 +12,7 @@ use super::schedule::{CatchUp, Schedule};
 use super::scheduler::keep_schedules;
 use super::spec::JobSpec;
 use super::submitter::now;
-use super::test_host::{Texts, all_listed, listed, settled, submit};
+use super::test_host::{Texts, all_listed, listed, pass, settled, submit};
 use super::transition::{Claim, JobEvent};
 use super::watching::JobWatch;
 use super::worker::{Gate, JobFuture, JobHost, JobRun, Worker, WorkerOptions};
@@ -162,6 +162,9 @@ async fn a_closing_worker_gives_its_job_to_another(engine: Shared) {
     slow.until_begun().await;
     let second = worker(&engine, quick.clone()).await;
     let closed = ground::task::spawn(async move { first.close().await });
+    // The job does not end within the 10 s that a stopped run has.
+    slow.until_closing().await;
+    pass(Duration::from_secs(10)).await;
     let record = settled(&engine, "a").await;
     assert_eq!((record.state, record.attempt, record.spent), (JobState::Done, 2, 1));
     slow.go.send_replace(true);

@@ -22,7 +22,7 @@ async fn full_records_refuse_new_work_and_keep_room_for_commits_and_cancels() {
     submit(&engine, json!({ "id": "waits", "queue": "other" })).await.unwrap();
     submit(&engine, json!({ "id": "later", "queue": "another" })).await.unwrap();
     host.until_begun().await;
-    server.set_max_bytes(&records, 400 << 10).await;
+    server.set_max_bytes(&records, 200 << 10).await;
     engine.forget_room();
     let mut refused = None;
     for n in 0..5000 {

@@ -23,6 +23,8 @@ pub(super) struct Texts {
     /// Number of times that a job was offered to it.
     offers: AtomicUsize,
     runs: AtomicUsize,
+    /// A run was told that its worker closes.
+    is_closing: watch::Sender<bool>,
     pub(super) go: watch::Sender<bool>,
 }
 
@@ -32,13 +34,21 @@ impl Texts {
             handler: None,
             offers: AtomicUsize::new(0),
             runs: AtomicUsize::new(0),
+            is_closing: watch::Sender::new(false),
             go: watch::Sender::new(is_open),
         })
     }
 
     pub(super) fn named(handler: &'static str) -> Arc<Texts> {
         let go = watch::Sender::new(true);
-        Arc::new(Texts { handler: Some(handler), offers: AtomicUsize::new(0), runs: AtomicUsize::new(0), go })
+        let is_closing = watch::Sender::new(false);
+        Arc::new(Texts {
+            handler: Some(handler),
+            offers: AtomicUsize::new(0),
+            runs: AtomicUsize::new(0),
+            is_closing,
+            go,
+        })
     }
 
     pub(super) fn runs(&self) -> usize {
@@ -64,6 +74,14 @@ impl Texts {
     }
 }
 
+impl Texts {
+    pub(super) async fn until_closing(&self) {
+        let mut is_closing = self.is_closing.subscribe();
+        let told = is_closing.wait_for(|is_closing| *is_closing);
+        drop(tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap());
+    }
+}
+
 impl JobHost for Texts {
     fn accepts(&self, spec: &JobSpec) -> bool {
         self.offers.fetch_add(1, Ordering::SeqCst);
@@ -76,11 +94,13 @@ impl JobHost for Texts {
 
     fn run(&self, run: JobRun) -> JobFuture {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        let mut go = self.go.subscribe();
+        let (mut go, is_closing) = (self.go.subscribe(), self.is_closing.clone());
         Box::pin(async move {
             let _ = run.emit("{\"type\":\"begun\"}".to_owned()).await;
             let cancelled = async {
-                if run.stop.stopped().await != StopCause::Cancelled {
+                let cause = run.stop.stopped().await;
+                if cause != StopCause::Cancelled {
+                    is_closing.send_replace(cause == StopCause::Closing);
                     std::future::pending::<()>().await;
                 }
             };
@@ -101,6 +121,14 @@ impl JobHost for Texts {
             Ok(Some(Value::from("x".repeat(usize::try_from(length).unwrap()))))
         })
     }
+}
+
+/// Lets this much time pass at once for the timers of the test's runtime. A request whose answer is awaited meanwhile counts as
+/// unanswered, and is repeated.
+pub(super) async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }
 
 pub(super) async fn submit(engine: &Shared, spec: Value) -> Result<String, Error> {

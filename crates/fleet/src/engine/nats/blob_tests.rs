@@ -86,40 +86,61 @@ fn the_window_follows_the_link() {
 /// On a link of 500 kB/s a chunk of 1 MiB took longer than its answer was waited for.
 #[tokio::test]
 async fn a_slow_link_takes_long_and_sends_nothing_twice() {
-    const BYTES: usize = 3 << 20;
     let Some(server) = TestServer::start().await else { return };
-    for rate in [500_000, 100_000] {
-        let bytes = BYTES.min(rate * 6);
-        let road = Road::to(&server, CHUNK).await;
-        let engine = connect(&road.url).await;
-        let folder = tempfile::tempdir().unwrap();
-        let path = file(&folder, bytes);
-        road.slow_down(rate);
-        let before = road.carried();
-        let begun = Instant::now();
-        tokio::time::timeout(PATIENCE, engine.put_file("slow", std::fs::File::open(&path).unwrap()))
-            .await
-            .unwrap()
-            .unwrap();
-        let sent = road.carried() - before;
-        assert!(sent < bytes + bytes / 10, "{sent} bytes were sent for {bytes}");
-        assert!(begun.elapsed() > Duration::from_secs(4), "the link was slow");
-        let to = folder.path().join("back");
-        let before = road.carried();
-        let fetched = async {
-            // A request of another user on the same link is answered meanwhile.
-            let (fetched, asked) = tokio::join!(engine.fetch_object("slow", &to), async {
-                tokio::time::sleep(Duration::from_secs(2)).await;
-                engine.read_record("nobody", RetryFor(Duration::ZERO)).await
-            });
-            assert!(asked.unwrap().is_none());
-            fetched
-        };
-        tokio::time::timeout(PATIENCE, fetched).await.unwrap().unwrap();
-        let got = road.carried() - before;
-        assert!(got < bytes + bytes / 10, "{got} bytes came for {bytes}");
-        assert!(std::fs::read(&to).unwrap() == std::fs::read(&path).unwrap());
-    }
+    // Each on a link of its own, at the same time.
+    tokio::join!(
+        put_slowly(&server, 500_000),
+        put_slowly(&server, 100_000),
+        fetch_slowly(&server, 500_000),
+        fetch_slowly(&server, 100_000),
+    );
+}
+
+fn slow_file(folder: &tempfile::TempDir, rate: usize) -> (std::path::PathBuf, usize) {
+    let bytes = (3 << 20).min(rate * 6);
+    (file(folder, bytes), bytes)
+}
+
+async fn put_slowly(server: &TestServer, rate: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, bytes) = slow_file(&folder, rate);
+    let name = format!("put-{rate}");
+    let road = Road::to(server, CHUNK).await;
+    let engine = connect(&road.url).await;
+    road.slow_down(rate);
+    let (before, begun) = (road.carried(), Instant::now());
+    let put = engine.put_file(&name, std::fs::File::open(&path).unwrap());
+    tokio::time::timeout(PATIENCE, put).await.unwrap().unwrap();
+    let sent = road.carried() - before;
+    assert!(sent < bytes + bytes / 10, "{sent} bytes were sent for {bytes}");
+    assert!(begun.elapsed() > Duration::from_secs(4), "the link was slow");
+    let stored = server.engine().await.object(&name).await.unwrap();
+    assert!(stored == std::fs::read(&path).unwrap());
+}
+
+async fn fetch_slowly(server: &TestServer, rate: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, bytes) = slow_file(&folder, rate);
+    let name = format!("fetch-{rate}");
+    server.engine().await.put_file(&name, std::fs::File::open(&path).unwrap()).await.unwrap();
+    let road = Road::to(server, CHUNK).await;
+    let engine = connect(&road.url).await;
+    road.slow_down(rate);
+    let to = folder.path().join("back");
+    let before = road.carried();
+    let fetched = async {
+        // A request of another user on the same link is answered meanwhile.
+        let (fetched, asked) = tokio::join!(engine.fetch_object(&name, &to), async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            engine.read_record("nobody", RetryFor(Duration::ZERO)).await
+        });
+        assert!(asked.unwrap().is_none());
+        fetched
+    };
+    tokio::time::timeout(PATIENCE, fetched).await.unwrap().unwrap();
+    let got = road.carried() - before;
+    assert!(got < bytes + bytes / 10, "{got} bytes came for {bytes}");
+    assert!(std::fs::read(&to).unwrap() == std::fs::read(&path).unwrap());
 }
 
 #[tokio::test]

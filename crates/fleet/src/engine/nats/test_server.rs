@@ -210,6 +210,9 @@ impl Road {
         ground::task::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(&address).await else { continue };
+                // Otherwise a short message may wait 40 ms for the acknowledgement of the one before it.
+                client.set_nodelay(true).unwrap();
+                server.set_nodelay(true).unwrap();
                 ground::task::spawn(carry(client, server, text.as_bytes(), shared.clone()));
             }
         });
