@@ -6,6 +6,13 @@ import { hostTriple, root, runBeside } from './step.mjs'
 const AT_A_TIME = 2
 
 /**
+ * Programs whose tests wait for timeouts most of the time, and how many of their tests run at a time; of other programs, as many as
+ * there are processors. They start first, so that the others compute meanwhile.
+ * @type {Record<string, number>}
+ */
+const WAITING = { 'fleet --lib': 16, 'agents --test acp': 6, 'runtime --test runtime': 6 }
+
+/**
  * A test program.
  * @typedef {{name: string, executable: string, cwd: string}} CoreProgram
  */
@@ -43,10 +50,14 @@ export async function buildCorePrograms(env = process.env) {
 export async function runCoreTests() {
   const { programs, problem } = await buildCorePrograms()
   const ends = []
-  const waiting = [...programs]
+  const isWaiting = ({ name }) => name in WAITING
+  const left = [...programs.filter(isWaiting), ...programs.filter((program) => !isWaiting(program))]
   const lane = async () => {
-    for (let program = waiting.shift(); program; program = waiting.shift())
-      ends.push({ program, ...(await runBeside(program.executable, ['--quiet'], { cwd: program.cwd })) })
+    for (let program = left.shift(); program; program = left.shift()) {
+      const { name, executable, cwd } = program
+      const args = ['--quiet', ...(isWaiting(program) ? [`--test-threads=${WAITING[name]}`] : [])]
+      ends.push({ program, ...(await runBeside(executable, args, { cwd })) })
+    }
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, lane))
   return { ends, problem }
