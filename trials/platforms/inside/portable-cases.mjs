@@ -2,9 +2,54 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { RuntimeClient, complete, equal, js, replayRecord, run, serveRuntime, work } from './tools.mjs'
+import { RuntimeClient, complete, equal, js, replayRecord, run, serveRuntime, spawn, work } from './tools.mjs'
 
 export const portableCases = [
+  {
+    name: 'run',
+    async attempt() {
+      const result = await js('console.log("out"); console.error("err"); process.exitCode = 3')
+      equal([result.stdout, result.stderr, result.exitCode], ['out\n', 'err\n', 3])
+      return result.containment
+    },
+  },
+  {
+    name: 'lines',
+    async attempt() {
+      const seen = []
+      const program = 'console.log("a"); console.error("b"); process.stdout.write("c")'
+      for await (const { stream, text } of spawn(process.execPath, ['-e', program])) seen.push(stream + text)
+      equal(
+        seen.sort((left, right) => (left < right ? -1 : 1)),
+        ['stderrb', 'stdouta', 'stdoutc'],
+      )
+    },
+  },
+  {
+    name: 'json',
+    async attempt() {
+      const seen = []
+      const program = `console.log('{"type":"a","n":1}\\nnoise\\n{"type":"b"}')`
+      for await (const value of spawn(process.execPath, ['-e', program]).json({ types: ['a'] }))
+        seen.push(value)
+      equal(seen, [{ type: 'a', n: 1 }])
+    },
+  },
+  {
+    name: 'input',
+    async attempt() {
+      const text = 'x'.repeat(1 << 20)
+      equal((await js('process.stdin.pipe(process.stdout)', { input: text })).stdout.length, text.length)
+    },
+  },
+  {
+    name: 'output in a file',
+    async attempt() {
+      const child = spawn(process.execPath, ['-e', 'console.log("saved")'])
+      await child.saveOutput({ stdout: join(work, 'saved') })
+      equal(readFileSync(join(work, 'saved'), 'utf8'), 'saved\n')
+    },
+  },
   {
     name: 'record',
     async attempt() {

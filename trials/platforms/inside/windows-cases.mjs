@@ -31,43 +31,6 @@ export const PATIENT_PARENT = `${PARENT} ${ENDLESS}`
 
 const programs = [
   {
-    name: 'run',
-    async attempt() {
-      const result = await js('console.log("out"); console.error("err"); process.exitCode = 3')
-      equal([result.stdout, result.stderr, result.exitCode], ['out\n', 'err\n', 3])
-      return result.containment
-    },
-  },
-  {
-    name: 'lines',
-    async attempt() {
-      const seen = []
-      const program = 'console.log("a"); console.error("b"); process.stdout.write("c")'
-      for await (const { stream, text } of spawn(process.execPath, ['-e', program])) seen.push(stream + text)
-      equal(
-        seen.toSorted((left, right) => (left < right ? -1 : 1)),
-        ['stderrb', 'stdouta', 'stdoutc'],
-      )
-    },
-  },
-  {
-    name: 'json',
-    async attempt() {
-      const seen = []
-      const program = `console.log('{"type":"a","n":1}\\nnoise\\n{"type":"b"}')`
-      for await (const value of spawn(process.execPath, ['-e', program]).json({ types: ['a'] }))
-        seen.push(value)
-      equal(seen, [{ type: 'a', n: 1 }])
-    },
-  },
-  {
-    name: 'input',
-    async attempt() {
-      const text = 'x'.repeat(1 << 20)
-      equal((await js('process.stdin.pipe(process.stdout)', { input: text })).stdout.length, text.length)
-    },
-  },
-  {
     name: 'a prompt of 40,000 characters',
     async attempt() {
       const prompt = 'p'.repeat(40_000)
@@ -130,14 +93,6 @@ const programs = [
       equal((await js('process.stdin.pipe(process.stdout)', { input })).stdout, 'saved\n')
       // No program is started in such a folder. Without the refusal wine 8 ends itself.
       equal((await refusal(js('0', { cwd: folder }))).code, 'PROCESS_SPAWN_FAILED')
-    },
-  },
-  {
-    name: 'output in a file',
-    async attempt() {
-      const child = spawn(process.execPath, ['-e', 'console.log("saved")'])
-      await child.saveOutput({ stdout: join(work, 'saved') })
-      equal(readFileSync(join(work, 'saved'), 'utf8'), 'saved\n')
     },
   },
   {
