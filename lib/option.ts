@@ -64,6 +64,7 @@ export const check = {
     'a port between 0 and 65535',
     (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65_535,
   ),
+  date: expected('a Date', (value) => value instanceof Date && !Number.isNaN(value.getTime())),
   signal: expected(
     'an AbortSignal',
     (value) =>
@@ -120,6 +121,13 @@ export const check = {
       })
       if (!passes) throw invalidOption(path, `expected ${what}, got ${show(value)}`)
     },
+}
+
+/** Refuses a name that no environment variable can have. */
+export function checkVariableName(path: string, name: string): void {
+  if (name !== '' && !/[=\0]/.test(name)) return
+  const why = 'it must not be empty or contain "=" or NUL'
+  throw invalidOption(path, `invalid variable name ${show(name)}: ${why}`)
 }
 
 /** Refuses arguments that a method does not have, such as the callback of a method of Node with the same name. */

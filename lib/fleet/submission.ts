@@ -126,10 +126,7 @@ const checks = optionsOf('fleet.submit()', {
   id: check.name,
   key: check.name,
   keyLimit: check.count,
-  at(path: string, value: unknown) {
-    if (!(value instanceof Date) || Number.isNaN(value.getTime()))
-      throw invalidOption(path, `expected a Date, got ${show(value)}`)
-  },
+  at: check.date,
   attempts: check.count,
   artifacts: check.strings,
   handler: check.name,

@@ -3,7 +3,8 @@ import { toJson } from '../json'
 import type { NativeJob, NativeWorker, StopCause, TurnSpec, WorkSpec } from '../../native/native'
 import { invalidOption, settle, SheepdogError } from '../error'
 import { absolutePath } from '../host'
-import { ConcurrencyLimit, type HarnessOptions, type ProviderName } from '../harness'
+import { checkLimit } from '../limit'
+import { type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
 import { JobWatch } from '../observability/job_watch'
 import { check, checkNoCallback, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
@@ -124,8 +125,7 @@ export function checkWorkOptions(options: WorkOptions): void {
   if (!harness) return
   try {
     checkHarnessOptions({ provider: 'codex', ...harness })
-    if (harness.limit !== undefined && !(harness.limit instanceof ConcurrencyLimit))
-      throw invalidOption('limit', `expected a ConcurrencyLimit, got ${show(harness.limit)}`)
+    if (harness.limit !== undefined) checkLimit('limit', harness.limit)
   } catch (error) {
     const { code, message } = error as SheepdogError
     throw code === 'INVALID_OPTION' ? new SheepdogError(code, `harness.${message}`) : error

@@ -1,8 +1,8 @@
 import { abortable, throwIfAborted } from '../abort'
 import { callSite } from '../call-site'
-import { invalidOption, settle } from '../error'
+import { settle } from '../error'
 import { native } from '../native'
-import { checkOptions, show } from '../option'
+import { check, checkOptions } from '../option'
 import { processOptionChecks, type RunOptions } from '../process'
 import { checkProvider, type AgentName } from './agent_program'
 import { agentSpec, type HarnessOptions } from './request'
@@ -67,7 +67,7 @@ export interface SessionFinding {
  */
 export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   const { env, inheritEnv, signal } = processOptionChecks
-  checkOptions(options, { env, inheritEnv, signal, providers: checkProviders })
+  checkOptions(options, { env, inheritEnv, signal, providers: check.listOf(checkProvider) })
   const { signal: wanted, providers = providerNames() } = options
   throwIfAborted(
     wanted,
@@ -82,9 +82,4 @@ export async function doctor(options: DoctorOptions = {}): Promise<Finding[]> {
   return JSON.parse(
     await abortable(findings, wanted, 'AGENT_ABORTED', () => examination.abort()),
   ) as Finding[]
-}
-
-function checkProviders(path: string, value: unknown): void {
-  if (!Array.isArray(value)) throw invalidOption(path, `expected an array, got ${show(value)}`)
-  value.forEach((provider, index) => checkProvider(`${path}[${index}]`, provider))
 }

@@ -3,7 +3,7 @@ import { lstat, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { invalidOption } from '../error'
 import { absolutePath } from '../host'
-import { check, checkOptions, show, type Checks } from '../option'
+import { check, checkOptions, type Checks } from '../option'
 import { isRecordName, kindOf, nameOf, readRecord, stateOf, type RecordEnd } from './record_file'
 
 const states = ['running', 'done', 'failed', 'killed', 'lost', 'elsewhere'] as const
@@ -98,14 +98,11 @@ export interface PruneRunsOptions {
 
 const listChecks = {
   state(path, value) {
-    if (!Array.isArray(value)) return checkState(path, value)
-    value.forEach((one, index) => checkState(`${path}[${index}]`, one))
+    if (Array.isArray(value)) check.listOf(checkState)(path, value)
+    else checkState(path, value)
   },
   provider: check.name,
-  since(path, value) {
-    if (!(value instanceof Date) || Number.isNaN(value.getTime()))
-      throw invalidOption(path, `expected a Date, got ${show(value)}`)
-  },
+  since: check.date,
   limit: check.count,
 } satisfies Checks<ListRunsOptions>
 

@@ -23,6 +23,9 @@ const companies: Record<ProviderName, string> = {
   pi: 'pi',
 }
 
+/** Ends the span of a tool; `problem`: why it counts as failed. */
+export type EndTool = (exitCode: number | undefined, problem: string | undefined) => void
+
 /** A turn's span; its tools are its children. */
 export class TurnSpan {
   readonly #api: typeof OpenTelemetry
@@ -70,7 +73,7 @@ export class TurnSpan {
     this.#span.addEvent('sheepdog.retry', given(attributes))
   }
 
-  startTool(name: string, toolCallId: string): ToolSpan | undefined {
+  startTool(name: string, toolCallId: string): EndTool | undefined {
     const attributes = {
       'gen_ai.operation.name': 'execute_tool',
       'gen_ai.tool.name': name,
@@ -79,29 +82,17 @@ export class TurnSpan {
     const tracer = this.#api.trace.getTracer(...scope())
     const kind = this.#api.SpanKind.INTERNAL
     const span = quietly(() => tracer.startSpan(`execute_tool ${name}`, { kind, attributes }, this.#context))
-    return span && new ToolSpan(this.#api, span)
+    if (!span) return undefined
+    return (exitCode, problem) => {
+      if (exitCode !== undefined) span.setAttribute('process.exit.code', exitCode)
+      if (problem !== undefined) fail(this.#api, span, problem)
+      quietly(() => span.end())
+    }
   }
 
   end(result: TurnResult | undefined, error: Error | undefined): void {
     if (result) this.#span.setAttributes(resultAttributes(result))
     if (error) fail(this.#api, this.#span, errorType(error), error.message)
-    quietly(() => this.#span.end())
-  }
-}
-
-export class ToolSpan {
-  readonly #api: typeof OpenTelemetry
-  readonly #span: Span
-
-  constructor(api: typeof OpenTelemetry, span: Span) {
-    this.#api = api
-    this.#span = span
-  }
-
-  /** `problem`: why it counts as failed. */
-  end(exitCode: number | undefined, problem: string | undefined): void {
-    if (exitCode !== undefined) this.#span.setAttribute('process.exit.code', exitCode)
-    if (problem !== undefined) fail(this.#api, this.#span, problem)
     quietly(() => this.#span.end())
   }
 }

@@ -4,7 +4,7 @@ import type { AgentName } from '../harness/agent_program'
 import type { TurnResult } from '../harness/result'
 import { elapsedMs } from '../host'
 import { channels, nextId, publish, type TurnMessage } from './channel'
-import { TurnSpan, type ToolSpan } from './span'
+import { TurnSpan, type EndTool } from './span'
 
 /** Facts with which a turn begins. */
 export type TurnFacts = Omit<Extract<TurnMessage, { phase: 'start' }>, 'phase' | 'id'>
@@ -13,7 +13,7 @@ interface OpenTool {
   id: number
   name: string
   startedMs: number
-  span?: ToolSpan
+  endSpan?: EndTool
 }
 
 export class TurnWatch {
@@ -73,8 +73,8 @@ export class TurnWatch {
     // A second start is the same call, told again.
     if (this.#tools.has(toolCallId)) return
     const id = nextId()
-    const span = this.#span?.startTool(name, toolCallId)
-    this.#tools.set(toolCallId, { id, name, startedMs: elapsedMs(), span })
+    const endSpan = this.#span?.startTool(name, toolCallId)
+    this.#tools.set(toolCallId, { id, name, startedMs: elapsedMs(), endSpan })
     if (channels.tool.hasSubscribers)
       publish('tool', { phase: 'start', id, turn: this.#id, toolCallId, name, input })
   }
@@ -84,23 +84,13 @@ export class TurnWatch {
     const tool = this.#tools.get(toolCallId)
     if (!tool) return
     this.#tools.delete(toolCallId)
-    const { id, name, startedMs, span } = tool
+    const { id, name, startedMs, endSpan } = tool
     const { output, exitCode, isError = true } = end ?? {}
     const isCut = end === undefined
-    span?.end(exitCode, isCut ? 'turn_ended' : isError ? 'tool_error' : undefined)
+    endSpan?.(exitCode, isCut ? 'turn_ended' : isError ? 'tool_error' : undefined)
     if (!channels.tool.hasSubscribers) return
     const durationMs = elapsedMs() - startedMs
-    publish('tool', {
-      phase: 'end',
-      id,
-      turn: this.#id,
-      toolCallId,
-      name,
-      durationMs,
-      output,
-      exitCode,
-      isError,
-      isCut,
-    })
+    const ended = { id, turn: this.#id, toolCallId, name, durationMs, output, exitCode, isError, isCut }
+    publish('tool', { phase: 'end', ...ended })
   }
 }

@@ -8,7 +8,16 @@ import { types } from 'node:util'
 import { invalidOption } from '../error'
 import { absolutePath } from '../host'
 import { checkLimit, type ConcurrencyLimit } from '../limit'
-import { check, checkOptions, optionsOf, ownMembers, show, type Checks, type Crossing } from '../option'
+import {
+  check,
+  checkOptions,
+  checkVariableName,
+  optionsOf,
+  ownMembers,
+  show,
+  type Checks,
+  type Crossing,
+} from '../option'
 import { checkSandbox, sandboxSpec, type SandboxOptions } from '../sandbox'
 import { idleTimeoutFromEnvironment, inheritance } from './environment'
 import { inTheirPlace } from './foreign_option'
@@ -465,12 +474,7 @@ export function environmentChanges(
 ): { name: string; value?: string }[] {
   return Object.entries(env).map(([name, value]) => {
     const path = `env[${quoted(name)}]`
-    if (name === '' || /[=\0]/.test(name)) {
-      throw invalidOption(
-        path,
-        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
-      )
-    }
+    checkVariableName(path, name)
     if (value !== undefined) check.string(path, value)
     return { name, value }
   })

@@ -283,30 +283,15 @@ export class RuntimeClient implements AsyncDisposable {
   }
 
   #onEvent(event: RuntimeEvent): void {
-    if (event.kind === 'asked') {
-      void this.#onUploadRequested(event.uploadRequest)
-      return
-    }
-    if (event.kind === 'confirmed') {
-      this.#tellAll()
-      return
-    }
-    if (event.kind === 'uploaded') {
-      this.#tellUploaded(event.upload)
-      return
-    }
+    if (event.kind === 'asked') return void this.#onUploadRequested(event.uploadRequest)
+    if (event.kind === 'confirmed') return this.#tellAll()
+    if (event.kind === 'uploaded') return this.#tellUploaded(event.upload)
     const { request } = event
     const running = this.#running.get(request)
     if (!running) return
-    if (event.kind === 'failed') {
+    if (event.kind === 'failed' || event.kind === 'answered' || event.kind === 'ran') {
       this.#running.delete(request)
-      running.reject(toError(event.error))
-      return
-    }
-    if (event.kind === 'answered' || event.kind === 'ran') {
-      this.#running.delete(request)
-      running.resolve(event)
-      return
+      return event.kind === 'failed' ? running.reject(toError(event.error)) : running.resolve(event)
     }
     try {
       const returned: unknown = tell(running.options, event)

@@ -1,6 +1,6 @@
 // Requests to a runtime and their results: types and their checks.
 import { invalidOption } from '../error'
-import { check, checkOptions, optionsOf, show } from '../option'
+import { check, checkOptions, checkVariableName, optionsOf } from '../option'
 
 /** A command for a shell. */
 export interface RuntimeCommand {
@@ -199,11 +199,7 @@ export interface SessionEndResult {
 const variables = (path: string, value: unknown): void => {
   check.record(path, value)
   for (const [name, text] of Object.entries(value as object)) {
-    if (name === '' || /[=\0]/.test(name))
-      throw invalidOption(
-        path,
-        `invalid variable name ${show(name)}: it must not be empty or contain "=" or NUL`,
-      )
+    checkVariableName(path, name)
     check.string(`${path}.${name}`, text)
   }
 }

@@ -163,12 +163,7 @@ function toAgent(options: HarnessOptions, keepSession: boolean) {
 
 const abortedText = 'the server was not started: its abort signal was aborted'
 
-interface NativeRuntimeServer {
-  port: number
-  url: string
-  close(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['close']>
-  closed(): ReturnType<InstanceType<typeof native.NativeRuntimeServer>['closed']>
-}
+type NativeRuntimeServer = InstanceType<typeof native.NativeRuntimeServer>
 
 /** A runtime that is being served. It keeps this process alive until it is closed. */
 export class RuntimeServer implements AsyncDisposable {
