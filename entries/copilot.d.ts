@@ -1692,6 +1692,13 @@ export interface SessionSalvage {
  */
 export declare function classifyResumeError(error: unknown, evidence?: ResumeEvidence): ResumeJudgement
 
+/** A value that stays as it is, with all that it holds. */
+type DeepReadonly<T> = T extends (infer U)[]
+  ? readonly DeepReadonly<U>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T
+
 /** Options of `listRuns`. */
 export type FactoryListRunsOptions = FactoryListRunsRequest
 /** A page of runs. */
@@ -1791,11 +1798,6 @@ export interface FactoryDefinition<
   /** Body of the factory. It runs in extensions only. */
   run(context: FactoryContext<TArgs>): Promise<TResult>
 }
-type DeepReadonly<T> = T extends (infer U)[]
-  ? readonly DeepReadonly<U>[]
-  : T extends object
-    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
-    : T
 declare const brand$1: unique symbol
 /** A reference to a factory. */
 export interface FactoryHandle<

@@ -2,15 +2,8 @@
 export { CopilotClient, type ConnectionState, type RuntimeProcess } from './copilot/client'
 export type { CopilotClientInfo, CopilotClientMode, CopilotClientOptions } from './copilot/client_options'
 export { CopilotSession, type SessionCapabilities } from './copilot/session'
-export {
-  RuntimeConnection,
-  type ChildProcessRuntimeConnection,
-  type InProcessRuntimeConnection,
-  type StdioRuntimeConnection,
-  type TcpRuntimeConnection,
-  type TelemetryConfig,
-  type UriRuntimeConnection,
-} from './copilot/runtime_connection'
+export { RuntimeConnection } from './copilot/runtime_connection'
+export type * from './copilot/runtime_connection'
 export type { RuntimeExit } from './copilot/link'
 export {
   classifyResumeError,
@@ -23,13 +16,8 @@ export {
   type SessionLogState,
   type SessionSalvage,
 } from './copilot/resume'
-export {
-  BuiltInTools,
-  ToolSet,
-  convertMcpCallToolResult,
-  type LargeToolOutputConfig,
-  type ToolSearchConfig,
-} from './copilot/tool'
+export { BuiltInTools, ToolSet, convertMcpCallToolResult } from './copilot/tool'
+export type * from './copilot/tool'
 export {
   defineTool,
   type Tool,
@@ -42,15 +30,7 @@ export {
   type ToolTelemetry,
   type ZodSchema,
 } from './tool'
-export {
-  DisableBypassPermissionsModes,
-  approveAll,
-  createAttributedPermissionResult,
-  type AttributedPermissionResult,
-  type PermissionHandler,
-  type PermissionRequest,
-  type PermissionRequestResult,
-} from './copilot/permission'
+export * from './copilot/permission'
 export * from './copilot/canvas'
 export * from './copilot/session_fs'
 export {
@@ -60,186 +40,23 @@ export {
   CopilotWebSocketHandler,
   type CopilotRequestContext,
 } from './copilot/request_handler'
-export {
-  FactoryResumeError,
-  defineFactory,
-  isFactoryRunTerminal,
-  type FactoryAgentOptions,
-  type FactoryContext,
-  type FactoryDefinition,
-  type FactoryHandle,
-  type FactoryJsonSchema,
-  type FactoryLimitOverrides,
-  type FactoryLimits,
-  type FactoryListRunsOptions,
-  type FactoryMeta,
-  type FactoryPipelineStage,
-  type FactoryResumeErrorCode,
-  type ResumeOptions,
-  type RunOptions,
-  type FactoryRunsPage,
-  type FactoryStepOptions,
-  type SessionFactoryApi,
-} from './copilot/factory'
+export { FactoryResumeError, defineFactory, isFactoryRunTerminal } from './copilot/factory'
+export type * from './copilot/factory'
 export { WorkflowResumeError, defineWorkflow, isWorkflowRunTerminal } from './copilot/workflow'
-export type {
-  SessionWorkflowApi,
-  WorkflowAgentOptions,
-  WorkflowAgentSummary,
-  WorkflowContext,
-  WorkflowDefinition,
-  WorkflowHandle,
-  WorkflowJsonSchema,
-  WorkflowLimitOverrides,
-  WorkflowLimits,
-  WorkflowListRunsOptions,
-  WorkflowMeta,
-  WorkflowPhaseObservation,
-  WorkflowPhaseStatus,
-  WorkflowPipelineStage,
-  WorkflowProgressLine,
-  WorkflowProgressPage,
-  WorkflowResumeErrorCode,
-  WorkflowResumeOptions,
-  WorkflowRunDetail,
-  WorkflowRunOptions,
-  WorkflowRunResult,
-  WorkflowRunStatus,
-  WorkflowRunSummary,
-  WorkflowRunsPage,
-  WorkflowStepOptions,
-} from './copilot/workflow'
-export type {
-  ExtensionLaunchProfile,
-  ExtensionLaunchProvider,
-  ExtensionLaunchProviderResolveRequest,
-  ExtensionLaunchProviderResolveResult,
-  InstallationCancellation,
-  InstallationConfirmationHandler,
-  InstallationConfirmationRequest,
-  InstallationConfirmationResponse,
-  InstallationDecision,
-  InstallationReview,
-  McpInstallationReview,
-} from './copilot/installation'
+export type * from './copilot/workflow'
+export type * from './copilot/installation'
 export type { ResponseSchema } from './copilot/structured_output'
 export { SYSTEM_MESSAGE_SECTIONS } from './copilot/system_message'
-export type {
-  SectionOverride,
-  SectionOverrideAction,
-  SectionTransformFn,
-  SectionTransforms,
-  SystemMessageAppendConfig,
-  SystemMessageConfig,
-  SystemMessageCustomizeConfig,
-  SystemMessageReplaceConfig,
-  SystemMessageSection,
-} from './copilot/system_message'
-export type {
-  AutoModeSwitchHandler,
-  AutoModeSwitchRequest,
-  AutoModeSwitchResponse,
-  ElicitationContext,
-  ElicitationFieldValue,
-  ElicitationHandler,
-  ElicitationParams,
-  ElicitationResult,
-  ElicitationSchema,
-  ElicitationSchemaField,
-  ExitPlanModeHandler,
-  ExitPlanModeRequest,
-  ExitPlanModeResult,
-  McpAuthHandler,
-  McpAuthRequest,
-  McpAuthResult,
-  McpAuthToken,
-  SessionUiApi,
-  UiInputOptions,
-  UserInputHandler,
-  UserInputRequest,
-  UserInputResponse,
-} from './copilot/question'
-export type {
-  AgentStopHandler,
-  AgentStopHookInput,
-  AgentStopHookOutput,
-  BaseHookInput,
-  ErrorOccurredHandler,
-  ErrorOccurredHookInput,
-  ErrorOccurredHookOutput,
-  PostToolUseFailureHandler,
-  PostToolUseFailureHookInput,
-  PostToolUseFailureHookOutput,
-  PostToolUseHandler,
-  PostToolUseHookInput,
-  PostToolUseHookOutput,
-  PreMcpToolCallHandler,
-  PreMcpToolCallHookInput,
-  PreMcpToolCallHookOutput,
-  PreToolUseHandler,
-  PreToolUseHookInput,
-  PreToolUseHookOutput,
-  SessionEndHandler,
-  SessionEndHookInput,
-  SessionEndHookOutput,
-  SessionHooks,
-  SessionStartHandler,
-  SessionStartHookInput,
-  SessionStartHookOutput,
-  UserPromptSubmittedHandler,
-  UserPromptSubmittedHookInput,
-  UserPromptSubmittedHookOutput,
-  UserPromptTransformedHandler,
-  UserPromptTransformedHookInput,
-  UserPromptTransformedHookOutput,
-} from './copilot/hook'
-export type {
-  BearerTokenProvider,
-  CapiSessionOptions,
-  ContextTier,
-  ModelBilling,
-  ModelCapabilities,
-  ModelCapabilitiesOverride,
-  ModelInfo,
-  ModelPolicy,
-  NamedProviderConfig,
-  ProviderConfig,
-  ProviderModelConfig,
-  ProviderTokenArgs,
-  ReasoningEffort,
-} from './copilot/model'
-export type {
-  ExtensionContextAttachment,
-  MessageAttachment,
-  MessageOptions,
-  MessageSource,
-  SendAndWaitOptions,
-  TraceContext,
-  TraceContextProvider,
-} from './copilot/message'
-export type {
-  CustomAgentConfig,
-  DefaultAgentConfig,
-  GitHubMcpToolConfig,
-  MCPHTTPServerConfig,
-  MCPServerConfig,
-  MCPStdioServerConfig,
-} from './copilot/agent_config'
+export type * from './copilot/system_message'
+export type * from './copilot/question'
+export type * from './copilot/hook'
+export type * from './copilot/model'
+export type * from './copilot/message'
+export type * from './copilot/agent_config'
 export type * from './copilot/managed_config'
-export type {
-  GitHubTokenProvider,
-  GitHubTokenProviderArgs,
-  GitHubTokenProviderResult,
-} from './copilot/token_providers'
+export type * from './copilot/token_providers'
 export type * from './copilot/session_config'
-export type {
-  ForegroundSessionInfo,
-  GetAuthStatusResponse,
-  GetStatusResponse,
-  SessionContext,
-  SessionListFilter,
-  SessionMetadata,
-} from './copilot/session_metadata'
+export type * from './copilot/session_metadata'
 export type { JsonValue } from './copilot/json'
 export type {
   AssistantMessageEvent,
@@ -261,12 +78,14 @@ export type {
   TypedSessionEventHandler,
   TypedSessionLifecycleHandler,
 } from './copilot/event'
+// These names are those of other types on the wire.
+export type { GitHubMcpToolConfig } from './copilot/agent_config'
+export type { ContextTier } from './copilot/model'
+export type { PermissionRequest } from './copilot/permission'
+export type { AutoModeSwitchResponse } from './copilot/question'
 // Every event, and of the types of RPC those that programs name.
 export type * from './copilot/generated_events'
 export type {
-  CanvasHostContext,
-  CanvasHostContextCapabilities,
-  CanvasJsonSchema,
   ConnectorAccountRequest,
   ConnectorAvailability,
   ConnectorCapabilities,
@@ -283,15 +102,6 @@ export type {
   ConnectorStatus,
   CurrentModel,
   CurrentToolMetadata,
-  FactoryAgentSummary,
-  FactoryPhaseObservation,
-  FactoryPhaseStatus,
-  FactoryProgressLine,
-  FactoryProgressPage,
-  FactoryRunDetail,
-  FactoryRunResult,
-  FactoryRunStatus,
-  FactoryRunSummary,
   GitHubTelemetryClientInfo,
   GitHubTelemetryEvent,
   GitHubTelemetryNotification,

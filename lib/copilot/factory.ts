@@ -11,7 +11,7 @@ import type {
   FactoryRunSummary,
 } from './generated'
 import type { JsonValue } from './json'
-import { define } from './run_definition'
+import { type DeepReadonly, define } from './run_definition'
 import type { CopilotSession } from './session'
 
 export type {
@@ -125,11 +125,6 @@ export interface FactoryDefinition<
   /** Body of the factory. It runs in extensions only. */
   run(context: FactoryContext<TArgs>): Promise<TResult>
 }
-export type DeepReadonly<T> = T extends (infer U)[]
-  ? readonly DeepReadonly<U>[]
-  : T extends object
-    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
-    : T
 declare const brand: unique symbol
 /** A reference to a factory. */
 export interface FactoryHandle<
@@ -227,6 +222,7 @@ export function defineFactory<
   return define('Factory', definition) as unknown as FactoryHandle<TArgs, TResult>
 }
 
+/** @internal */
 export const factoryResumeError = (code: unknown, message: string): Error | undefined =>
   resumeErrorCodes.includes(code as FactoryResumeErrorCode)
     ? new FactoryResumeError(code as FactoryResumeErrorCode, message)

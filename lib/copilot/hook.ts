@@ -226,7 +226,7 @@ export interface SessionHooks {
   onAgentStop?: AgentStopHandler
 }
 
-/** The hook's output for `hooks.invoke`. */
+/** @internal The hook's output for `hooks.invoke`. */
 export async function invokeHook(
   hooks: SessionHooks | undefined,
   type: string,

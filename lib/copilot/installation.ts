@@ -41,7 +41,7 @@ export type InstallationConfirmationHandler = (
   cancellation: InstallationCancellation,
 ) => InstallationDecision | Promise<InstallationDecision>
 
-/** The open questions of a connection. */
+/** @internal The open questions of a connection. */
 export class InstallationQuestions {
   readonly #handler: InstallationConfirmationHandler
   readonly #open = new Map<string, AbortController>()

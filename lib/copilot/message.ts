@@ -121,7 +121,7 @@ export interface TraceContext {
 /** Gives the present trace context. */
 export type TraceContextProvider = () => TraceContext | Promise<TraceContext>
 
-/** The caller's trace; a provider that throws has none. */
+/** @internal The caller's trace; a provider that throws has none. */
 export async function traceOf(provider: TraceContextProvider | undefined): Promise<TraceContext> {
   try {
     return (await provider?.()) ?? {}
@@ -148,7 +148,7 @@ const turnOptions = {
   signal: check.signal,
 }
 
-/** Checks the message, and says how it goes over the wire. */
+/** @internal Checks the message, and says how it goes over the wire. */
 export function messageParams(message: string | MessageOptions): Record<string, unknown> {
   const options = typeof message === 'string' ? { prompt: message } : message
   if (typeof options !== 'object' || options === null)
@@ -158,7 +158,7 @@ export function messageParams(message: string | MessageOptions): Record<string, 
   return { ...rest, responseFormat: responseSchema && responseFormatOf(responseSchema) }
 }
 
-/** Checks the options of a wait for a turn. */
+/** @internal Checks the options of a wait for a turn. */
 export function turnSpec(options: SendAndWaitOptions): Omit<CopilotTurnSpec, 'steering' | 'retry'> {
   checkOptions(options, turnOptions)
   const { timeoutMs, idleTimeoutMs, waitForTasks = false } = options

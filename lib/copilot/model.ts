@@ -182,7 +182,7 @@ export interface CapiSessionOptions {
   enableWebSocketResponses?: boolean
 }
 
-/** Fills in what older runtimes leave out. */
+/** @internal Fills in what older runtimes leave out. */
 export function completeModel(model: ModelInfo): ModelInfo {
   const capabilities = (model.capabilities ?? {}) as Partial<ModelCapabilities>
   const limits = { max_context_window_tokens: 0, ...capabilities.limits }
@@ -193,7 +193,7 @@ export function completeModel(model: ModelInfo): ModelInfo {
 /** The session's own provider has this name when a token is asked for. */
 const OWN_PROVIDER = 'default'
 
-/** Providers for the wire, and the functions that stay here, by the provider's name. */
+/** @internal Providers for the wire, and the functions that stay here, by the provider's name. */
 export function splitProviders(
   provider: ProviderConfig | undefined,
   providers: NamedProviderConfig[] | undefined,

@@ -192,7 +192,7 @@ export type McpAuthHandler = (
 ) =>
   McpAuthResult | McpAuthToken | null | undefined | Promise<McpAuthResult | McpAuthToken | null | undefined>
 
-/** The dialogs, each as the form that `elicit` shows. */
+/** @internal The dialogs, each as the form that `elicit` shows. */
 export function sessionUi(elicit: SessionUiApi['elicitation']): SessionUiApi {
   return {
     elicitation: elicit,

@@ -9,6 +9,13 @@ interface RunDefinition {
   run: unknown
 }
 
+/** A value that stays as it is, with all that it holds. */
+export type DeepReadonly<T> = T extends (infer U)[]
+  ? readonly DeepReadonly<U>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T
+
 /** Definitions made here, by their handles. */
 const definitions = new WeakMap<object, object>()
 

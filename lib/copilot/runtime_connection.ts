@@ -95,7 +95,7 @@ export const RuntimeConnection = {
   },
 } as const
 
-/** Host and port of a `forUri` address. */
+/** @internal Host and port of a `forUri` address. */
 export function parseAddress(url: string): { host: string; port: number } {
   const rest = url.replace(/^https?:\/\//, '').replace(/\/$/, '')
   const wrong = (): Error =>
@@ -137,7 +137,7 @@ export interface TelemetryConfig {
   captureContent?: boolean
 }
 
-/** The command for a connection of its own process. */
+/** @internal The command for a connection of its own process. */
 export function launchCommand(
   connection: StdioRuntimeConnection | TcpRuntimeConnection,
   options: ClientSettings,
@@ -162,7 +162,7 @@ export function launchCommand(
   return isScript ? { command: process.execPath, args: [path, ...args] } : { command: path, args }
 }
 
-/** The environment of the process: the caller's, without what would make the runtime print, and with our settings. */
+/** @internal The environment of the process: the caller's, without what would make the runtime print, and with our settings. */
 export function launchEnvironment(
   base: Record<string, string | undefined>,
   options: ClientSettings,

@@ -62,6 +62,7 @@ export interface ForegroundSessionInfo {
 
 type WireMetadata = Omit<LocalSessionMetadataValue, 'isRemote'> & { isRemote: boolean }
 
+/** @internal */
 export function toSessionMetadata(wire: WireMetadata): SessionMetadata {
   const { sessionId, startTime, modifiedTime, summary, isRemote, context } = wire
   return {

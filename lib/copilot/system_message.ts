@@ -77,7 +77,7 @@ export type SystemMessageConfig =
 /** Functions that change sections, by section. */
 export type SectionTransforms = Map<string, SectionTransformFn>
 
-/** The part of the message that goes over the wire, and the functions that stay here. */
+/** @internal The part of the message that goes over the wire, and the functions that stay here. */
 export function splitSystemMessage(message: SystemMessageConfig | undefined): {
   wire: unknown
   transforms: SectionTransforms
@@ -97,7 +97,7 @@ export function splitSystemMessage(message: SystemMessageConfig | undefined): {
   return { wire: transforms.size > 0 ? { ...message, sections } : message, transforms }
 }
 
-/** An empty-mode session hears nothing of its surroundings unless its program says so. */
+/** @internal An empty-mode session hears nothing of its surroundings unless its program says so. */
 export function forEmptyMode(message: SystemMessageConfig | undefined): SystemMessageConfig {
   const removed = { environment_context: { action: 'remove' as const } }
   if (!message) return { mode: 'customize', sections: removed }
@@ -109,6 +109,7 @@ export function forEmptyMode(message: SystemMessageConfig | undefined): SystemMe
   return { mode: 'customize', content: message.content, sections: removed }
 }
 
+/** @internal */
 export async function transformSections(
   transforms: SectionTransforms,
   sections: Record<string, { content: string }>,

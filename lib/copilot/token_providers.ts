@@ -16,6 +16,7 @@ interface Registration {
   isOpen: boolean
 }
 
+/** @internal */
 export class TokenProviders {
   readonly #registrations = new Map<string, Registration>()
 

@@ -128,7 +128,7 @@ export const BuiltInTools = {
   ] as const,
 }
 
-/** The list of a filter, checked. */
+/** @internal The list of a filter, checked. */
 export function toFilterList(field: string, value: string[] | ToolSet | undefined): string[] | undefined {
   const list = value instanceof ToolSet ? value.toArray() : value
   if (list?.includes('*')) {

@@ -1,6 +1,5 @@
 // Workflows: what runtimes since 1.0.89 call factories. On an older one they are its factories.
 import {
-  type DeepReadonly,
   type FactoryAgentOptions,
   type FactoryContext,
   type FactoryJsonSchema,
@@ -21,7 +20,7 @@ import type {
   WorkflowRunStatus,
 } from './generated'
 import type { JsonValue } from './json'
-import { define } from './run_definition'
+import { type DeepReadonly, define } from './run_definition'
 
 export type {
   WorkflowAgentSummary,
@@ -138,7 +137,7 @@ export function defineWorkflow<
   return define('Workflow', definition) as unknown as WorkflowHandle<TArgs, TResult>
 }
 
-/** An older runtime has its own words for the same faults. */
+/** @internal An older runtime has its own words for the same faults. */
 export function workflowResumeError(code: unknown, message: string): Error | undefined {
   const word = typeof code === 'string' ? code.replace(/^factory_/, 'workflow_') : code
   return resumeErrorCodes.includes(word as WorkflowResumeErrorCode)
