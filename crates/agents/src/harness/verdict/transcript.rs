@@ -6,11 +6,18 @@ use crate::harness::event::{AgentEvent, Usage};
 use crate::harness::evidence::digest::Digest;
 use crate::harness::provider::{Provider, Reader};
 use ground::json::{Index, keep_halves};
-use memchr::{memchr, memmem};
+use memchr::memchr;
+use memchr::memmem::Finder;
 use serde::de::IgnoredAny;
+use std::sync::LazyLock;
 
 /// Longest line that is read.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
+
+/// Between two messages on one line.
+static JOINT: LazyLock<Finder> = LazyLock::new(|| Finder::new(b"}{"));
+/// In the name of each message that brings a piece of an answer.
+static PIECE: LazyLock<Finder> = LazyLock::new(|| Finder::new(b"elta"));
 
 /// One run's stdout, as far as it has come.
 pub struct Transcript {
@@ -104,7 +111,7 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
         next = behind;
         digest.line_seen();
         // A piece of an answer may end within a character.
-        let is_piece = memmem::find(line, b"elta").is_some();
+        let is_piece = PIECE.find(line).is_some();
         let kept = if is_piece { keep_halves(line) } else { line.into() };
         let line = &*kept;
         let whole = index.read(line);
@@ -122,8 +129,7 @@ fn read(reader: &mut dyn Reader, line: &[u8], index: &mut Index, digest: &mut Di
 
 /// The first message of a line, and what is behind it. Writers that share a stdout may lose the line feed between two messages.
 fn first_message<'a>(line: &'a [u8], index: &mut Index) -> (&'a [u8], &'a [u8]) {
-    let is_joined =
-        line.starts_with(b"{") && memmem::find(line, b"}{").is_some() && index.read(line).is_none();
+    let is_joined = line.starts_with(b"{") && JOINT.find(line).is_some() && index.read(line).is_none();
     let length = if is_joined { ground::json::read_first::<IgnoredAny>(line) } else { None };
     match length {
         Some((_, length)) if line[length..].starts_with(b"{") => line.split_at(length),
