@@ -33,14 +33,7 @@ import { nativeLimit } from './limit'
 import { check, checkNoCallback, checkOptions, show, type Checks, type Crossing } from './option'
 
 export { Job, type JobEvent } from './fleet/job'
-export type {
-  FleetSchedule,
-  JobFilter,
-  JobListOptions,
-  Pruned,
-  PruneOptions,
-  ScheduleOptions,
-} from './fleet/operation'
+export type * from './fleet/operation'
 export type { JobArtifact, JobAttempt, JobRecord, JobState } from './fleet/record'
 export type { JobOptions, JobSource } from './fleet/submission'
 export { Worker, type JobContext, type JobHandler, type WorkOptions } from './fleet/worker'

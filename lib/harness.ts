@@ -28,13 +28,7 @@ export type { AgentName, AgentProgram } from './harness/agent_program'
 export type { AgentEvent } from './harness/event'
 export type { HarnessOptions, ProviderName, TurnOptions } from './harness/request'
 export type { AgentErrorKind, AgentUsage, TurnResult } from './harness/result'
-export {
-  Changes,
-  listWorktrees,
-  reapWorktrees,
-  type AgentWorktree,
-  type ChangedFile,
-} from './harness/changes'
+export * from './harness/changes'
 export type { WorktreeOptions } from './harness/checkout'
 export { Budget, type BudgetOptions, type Prices } from './harness/budget'
 export { ConcurrencyLimit } from './limit'
@@ -44,14 +38,7 @@ export type { ProtocolClient, ServeOptions } from './harness/face'
 export { doctor, type DoctorOptions, type Finding, type SessionFinding } from './harness/doctor'
 export { Turn } from './harness/turn'
 export { replayRecord, type RecordReplay } from './harness/record'
-export {
-  listRuns,
-  pruneRuns,
-  type ListRunsOptions,
-  type PruneRunsOptions,
-  type RunState,
-  type RunSummary,
-} from './harness/recorded_runs'
+export * from './harness/recorded_runs'
 export { replay, replayFile, type Recorded, type RecordedEnd, type Replay } from './harness/replay'
 
 /**

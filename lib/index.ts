@@ -28,13 +28,7 @@ export {
   type RunResult,
   type RunRetry,
 } from './process'
-export {
-  supervise,
-  Supervised,
-  type RestartOptions,
-  type SupervisedEvent,
-  type SuperviseOptions,
-} from './process/supervised'
+export * from './process/supervised'
 export { listTrees, reapTrees, stopTree, type ReapedTree, type RunTree } from './process/tree'
 export {
   sandboxSupport,

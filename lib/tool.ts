@@ -1,16 +1,4 @@
 // Tools of the program that uses this package. Sessions of all agents take them, those of the Copilot client too.
-export {
-  defineTool,
-  type FoundTool,
-  type Tool,
-  type ToolHandler,
-  type ToolInvocation,
-  type ZodSchema,
-} from './tool/definition'
-export type {
-  ToolBinaryResult,
-  ToolResult,
-  ToolResultObject,
-  ToolResultType,
-  ToolTelemetry,
-} from './tool/result'
+export { defineTool } from './tool/definition'
+export type * from './tool/definition'
+export type * from './tool/result'

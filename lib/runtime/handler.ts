@@ -65,7 +65,7 @@ export interface AgentHandler {
   run(invocation: AgentInvocation, sender: AgentSender): Promise<AgentResult>
 }
 
-/** Has the handler answer; never throws, whatever the handler does. */
+/** @internal Has the handler answer; never throws, whatever the handler does. */
 export async function invoke(handler: AgentHandler, invocation: NativeInvocation): Promise<void> {
   const controller = new AbortController()
   void settle<boolean>(invocation.stopped()).then((stopped) => {
@@ -218,7 +218,7 @@ function withoutPaths(text: string): string {
 /** Own properties that tell of this server. */
 const hidden = new Set(['stack', 'path', 'dest', 'message', 'metadata', 'cause', 'name'])
 
-/** Facts of an error that a client gets beside its message. */
+/** @internal Facts of an error that a client gets beside its message. */
 export function errorMetadata(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) {
     if (typeof error === 'object' && error !== null) {

@@ -149,7 +149,7 @@ export function toolProblem({
   return ['parameters', `expected names of 1 to 64 letters, digits, "_", "." and "-", got ${quoted(odd)}`]
 }
 
-/** JSON Schema of a tool's parameters. */
+/** @internal JSON Schema of a tool's parameters. */
 export function toJsonSchema(parameters: Tool['parameters']): unknown {
   const schema = parameters as Partial<ZodSchema> | undefined
   return typeof schema?.toJSONSchema === 'function' ? schema.toJSONSchema() : schema

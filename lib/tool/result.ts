@@ -48,7 +48,7 @@ const resultTypes: unknown[] = [
   'timeout',
 ] satisfies ToolResultType[]
 
-/** A handler's return value in the form that the runtime takes. */
+/** @internal A handler's return value in the form that the runtime takes. */
 export function toToolResult(value: unknown): ToolResult {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value

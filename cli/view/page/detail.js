@@ -1,6 +1,6 @@
 // One run: its head, its time line, its processes, its rows.
 import { clearTexts, drawHead, drawProcesses, drawTexts } from './figures.js'
-import { announce, count, duration, element, isShort, states } from './format.js'
+import { announce, byId, count, duration, element, isShort, states } from './format.js'
 import { drawRace } from './race.js'
 import { RunRows } from './run_rows.js'
 import { Search } from './search.js'
@@ -14,7 +14,6 @@ const fewRows = 50
 /** More is not copied: it can be downloaded. */
 const mostCopied = 20 << 20
 
-const byId = (id) => document.getElementById(id)
 export const get = async (path) => {
   const response = await fetch(`api/${path}`)
   if (!response.ok) throw new Error(`${response.status}`)

@@ -1,7 +1,5 @@
 // The head of a run: its state, its facts, its longer texts, its processes.
-import { bytes, count, dollars, duration, element, fullTime, sign, states } from './format.js'
-
-const byId = (id) => document.getElementById(id)
+import { byId, bytes, count, dollars, duration, element, fullTime, sign, states } from './format.js'
 
 /** `durationMs` is that of now. */
 export function drawHead(run, durationMs) {

@@ -78,9 +78,11 @@ export function sign(state) {
   return shape
 }
 
+export const byId = (id) => document.getElementById(id)
+
 /** Says it to a screen reader. */
 export function announce(words) {
-  document.getElementById('news').textContent = words
+  byId('news').textContent = words
 }
 
 /** An element of a class with these inside: texts stay texts. */

@@ -1,6 +1,6 @@
 // A narrow page shows the list or the run. The address says which one, so that the browser's own way back works too.
+import { byId } from './format.js'
 const narrow = matchMedia('(max-width: 700px)')
-const byId = (id) => document.getElementById(id)
 
 export const isNarrow = () => narrow.matches
 

@@ -1,12 +1,11 @@
 // The page: the list of runs, the one that is chosen, and the news of both.
 import { Detail, get } from './detail.js'
-import { announce, duration, element, sign, states, time } from './format.js'
+import { announce, byId, duration, element, sign, states, time } from './format.js'
 import { isNarrow, showList, showRun } from './narrow.js'
 import { VirtualList } from './rows.js'
 import { drawSums } from './sums.js'
 
 const runHeight = 54
-const byId = (id) => document.getElementById(id)
 const detail = new Detail()
 const list = new VirtualList(byId('runs'), runHeight, drawRun)
 let all = []

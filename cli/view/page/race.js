@@ -1,7 +1,6 @@
 // The entries of a race side by side: who won, why the others did not, and what each cost.
-import { count, dollars, duration, element } from './format.js'
+import { byId, count, dollars, duration, element } from './format.js'
 
-const byId = (id) => document.getElementById(id)
 const outcomes = {
   won: 'won',
   passed: 'passed',

@@ -1,9 +1,8 @@
 // Search within a run: the server looks through its rows, piece by piece; the page moves between what was found.
-import { announce, count } from './format.js'
+import { announce, byId, count } from './format.js'
 
 /** More places are not kept. */
 const mostFound = 100_000
-const byId = (id) => document.getElementById(id)
 
 export class Search {
   #get

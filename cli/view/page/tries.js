@@ -1,7 +1,5 @@
 // The attempts of a run as a table: where one ran, how long, what it cost, and why it failed.
-import { count, dollars, duration, element } from './format.js'
-
-const byId = (id) => document.getElementById(id)
+import { byId, count, dollars, duration, element } from './format.js'
 
 /** A job's table shows its only attempt too: its worker and its error are told nowhere else. */
 export function drawTries({ tries, folder }, untilMs) {
