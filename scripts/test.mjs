@@ -22,7 +22,7 @@ else if (process.env.CI) fail(`the page needs a browser to be tested in: ${noBro
 else console.warn(`THE PAGE IS NOT TESTED: ${noBrowser}`)
 
 // This variable makes each Node parse all its certificates at its start: 58 ms of processor time instead of 19 ms. Tests of it set
-// it themselves, and the one program that downloads with Node below (npm, in trials/acp/installation.mjs) gets it back.
+// it themselves, and the one program that downloads with Node below (npm, in trials/agents/install.mjs) gets it back.
 process.env.SHEEPDOG_TEST_CA = process.env.NODE_EXTRA_CA_CERTS ?? ''
 delete process.env.NODE_EXTRA_CA_CERTS
 

@@ -18,23 +18,12 @@ import { cache, install, installNode, installPython } from './acp/installation.m
 import { runMcp } from './acp/mcp.mjs'
 import { runPeers } from './acp/peers.mjs'
 import { runSurvivors } from './acp/survivors.mjs'
+import { chosen, within } from './cases.mjs'
 import { fail, prepare, root } from '../scripts/setup.mjs'
 import { writeTable } from './table.mjs'
 
 const CASE_MS = 180_000
 const words = process.argv.slice(2)
-const chosen = (table) => {
-  const some = Object.keys(table).filter((name) => words.includes(name))
-  return some.length > 0 ? some : Object.keys(table)
-}
-
-async function within(promise, ms) {
-  let timer
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done after ${ms / 1000} s`)), ms)
-  })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
-}
 
 async function runCase(provider, test, folders, server, sheepdog) {
   const place = { ...workplace(`acp-${provider}`), cache: join(cache, 'cache') }
@@ -81,7 +70,7 @@ async function runCase(provider, test, folders, server, sheepdog) {
     session = await harness.open(options)
     const openMs = Math.round(performance.now() - begun)
     const ran = test.run(session, { place, openMs, asked, called, questions, kill, reopen })
-    said = await within(Promise.resolve(ran), CASE_MS)
+    said = await within(CASE_MS, ran)
   } catch (error) {
     said = { word: `${error.code ?? ''} ${error.message}` }
   }
@@ -112,7 +101,7 @@ if (part) {
 const sheepdog = createRequire(import.meta.url)(root)
 const isOthers = words.includes('--others')
 const agents = isOthers ? others : speakers
-const [names, titles] = [chosen(agents), chosen(realCases)]
+const [names, titles] = [agents, realCases].map((table) => chosen(Object.keys(table), words))
 const newNode = installNode()
 const server = await startModelServer({ script: 'text=hi' })
 const table = []

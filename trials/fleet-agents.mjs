@@ -5,14 +5,14 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agents, pointAt } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
 import { install } from './agents/install.mjs'
-import { findServer } from '../scripts/nats-server.mjs'
-import { fail, prepare, root } from '../scripts/setup.mjs'
+import { within } from './cases.mjs'
+import { loadFleet } from './fleet-trial.mjs'
+import { fail, root } from '../scripts/setup.mjs'
 
 /** Those whose sessions travel. */
 const travelling = ['claude-code', 'codex', 'gemini', 'copilot', 'qwen', 'pi']
@@ -21,11 +21,7 @@ const CASE_MS = 180_000
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
 const unknown = words.find((word) => !travelling.includes(word))
 if (unknown) fail(`the sessions of ${unknown} don't travel; there are ${travelling.join(', ')}`)
-if (!process.argv.includes('--built')) prepare({ addon: 'any' })
-const { server, problem } = findServer()
-if (!server) fail(problem)
-process.env.SHEEPDOG_NATS_SERVER = server
-const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
+const { Fleet } = loadFleet(process.argv.includes('--built'))
 
 const base = mkdtempSync(join(tmpdir(), 'fleet-agents-'))
 const dir = join(base, 'fleet')
@@ -136,15 +132,10 @@ for (const provider of words.length > 0 ? words : travelling) {
   for (const [title, test] of Object.entries(cases)) {
     rmSync(join(base, provider), { recursive: true, force: true })
     const begun = performance.now()
-    let timer
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`not done after ${CASE_MS / 1000} s`)), CASE_MS)
-    })
-    const error = await Promise.race([test({ provider, binary }), late]).then(
+    const error = await within(CASE_MS, test({ provider, binary })).then(
       () => undefined,
       (error) => error,
     )
-    clearTimeout(timer)
     killWorkers()
     if (error) failures++
     const seconds = ((performance.now() - begun) / 1000).toFixed(1)

@@ -1,13 +1,11 @@
 // `npm run trial -- fleet-chaos [--jobs N --seed N --keys N]`: jobs, while workers and the server are killed at random. None may be
 // lost, none done twice, every log has to be whole. Every second job has one of `keys` keys. Ends by itself.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { judge, randomFrom, settleAll, startWorker, submitAll, wait } from './fleet-trial.mjs'
-import { findServer } from '../scripts/nats-server.mjs'
-import { fail, prepare, root } from '../scripts/setup.mjs'
+import { wait } from './cases.mjs'
+import { judge, loadFleet, randomFrom, settleAll, startWorker, submitAll } from './fleet-trial.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -24,11 +22,7 @@ const [jobs, seed, workers, events, keys] = names.map((name) => Number(values[na
 /** Blows for so long, at most. */
 const maxMs = 30_000 + jobs * 50
 
-if (!values.built) prepare({ addon: 'any' })
-const { server, problem } = findServer()
-if (!server) fail(problem)
-process.env.SHEEPDOG_NATS_SERVER = server
-const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
+const { Fleet } = loadFleet(values.built)
 
 const random = randomFrom(seed)
 const between = (least, most) => least + random() * (most - least)

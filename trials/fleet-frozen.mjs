@@ -1,13 +1,12 @@
 // `npm run trial -- fleet-frozen [--runs N]`: runs of an agent whose workers are frozen for longer than the lease, while other workers do
 // the jobs, and that wake up then: what they commit has to be refused, and nothing of their trees may be left.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { inParallel, startWorker, wait } from './fleet-trial.mjs'
-import { findServer } from '../scripts/nats-server.mjs'
-import { fail, prepare, root } from '../scripts/setup.mjs'
+import { wait } from './cases.mjs'
+import { inParallel, loadFleet, startWorker } from './fleet-trial.mjs'
+import { fail } from '../scripts/setup.mjs'
 
 const { values } = parseArgs({
   options: { runs: { type: 'string', default: '20' }, built: { type: 'boolean', default: false } },
@@ -16,11 +15,7 @@ const runs = Number(values.runs)
 const perWorker = 5
 const leaseMs = 2000
 if (process.platform !== 'linux') fail('what is left of a tree is read from /proc, which Linux alone has')
-if (!values.built) prepare({ addon: 'any' })
-const { server, problem } = findServer()
-if (!server) fail(problem)
-process.env.SHEEPDOG_NATS_SERVER = server
-const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
+const { Fleet } = loadFleet(values.built)
 
 const dir = mkdtempSync(join(tmpdir(), 'fleet-frozen-'))
 const fleet = await Fleet.connect({ dir, leaseMs })

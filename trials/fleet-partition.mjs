@@ -4,14 +4,13 @@
 // leaves the namespaces that it makes and removes.
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { judge, randomFrom, settleAll, startWorker, submitAll, wait } from './fleet-trial.mjs'
-import { findServer } from '../scripts/nats-server.mjs'
-import { fail, prepare, root } from '../scripts/setup.mjs'
+import { wait } from './cases.mjs'
+import { judge, loadFleet, randomFrom, settleAll, startWorker, submitAll } from './fleet-trial.mjs'
+import { fail, prepare } from '../scripts/setup.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -91,9 +90,7 @@ if (!values.inside) {
 }
 
 async function inside() {
-  const { server, problem } = findServer()
-  if (!server) fail(problem)
-  const { Fleet } = createRequire(import.meta.url)(join(root, 'entries/fleet.js'))
+  const { Fleet, server } = loadFleet(true)
   const random = randomFrom(seed)
   const between = (least, most) => least + random() * (most - least)
   const oneOf = (list) => list[Math.floor(random() * list.length)]

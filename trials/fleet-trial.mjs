@@ -2,8 +2,11 @@
 // none done twice, every log whole.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { root } from '../scripts/setup.mjs'
+import { wait } from './cases.mjs'
+import { findServer } from '../scripts/nats-server.mjs'
+import { fail, prepare, root } from '../scripts/setup.mjs'
 
 /** mulberry32: the same seed, the same blows. */
 export function randomFrom(seed) {
@@ -16,7 +19,14 @@ export function randomFrom(seed) {
   }
 }
 
-export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+/** The library of fleets and a server for it; `isBuilt`: the package is up to date. */
+export function loadFleet(isBuilt) {
+  if (!isBuilt) prepare({ addon: 'any' })
+  const { server, problem } = findServer()
+  if (!server) fail(problem)
+  process.env.SHEEPDOG_NATS_SERVER = server
+  return { ...createRequire(import.meta.url)(join(root, 'entries/fleet.js')), server }
+}
 
 /** A worker process, once it works; `before`: a command that starts it, such as `ip netns exec NAME`. */
 export function startWorker(options, work, before = []) {

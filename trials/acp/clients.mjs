@@ -23,6 +23,7 @@ import { openAt, speakers } from '../../fixtures/acp/real.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { fail, root } from '../../scripts/step.mjs'
+import { chosen } from '../cases.mjs'
 import { writeTable } from '../table.mjs'
 import { cache, install, installNode, installPython } from './installation.mjs'
 import { killAll, leftoversIn } from './leftovers.mjs'
@@ -45,19 +46,8 @@ function pythonExample() {
   const sources = join(bin, '..', 'sources')
   if (!existsSync(sources)) {
     mkdirSync(sources)
-    const words = [
-      '-m',
-      'pip',
-      'download',
-      '--quiet',
-      '--no-deps',
-      '--no-binary',
-      ':all:',
-      python,
-      '-d',
-      sources,
-    ]
-    spawnSync(join(bin, 'python'), words, { stdio: 'inherit' })
+    const pip = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--no-binary', ':all:']
+    spawnSync(join(bin, 'python'), [...pip, python, '-d', sources], { stdio: 'inherit' })
     const [archive] = readdirSync(sources).filter((name) => name.endsWith('.tar.gz'))
     const unpacked = archive && spawnSync('tar', ['xzf', archive], { cwd: sources })
     if (unpacked?.status !== 0) fail(`${python} has no source package`)
@@ -190,12 +180,8 @@ function acpxTests(isBehind) {
 }
 
 export async function runClients(words) {
-  const chosen = (names) => {
-    const some = names.filter((name) => words.includes(name))
-    return some.length > 0 ? some : names
-  }
   const there = Object.keys(clients).filter((name) => clients[name].isThere !== false)
-  const [names, behind] = [chosen(there), chosen(agents)]
+  const [names, behind] = [chosen(there, words), chosen(agents, words)]
   const folders = [installNode()]
   for (const agent of behind) folders.push(install(agent, speakers[agent].packages))
   for (const [name, list] of Object.entries(packages)) folders.push(install(name, list))

@@ -1,30 +1,17 @@
 // Programs of npm in exact versions, each in a folder of its own in the cache (SHEEPDOG_AGENTS, else ~/.cache/sheepdog-agents).
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { node } from '../../fixtures/acp/real.mjs'
 import { fail } from '../../scripts/step.mjs'
+import { folder as cache, installIn } from '../agents/install.mjs'
 
-export const cache = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
+export { cache }
 
 /** The folder of the programs of these packages. */
 export function install(name, packages) {
-  const place = join(cache, `acp-${name}`)
-  const bin = join(place, 'node_modules', '.bin')
-  if (existsSync(bin)) return bin
-  console.log(`> installing ${packages.join(' ')}`)
-  mkdirSync(place, { recursive: true })
-  writeFileSync(join(place, 'package.json'), '{"private":true}\n')
-  const options = ['--no-audit', '--no-fund', '--loglevel=error']
-  const { SHEEPDOG_TEST_CA: ca, ...env } = process.env
-  if (ca) env.NODE_EXTRA_CA_CERTS = ca
-  const { status } = spawnSync('npm', ['install', ...options, ...packages], {
-    cwd: place,
-    stdio: 'inherit',
-    env,
-  })
-  if (status !== 0) fail(`${packages.join(' ')} could not be installed`)
+  const { bin, problem } = installIn(`acp-${name}`, packages)
+  if (problem) fail(`${packages.join(' ')} could not be installed: ${problem}`)
   return bin
 }
 

@@ -1,5 +1,6 @@
 // The processes that a case leaves behind.
 import { processesIn } from '../../fixtures/agent-cases.mjs'
+import { wait } from '../cases.mjs'
 
 /** An agent may take so long to be gone after its client. */
 export const GRACE_MS = 5000
@@ -7,8 +8,7 @@ export const GRACE_MS = 5000
 /** The pids that are still alive in a place after that time, at most. */
 export async function leftoversIn(place) {
   const until = performance.now() + GRACE_MS
-  while (processesIn(place).length > 0 && performance.now() < until)
-    await new Promise((resolve) => setTimeout(resolve, 100))
+  while (processesIn(place).length > 0 && performance.now() < until) await wait(100)
   return processesIn(place)
 }
 

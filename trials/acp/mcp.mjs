@@ -11,6 +11,7 @@ import { agents, pointAt, workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { install } from '../agents/install.mjs'
 import { fail, root } from '../../scripts/step.mjs'
+import { chosen } from '../cases.mjs'
 import { writeTable } from '../table.mjs'
 import { install as installPackages } from './installation.mjs'
 
@@ -187,8 +188,7 @@ async function runClient(client, waitMs) {
 
 export async function runMcp(words) {
   const minutes = Number(words[words.indexOf('--minutes') + 1]) || 0
-  const some = clients.filter((name) => words.includes(name))
-  const names = some.length > 0 ? some : clients
+  const names = chosen(clients, words)
   const found = []
   for (const name of names) {
     const { calls, ...row } = await runClient(name, minutes > 0 ? minutes * 60_000 : 3000)

@@ -9,6 +9,7 @@ import { processesIn } from '../../fixtures/agent-cases.mjs'
 import { workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { fail, root } from '../../scripts/step.mjs'
+import { chosen, wait } from '../cases.mjs'
 import { writeTable } from '../table.mjs'
 import { cache, install, installNode } from './installation.mjs'
 import { GRACE_MS, killAll } from './leftovers.mjs'
@@ -20,7 +21,6 @@ const TOOL_MS = 120_000
 const modes = { codex: 'agent-full-access' }
 
 const client = fileURLToPath(new URL('clients/plain.mjs', import.meta.url))
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 function wordsOf(pid) {
   try {
@@ -56,11 +56,11 @@ async function runAgent(agent, isBetween, folders, server) {
   child.stdout.on('data', (text) => (said += text))
   const hasTool = () => processesIn(place).some((pid) => wordsOf(pid).startsWith('tail -f'))
   const until = performance.now() + TOOL_MS
-  while (!hasTool() && performance.now() < until && !/END|ERROR|EXIT/.test(said)) await pause(100)
+  while (!hasTool() && performance.now() < until && !/END|ERROR|EXIT/.test(said)) await wait(100)
   const isRunning = hasTool()
   const before = processesIn(place).length
   child.kill('SIGKILL')
-  await pause(GRACE_MS)
+  await wait(GRACE_MS)
   const left = processesIn(place)
   const names = left.map((pid) => wordsOf(pid).slice(0, 60))
   killAll(left)
@@ -69,8 +69,7 @@ async function runAgent(agent, isBetween, folders, server) {
 }
 
 export async function runSurvivors(words) {
-  const some = Object.keys(speakers).filter((name) => words.includes(name))
-  const agents = some.length > 0 ? some : Object.keys(speakers)
+  const agents = chosen(Object.keys(speakers), words)
   const newNode = installNode()
   const server = await startModelServer({ script: 'text=hi' })
   const table = [
@@ -94,6 +93,6 @@ export async function runSurvivors(words) {
     table.push([agent, before, ...cells])
   }
   await server.close()
-  if (some.length === 0) writeTable('npm run trial -- acp --survivors', table)
+  if (agents.length === Object.keys(speakers).length) writeTable('npm run trial -- acp --survivors', table)
   if (faults > 0) fail(`${faults} runs had no tool to be killed in, or left a process behind Sheepdog`)
 }

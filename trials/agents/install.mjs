@@ -11,8 +11,12 @@ export const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', '
 const TRIES = 8
 
 function npm(args, cwd) {
+  // `npm test` takes it from all other programs.
+  const { SHEEPDOG_TEST_CA: ca, ...env } = process.env
+  if (ca) env.NODE_EXTRA_CA_CERTS = ca
   const { status, stdout, stderr } = spawnSync('npm', [...args, '--loglevel=error'], {
     cwd,
+    env,
     encoding: 'utf8',
     maxBuffer: 64 << 20,
   })
@@ -25,13 +29,18 @@ function npm(args, cwd) {
 
 /** Installs `packageName@version` as `name-version`. Returns its folder of programs, or why there is none. */
 export function install(name, packageName, version) {
-  const place = join(folder, `${name}-${version}`)
+  return installIn(`${name}-${version}`, [`${packageName}@${version}`])
+}
+
+/** The same for several packages, in a folder of this name. */
+export function installIn(name, packages) {
+  const place = join(folder, name)
   const bin = join(place, 'node_modules', '.bin')
   if (existsSync(bin)) return { bin }
-  console.log(`> installing ${packageName}@${version}`)
+  console.log(`> installing ${packages.join(' ')}`)
   mkdirSync(place, { recursive: true })
   writeFileSync(join(place, 'package.json'), '{"private":true}\n')
-  const { isDone, problem } = npm(['install', '--no-audit', '--no-fund', `${packageName}@${version}`], place)
+  const { isDone, problem } = npm(['install', '--no-audit', '--no-fund', ...packages], place)
   if (isDone && existsSync(bin)) return { bin }
   rmSync(place, { recursive: true, force: true })
   return { problem }

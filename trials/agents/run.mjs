@@ -3,21 +3,16 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { bench } from '../../fixtures/agent-cases.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
+import { within } from '../cases.mjs'
 import { folder } from './install.mjs'
 
 const CASE_MS = 240_000
 
 async function runCase(test, context) {
-  let timer
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done after ${CASE_MS / 1000} s`)), CASE_MS)
-  })
   try {
-    return { word: await Promise.race([test(context), late]) }
+    return { word: await within(CASE_MS, test(context)) }
   } catch (error) {
     return { word: '**failed**', error }
-  } finally {
-    clearTimeout(timer)
   }
 }
 
