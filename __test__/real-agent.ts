@@ -1,11 +1,14 @@
 // A real agent CLI against the carried model server: the table of `npm run trial -- agents`, for those that are small enough to be
 // installed with the package's own tests.
-import { join } from 'node:path'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Harness, run, type ProviderName } from '..'
 import { bench, cases as turnCases } from '../fixtures/agent-cases.mjs'
 import { levelCases } from '../fixtures/level-cases.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
+import { installNode } from '../trials/acp/installation.mjs'
 
 type Context = ReturnType<typeof bench>
 type Cases = Record<string, (context: Context) => Promise<string>>
@@ -30,10 +33,16 @@ const hasSandbox = () =>
 export function describeAgent(provider: ProviderName): void {
   let server: Awaited<ReturnType<typeof startModelServer>>
   const shared = {}
+  // Compiling such a CLI takes a third of its processor time. Node 22 keeps what it compiled.
+  const compiled = mkdtempSync(join(tmpdir(), 'compiled-'))
+  process.env.NODE_COMPILE_CACHE = compiled
   beforeAll(async () => {
     server = await startModelServer()
   })
-  afterAll(() => server.close())
+  afterAll(async () => {
+    await server.close()
+    rmSync(compiled, { recursive: true })
+  })
 
   describe(provider, () => {
     it.for(Object.entries(cases))('%s', async ([name, test], { skip }) => {
@@ -44,6 +53,7 @@ export function describeAgent(provider: ProviderName): void {
         server,
         shared,
         binary,
+        path: [installNode(), process.env.PATH].join(delimiter),
         make: (options: any) => new Harness(options),
       } as any)
       try {

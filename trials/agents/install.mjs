@@ -1,7 +1,7 @@
 // Real agent CLIs as npm installs them: each in a folder of its own by name and version, below SHEEPDOG_AGENTS, else
 // ~/.cache/sheepdog-agents (2 GB for all).
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
@@ -38,12 +38,16 @@ export function installIn(name, packages) {
   const bin = join(place, 'node_modules', '.bin')
   if (existsSync(bin)) return { bin }
   console.log(`> installing ${packages.join(' ')}`)
-  mkdirSync(place, { recursive: true })
-  writeFileSync(join(place, 'package.json'), '{"private":true}\n')
-  const { isDone, problem } = npm(['install', '--no-audit', '--no-fund', ...packages], place)
-  if (isDone && existsSync(bin)) return { bin }
-  rmSync(place, { recursive: true, force: true })
-  return { problem }
+  // It takes its place whole: another process may look for it there, or install it too.
+  mkdirSync(folder, { recursive: true })
+  const made = mkdtempSync(`${place}-`)
+  writeFileSync(join(made, 'package.json'), '{"private":true}\n')
+  const { isDone, problem } = npm(['install', '--no-audit', '--no-fund', ...packages], made)
+  try {
+    if (isDone) renameSync(made, place)
+  } catch {}
+  rmSync(made, { recursive: true, force: true })
+  return existsSync(bin) ? { bin } : { problem }
 }
 
 /** What the registry says of a package: its newest version, and all of them that are no trial, the newest first. */
