@@ -61,7 +61,8 @@ impl Script {
         let text: Vec<char> = text.chars().collect();
         let mut script = Script { knows_folders, ..Script::default() };
         Reader { text: &text, at: 0, depth: 0, script: &mut script, pending: Vec::new() }.list(End::Text)?;
-        Ok(script)
+        // A bracket that is too long may be in the last word.
+        if script.steps > MAX_STEPS { Err(TOO_LONG) } else { Ok(script) }
     }
 }
 

@@ -70,10 +70,14 @@ impl Reader<'_> {
 
     /// Place of the bracket that closes one, in the same word.
     pub(super) fn end_of_bracket(&mut self, open: char, close: char) -> Option<usize> {
+        // The text counts as not readable already. Each bracket of a long row of them would search as far again.
+        if self.script.steps > MAX_STEPS {
+            return None;
+        }
         let mut depth = 1;
         for (at, letter) in self.text.iter().enumerate().skip(self.at) {
             if at - self.at > MAX_BRACKET {
-                self.script.steps = MAX_STEPS;
+                self.script.steps = MAX_STEPS + 1;
                 return None;
             }
             match *letter {
