@@ -58,28 +58,11 @@ export type * from './copilot/token_providers'
 export type * from './copilot/session_config'
 export type * from './copilot/session_metadata'
 export type { JsonValue } from './copilot/json'
-export type {
-  AssistantMessageEvent,
-  PermissionRequestedData,
-  PermissionRequestedEvent,
-  SessionBackgroundEvent,
-  SessionCreatedEvent,
-  SessionDeletedEvent,
-  SessionEvent,
-  SessionEventHandler,
-  SessionEventPayload,
-  SessionEventType,
-  SessionForegroundEvent,
-  SessionLifecycleEvent,
-  SessionLifecycleEventMetadata,
-  SessionLifecycleEventType,
-  SessionLifecycleHandler,
-  SessionUpdatedEvent,
-  TypedSessionEventHandler,
-  TypedSessionLifecycleHandler,
-} from './copilot/event'
+export type * from './copilot/event'
 // These names are those of other types on the wire.
 export type { GitHubMcpToolConfig } from './copilot/agent_config'
+export type { AssistantMessageEvent, SessionEvent } from './copilot/event'
+export type { PermissionRequestedData, PermissionRequestedEvent } from './copilot/event'
 export type { ContextTier } from './copilot/model'
 export type { PermissionRequest } from './copilot/permission'
 export type { AutoModeSwitchResponse } from './copilot/question'

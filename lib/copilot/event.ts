@@ -84,7 +84,7 @@ export type TypedSessionLifecycleHandler<K extends SessionLifecycleEventType> = 
 
 type AnyHandler = (event: never) => void
 
-/** Handlers by type, and for all types; each is called whatever another throws. */
+/** @internal Handlers by type, and for all types; each is called whatever another throws. */
 export class HandlerTable {
   readonly #byType = new Map<string, Set<AnyHandler>>()
   readonly #all = new Set<AnyHandler>()
