@@ -6,6 +6,7 @@ import { nativeLimit } from './limit'
 import { native } from './native'
 import { checkNoMore, ownMembers } from './option'
 import { RunWatch } from './observability/run_watch'
+import { pairs } from './process/environment'
 import { pump } from './process/input'
 import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
 import type { RunResult } from './process/result'
@@ -14,7 +15,7 @@ import { RunningProcess, type Started } from './process/running_process'
 import { ProcessStdin } from './process/stdin'
 import { StdinQueue } from './process/stdin_queue'
 
-export { inheritance } from './process/environment'
+export { inheritance, pairs } from './process/environment'
 export { environmentChanges, folderPath, processOptionChecks, type RunOptions } from './process/request'
 export type { Expected, ExpectOptions } from './process/expect'
 export type { OutputFiles, SavedOutput } from './process/output_files'
@@ -151,7 +152,8 @@ function start({ command, options, spec: asked, open }: ReturnType<typeof prepar
     `${command} was not started: its abort signal was already aborted`,
   )
   const watch = RunWatch.start(asked)
-  const env = watch && [...variablesOf(watch.environment), ...asked.env]
+  // The caller's own come last, and win.
+  const env = watch && [...pairs(watch.environment), ...asked.env]
   const spec = env ? ownMembers({ ...asked, env }) : asked
   const process = native.spawnProcess(spec, delivery, limit && nativeLimit(limit))
   const site = callSite()
@@ -180,9 +182,4 @@ function start({ command, options, spec: asked, open }: ReturnType<typeof prepar
   const hasTerminal = spec.terminal !== undefined
   const isInBytes = options.encoding === 'buffer'
   return { process, result, stdin, hasTerminal, command, args: spec.args, isInBytes, site }
-}
-
-/** Before the caller's own, which win. */
-function variablesOf(environment: Record<string, string>) {
-  return Object.entries(environment).map(([name, value]) => ({ name, value }))
 }

@@ -183,9 +183,6 @@ export function sandboxSupport(): SandboxSupport {
   return JSON.parse(native.sandboxSupport()) as SandboxSupport
 }
 
-const isPort = (value: unknown) =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535
-
 const expectedNetwork = '"all", "none", { ports: [...] } or { hosts: [...] }'
 
 const network: (path: string, value: unknown) => void = (path, value) => {
@@ -229,14 +226,10 @@ const hosts: (path: string, value: unknown) => void = (path, value) => {
   check.names(path, value)
 }
 
-const ports: (path: string, value: unknown) => void = (path, value) => {
-  if (!Array.isArray(value))
-    throw invalidOption(path, `expected an array of port numbers, got ${show(value)}`)
-  value.forEach((one, index) => {
-    if (!isPort(one))
-      throw invalidOption(`${path}[${index}]`, `expected an integer from 0 to 65535, got ${show(one)}`)
-  })
-}
+const ports = check.listOf((path, one) => {
+  if (!Number.isInteger(one) || (one as number) < 0 || (one as number) > 65_535)
+    throw invalidOption(path, `expected an integer from 0 to 65535, got ${show(one)}`)
+})
 
 const required: (path: string, value: unknown) => void = (path, value) =>
   checkOptions(value, { landlock: check.countUpTo(0xffff_ffff) }, path)

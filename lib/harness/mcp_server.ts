@@ -2,6 +2,7 @@
 import type { McpServerSpec } from '../../native/native'
 import { invalidOption } from '../error'
 import { check, checkOptions, show } from '../option'
+import { pairs } from '../process'
 
 /**
  * An MCP server whose tools the agent may use: one with an HTTP address, or a program that the agent
@@ -72,8 +73,4 @@ export function serverSpecs(servers: readonly McpServer[]): McpServerSpec[] {
       ? { url: server.url, headers: pairs(server.headers), args: [], env: [] }
       : { command: server.command, args: server.args ?? [], env: pairs(server.env), headers: [] }),
   }))
-}
-
-function pairs(record: Record<string, string> = {}): { name: string; value: string }[] {
-  return Object.entries(record).map(([name, value]) => ({ name, value }))
 }

@@ -3,7 +3,9 @@ import { constants } from 'node:fs'
 import { lstat, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toJson } from '../json'
+import type { TokenUsage } from '../usage'
 import { unfinishedOf } from './record'
+import type { AgentUsage } from './result'
 
 const mostJsonBytes = 64 << 20
 
@@ -46,12 +48,7 @@ export interface RecordEnd {
   } | null
 }
 
-interface RecordUsage {
-  inputTokens: number
-  outputTokens: number
-  cachedInputTokens: number
-  costUsd?: number
-}
+type RecordUsage = TokenUsage & Pick<AgentUsage, 'costUsd'>
 
 /** Content of `race.json`: all entries of the race that a turn took part in. */
 export interface RecordedRace {

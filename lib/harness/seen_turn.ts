@@ -1,5 +1,6 @@
 // Turns that the core runs by itself, in a runtime or in a fleet's worker.
 import type { NativeSeenTurn } from '../../native/native'
+import { pairs } from '../process'
 import { TurnWatch } from '../observability/turn_watch'
 import { Turn } from './turn'
 
@@ -12,5 +13,5 @@ export function onTurn(seen: NativeSeenTurn): { name: string; value: string }[] 
   // The result is the core's own: nobody here has to look at it.
   if (watch) void new Turn(seen.turn(), undefined, undefined, watch).result
   else seen.leave()
-  return Object.entries(watch?.environment ?? {}).map(([name, value]) => ({ name, value }))
+  return pairs(watch?.environment)
 }

@@ -12,6 +12,11 @@ export function inheritance(
   return { inherited: inheritEnv === true ? all : all.filter(({ name }) => inheritEnv.includes(name)) }
 }
 
+/** Variables as they cross to the core. */
+export function pairs(record: Record<string, string> = {}): { name: string; value: string }[] {
+  return Object.entries(record).map(([name, value]) => ({ name, value }))
+}
+
 export function idleTimeoutFromEnvironment(): number | undefined {
   for (const name of ['SHEEPDOG_IDLE_SECONDS', 'AGENTFIELD_HARNESS_IDLE_SECONDS']) {
     const text = variable(name)?.trim()

@@ -7,8 +7,8 @@ import { budgetChecks, checkBudget } from '../budget'
 import { checkWorktree } from '../checkout'
 import { checkServers, type McpServer } from '../mcp_server'
 import type { HarnessOptions, TurnOptions } from '../request'
-import { agentChecks, retryChecks, schemaText } from '../request'
-import { check, checkOptions, optionsOf, show, type Checks } from '../../option'
+import { agentChecks, harnessChecks, retryChecks, schemaText } from '../request'
+import { check, checkOptions, optionsOf, show, type Check, type Checks } from '../../option'
 import { ofOtherAgents } from '../foreign_option'
 import { processOptionChecks } from '../../process'
 import type { ElicitationAnswer, ElicitationRequest } from './elicitation'
@@ -136,11 +136,6 @@ export interface PromptOptions extends Pick<
   background?: 'wait' | 'leave'
 }
 
-function array(path: string, value: unknown): unknown[] {
-  if (!Array.isArray(value)) throw invalidOption(path, `expected an array, got ${show(value)}`)
-  return value
-}
-
 const kinds: ToolKind[] = [
   'read',
   'edit',
@@ -156,16 +151,12 @@ const kinds: ToolKind[] = [
 
 const ruleChecks = { kind: check.oneOf(...kinds), name: check.name, command: check.name, path: check.name }
 
-function rules(path: string, value: unknown): void {
-  array(path, value).forEach((rule, index) => {
-    const at = `${path}[${index}]`
-    check.object(at, rule)
-    checkOptions(rule, ruleChecks, at)
-    if (Object.values(rule as object).every((field) => field === undefined)) {
-      throw invalidOption(at, 'is empty: a rule needs kind, name, command or path')
-    }
-  })
-}
+const rules = check.listOf((at, rule) => {
+  check.object(at, rule)
+  checkOptions(rule, ruleChecks, at)
+  if (Object.values(rule as object).every((field) => field === undefined))
+    throw invalidOption(at, 'is empty: a rule needs kind, name, command or path')
+})
 
 const { record, maxRecordBytes, name } = processOptionChecks
 
@@ -186,32 +177,27 @@ export const openChecks = optionsOf('harness.open()', {
   permissionTimeoutMs: check.timeout,
   tools(path: string, value: unknown) {
     const names = new Set<string>()
-    array(path, value).forEach((tool, index) => {
+    const one: Check = (at, tool) => {
       const { name, handler, parameters } = (tool ?? {}) as Partial<Tool>
-      check.name(`${path}[${index}].name`, name)
-      check.function(`${path}[${index}].handler`, handler)
+      check.name(`${at}.name`, name)
+      check.function(`${at}.handler`, handler)
       const unfit = toolProblem({ name, parameters })
-      if (unfit) throw invalidOption(`${path}[${index}].${unfit[0]}`, `tool ${show(name)}: ${unfit[1]}`)
+      if (unfit) throw invalidOption(`${at}.${unfit[0]}`, `tool ${show(name)}: ${unfit[1]}`)
       if (parameters !== undefined) {
-        const problem = native.schemaProblem(
-          toJson(`${path}[${index}].parameters`, toJsonSchema(parameters) ?? null),
-        )
-        if (problem) throw invalidOption(`${path}[${index}].parameters`, problem.replace(/^schema: /, ''))
+        const text = toJson(`${at}.parameters`, toJsonSchema(parameters) ?? null)
+        const problem = native.schemaProblem(text)
+        if (problem) throw invalidOption(`${at}.parameters`, problem.replace(/^schema: /, ''))
       }
-      if (names.has(name!)) throw invalidOption(`${path}[${index}].name`, `${show(name)} is given twice`)
+      if (names.has(name!)) throw invalidOption(`${at}.name`, `${show(name)} is given twice`)
       names.add(name!)
-    })
+    }
+    check.listOf(one)(path, value)
   },
   mcpServers: checkServers,
   settleMs: check.duration,
   retry: (path: string, value: unknown) =>
     checkOptions(value, { waitForResetMs: retryChecks.waitForResetMs }, path),
-  binary(path: string, value: unknown) {
-    if (typeof value === 'string') return check.name(path, value)
-    check.strings(path, value)
-    if (!(value as string[])[0])
-      throw invalidOption(path, 'expected a program and its leading arguments, got an empty array')
-  },
+  binary: harnessChecks.binary,
 } satisfies Checks<OpenOptions>)
 
 const { idleTimeoutMs, toolIdleTimeoutMs, timeoutMs, signal } = agentChecks
