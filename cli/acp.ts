@@ -5,7 +5,7 @@ import { providerNames } from '../lib/harness/provider'
 import { timers } from '../lib/host'
 import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
-import { type Ending, environmentOption, type OptionTable } from './command'
+import { type Ending, environmentOption, type OptionTable, setting } from './command'
 import { readJson } from './file'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
@@ -30,33 +30,22 @@ export const options = {
   ...levelOptions,
   ...hostOptions,
   ...commandOptions,
-  permission: {
-    type: 'string',
-    value: 'LEVEL',
-    fits: ['plan', 'edit', 'ask', 'auto'],
-    help: 'permission level: plan, edit, ask (the client is asked; the default) or auto',
-  },
+  permission: setting(
+    'LEVEL',
+    'permission level: plan, edit, ask (the client is asked; the default) or auto',
+    ['plan', 'edit', 'ask', 'auto'],
+  ),
   policy: policyOption,
-  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
-  cwd: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'folder of the agent, and of its sandbox (default: the current one)',
-  },
+  model: setting('NAME', 'model that the agent uses'),
+  cwd: setting('FOLDER', 'folder of the agent, and of its sandbox (default: the current one)'),
   env: environmentOption,
   binary: protocolProgramOption,
-  'max-tokens': { type: 'string', value: 'N', help: 'tokens that all its turns together may use' },
-  idle: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'end a turn after this long without a message (default 300s; 900s while a tool runs)',
-  },
-  timeout: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'end a turn after this long in total (default 30m)',
-  },
+  'max-tokens': setting('N', 'tokens that all its turns together may use'),
+  idle: setting(
+    'DURATION',
+    'end a turn after this long without a message (default 300s; 900s while a tool runs)',
+  ),
+  timeout: setting('DURATION', 'end a turn after this long in total (default 30m)'),
   ...recordOptions,
 } as const satisfies OptionTable
 

@@ -13,7 +13,7 @@ import { providerNames } from '../lib/harness/provider'
 import { elapsedMs } from '../lib/host'
 import { agentOf } from './agent_command'
 import { parseArguments, UsageError, usageStatus } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, flag } from './command'
 import { describeResult, showCost, Story } from './event'
 import { bringHome, describeChanges } from './changed'
 import { leaveBy, onInterrupt, signalStatus } from './interrupt'
@@ -39,12 +39,9 @@ export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'P
 
 export const options = {
   ...turnOptions,
-  apply: {
-    type: 'boolean',
-    help: 'with --worktree: merge what it changed into your working tree, all or nothing',
-  },
+  apply: flag('with --worktree: merge what it changed into your working tree, all or nothing'),
   quiet: { type: 'boolean', short: 'q', help: 'print only the answer, or the error' },
-  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the result' },
+  json: flag('print JSON lines: each event, then one line with the result'),
 } as const satisfies OptionTable
 
 export const notes = `

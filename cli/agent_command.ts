@@ -3,40 +3,24 @@ import { basename } from 'node:path'
 import type { AgentProgram } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { parseVariables } from './arguments'
-import type { Option, OptionTable } from './command'
+import { type OptionTable, several, setting } from './command'
 
 /** Options of an agent after `--`. */
 export const commandOptions = {
-  state: {
-    type: 'string',
-    multiple: true,
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'folder of an agent after -- that --sandbox lets it write; may be repeated',
-  },
-  mode: {
-    type: 'string',
-    multiple: true,
-    value: 'LEVEL=ID',
-    help: 'mode of an agent after -- that enforces this permission level; may be repeated',
-  },
+  state: several('FOLDER', 'folder of an agent after -- that --sandbox lets it write; may be repeated'),
+  mode: several('LEVEL=ID', 'mode of an agent after -- that enforces this permission level; may be repeated'),
 } as const satisfies OptionTable
 
 /** Options of an agent that holds a session. */
-export const policyOption = {
-  type: 'string',
-  value: 'FILE',
-  fits: 'file',
-  help: 'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
-} as const satisfies Option
+export const policyOption = setting(
+  'FILE',
+  'JSON: { "allow": [RULE], "deny": [RULE] }, a RULE is { "kind", "name", "command", "path" }',
+)
 
-export const protocolProgramOption = {
-  type: 'string',
-  multiple: true,
-  value: 'PROGRAM',
-  fits: 'program',
-  help: 'program that speaks the protocol; repeat it for leading arguments',
-} as const satisfies Option
+export const protocolProgramOption = several(
+  'PROGRAM',
+  'program that speaks the protocol; repeat it for leading arguments',
+)
 
 /** The agent of these words; its name is that of its program. */
 export function agentOf(

@@ -13,7 +13,7 @@ import {
 import { providerNames } from '../lib/harness/provider'
 import { agentOf, commandOptions, policyOption, protocolProgramOption } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
-import { type Ending, folderOption, type OptionTable } from './command'
+import { type Ending, folderOption, type OptionTable, setting, flag } from './command'
 import { readJson } from './file'
 import { describeEvent, describeResult } from './event'
 import { leaveBy, onInterrupt } from './interrupt'
@@ -46,18 +46,17 @@ export const options = {
   ...commandOptions,
   ...resetOptions,
   ...recordOptions,
-  permission: {
-    type: 'string',
-    value: 'LEVEL',
-    fits: ['plan', 'edit', 'ask', 'auto'],
-    help: 'permission level: plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
-  },
+  permission: setting(
+    'LEVEL',
+    'permission level: plan, edit, ask or auto (default: ask on a terminal, edit in a pipe)',
+    ['plan', 'edit', 'ask', 'auto'],
+  ),
   policy: policyOption,
-  resume: { type: 'string', value: 'ID', help: 'continue an earlier session, in the same folder' },
-  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
+  resume: setting('ID', 'continue an earlier session, in the same folder'),
+  model: setting('NAME', 'model that the agent uses'),
   cwd: folderOption,
   binary: protocolProgramOption,
-  json: { type: 'boolean', help: 'print one JSON line for each event and each result' },
+  json: flag('print one JSON line for each event and each result'),
 } as const satisfies OptionTable
 
 export const notes = `

@@ -1,41 +1,19 @@
 // The options of a checkout on a command line. Each of them asks for one.
 import type { TurnOptions, WorktreeOptions } from '../lib/index'
 import type { ParsedArguments } from './arguments'
-import type { OptionTable } from './command'
+import { type OptionTable, flag, setting, several } from './command'
 
 export const checkoutOptions = {
-  worktree: {
-    type: 'boolean',
-    help: 'let it work in a checkout of its own; your working tree stays as it is',
-  },
-  base: {
-    type: 'string',
-    value: 'COMMIT',
-    help: 'begin the checkout with this commit (default: your files as they are)',
-  },
-  include: {
-    type: 'string',
-    multiple: true,
-    value: 'GLOB',
-    help: 'copy these ignored files into the checkout, as in .env; may be repeated',
-  },
-  setup: {
-    type: 'string',
-    value: 'COMMAND',
-    help: 'a line for sh that runs in the checkout before the agent',
-  },
-  keep: {
-    type: 'string',
-    value: 'WHEN',
-    fits: ['never', 'failure', 'always'],
-    help: 'keep the checkout to look at: never (default), failure or always',
-  },
-  'worktree-dir': {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'make the checkout in this folder (default: in your caches)',
-  },
+  worktree: flag('let it work in a checkout of its own; your working tree stays as it is'),
+  base: setting('COMMIT', 'begin the checkout with this commit (default: your files as they are)'),
+  include: several('GLOB', 'copy these ignored files into the checkout, as in .env; may be repeated'),
+  setup: setting('COMMAND', 'a line for sh that runs in the checkout before the agent'),
+  keep: setting('WHEN', 'keep the checkout to look at: never (default), failure or always', [
+    'never',
+    'failure',
+    'always',
+  ]),
+  'worktree-dir': setting('FOLDER', 'make the checkout in this folder (default: in your caches)'),
 } as const satisfies OptionTable
 
 export function toWorktree(

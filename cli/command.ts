@@ -21,32 +21,34 @@ export interface Setting extends Omit<Flag, 'type'> {
   fits?: Fitting
 }
 
-/** Options of each command that starts a program or an agent. */
-export const environmentOption = {
-  type: 'string',
-  multiple: true,
-  value: 'NAME=VALUE',
-  help: 'add a variable to its environment; may be repeated',
-} as const satisfies Setting
-
-export const folderOption = {
-  type: 'string',
-  value: 'FOLDER',
-  fits: 'folder',
-  help: 'working directory (default: the current one)',
-} as const satisfies Setting
-
-export const schemaOption = {
-  type: 'string',
-  value: 'FILE',
-  fits: 'file',
-  help: 'JSON Schema that the answer must fit; the answer is printed as JSON',
-} as const satisfies Setting
-
 export type Option = Flag | Setting
 
 /** By the option's name, without dashes. --help and -h are always known. */
 export type OptionTable = Readonly<Record<string, Option>>
+
+/** What values of these names are. */
+const fitting: Record<string, Fitting> = { FILE: 'file', FOLDER: 'folder', PROGRAM: 'program' }
+
+/** An option without a value. */
+export const flag = (help: string) => ({ type: 'boolean', help }) as const
+
+/** An option with a value. `fits`: null for one that is of another machine. */
+export const setting = (value: string, help: string, fits: Fitting | null = fitting[value] ?? null) =>
+  ({ type: 'string', value, help, ...(fits && { fits }) }) as const
+
+/** An option that may be given again. */
+export const several = (value: string, help: string, fits?: Fitting) =>
+  ({ ...setting(value, help, fits), multiple: true }) as const
+
+/** Options of each command that starts a program or an agent. */
+export const environmentOption = several('NAME=VALUE', 'add a variable to its environment; may be repeated')
+
+export const folderOption = setting('FOLDER', 'working directory (default: the current one)')
+
+export const schemaOption = setting(
+  'FILE',
+  'JSON Schema that the answer must fit; the answer is printed as JSON',
+)
 
 /** A word that is no option. */
 export interface Operand {

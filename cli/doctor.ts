@@ -5,7 +5,7 @@ import { providerNames } from '../lib/harness/provider'
 import { environment, home } from '../lib/host'
 import { agentOf } from './agent_command'
 import { parseArguments, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, flag } from './command'
 import { leaveBy, onInterrupt } from './interrupt'
 import { json, print } from './screen'
 import { places, signInOf, type SignIn } from './sign_in'
@@ -22,7 +22,7 @@ calls no model.
 A COMMAND is any other agent: it is started, and asked whether it speaks the Agent Client Protocol.`
 
 export const options = {
-  json: { type: 'boolean', help: 'print the result as JSON' },
+  json: flag('print the result as JSON'),
 } as const satisfies OptionTable
 
 export const notes = `

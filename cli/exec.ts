@@ -2,7 +2,7 @@
 import type { ErrorCode, SheepdogError } from '../lib/error'
 import type { ExecuteResult } from '../lib/runtime'
 import { parseArguments, parseDuration, parseVariables, UsageError } from './arguments'
-import { type Ending, environmentOption, type OptionTable } from './command'
+import { type Ending, environmentOption, type OptionTable, setting } from './command'
 import { signalStatus } from './interrupt'
 import { tokenOption, withRuntime } from './runtime_way'
 
@@ -17,14 +17,10 @@ Several words are a program and its arguments.`
 export const operands = [{ name: 'URL' }] as const
 
 export const options = {
-  cwd: { type: 'string', value: 'FOLDER', help: 'working directory in the runtime; created if missing' },
+  cwd: setting('FOLDER', 'working directory in the runtime; created if missing', null),
   env: environmentOption,
-  idle: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'give up after this long without a message of the runtime',
-  },
-  timeout: { type: 'string', value: 'DURATION', help: 'give up after this long' },
+  idle: setting('DURATION', 'give up after this long without a message of the runtime'),
+  timeout: setting('DURATION', 'give up after this long'),
   token: tokenOption,
 } as const satisfies OptionTable
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Fleet, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
 import { absolutePath, timers } from '../lib/host'
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, flag, setting, several } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
 import { showBytes, showCount } from './figure'
 import { untilInterrupt } from './interrupt'
@@ -41,43 +41,27 @@ const verbs = ['up', 'status', 'down', 'pause', 'resume', 'drain', 'prune', 'sch
 export const operands = [{ name: 'VERB', fits: verbs }, { name: 'NAME' }] as const
 
 export const options = {
-  json: { type: 'boolean', help: 'status, prune, schedule: as JSON' },
-  'older-than': {
-    type: 'string',
-    value: 'DURATION',
-    help: 'prune: jobs that ended at least this long ago (7d, 12h, 30m)',
-  },
-  state: {
-    type: 'string',
-    multiple: true,
-    value: 'S',
-    fits: ['done', 'failed', 'cancelled', 'dead'],
-    help: 'prune: jobs in this state only; may be repeated (default: every state of finished jobs)',
-  },
-  queue: { type: 'string', value: 'Q', help: 'prune: jobs of this queue only' },
-  'dry-run': { type: 'boolean', help: 'prune: count the jobs, remove nothing' },
-  cron: {
-    type: 'string',
-    value: 'EXPRESSION',
-    help: 'schedule: minute, hour, day of the month, month, day of the week; or @daily and its like',
-  },
-  'time-zone': {
-    type: 'string',
-    value: 'ZONE',
-    help: 'schedule: time zone of --cron, such as Europe/Berlin (default UTC)',
-  },
-  'catch-up': {
-    type: 'string',
-    value: 'POLICY',
-    fits: ['skip', 'once'],
-    help: 'schedule: what becomes of missed runs: skip drops them, once starts the last one (default skip)',
-  },
-  job: {
-    type: 'string',
-    value: 'JSON',
-    help: 'schedule: options of the job, such as {"handler": "report"}',
-  },
-  remove: { type: 'boolean', help: 'schedule: remove the schedule' },
+  json: flag('status, prune, schedule: as JSON'),
+  'older-than': setting('DURATION', 'prune: jobs that ended at least this long ago (7d, 12h, 30m)'),
+  state: several(
+    'S',
+    'prune: jobs in this state only; may be repeated (default: every state of finished jobs)',
+    ['done', 'failed', 'cancelled', 'dead'],
+  ),
+  queue: setting('Q', 'prune: jobs of this queue only'),
+  'dry-run': flag('prune: count the jobs, remove nothing'),
+  cron: setting(
+    'EXPRESSION',
+    'schedule: minute, hour, day of the month, month, day of the week; or @daily and its like',
+  ),
+  'time-zone': setting('ZONE', 'schedule: time zone of --cron, such as Europe/Berlin (default UTC)'),
+  'catch-up': setting(
+    'POLICY',
+    'schedule: what becomes of missed runs: skip drops them, once starts the last one (default skip)',
+    ['skip', 'once'],
+  ),
+  job: setting('JSON', 'schedule: options of the job, such as {"handler": "report"}'),
+  remove: flag('schedule: remove the schedule'),
   ...fleetTable,
 } as const satisfies OptionTable
 

@@ -1,35 +1,18 @@
 // How the commands of a fleet get to it: the same options for all of them.
 import { Fleet, type FleetOptions } from '../lib/fleet'
-import type { OptionTable } from './command'
+import { type OptionTable, several, setting } from './command'
 
 /** Options that each of these commands takes. */
 export const fleetTable = {
-  servers: {
-    type: 'string',
-    multiple: true,
-    value: 'ADDRESS',
-    help: 'a NATS server; may be repeated (default: the variable SHEEPDOG_NATS, else a server of its own with its store in --dir)',
-  },
-  dir: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'store of its own server (default .sheepdog/fleet)',
-  },
-  token: { type: 'string', value: 'T', help: 'token for the server' },
-  credentials: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'credentials file for the server',
-  },
-  ca: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: "certificates that sign the server's (default: the system's)",
-  },
-  prefix: { type: 'string', value: 'NAME', help: 'name of one of several fleets on a server' },
+  servers: several(
+    'ADDRESS',
+    'a NATS server; may be repeated (default: the variable SHEEPDOG_NATS, else a server of its own with its store in --dir)',
+  ),
+  dir: setting('FOLDER', 'store of its own server (default .sheepdog/fleet)'),
+  token: setting('T', 'token for the server'),
+  credentials: setting('FILE', 'credentials file for the server'),
+  ca: setting('FILE', "certificates that sign the server's (default: the system's)"),
+  prefix: setting('NAME', 'name of one of several fleets on a server'),
 } as const satisfies OptionTable
 
 type Values = { [name in keyof typeof fleetTable]?: string | string[] }

@@ -2,7 +2,7 @@
 import type { Fleet, Job, JobListOptions, JobRecord } from '../lib/fleet'
 import type { AgentEvent } from '../lib/harness'
 import { type ParsedArguments, parseArguments, parseCount, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, setting, several, flag } from './command'
 import { describeEvent, showCost } from './event'
 import { showCount } from './figure'
 import { fleetTable, withFleet } from './fleet_way'
@@ -33,23 +33,21 @@ retry   give a job that did not succeed new attempts; with --all every such job
 export const operands = [{ name: 'VERB', fits: ['ls', 'show', 'logs', 'cancel', 'retry'] }] as const
 
 export const options = {
-  queue: { type: 'string', value: 'Q', help: 'ls, retry: jobs of this queue only' },
-  state: {
-    type: 'string',
-    multiple: true,
-    value: 'S',
-    fits: ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'],
-    help: 'ls, retry: jobs in this state only: queued, running, done, failed, cancelled or dead; may be repeated',
-  },
-  tag: { type: 'string', value: 'TAG', help: 'ls, retry: jobs with this tag only' },
-  title: { type: 'string', value: 'TEXT', help: 'ls, retry: jobs whose title contains this text only' },
-  limit: { type: 'string', value: 'N', help: 'ls: at most so many jobs' },
-  after: { type: 'string', value: 'ID', help: 'ls: begin after this job' },
-  watch: { type: 'boolean', help: 'ls: go on with each job that changes, until it is ended' },
-  all: { type: 'boolean', help: 'retry: every job that fits, instead of one' },
-  json: { type: 'boolean', help: 'print JSON lines: ls: one for each record; logs: one for each event' },
+  queue: setting('Q', 'ls, retry: jobs of this queue only'),
+  state: several(
+    'S',
+    'ls, retry: jobs in this state only: queued, running, done, failed, cancelled or dead; may be repeated',
+    ['queued', 'running', 'done', 'failed', 'cancelled', 'dead'],
+  ),
+  tag: setting('TAG', 'ls, retry: jobs with this tag only'),
+  title: setting('TEXT', 'ls, retry: jobs whose title contains this text only'),
+  limit: setting('N', 'ls: at most so many jobs'),
+  after: setting('ID', 'ls: begin after this job'),
+  watch: flag('ls: go on with each job that changes, until it is ended'),
+  all: flag('retry: every job that fits, instead of one'),
+  json: flag('print JSON lines: ls: one for each record; logs: one for each event'),
   follow: { type: 'boolean', short: 'f', help: 'logs: follow the job until it is over' },
-  force: { type: 'boolean', help: 'cancel: do not wait for the worker' },
+  force: flag('cancel: do not wait for the worker'),
   ...fleetTable,
 } as const satisfies OptionTable
 

@@ -5,7 +5,7 @@ import { providerNames } from '../lib/harness/provider'
 import { ToolProtocol } from '../lib/harness/session/tool_protocol'
 import { folderName } from '../lib/host'
 import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, several, setting } from './command'
 import { onInterrupt } from './interrupt'
 import { Agents } from './mcp/agents'
 import { serve } from './mcp/stdio'
@@ -24,34 +24,21 @@ within 45 seconds, so a long turn outlives the time limit of the client. The pro
 and the budget are set here, not by the caller. When the client closes stdin, or is killed, all agents are ended.`
 
 export const options = {
-  provider: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME',
-    fits: providerNames(),
-    help: 'an agent that may be started; may be repeated (default: all)',
-  },
-  cwd: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'working directory of the agents; a call may name a folder below it (default: the current one)',
-  },
+  provider: several('NAME', 'an agent that may be started; may be repeated (default: all)', providerNames()),
+  cwd: setting(
+    'FOLDER',
+    'working directory of the agents; a call may name a folder below it (default: the current one)',
+  ),
   ...levelOptions,
   ...hostOptions,
-  'max-agents': { type: 'string', value: 'N', help: 'agents that may run at once (default 4)' },
-  'max-tokens': { type: 'string', value: 'N', help: 'tokens that all agents together may use' },
-  model: { type: 'string', value: 'NAME', help: 'model that the agents use' },
-  idle: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'kill an agent after this long without output (default 300s; 900s while a tool runs)',
-  },
-  timeout: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'stop an agent after this long in total (default 30m)',
-  },
+  'max-agents': setting('N', 'agents that may run at once (default 4)'),
+  'max-tokens': setting('N', 'tokens that all agents together may use'),
+  model: setting('NAME', 'model that the agents use'),
+  idle: setting(
+    'DURATION',
+    'kill an agent after this long without output (default 300s; 900s while a tool runs)',
+  ),
+  timeout: setting('DURATION', 'stop an agent after this long in total (default 30m)'),
   ...recordOptions,
 } as const satisfies OptionTable
 

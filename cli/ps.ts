@@ -1,7 +1,7 @@
 // sheepdog ps: every tree of this user.
 import { listTrees, listWorktrees, type AgentWorktree, type RunTree } from '../lib/index'
 import { parseArguments, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, flag } from './command'
 import { showBytes, showDuration } from './figure'
 import { json, put, tell } from './screen'
 import { fitWidth, plainText } from './width'
@@ -21,10 +21,7 @@ left       its host is gone; sheepdog reap ends it
 elsewhere  its host is in another container or boot, and nothing is known of it`
 
 export const options = {
-  json: {
-    type: 'boolean',
-    help: 'print JSON lines: one for each tree, then { "worktree" } for each checkout',
-  },
+  json: flag('print JSON lines: one for each tree, then { "worktree" } for each checkout'),
 } as const satisfies OptionTable
 
 export const notes = `

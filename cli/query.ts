@@ -1,6 +1,6 @@
 // sheepdog query: one prompt to a runtime.
 import { parseArguments, parseDuration, UsageError } from './arguments'
-import { type Ending, type OptionTable, schemaOption } from './command'
+import { type Ending, type OptionTable, schemaOption, setting } from './command'
 import { readJson } from './file'
 import { tokenOption, withRuntime } from './runtime_way'
 import { json } from './screen'
@@ -16,10 +16,10 @@ commands, goes to stderr.`
 export const operands = [{ name: 'URL' }, { name: 'PROMPT' }] as const
 
 export const options = {
-  model: { type: 'string', value: 'M', help: 'model that the agent uses (default: its own)' },
-  system: { type: 'string', value: 'TEXT', help: 'system prompt' },
+  model: setting('M', 'model that the agent uses (default: its own)'),
+  system: setting('TEXT', 'system prompt'),
   schema: schemaOption,
-  timeout: { type: 'string', value: 'DURATION', help: 'give up after this long' },
+  timeout: setting('DURATION', 'give up after this long'),
   token: tokenOption,
 } as const satisfies OptionTable
 

@@ -4,7 +4,7 @@ import { Harness, race, type HarnessOptions, type RaceEntry } from '../lib/index
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
 import { bringHome, describeChanges } from './changed'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, several, setting, flag } from './command'
 import { showCost } from './event'
 import { showDuration } from './figure'
 import { leaveBy, onInterrupt } from './interrupt'
@@ -28,27 +28,21 @@ export const operands = [{ name: 'PROMPT' }] as const
 const { worktree: _, changes: __, resume: ___, binary: ____, ...shared } = turnOptions
 
 export const options = {
-  agent: {
-    type: 'string',
-    multiple: true,
-    value: 'PROVIDER',
-    fits: providerNames(),
-    help: 'an agent that takes part; repeat it for more agents, or for more tries of one',
-  },
-  verify: {
-    type: 'string',
-    value: 'COMMAND',
-    help: 'a line for sh that decides on an entry by its exit status (default: the end of the turn)',
-  },
-  all: { type: 'boolean', help: 'let all run to their end' },
-  apply: {
-    type: 'boolean',
-    help: "merge the winner's changes into your working tree, all or nothing",
-  },
-  concurrency: { type: 'string', value: 'N', help: 'run at most so many at once (default: all)' },
-  deadline: { type: 'string', value: 'DURATION', help: 'kill those that still run after this long' },
+  agent: several(
+    'PROVIDER',
+    'an agent that takes part; repeat it for more agents, or for more tries of one',
+    providerNames(),
+  ),
+  verify: setting(
+    'COMMAND',
+    'a line for sh that decides on an entry by its exit status (default: the end of the turn)',
+  ),
+  all: flag('let all run to their end'),
+  apply: flag("merge the winner's changes into your working tree, all or nothing"),
+  concurrency: setting('N', 'run at most so many at once (default: all)'),
+  deadline: setting('DURATION', 'kill those that still run after this long'),
   ...shared,
-  json: { type: 'boolean', help: 'print one JSON line with the winner and all entries' },
+  json: flag('print one JSON line with the winner and all entries'),
 } as const satisfies OptionTable
 
 export const notes = `

@@ -1,7 +1,7 @@
 // sheepdog reap: ends what hosts that are gone left behind.
 import { reapTrees, reapWorktrees, type ReapedTree } from '../lib/index'
 import { parseArguments } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, flag } from './command'
 import { showBytes, showCount, showDuration } from './figure'
 import { json, print, tell } from './screen'
 import { plainText } from './width'
@@ -18,10 +18,7 @@ that was killed. It does not touch what a living host runs or keeps, nor what be
 export const operands = [{ name: 'ID' }] as const
 
 export const options = {
-  json: {
-    type: 'boolean',
-    help: 'print JSON lines: one for each tree, then { "worktree" } for each checkout',
-  },
+  json: flag('print JSON lines: one for each tree, then { "worktree" } for each checkout'),
 } as const satisfies OptionTable
 
 export const notes = `

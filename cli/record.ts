@@ -1,15 +1,10 @@
 // The options by which a command's run is kept on record and named.
-import type { OptionTable } from './command'
+import { type OptionTable, setting } from './command'
 
 /** Folder in which records are looked for when none is named. */
 export const recordsFolder = '.sheepdog/runs'
 
 export const recordOptions = {
-  record: {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: `keep a record in a new folder there (sheepdog view reads ${recordsFolder})`,
-  },
-  name: { type: 'string', value: 'NAME', help: 'its name in sheepdog ps and in its record' },
+  record: setting('FOLDER', `keep a record in a new folder there (sheepdog view reads ${recordsFolder})`),
+  name: setting('NAME', 'its name in sheepdog ps and in its record'),
 } as const satisfies OptionTable

@@ -13,7 +13,7 @@ import {
 } from '../lib/index'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, setting, flag } from './command'
 import { describeResult } from './event'
 import { showCount, showDuration } from './figure'
 import { recordsFolder } from './record'
@@ -39,11 +39,11 @@ export const operands = [
 ] as const
 
 export const options = {
-  stderr: { type: 'string', value: 'FILE', fits: 'file', help: 'file with its stderr' },
-  exit: { type: 'string', value: 'N', help: 'its exit status' },
-  signal: { type: 'string', value: 'S', help: 'signal that ended it, for example SIGKILL' },
-  full: { type: 'boolean', help: 'show prompt, texts and the output of tools whole' },
-  json: { type: 'boolean', help: 'print JSON lines: each event, then one line with the verdict' },
+  stderr: setting('FILE', 'file with its stderr'),
+  exit: setting('N', 'its exit status'),
+  signal: setting('S', 'signal that ended it, for example SIGKILL'),
+  full: flag('show prompt, texts and the output of tools whole'),
+  json: flag('print JSON lines: each event, then one line with the verdict'),
 } as const satisfies OptionTable
 
 export const notes = `

@@ -1,13 +1,12 @@
 // --wait-for-reset, of agent and of chat.
 import { parseDuration } from './arguments'
-import type { OptionTable } from './command'
+import { type OptionTable, setting } from './command'
 
 export const resetOptions = {
-  'wait-for-reset': {
-    type: 'string',
-    value: 'DURATION',
-    help: 'wait for a usage limit that ends within this time, then continue (default off)',
-  },
+  'wait-for-reset': setting(
+    'DURATION',
+    'wait for a usage limit that ends within this time, then continue (default off)',
+  ),
 } as const satisfies OptionTable
 
 export function toRetry(value: string | undefined): { waitForResetMs: number } | undefined {

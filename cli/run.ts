@@ -1,6 +1,6 @@
 // sheepdog run: any program under watch.
 import { parseArguments, parseDuration, parseSize, parseVariables, UsageError } from './arguments'
-import { type Ending, environmentOption, folderOption, type OptionTable } from './command'
+import { type Ending, environmentOption, folderOption, type OptionTable, setting, flag } from './command'
 import { recordOptions } from './record'
 import { hostOptions, sandboxOptions, toSandbox } from './sandbox'
 import { watch } from './watch'
@@ -19,24 +19,20 @@ long, or you press Ctrl-C.`
 export const operands = [{ name: 'COMMAND', fits: 'program' }] as const
 
 export const options = {
-  idle: { type: 'string', value: 'DURATION', help: 'kill it after this long without output (default 120s)' },
-  timeout: { type: 'string', value: 'DURATION', help: 'stop it after this long in total (default 30m)' },
+  idle: setting('DURATION', 'kill it after this long without output (default 120s)'),
+  timeout: setting('DURATION', 'stop it after this long in total (default 30m)'),
   cwd: folderOption,
   env: environmentOption,
-  memory: {
-    type: 'string',
-    value: 'SIZE',
-    help: 'limit the memory of the whole tree: 512M, 4G; needs a cgroup, else nothing is started',
-  },
-  pty: {
-    type: 'boolean',
-    help: 'give it a terminal, for programs that buffer or refuse to work without one; your keys go to it',
-  },
+  memory: setting(
+    'SIZE',
+    'limit the memory of the whole tree: 512M, 4G; needs a cgroup, else nothing is started',
+  ),
+  pty: flag('give it a terminal, for programs that buffer or refuse to work without one; your keys go to it'),
   ...sandboxOptions,
   ...hostOptions,
   ...recordOptions,
   quiet: { type: 'boolean', short: 'q', help: "print only the program's output" },
-  json: { type: 'boolean', help: 'print JSON lines: one for each line of output, and one for the result' },
+  json: flag('print JSON lines: one for each line of output, and one for the result'),
 } as const satisfies OptionTable
 
 export const notes = `

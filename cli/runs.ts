@@ -9,7 +9,7 @@ import {
   type RunSummary,
 } from '../lib/index'
 import { parseArguments, parseCount, parseDuration, parseSize, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, flag, several, setting } from './command'
 import { showCost } from './event'
 import { showBytes, showCount, showDuration } from './figure'
 import { recordsFolder } from './record'
@@ -38,33 +38,15 @@ const states = ['running', 'done', 'failed', 'killed', 'lost', 'elsewhere'] as c
 export const operands = [{ name: 'FOLDER', fits: 'folder' }] as const
 
 export const options = {
-  failed: { type: 'boolean', help: 'only those that did not succeed: failed, killed or lost' },
-  state: {
-    type: 'string',
-    multiple: true,
-    value: 'S',
-    fits: states,
-    help: 'only those in this state; may be repeated',
-  },
-  provider: { type: 'string', value: 'NAME', help: 'list: only turns and sessions of this agent' },
-  since: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'list: only those that started within this time (7d, 12h)',
-  },
-  limit: { type: 'string', value: 'N', help: 'list: at most so many' },
-  older: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'prune: remove those that ended at least this long ago (7d, 12h)',
-  },
-  'max-size': {
-    type: 'string',
-    value: 'SIZE',
-    help: 'prune: remove the oldest until all have at most this size (2GB, 500M)',
-  },
-  'dry-run': { type: 'boolean', help: 'prune: count, and remove nothing' },
-  json: { type: 'boolean', help: 'list: print JSON lines, one for each run; prune: print JSON' },
+  failed: flag('only those that did not succeed: failed, killed or lost'),
+  state: several('S', 'only those in this state; may be repeated', states),
+  provider: setting('NAME', 'list: only turns and sessions of this agent'),
+  since: setting('DURATION', 'list: only those that started within this time (7d, 12h)'),
+  limit: setting('N', 'list: at most so many'),
+  older: setting('DURATION', 'prune: remove those that ended at least this long ago (7d, 12h)'),
+  'max-size': setting('SIZE', 'prune: remove the oldest until all have at most this size (2GB, 500M)'),
+  'dry-run': flag('prune: count, and remove nothing'),
+  json: flag('list: print JSON lines, one for each run; prune: print JSON'),
 } as const satisfies OptionTable
 
 export const examples = [

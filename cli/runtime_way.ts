@@ -1,16 +1,12 @@
 // The client of a runtime that `query` and `exec` share. A signal, or a reader that went away, gives its request up.
 import { RuntimeClient } from '../lib/runtime'
 import { variable } from '../lib/host'
-import type { Ending, Setting } from './command'
+import { type Ending, setting } from './command'
 import { leaveBy, onInterrupt, signalStatus } from './interrupt'
 import { Output } from './output'
 import { notReached, shownAddress } from './words'
 
-export const tokenOption = {
-  type: 'string',
-  value: 'T',
-  help: 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)',
-} as const satisfies Setting
+export const tokenOption = setting('T', 'token of the runtime (default: the variable SHEEPDOG_RUNTIME_TOKEN)')
 
 /** Connects, asks, and ends as `ask` says. `statusOf`: of an error that is no failure of the command; others are thrown. */
 export async function withRuntime(

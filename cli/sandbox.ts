@@ -2,67 +2,46 @@
 import type { SandboxOptions } from '../lib/index'
 import { variable } from '../lib/host'
 import { UsageError } from './arguments'
-import type { OptionTable } from './command'
+import { type OptionTable, flag, several, setting } from './command'
 
 export const sandboxOptions = {
-  sandbox: {
-    type: 'boolean',
-    help: 'the kernel lets it and its descendants write only to /dev/null',
-  },
-  write: {
-    type: 'string',
-    multiple: true,
-    value: 'PATH',
-    fits: 'file',
-    help: '... and below PATH; may be repeated; implies --sandbox',
-  },
-  read: {
-    type: 'string',
-    multiple: true,
-    value: 'PATH',
-    fits: 'file',
-    help: 'let it read only below PATH and what it may write; most programs also need /usr, /bin, /lib, /lib64, /etc, /proc and /dev; may be repeated; implies --sandbox',
-  },
-  network: {
-    type: 'string',
-    value: 'NAME',
-    fits: ['all', 'none'],
-    help: '"none": no network; or ports, such as 443,8080; implies --sandbox',
-  },
-  socket: {
-    type: 'string',
-    multiple: true,
-    value: 'PATH',
-    fits: 'file',
-    help: 'with --network or --host: a Unix socket that it may connect to; may be repeated; implies --sandbox',
-  },
-  protect: {
-    type: 'string',
-    value: 'WORD',
-    fits: ['report', 'restore'],
-    help: 'changes of files that your own tools run later, such as .git/hooks and .envrc: report them (the default), or restore the files; implies --sandbox',
-  },
-  landlock: {
-    type: 'string',
-    value: 'N',
-    help: 'start nothing where the kernel has an older version of Landlock; implies --sandbox',
-  },
+  sandbox: flag('the kernel lets it and its descendants write only to /dev/null'),
+  write: several('PATH', '... and below PATH; may be repeated; implies --sandbox', 'file'),
+  read: several(
+    'PATH',
+    'let it read only below PATH and what it may write; most programs also need /usr, /bin, /lib, /lib64, /etc, /proc and /dev; may be repeated; implies --sandbox',
+    'file',
+  ),
+  network: setting('NAME', '"none": no network; or ports, such as 443,8080; implies --sandbox', [
+    'all',
+    'none',
+  ]),
+  socket: several(
+    'PATH',
+    'with --network or --host: a Unix socket that it may connect to; may be repeated; implies --sandbox',
+    'file',
+  ),
+  protect: setting(
+    'WORD',
+    'changes of files that your own tools run later, such as .git/hooks and .envrc: report them (the default), or restore the files; implies --sandbox',
+    ['report', 'restore'],
+  ),
+  landlock: setting(
+    'N',
+    'start nothing where the kernel has an older version of Landlock; implies --sandbox',
+  ),
 } as const satisfies OptionTable
 
 /** `serve` has `--agent-host` instead, because its `--host` is its own address. */
 export const hostOptions = {
-  host: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME',
-    help: 'a host that it may reach, such as api.example.com or *.example.com, and no other; may be repeated; implies --sandbox',
-  },
-  secret: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME@HOST',
-    help: 'keep the value of the variable NAME from it: it is put into requests to HOST on their way; may be repeated; implies --sandbox',
-  },
+  host: several(
+    'NAME',
+    'a host that it may reach, such as api.example.com or *.example.com, and no other; may be repeated; implies --sandbox',
+  ),
+  secret: several(
+    'NAME@HOST',
+    'keep the value of the variable NAME from it: it is put into requests to HOST on their way; may be repeated; implies --sandbox',
+  ),
 } as const satisfies OptionTable
 
 interface SandboxValues {
@@ -103,23 +82,14 @@ export function withoutWorkspace(args: string[]): string[] {
 
 /** Options that say what an agent may do, and what holds it. */
 export const levelOptions = {
-  permission: {
-    type: 'string',
-    value: 'LEVEL',
-    fits: ['plan', 'edit', 'auto'],
-    help: 'permission level: plan (read), edit (also write in its folder; the default) or auto (everything)',
-  },
-  allow: {
-    type: 'string',
-    multiple: true,
-    value: 'GLOB',
-    help: 'a command that it may run at edit, such as "npm test"; may be repeated',
-  },
+  permission: setting(
+    'LEVEL',
+    'permission level: plan (read), edit (also write in its folder; the default) or auto (everything)',
+    ['plan', 'edit', 'auto'],
+  ),
+  allow: several('GLOB', 'a command that it may run at edit, such as "npm test"; may be repeated'),
   ...sandboxOptions,
-  sandbox: {
-    type: 'boolean',
-    help: 'the kernel lets it write only in its folder and in the state of its CLI',
-  },
+  sandbox: flag('the kernel lets it write only in its folder and in the state of its CLI'),
 } as const satisfies OptionTable
 
 /** `undefined`: none is asked for. */

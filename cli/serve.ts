@@ -7,7 +7,7 @@ import { providerNames } from '../lib/harness/provider'
 import { serveRuntime, type AgentHandler } from '../lib/runtime'
 import { absolutePath, environment, timers, variable } from '../lib/host'
 import { parseArguments, parsePort, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, setting, flag, several } from './command'
 import { notReadable } from './file'
 import { onInterrupt } from './interrupt'
 import { recordOptions } from './record'
@@ -24,48 +24,26 @@ Serves a runtime. Clients run commands here, ask an agent, and get the files tha
 --agent only commands are run.`
 
 export const options = {
-  handler: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'a module whose default export, or export "handler", has a method run(invocation, sender)',
-  },
-  agent: {
-    type: 'string',
-    value: 'PROVIDER',
-    fits: providerNames(),
-    help: 'a coding agent of this machine answers prompts',
-  },
-  'keep-session': {
-    type: 'boolean',
-    help: 'keep one agent process for all prompts of a client',
-  },
+  handler: setting(
+    'FILE',
+    'a module whose default export, or export "handler", has a method run(invocation, sender)',
+  ),
+  agent: setting('PROVIDER', 'a coding agent of this machine answers prompts', providerNames()),
+  'keep-session': flag('keep one agent process for all prompts of a client'),
   ...levelOptions,
-  'agent-host': {
-    type: 'string',
-    multiple: true,
-    value: 'NAME',
-    help: 'a host that the agent may reach, such as api.example.com, and no other; may be repeated; implies --sandbox',
-  },
+  'agent-host': several(
+    'NAME',
+    'a host that the agent may reach, such as api.example.com, and no other; may be repeated; implies --sandbox',
+  ),
   secret: hostOptions.secret,
   ...recordOptions,
-  port: { type: 'string', value: 'N', help: 'port; 0 picks a free one (default 8080)' },
-  host: {
-    type: 'string',
-    value: 'H',
-    help: 'address (default 127.0.0.1); one that others can reach needs --token',
-  },
-  token: {
-    type: 'string',
-    value: 'T',
-    help: 'token that clients send (default, and with --sandbox the only way: the variable SHEEPDOG_RUNTIME_TOKEN)',
-  },
-  'allow-origin': {
-    type: 'string',
-    multiple: true,
-    value: 'O',
-    help: 'let browsers of this origin connect; may be repeated',
-  },
+  port: setting('N', 'port; 0 picks a free one (default 8080)'),
+  host: setting('H', 'address (default 127.0.0.1); one that others can reach needs --token'),
+  token: setting(
+    'T',
+    'token that clients send (default, and with --sandbox the only way: the variable SHEEPDOG_RUNTIME_TOKEN)',
+  ),
+  'allow-origin': several('O', 'let browsers of this origin connect; may be repeated'),
 } as const satisfies OptionTable
 
 export const notes = `

@@ -5,7 +5,7 @@ import type { Job, JobOptions } from '../lib/fleet'
 import type { ProviderName, TurnOptions } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
 import { parseArguments, parseDuration, parseNumber, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, setting, several, flag } from './command'
 import { openStream } from './file'
 import { fleetTable, withFleet } from './fleet_way'
 import { followJob } from './jobs'
@@ -31,48 +31,27 @@ fail the others; the exit status is then 1.`
 export const operands = [{ name: 'PROVIDER', fits: providerNames() }, { name: 'PROMPT' }] as const
 
 export const options = {
-  handler: { type: 'string', value: 'NAME', help: "name of a handler in the workers' own code" },
-  data: { type: 'string', value: 'JSON', help: 'input of the handler' },
-  jsonl: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'submit one job for each line of FILE; - is stdin',
-  },
-  title: { type: 'string', value: 'TEXT', help: 'title of the job in lists' },
-  tag: { type: 'string', multiple: true, value: 'TAG', help: 'tag of the job; may be repeated' },
-  queue: { type: 'string', value: 'Q', help: 'queue (default "default")' },
-  priority: { type: 'string', value: 'N', help: '0 to 9; 9 goes first (default 4)' },
-  id: { type: 'string', value: 'ID', help: 'id of the job; the same id again is the same job' },
-  key: { type: 'string', value: 'K', help: 'jobs with the same key run one after another' },
-  'key-limit': { type: 'string', value: 'N', help: 'jobs of a key at once (default 1)' },
-  at: {
-    type: 'string',
-    value: 'TIME',
-    help: 'do not start before this time: 2030-01-31T09:00, or +30m from now',
-  },
-  attempts: { type: 'string', value: 'N', help: 'attempts in all (default 3)' },
-  artifact: {
-    type: 'string',
-    multiple: true,
-    value: 'GLOB',
-    help: 'keep files that match; may be repeated',
-  },
-  cwd: { type: 'string', value: 'FOLDER', help: "working directory on the worker's machine" },
-  git: { type: 'string', value: 'URL', help: 'work in a checkout of this repository instead' },
-  ref: {
-    type: 'string',
-    value: 'REF',
-    help: 'branch, tag or full commit id (default: HEAD of the repository)',
-  },
-  'keep-checkout': { type: 'boolean', help: "keep the files of a failed job on its worker's disk" },
-  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
+  handler: setting('NAME', "name of a handler in the workers' own code"),
+  data: setting('JSON', 'input of the handler'),
+  jsonl: setting('FILE', 'submit one job for each line of FILE; - is stdin'),
+  title: setting('TEXT', 'title of the job in lists'),
+  tag: several('TAG', 'tag of the job; may be repeated'),
+  queue: setting('Q', 'queue (default "default")'),
+  priority: setting('N', '0 to 9; 9 goes first (default 4)'),
+  id: setting('ID', 'id of the job; the same id again is the same job'),
+  key: setting('K', 'jobs with the same key run one after another'),
+  'key-limit': setting('N', 'jobs of a key at once (default 1)'),
+  at: setting('TIME', 'do not start before this time: 2030-01-31T09:00, or +30m from now'),
+  attempts: setting('N', 'attempts in all (default 3)'),
+  artifact: several('GLOB', 'keep files that match; may be repeated'),
+  cwd: setting('FOLDER', "working directory on the worker's machine", null),
+  git: setting('URL', 'work in a checkout of this repository instead'),
+  ref: setting('REF', 'branch, tag or full commit id (default: HEAD of the repository)'),
+  'keep-checkout': flag("keep the files of a failed job on its worker's disk"),
+  model: setting('NAME', 'model that the agent uses'),
   ...levelOptions,
   ...hostOptions,
-  wait: {
-    type: 'boolean',
-    help: 'follow the job: events on stderr, result on stdout; exit status 0 if it succeeded',
-  },
+  wait: flag('follow the job: events on stderr, result on stdout; exit status 0 if it succeeded'),
   ...fleetTable,
 } as const satisfies OptionTable
 

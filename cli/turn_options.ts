@@ -12,7 +12,15 @@ import {
 } from './arguments'
 import { commandOptions } from './agent_command'
 import { checkoutOptions, toWorktree } from './checkout_options'
-import { environmentOption, folderOption, schemaOption, type OptionTable } from './command'
+import {
+  environmentOption,
+  folderOption,
+  schemaOption,
+  type OptionTable,
+  setting,
+  several,
+  flag,
+} from './command'
 import { readJson } from './file'
 import { recordOptions } from './record'
 import { resetOptions, toRetry } from './reset'
@@ -20,130 +28,65 @@ import { hostOptions, levelOptions, toAgentSandbox } from './sandbox'
 
 export const turnOptions = {
   schema: schemaOption,
-  resume: {
-    type: 'string',
-    value: 'ID',
-    help: 'continue the session of an earlier turn, in the same folder',
-  },
-  model: { type: 'string', value: 'NAME', help: 'model that the agent uses' },
-  'system-prompt': { type: 'string', value: 'TEXT', help: "instructions that are added to the CLI's own" },
-  image: {
-    type: 'string',
-    multiple: true,
-    value: 'FILE',
-    fits: 'file',
-    help: 'an image that belongs to the prompt; may be repeated',
-  },
+  resume: setting('ID', 'continue the session of an earlier turn, in the same folder'),
+  model: setting('NAME', 'model that the agent uses'),
+  'system-prompt': setting('TEXT', "instructions that are added to the CLI's own"),
+  image: several('FILE', 'an image that belongs to the prompt; may be repeated'),
   ...levelOptions,
   ...hostOptions,
   ...commandOptions,
-  plan: { type: 'boolean', help: 'the same as --permission plan' },
-  tool: {
-    type: 'string',
-    multiple: true,
-    value: 'NAME',
-    help: 'a tool of the CLI that it may use, and no other; may be repeated',
-  },
-  'mcp-servers': {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'JSON: [{ "name", "url" } or { "name", "command", "args" }], servers whose tools it may use',
-  },
+  plan: flag('the same as --permission plan'),
+  tool: several('NAME', 'a tool of the CLI that it may use, and no other; may be repeated'),
+  'mcp-servers': setting(
+    'FILE',
+    'JSON: [{ "name", "url" } or { "name", "command", "args" }], servers whose tools it may use',
+  ),
   cwd: folderOption,
   env: environmentOption,
-  'inherit-env': {
-    type: 'string',
-    multiple: true,
-    value: 'NAME',
-    help: 'a variable that it inherits, and no other; may be repeated; "none": it inherits nothing',
-  },
-  idle: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'kill it after this long without output (default 300s; 900s while a tool runs)',
-  },
-  'tool-idle': {
-    type: 'string',
-    value: 'DURATION',
-    help: 'the same while a tool runs (default: that of --idle, else 900s)',
-  },
-  'start-timeout': {
-    type: 'string',
-    value: 'DURATION',
-    help: 'kill it without any output after this long (default: that of --idle, else 60s)',
-  },
-  timeout: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'stop an attempt after this long in total (default 30m)',
-  },
-  'kill-grace': {
-    type: 'string',
-    value: 'DURATION',
-    help: 'time between SIGTERM and SIGKILL when it is stopped',
-  },
-  containment: {
-    type: 'string',
-    value: 'LEVEL',
-    fits: ['auto', 'group', 'strict'],
-    help: 'how its processes are held together: auto, group or strict (default auto)',
-  },
-  'max-turns': { type: 'string', value: 'N', help: 'at most so many model answers' },
-  'max-tokens': { type: 'string', value: 'N', help: 'end it when it used more tokens than this' },
-  'max-cost': { type: 'string', value: 'DOLLARS', help: 'end it when it cost more than this' },
-  prices: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'JSON: { "inputPerMillion", "outputPerMillion", "cachedPerMillion" }, prices for --max-cost',
-  },
-  retries: {
-    type: 'string',
-    value: 'N',
-    help: 'attempts after one that failed for a passing reason (default 2)',
-  },
-  'retry-delay': { type: 'string', value: 'DURATION', help: 'pause after the first failure (default 1s)' },
-  'max-retry-delay': {
-    type: 'string',
-    value: 'DURATION',
-    help: 'longest pause between attempts (default 30s)',
-  },
-  'retry-after-tools': { type: 'boolean', help: 'also try again when a tool has run' },
+  'inherit-env': several(
+    'NAME',
+    'a variable that it inherits, and no other; may be repeated; "none": it inherits nothing',
+  ),
+  idle: setting('DURATION', 'kill it after this long without output (default 300s; 900s while a tool runs)'),
+  'tool-idle': setting('DURATION', 'the same while a tool runs (default: that of --idle, else 900s)'),
+  'start-timeout': setting(
+    'DURATION',
+    'kill it without any output after this long (default: that of --idle, else 60s)',
+  ),
+  timeout: setting('DURATION', 'stop an attempt after this long in total (default 30m)'),
+  'kill-grace': setting('DURATION', 'time between SIGTERM and SIGKILL when it is stopped'),
+  containment: setting('LEVEL', 'how its processes are held together: auto, group or strict (default auto)', [
+    'auto',
+    'group',
+    'strict',
+  ]),
+  'max-turns': setting('N', 'at most so many model answers'),
+  'max-tokens': setting('N', 'end it when it used more tokens than this'),
+  'max-cost': setting('DOLLARS', 'end it when it cost more than this'),
+  prices: setting(
+    'FILE',
+    'JSON: { "inputPerMillion", "outputPerMillion", "cachedPerMillion" }, prices for --max-cost',
+  ),
+  retries: setting('N', 'attempts after one that failed for a passing reason (default 2)'),
+  'retry-delay': setting('DURATION', 'pause after the first failure (default 1s)'),
+  'max-retry-delay': setting('DURATION', 'longest pause between attempts (default 30s)'),
+  'retry-after-tools': flag('also try again when a tool has run'),
   ...resetOptions,
-  background: {
-    type: 'string',
-    value: 'WORD',
-    fits: ['wait', 'leave'],
-    help: 'work that still runs in the background at the end: wait for it, or leave it to be ended (default wait)',
-  },
-  binary: {
-    type: 'string',
-    multiple: true,
-    value: 'PROGRAM',
-    fits: 'program',
-    help: "program in place of the agent's own; repeat it for leading arguments",
-  },
-  'extra-arg': {
-    type: 'string',
-    multiple: true,
-    value: 'ARGUMENT',
-    help: 'an argument for the CLI, as in --extra-arg=--verbose; may be repeated',
-  },
-  redact: {
-    type: 'string',
-    multiple: true,
-    value: 'VARIABLE',
-    help: 'remove the value of this variable from events, results and records; may be repeated',
-  },
-  changes: { type: 'boolean', help: 'tell what was changed in the git repository of its folder' },
+  background: setting(
+    'WORD',
+    'work that still runs in the background at the end: wait for it, or leave it to be ended (default wait)',
+    ['wait', 'leave'],
+  ),
+  binary: several('PROGRAM', "program in place of the agent's own; repeat it for leading arguments"),
+  'extra-arg': several('ARGUMENT', 'an argument for the CLI, as in --extra-arg=--verbose; may be repeated'),
+  redact: several(
+    'VARIABLE',
+    'remove the value of this variable from events, results and records; may be repeated',
+  ),
+  changes: flag('tell what was changed in the git repository of its folder'),
   ...checkoutOptions,
   ...recordOptions,
-  'max-record': {
-    type: 'string',
-    value: 'SIZE',
-    help: 'keep at most so much of each stream in the record (default 256M)',
-  },
+  'max-record': setting('SIZE', 'keep at most so much of each stream in the record (default 256M)'),
 } as const satisfies OptionTable
 
 type Values = ParsedArguments<typeof turnOptions>['values']

@@ -1,7 +1,7 @@
 // sheepdog view: runs, live and on record, on a local web page.
 import { existsSync } from 'node:fs'
 import { parseArguments, parsePort, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, flag, setting } from './command'
 import { untilInterrupt } from './interrupt'
 import { recordsFolder } from './record'
 import { fleetOptions, fleetTable } from './fleet_way'
@@ -27,9 +27,9 @@ was submitted.`
 export const operands = [{ name: 'FOLDER', fits: 'folder' }] as const
 
 export const options = {
-  'allow-stop': { type: 'boolean', help: 'add a button that stops a run' },
-  port: { type: 'string', value: 'N', help: 'port (default: a free one)' },
-  fleet: { type: 'boolean', help: 'show the jobs of the fleet that the options below name' },
+  'allow-stop': flag('add a button that stops a run'),
+  port: setting('N', 'port (default: a free one)'),
+  fleet: flag('show the jobs of the fleet that the options below name'),
   ...fleetTable,
 } as const satisfies OptionTable
 

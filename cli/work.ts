@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { Fleet, type JobHandler } from '../lib/fleet'
 import { absolutePath, timers } from '../lib/host'
 import { parseArguments, parseCount, parseDuration, UsageError } from './arguments'
-import type { Ending, OptionTable } from './command'
+import { type Ending, type OptionTable, several, setting } from './command'
 import { fleetOptions, fleetTable } from './fleet_way'
 import { onInterrupt } from './interrupt'
 import { tell } from './screen'
@@ -19,31 +19,12 @@ Pulls jobs and runs them here, with the agents of this machine, until it is ende
 job. Running jobs may finish; after --drain other workers get them. A second Ctrl-C does not wait.`
 
 export const options = {
-  queue: {
-    type: 'string',
-    multiple: true,
-    value: 'Q',
-    help: 'pull from this queue; may be repeated (default: "default")',
-  },
-  concurrency: { type: 'string', value: 'N', help: 'jobs at once (default 4)' },
-  name: { type: 'string', value: 'NAME', help: 'name of this worker in records' },
-  handlers: {
-    type: 'string',
-    value: 'FILE',
-    fits: 'file',
-    help: 'ES module whose default export is a table of handlers, which run your own code',
-  },
-  drain: {
-    type: 'string',
-    value: 'DURATION',
-    help: 'how long running jobs may continue at the end (default 60s)',
-  },
-  'git-dir': {
-    type: 'string',
-    value: 'FOLDER',
-    fits: 'folder',
-    help: 'folder for checkouts of jobs with --git (default ~/.cache/sheepdog/git)',
-  },
+  queue: several('Q', 'pull from this queue; may be repeated (default: "default")'),
+  concurrency: setting('N', 'jobs at once (default 4)'),
+  name: setting('NAME', 'name of this worker in records'),
+  handlers: setting('FILE', 'ES module whose default export is a table of handlers, which run your own code'),
+  drain: setting('DURATION', 'how long running jobs may continue at the end (default 60s)'),
+  'git-dir': setting('FOLDER', 'folder for checkouts of jobs with --git (default ~/.cache/sheepdog/git)'),
   ...fleetTable,
 } as const satisfies OptionTable
 
