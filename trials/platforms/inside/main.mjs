@@ -10,8 +10,11 @@ import { windowsAreas } from './windows-cases.mjs'
 
 const isWindows = process.platform === 'win32'
 const areas = isWindows ? windowsAreas : { programs: processCases, trees: treeCases, sandbox: sandboxCases }
-const cases = Object.entries(areas).flatMap(([area, cases]) => cases.map((one) => ({ area, ...one })))
-for (const { area, name, landlock = 0, attempt } of cases) {
+const cases = Object.entries(areas).flatMap(([area, cases]) =>
+  Object.entries(cases).map(([name, attempt]) => ({ area, name, attempt })),
+)
+for (const { area, name, attempt } of cases) {
+  const { landlock = 0 } = attempt
   const started = performance.now()
   const answer = await outcome(attempt, landlock).catch((error) => ({
     end: 'FAILED',

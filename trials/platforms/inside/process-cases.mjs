@@ -2,13 +2,10 @@
 import { portableCases } from './portable-cases.mjs'
 import { equal, sh } from './tools.mjs'
 
-export const processCases = [
-  {
-    name: 'terminal',
-    async attempt() {
-      const { stdout } = await sh('test -t 0 && test -t 1 && echo terminal', { pty: true })
-      equal(stdout, 'terminal\r\n')
-    },
+export const processCases = {
+  async terminal() {
+    const { stdout } = await sh('test -t 0 && test -t 1 && echo terminal', { pty: true })
+    equal(stdout, 'terminal\r\n')
   },
   ...portableCases,
-]
+}

@@ -29,215 +29,162 @@ const PARENT = `
 /** The same, and it stays. */
 export const PATIENT_PARENT = `${PARENT} ${ENDLESS}`
 
-const programs = [
-  {
-    name: 'a prompt of 40,000 characters',
-    async attempt() {
-      const prompt = 'p'.repeat(40_000)
-      const error = await refusal(run(process.execPath, ['-e', '0', prompt]))
-      const { stdout } = await js('process.stdin.pipe(process.stdout)', { input: prompt })
-      equal([error.code, stdout === prompt], ['PROCESS_ARGUMENT_TOO_LONG', true])
-      return error.code
-    },
+const programs = {
+  async 'a prompt of 40,000 characters'() {
+    const prompt = 'p'.repeat(40_000)
+    const error = await refusal(run(process.execPath, ['-e', '0', prompt]))
+    const { stdout } = await js('process.stdin.pipe(process.stdout)', { input: prompt })
+    equal([error.code, stdout === prompt], ['PROCESS_ARGUMENT_TOO_LONG', true])
+    return error.code
   },
-  {
-    name: 'arguments with quotes, spaces and backslashes',
-    async attempt() {
-      const words = ['', ' ', 'a b', '"', '\\', 'a\\"b', 'c:\\x y\\', '&', '%PATH%', '^', 'ü', '\n']
-      const program = 'process.stdout.write(JSON.stringify(process.argv.slice(1)))'
-      const { stdout } = await run(process.execPath, ['-e', program, '--', ...words])
-      equal(JSON.parse(stdout), words)
-    },
+  async 'arguments with quotes, spaces and backslashes'() {
+    const words = ['', ' ', 'a b', '"', '\\', 'a\\"b', 'c:\\x y\\', '&', '%PATH%', '^', 'ü', '\n']
+    const program = 'process.stdout.write(JSON.stringify(process.argv.slice(1)))'
+    const { stdout } = await run(process.execPath, ['-e', program, '--', ...words])
+    equal(JSON.parse(stdout), words)
   },
-  {
-    name: 'a batch file in a path with a space',
-    async attempt() {
-      const folder = folderWith('batch file', { 'tool.cmd': '@echo [%1]\r\n' })
-      const { stdout } = await run('tool', ['a b&c'], { env: withFirst(folder) })
-      equal(stdout.trim(), '["a b&c"]')
-    },
+  async 'a batch file in a path with a space'() {
+    const folder = folderWith('batch file', { 'tool.cmd': '@echo [%1]\r\n' })
+    const { stdout } = await run('tool', ['a b&c'], { env: withFirst(folder) })
+    equal(stdout.trim(), '["a b&c"]')
   },
-  {
-    name: "npm's shim in a path with a space",
-    async attempt() {
-      const script = 'process.stdout.write(JSON.stringify(process.argv.slice(2)))'
-      const folder = folderWith('shims of npm', {
-        'tool.cmd': npmShim('package\\tool.js'),
-        // npm puts a script for Unix beside each.
-        tool: '#!/bin/sh\n',
-        'package/tool.js': script,
-      })
-      // No shell reads them: it would change each of these, and takes 8,191 characters.
-      const words = ['%PATH%', '^&', 'a\nb', '"', 'x'.repeat(20_000)]
-      const { stdout } = await run('tool', words, { env: withFirst(folder) })
-      equal(JSON.parse(stdout), words)
-    },
+  async "npm's shim in a path with a space"() {
+    const script = 'process.stdout.write(JSON.stringify(process.argv.slice(2)))'
+    const folder = folderWith('shims of npm', {
+      'tool.cmd': npmShim('package\\tool.js'),
+      // npm puts a script for Unix beside each.
+      tool: '#!/bin/sh\n',
+      'package/tool.js': script,
+    })
+    // No shell reads them: it would change each of these, and takes 8,191 characters.
+    const words = ['%PATH%', '^&', 'a\nb', '"', 'x'.repeat(20_000)]
+    const { stdout } = await run('tool', words, { env: withFirst(folder) })
+    equal(JSON.parse(stdout), words)
   },
-  {
-    name: 'an argument that no shim can take',
-    async attempt() {
-      writeFileSync(join(work, 'shim.cmd'), '@echo [%~1]\r\n')
-      const error = await refusal(run(join(work, 'shim.cmd'), ['a\n&calc']))
-      return error.code
-    },
+  async 'an argument that no shim can take'() {
+    writeFileSync(join(work, 'shim.cmd'), '@echo [%~1]\r\n')
+    const error = await refusal(run(join(work, 'shim.cmd'), ['a\n&calc']))
+    return error.code
   },
-  {
-    name: 'a path of 300 characters',
-    async attempt() {
-      const folder = join(work, 'd'.repeat(100), 'e'.repeat(100), 'f'.repeat(100))
-      mkdirSync(folder, { recursive: true })
-      const child = spawn(process.execPath, ['-e', 'console.log("saved")'])
-      await child.saveOutput({ stdout: join(folder, 'saved') })
-      equal(readFileSync(join(folder, 'saved'), 'utf8'), 'saved\n')
-      const input = { file: join(folder, 'saved') }
-      equal((await js('process.stdin.pipe(process.stdout)', { input })).stdout, 'saved\n')
-      // No program is started in such a folder. Without the refusal wine 8 ends itself.
-      equal((await refusal(js('0', { cwd: folder }))).code, 'PROCESS_SPAWN_FAILED')
-    },
+  async 'a path of 300 characters'() {
+    const folder = join(work, 'd'.repeat(100), 'e'.repeat(100), 'f'.repeat(100))
+    mkdirSync(folder, { recursive: true })
+    const child = spawn(process.execPath, ['-e', 'console.log("saved")'])
+    await child.saveOutput({ stdout: join(folder, 'saved') })
+    equal(readFileSync(join(folder, 'saved'), 'utf8'), 'saved\n')
+    const input = { file: join(folder, 'saved') }
+    equal((await js('process.stdin.pipe(process.stdout)', { input })).stdout, 'saved\n')
+    // No program is started in such a folder. Without the refusal wine 8 ends itself.
+    equal((await refusal(js('0', { cwd: folder }))).code, 'PROCESS_SPAWN_FAILED')
   },
-  {
-    name: 'a missing program',
-    async attempt() {
-      equal((await refusal(run('no-such-program'))).code, 'PROCESS_NOT_FOUND')
-    },
+  async 'a missing program'() {
+    equal((await refusal(run('no-such-program'))).code, 'PROCESS_NOT_FOUND')
   },
-  {
-    name: "a turn of an agent, behind npm's shim",
-    async attempt() {
-      const script = readFileSync(join(import.meta.dirname, 'agent/scripted.mjs'), 'utf8')
-      const folder = folderWith('agents', { 'codex.cmd': npmShim('codex.mjs'), 'codex.mjs': script })
-      const env = withFirst(folder)
-      const { text } = await new Harness({ provider: 'codex', env }).run('What is here?')
-      equal(text, 'There is one file: flock.txt.')
-    },
+  async "a turn of an agent, behind npm's shim"() {
+    const script = readFileSync(join(import.meta.dirname, 'agent/scripted.mjs'), 'utf8')
+    const folder = folderWith('agents', { 'codex.cmd': npmShim('codex.mjs'), 'codex.mjs': script })
+    const env = withFirst(folder)
+    const { text } = await new Harness({ provider: 'codex', env }).run('What is here?')
+    equal(text, 'There is one file: flock.txt.')
   },
   ...portableCases,
   ...agentCases,
-]
+}
 
-const trees = [
-  {
-    name: 'a detached grandchild is killed',
-    async attempt() {
-      const { stdout, straysKilled } = await js(PARENT)
-      equal([straysKilled, pidsIn(stdout).map(isAlive)], [1, [false, false]])
-    },
+const trees = {
+  async 'a detached grandchild is killed'() {
+    const { stdout, straysKilled } = await js(PARENT)
+    equal([straysKilled, pidsIn(stdout).map(isAlive)], [1, [false, false]])
   },
-  {
-    name: 'a child that holds the pipes',
-    async attempt() {
-      const program = `require('child_process').spawn(process.execPath, ['-e', '${ENDLESS}'], { stdio: 'inherit', detached: true }).unref(); console.log('started')`
-      const { stdout, straysKilled } = await js(program, { drainMs: 500 })
-      equal([stdout, straysKilled], ['started\n', 1])
-    },
+  async 'a child that holds the pipes'() {
+    const program = `require('child_process').spawn(process.execPath, ['-e', '${ENDLESS}'], { stdio: 'inherit', detached: true }).unref(); console.log('started')`
+    const { stdout, straysKilled } = await js(program, { drainMs: 500 })
+    equal([stdout, straysKilled], ['started\n', 1])
   },
-  {
-    name: 'a silent program is killed',
-    async attempt() {
-      const error = await refusal(js(PATIENT_PARENT, { idleTimeoutMs: 5000 }))
-      equal([error.code, pidsIn(error.result.stdout).map(isAlive)], ['PROCESS_IDLE', [false, false]])
-    },
+  async 'a silent program is killed'() {
+    const error = await refusal(js(PATIENT_PARENT, { idleTimeoutMs: 5000 }))
+    equal([error.code, pidsIn(error.result.stdout).map(isAlive)], ['PROCESS_IDLE', [false, false]])
   },
-  {
-    name: 'a slow program is stopped',
-    async attempt() {
-      const endless = js(`process.on('SIGBREAK', () => {}); ${ENDLESS}`, {
-        timeoutMs: 4000,
-        killGraceMs: 200,
-      })
-      equal((await refusal(endless)).code, 'PROCESS_TIMED_OUT')
-    },
+  async 'a slow program is stopped'() {
+    const endless = js(`process.on('SIGBREAK', () => {}); ${ENDLESS}`, {
+      timeoutMs: 4000,
+      killGraceMs: 200,
+    })
+    equal((await refusal(endless)).code, 'PROCESS_TIMED_OUT')
   },
-  {
-    name: 'abort',
-    async attempt() {
-      const controller = new AbortController()
-      const child = spawn(process.execPath, ['-e', PATIENT_PARENT], { signal: controller.signal })
-      await child.started
-      controller.abort()
-      equal((await refusal(child.result)).code, 'PROCESS_ABORTED')
-    },
+  async abort() {
+    const controller = new AbortController()
+    const child = spawn(process.execPath, ['-e', PATIENT_PARENT], { signal: controller.signal })
+    await child.started
+    controller.abort()
+    equal((await refusal(child.result)).code, 'PROCESS_ABORTED')
   },
-  {
-    name: 'kill',
-    async attempt() {
-      const child = spawn(process.execPath, ['-e', PATIENT_PARENT])
-      const pids = pidsIn(await firstLine(child))
-      const before = pids.map(isAlive)
-      await child.kill('SIGKILL')
-      equal(
-        [before, pids.map(isAlive)],
-        [
-          [true, true],
-          [false, false],
-        ],
-      )
-    },
+  async kill() {
+    const child = spawn(process.execPath, ['-e', PATIENT_PARENT])
+    const pids = pidsIn(await firstLine(child))
+    const before = pids.map(isAlive)
+    await child.kill('SIGKILL')
+    equal(
+      [before, pids.map(isAlive)],
+      [
+        [true, true],
+        [false, false],
+      ],
+    )
   },
-  {
-    name: 'ps',
-    async attempt() {
-      const child = spawn(process.execPath, ['-e', ENDLESS], { name: 'a name' })
-      await child.started
-      await until(async () => (await listTrees()).some(({ name }) => name === 'a name'))
-      await child.kill('SIGKILL')
-    },
+  async ps() {
+    const child = spawn(process.execPath, ['-e', ENDLESS], { name: 'a name' })
+    await child.started
+    await until(async () => (await listTrees()).some(({ name }) => name === 'a name'))
+    await child.kill('SIGKILL')
   },
-  {
-    name: 'reap and stop',
-    async attempt() {
-      const child = spawn(process.execPath, ['-e', PATIENT_PARENT], { name: 'running' })
-      const pids = pidsIn(await firstLine(child))
-      const host = plain(process.execPath, [join(import.meta.dirname, 'windows-host.mjs')], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      await new Promise((resolve) => host.stdout.once('data', resolve))
-      host.kill('SIGKILL')
-      await once(host, 'exit')
-      // The job has ended what that host left; what a living host runs is left alone.
-      equal(
-        (await reapTrees()).filter(({ left }) => left > 0),
-        [],
-      )
-      equal(pids.map(isAlive), [true, true])
-      const tree = (await listTrees()).find(({ name }) => name === 'running')
-      await stopTree(tree.id)
-      await until(() => !pids.some(isAlive))
-      await child.result.catch(() => undefined)
-    },
+  async 'reap and stop'() {
+    const child = spawn(process.execPath, ['-e', PATIENT_PARENT], { name: 'running' })
+    const pids = pidsIn(await firstLine(child))
+    const host = plain(process.execPath, [join(import.meta.dirname, 'windows-host.mjs')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await new Promise((resolve) => host.stdout.once('data', resolve))
+    host.kill('SIGKILL')
+    await once(host, 'exit')
+    // The job has ended what that host left; what a living host runs is left alone.
+    equal(
+      (await reapTrees()).filter(({ left }) => left > 0),
+      [],
+    )
+    equal(pids.map(isAlive), [true, true])
+    const tree = (await listTrees()).find(({ name }) => name === 'running')
+    await stopTree(tree.id)
+    await until(() => !pids.some(isAlive))
+    await child.result.catch(() => undefined)
   },
-  {
-    name: 'nothing survives a terminated host',
-    async attempt() {
-      const host = plain(process.execPath, [join(import.meta.dirname, 'windows-host.mjs')], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      const pids = pidsIn(await new Promise((resolve) => host.stdout.once('data', resolve)))
-      equal(pids.map(isAlive), [true, true])
-      host.kill('SIGKILL')
-      await until(() => !pids.some(isAlive))
-    },
+  async 'nothing survives a terminated host'() {
+    const host = plain(process.execPath, [join(import.meta.dirname, 'windows-host.mjs')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const pids = pidsIn(await new Promise((resolve) => host.stdout.once('data', resolve)))
+    equal(pids.map(isAlive), [true, true])
+    host.kill('SIGKILL')
+    await until(() => !pids.some(isAlive))
   },
-]
+}
 
-const sandbox = [
+const sandbox = Object.fromEntries([
   refused('sandbox', { sandbox: { write: ['.'] } }, 'SANDBOX_UNAVAILABLE'),
   refused('containment: "strict"', { containment: 'strict' }, 'CONTAINMENT_UNAVAILABLE'),
   refused('memoryMaxBytes', { memoryMaxBytes: 1e9 }, 'CONTAINMENT_UNAVAILABLE'),
   refused('pty', { pty: true }, 'INVALID_OPTION'),
-]
+])
 
 export const windowsAreas = { programs, trees, sandbox }
 
 /** A case of an option that is missing there. */
 function refused(name, options, code) {
-  return {
-    name: `${name} is refused`,
-    async attempt() {
-      equal((await refusal(js('0', options))).code, code)
-      return code
-    },
+  const attempt = async () => {
+    equal((await refusal(js('0', options))).code, code)
+    return code
   }
+  return [`${name} is refused`, attempt]
 }
 
 /** A search path on which this folder is first, and then that of Node.js. */
