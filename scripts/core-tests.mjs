@@ -10,7 +10,12 @@ const AT_A_TIME = 2
  * there are processors. They start first, so that the others compute meanwhile.
  * @type {Record<string, number>}
  */
-const WAITING = { 'fleet --lib': 16, 'agents --test acp': 6, 'runtime --test runtime': 6 }
+const WAITING = {
+  'fleet --lib': 16,
+  'agents --test acp': 6,
+  'runtime --test runtime': 6,
+  'process --test process': 4,
+}
 
 /**
  * A test program.

@@ -41,7 +41,9 @@ async fn a_missing_interpreter_is_told_from_a_missing_program() {
 async fn a_run_that_is_stopped_before_its_start_starts_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("trace");
-    let process = spawn(ProcessSpec::new("touch", [trace.to_string_lossy()]));
+    // A program that ends by itself may have ended before the stop is looked at.
+    let script = "touch \"$0\"; exec sleep 60";
+    let process = spawn(ProcessSpec::new("sh", ["-c", script, &trace.to_string_lossy()]));
     process.stop(StopReason::Aborted);
     let outcome = process.outcome().await;
     assert_eq!(outcome.error.as_ref().expect("an error").code().as_str(), "PROCESS_ABORTED");
