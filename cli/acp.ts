@@ -81,7 +81,7 @@ export async function run(args: string[]): Promise<Ending> {
     maxTokens: values['max-tokens'] === undefined ? undefined : Number(values['max-tokens']),
     record: values.record,
     name: values.name,
-    timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
+    timeoutMs: parseDuration('--timeout', values.timeout),
   }
   if (values.idle !== undefined)
     serveOptions.idleTimeoutMs = serveOptions.toolIdleTimeoutMs = parseDuration('--idle', values.idle)

@@ -85,7 +85,10 @@ export function parsePort(text: string | undefined): number | undefined {
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** Milliseconds of `120s`, `30m`, `1.5h`, `7d`, `500ms`, a plain number of seconds, or `off` (Infinity). */
-export function parseDuration(option: string, text: string): number {
+export function parseDuration(option: string, text: string): number
+export function parseDuration(option: string, text: string | undefined): number | undefined
+export function parseDuration(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
   if (text === 'off') return Infinity
   const [, number, unit = 's'] = /^(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?$/.exec(text) ?? []
   if (number === undefined) {

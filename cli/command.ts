@@ -26,7 +26,7 @@ export type Option = Flag | Setting
 /** By the option's name, without dashes. --help and -h are always known. */
 export type OptionTable = Readonly<Record<string, Option>>
 
-/** What values of these names are. */
+/** Kinds of values, by their names. */
 const fitting: Record<string, Fitting> = { FILE: 'file', FOLDER: 'folder', PROGRAM: 'program' }
 
 /** An option without a value. */

@@ -42,8 +42,8 @@ export async function run(args: string[]): Promise<Ending> {
   }
   const command = words.length === 1 ? words[0]! : words.map(quote).join(' ')
   const env = values.env && parseVariables('--env', values.env)
-  const idleTimeoutMs = values.idle === undefined ? undefined : parseDuration('--idle', values.idle)
-  const timeoutMs = values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout)
+  const idleTimeoutMs = parseDuration('--idle', values.idle)
+  const timeoutMs = parseDuration('--timeout', values.timeout)
   return withRuntime(
     url,
     values.token,

@@ -71,7 +71,7 @@ export async function run(args: string[]): Promise<Ending> {
     record: values.record,
     name: values.name,
     budget: maxTokens === undefined ? undefined : new Budget({ maxTokens }),
-    timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
+    timeoutMs: parseDuration('--timeout', values.timeout),
   }
   if (values.idle !== undefined) {
     turnOptions.idleTimeoutMs =

@@ -41,7 +41,7 @@ export async function run(args: string[]): Promise<Ending> {
       systemPrompt: values.system ?? '',
       model: values.model ?? '',
       outputSchema,
-      timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
+      timeoutMs: parseDuration('--timeout', values.timeout),
       onAssistantMessage: (blocks) => output.write('stderr', `${blocks.join('\n')}\n`),
       onCommandOutput: ({ text }) => output.write('stderr', text),
       signal,

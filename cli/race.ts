@@ -74,7 +74,7 @@ export async function run(args: string[]): Promise<Ending> {
       verify: values.verify === undefined ? undefined : ['sh', '-c', values.verify],
       winner: values.all ? 'all' : 'first',
       concurrency,
-      timeoutMs: values.deadline === undefined ? undefined : parseDuration('--deadline', values.deadline),
+      timeoutMs: parseDuration('--deadline', values.deadline),
       signal: stop.signal,
       onEntry: values.json ? undefined : tellEntry,
     })

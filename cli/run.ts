@@ -59,8 +59,8 @@ export async function run(args: string[]): Promise<Ending> {
   const [program, ...rest] = command ?? []
   if (!program) throw new UsageError('which program? For example: sheepdog run -- npm test')
   const { status, interrupt } = await watch(program, rest, {
-    idleTimeoutMs: values.idle === undefined ? undefined : parseDuration('--idle', values.idle),
-    timeoutMs: values.timeout === undefined ? undefined : parseDuration('--timeout', values.timeout),
+    idleTimeoutMs: parseDuration('--idle', values.idle),
+    timeoutMs: parseDuration('--timeout', values.timeout),
     cwd: values.cwd,
     env: values.env && parseVariables('--env', values.env),
     memoryMaxBytes: values.memory === undefined ? undefined : parseSize('--memory', values.memory),

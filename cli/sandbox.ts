@@ -1,7 +1,7 @@
 // The options of a sandbox on a command line.
 import type { SandboxOptions } from '../lib/index'
 import { variable } from '../lib/host'
-import { UsageError } from './arguments'
+import { type ParsedArguments, UsageError } from './arguments'
 import { type OptionTable, flag, several, setting } from './command'
 
 export const sandboxOptions = {
@@ -44,19 +44,7 @@ export const hostOptions = {
   ),
 } as const satisfies OptionTable
 
-interface SandboxValues {
-  sandbox?: boolean
-  write?: string[]
-  read?: string[]
-  network?: string
-  socket?: string[]
-  host?: string[]
-  secret?: string[]
-  protect?: string
-  landlock?: string
-  permission?: string
-  plan?: boolean
-}
+type SandboxValues = ParsedArguments<typeof levelOptions & typeof hostOptions>['values'] & { plan?: boolean }
 
 /** Whether more is asked for than `--sandbox` alone. */
 const hasMore = ({ write, read, network, socket, host, secret, protect, landlock }: SandboxValues) =>

@@ -133,7 +133,7 @@ function ways(values: Values): Partial<HarnessOptions> {
 /** Clocks, budget and attempts. */
 function limits(values: Values): Partial<TurnOptions> {
   const duration = (name: 'idle' | 'tool-idle' | 'start-timeout' | 'timeout' | 'kill-grace') =>
-    values[name] === undefined ? undefined : parseDuration(`--${name}`, values[name])
+    parseDuration(`--${name}`, values[name])
   const idleTimeoutMs = duration('idle')
   return {
     idleTimeoutMs,
@@ -151,8 +151,7 @@ function limits(values: Values): Partial<TurnOptions> {
 
 function retryOf(values: Values): TurnOptions['retry'] {
   const retries = parseNumber('--retries', values.retries)
-  const delay = (name: 'retry-delay' | 'max-retry-delay') =>
-    values[name] === undefined ? undefined : parseDuration(`--${name}`, values[name])
+  const delay = (name: 'retry-delay' | 'max-retry-delay') => parseDuration(`--${name}`, values[name])
   const retry = {
     attempts: retries === undefined ? undefined : retries + 1,
     baseDelayMs: delay('retry-delay'),

@@ -35,7 +35,7 @@ export async function run(args: string[]): Promise<Ending> {
   if (positionals.length > 0) throw new UsageError(`unexpected ${JSON.stringify(positionals[0])}`)
   const concurrency = parseCount('--concurrency', values.concurrency)
   const handlers = values.handlers === undefined ? undefined : await loadHandlers(values.handlers)
-  const drainTimeoutMs = values.drain === undefined ? undefined : parseDuration('--drain', values.drain)
+  const drainTimeoutMs = parseDuration('--drain', values.drain)
   const fleet = await Fleet.connect(fleetOptions(values))
   const worker = await fleet.work({
     queues: values.queue,

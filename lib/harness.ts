@@ -2,7 +2,6 @@ import { SheepdogError, invalidOption } from './error'
 import { agentName, type AgentName } from './harness/agent_program'
 import { nativeBudget } from './harness/budget'
 import { Checkout, checkNoCheckout, type Judge, type There } from './harness/checkout'
-import { host } from './harness/host'
 import { inside } from './harness/judged'
 import { nativeLimit } from './limit'
 import {
@@ -40,6 +39,9 @@ export { Turn } from './harness/turn'
 export { replayRecord, type RecordReplay } from './harness/record'
 export * from './harness/recorded_runs'
 export { replay, replayFile, type Recorded, type RecordedEnd, type Replay } from './harness/replay'
+
+/** One for this JavaScript environment: its turns end with it. */
+const host = new native.AgentHost()
 
 /**
  * Runs a coding-agent CLI as a function.

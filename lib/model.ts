@@ -223,8 +223,8 @@ const completeChecks = optionsOf('complete()', {
   baseUrl: check.name,
   apiKey: check.string,
   model: check.name,
-  messages: objects('message'),
-  tools: objects('tool'),
+  messages: check.listOf(check.object, 'an array of messages'),
+  tools: check.listOf(check.object, 'an array of tools'),
   toolChoice: check.anyOf(
     '"auto", "none", "required" or an object',
     check.oneOf('auto', 'none', 'required'),
@@ -391,13 +391,6 @@ function toRetrySpec(options: RetryOptions = {}): RetrySpec {
     ...options,
     ownRetries: variable('SHEEPDOG_AI_TIMEOUT_RETRIES'),
     inheritedRetries: variable('AGENTFIELD_AI_TIMEOUT_RETRIES'),
-  }
-}
-
-function objects(what: string) {
-  return (path: string, value: unknown) => {
-    if (!Array.isArray(value)) throw invalidOption(path, `expected an array of ${what}s, got ${show(value)}`)
-    value.forEach((item, index) => check.object(`${path}[${index}]`, item))
   }
 }
 

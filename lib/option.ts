@@ -32,6 +32,15 @@ function expected(what: string, holds: (value: unknown) => boolean): Check {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** An array whose items all pass this check. */
+function listOf(one: Check, what = 'an array'): Check {
+  return (path, value) => {
+    if (!Array.isArray(value)) throw invalidOption(path, `expected ${what}, got ${show(value)}`)
+    // By index: `forEach` would pass over holes.
+    for (let index = 0; index < value.length; index++) one(`${path}[${index}]`, value[index])
+  }
+}
+
 export const check = {
   boolean: expected('a boolean', (value) => typeof value === 'boolean'),
   function: expected('a function', (value) => typeof value === 'function'),
@@ -80,17 +89,9 @@ export const check = {
     check.string(path, value)
     if (value === '') throw invalidOption(path, 'expected a string that is not empty')
   }) as Check,
-  strings: ((path, value) => {
-    if (!Array.isArray(value)) throw invalidOption(path, `expected an array of strings, got ${show(value)}`)
-    // By index: `forEach` would pass over holes.
-    for (let index = 0; index < value.length; index++) check.string(`${path}[${index}]`, value[index])
-  }) as Check,
+  strings: listOf((path, value) => check.string(path, value), 'an array of strings'),
   /** Strings that are not empty. */
-  names: ((path, value) => {
-    check.strings(path, value)
-    const names = value as string[]
-    for (let index = 0; index < names.length; index++) check.name(`${path}[${index}]`, names[index])
-  }) as Check,
+  names: listOf((path, value) => check.name(path, value), 'an array of strings'),
   oneOf:
     (...names: string[]): Check =>
     (path, value) => {
@@ -101,13 +102,7 @@ export const check = {
         `expected ${names.map((name) => `"${name}"`).join(' or ')}, got ${show(value)}${hint}`,
       )
     },
-  /** An array whose items all pass this check. */
-  listOf:
-    (one: Check): Check =>
-    (path, value) => {
-      check.array(path, value)
-      ;(value as unknown[]).forEach((item, index) => one(`${path}[${index}]`, item))
-    },
+  listOf,
   anyOf:
     (what: string, ...checks: Check[]): Check =>
     (path, value) => {

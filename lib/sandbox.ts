@@ -1,7 +1,7 @@
 // Options of a sandbox, checked. The kernel's rules are the core's business (crates/process/src/sandbox).
 import { invalidOption } from './error'
 import { native } from './native'
-import { check, checkOptions, show } from './option'
+import { check, checkOptions, show, type Check } from './option'
 
 /**
  * Limits on files and network for a program and everything that it starts. The kernel enforces them
@@ -185,7 +185,7 @@ export function sandboxSupport(): SandboxSupport {
 
 const expectedNetwork = '"all", "none", { ports: [...] } or { hosts: [...] }'
 
-const network: (path: string, value: unknown) => void = (path, value) => {
+const network: Check = (path, value) => {
   if (value === 'all' || value === 'none') return
   if (
     typeof value !== 'object' ||
@@ -197,7 +197,7 @@ const network: (path: string, value: unknown) => void = (path, value) => {
   checkOptions(value, isOfHosts ? { hosts, secrets } : { ports }, path)
 }
 
-const secrets: (path: string, value: unknown) => void = (path, value) => {
+const secrets: Check = (path, value) => {
   check.object(path, value)
   for (const [name, secret] of Object.entries(value as object)) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
@@ -220,21 +220,18 @@ const secrets: (path: string, value: unknown) => void = (path, value) => {
   }
 }
 
-const hosts: (path: string, value: unknown) => void = (path, value) => {
-  if (value === 'provider') return
-  if (!Array.isArray(value)) throw invalidOption(path, `expected an array of hosts, got ${show(value)}`)
-  check.names(path, value)
+const hosts: Check = (path, value) => {
+  if (value !== 'provider') check.listOf(check.name, 'an array of hosts')(path, value)
 }
 
 const ports = check.listOf((path, one) => {
   if (!Number.isInteger(one) || (one as number) < 0 || (one as number) > 65_535)
     throw invalidOption(path, `expected an integer from 0 to 65535, got ${show(one)}`)
-})
+}, 'an array of port numbers')
 
-const required: (path: string, value: unknown) => void = (path, value) =>
-  checkOptions(value, { landlock: check.countUpTo(0xffff_ffff) }, path)
+const required: Check = (path, value) => checkOptions(value, { landlock: check.countUpTo(0xffff_ffff) }, path)
 
-const protect: (path: string, value: unknown) => void = (path, value) => {
+const protect: Check = (path, value) => {
   if (value === 'report' || value === 'restore') return
   if (typeof value !== 'object' || value === null || !('names' in value) || !('how' in value))
     throw invalidOption(

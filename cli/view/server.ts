@@ -1,6 +1,7 @@
 // The page's server: loopback only, a token in the path, and nothing that another page could make a browser do here.
 import { timers } from '../../lib/host'
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -27,25 +28,7 @@ const kinds: Record<string, string> = {
   js: 'text/javascript',
   svg: 'image/svg+xml',
 }
-const files = new Set([
-  'index.html',
-  'page.css',
-  'detail.css',
-  'rows.css',
-  'page.js',
-  'race.js',
-  'detail.js',
-  'figures.js',
-  'format.js',
-  'narrow.js',
-  'rows.js',
-  'run_rows.js',
-  'search.js',
-  'sums.js',
-  'timeline.js',
-  'tries.js',
-  'icon.svg',
-])
+const files = new Set(readdirSync(pageFolder))
 const mostRows = 500
 /** Longest text that is searched for. */
 const mostWords = 500

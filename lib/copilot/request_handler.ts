@@ -1,5 +1,9 @@
 // The runtime's model requests, made by the program instead: over HTTP, or over a WebSocket.
-import type { LlmInferenceHeaders } from './generated'
+import type {
+  LlmInferenceHeaders,
+  LlmInferenceHttpRequestChunkRequest,
+  LlmInferenceHttpRequestStartRequest,
+} from './generated'
 
 /** A model request of the runtime. */
 export interface CopilotRequestContext {
@@ -270,27 +274,6 @@ const ofTheConnection = [
   'trailer',
 ]
 
-interface StartParams {
-  requestId: string
-  sessionId?: string
-  agentId?: string
-  parentAgentId?: string
-  interactionType?: string
-  method: string
-  url: string
-  headers: LlmInferenceHeaders
-  transport?: 'http' | 'websocket'
-}
-
-interface ChunkParams {
-  requestId: string
-  data?: string
-  binary?: boolean
-  end?: boolean
-  cancel?: boolean
-  cancelReason?: string
-}
-
 type Piece = { data: string | Uint8Array } | { end: true } | { failed: Error }
 
 /** One request on its way: its body comes in pieces, maybe before its head. */
@@ -306,14 +289,14 @@ class Exchange {
     this.writer = new ResponseWriter(requestId, send)
   }
 
-  begin(params: StartParams): void {
+  begin(params: LlmInferenceHttpRequestStartRequest): void {
     const { method, transport, ...rest } = params
     this.#method = method.toUpperCase()
     this.context = { ...rest, transport: transport ?? 'http', signal: this.#abort.signal }
     writers.set(this.context, this.writer)
   }
 
-  push({ data, binary, end, cancel, cancelReason }: ChunkParams): void {
+  push({ data, binary, end, cancel, cancelReason }: LlmInferenceHttpRequestChunkRequest): void {
     if (cancel) {
       this.writer.isCancelled = true
       this.#abort.abort()
@@ -387,13 +370,13 @@ export function createRequestAdapter(handler: CopilotRequestHandler, send: Send)
     }
   }
   return {
-    async httpRequestStart(params: StartParams) {
+    async httpRequestStart(params: LlmInferenceHttpRequestStartRequest) {
       const exchange = exchangeOf(params.requestId)
       exchange.begin(params)
       void run(exchange)
       return {}
     },
-    async httpRequestChunk(params: ChunkParams) {
+    async httpRequestChunk(params: LlmInferenceHttpRequestChunkRequest) {
       exchangeOf(params.requestId).push(params)
       return {}
     },

@@ -135,6 +135,5 @@ export function classifyResumeError(
   >
   const number = [rpcCode, code].find((value) => typeof value === 'number') as number | undefined
   const text = typeof message === 'string' ? message : String(error)
-  const { log, knownTurns, fallback, agent } = evidence
-  return native.classifyCopilotResume(number, text, { log, knownTurns, fallback, agent })
+  return native.classifyCopilotResume(number, text, evidence)
 }

@@ -159,13 +159,11 @@ function fault(error: unknown): SessionFsError {
 }
 
 /** Nothing when it worked, else the fault. */
-async function doing(operation: () => Promise<void>): Promise<SessionFsError | undefined> {
-  try {
-    await operation()
-    return undefined
-  } catch (error) {
-    return fault(error)
-  }
+function doing(operation: () => Promise<void>): Promise<SessionFsError | undefined> {
+  return getting(
+    async () => void (await operation()),
+    (error) => error,
+  )
 }
 
 async function getting<T, F>(

@@ -70,21 +70,16 @@ export function convertMcpCallToolResult(callResult: {
   return result
 }
 
-function checkName(kind: string, name: string): void {
-  if (name !== '*' && !/^[a-zA-Z0-9_-]+$/.test(name)) {
-    throw new SheepdogError(
-      'INVALID_OPTION',
-      `Invalid ${kind} tool name '${name}': tool names must match /^[a-zA-Z0-9_-]+$/ or be the wildcard '*'.`,
-    )
-  }
-}
-
 /** A selection of tools by their source. Every method returns the set itself. */
 export class ToolSet {
   readonly #items: string[] = []
 
   #add(kind: string, name: string): this {
-    checkName(kind, name)
+    if (name !== '*' && !/^[a-zA-Z0-9_-]+$/.test(name))
+      throw new SheepdogError(
+        'INVALID_OPTION',
+        `Invalid ${kind} tool name '${name}': tool names must match /^[a-zA-Z0-9_-]+$/ or be the wildcard '*'.`,
+      )
     this.#items.push(`${kind}:${name}`)
     return this
   }

@@ -207,29 +207,23 @@ const variables = (path: string, value: unknown): void => {
 const commandChecks = { command: check.name, cwd: check.name, env: variables }
 
 /** @internal */
-export const commands = (path: string, value: unknown): void => {
-  if (!Array.isArray(value)) throw invalidOption(path, 'expected an array of commands')
-  value.forEach((command, index) => {
-    if (command === undefined || command === null)
-      throw invalidOption(`${path}[${index}]`, 'expected a command')
-    checkOptions(command, commandChecks, `${path}[${index}]`)
-    check.name(`${path}[${index}].command`, (command as RuntimeCommand).command)
-  })
-}
+export const commands = check.listOf((path, command) => {
+  if (command === undefined || command === null) throw invalidOption(path, 'expected a command')
+  checkOptions(command, commandChecks, path)
+  check.name(`${path}.command`, (command as RuntimeCommand).command)
+}, 'an array of commands')
 
 /** @internal */
 export const executeChecks = {
   secrets: check.strings,
   artifactsDirs: check.strings,
   artifactsIgnore: check.string,
-  downloads: (path: string, value: unknown) => {
-    if (!Array.isArray(value)) throw invalidOption(path, 'expected an array of downloads')
-    value.forEach((download, index) => {
-      check.object(`${path}[${index}]`, download)
-      check.name(`${path}[${index}].downloadUrl`, download.downloadUrl)
-      check.name(`${path}[${index}].workingDir`, download.workingDir)
-    })
-  },
+  downloads: check.listOf((path, download) => {
+    check.object(path, download)
+    const { downloadUrl, workingDir } = download as { downloadUrl?: unknown; workingDir?: unknown }
+    check.name(`${path}.downloadUrl`, downloadUrl)
+    check.name(`${path}.workingDir`, workingDir)
+  }, 'an array of downloads'),
   onAssistantMessage: check.function,
   onCommandOutput: check.function,
   onArtifactUploadRequest: check.function,
