@@ -1,5 +1,6 @@
 // AbortSignal -> cancellation. The one home of that.
 import { because, type ErrorCode, SheepdogError } from './error'
+import { onWaitedFor } from './host'
 
 /** The work to stop when a signal is aborted. One listener a signal: Node warns of a leak when there are more than ten. */
 class Watch {
@@ -88,4 +89,17 @@ export async function orAborted<T>(
 /** Throws the error with this code when the signal is aborted already. */
 export function throwIfAborted(signal: AbortSignal | undefined, code: ErrorCode, message: string): void {
   if (signal?.aborted) throw new SheepdogError(code, message, {}, signal.reason)
+}
+
+/** Resolves after the time, or when the signal is aborted. */
+export async function waited(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let letGo = () => {}
+  await new Promise<void>((resolve) => {
+    const giveUp = onWaitedFor(ms, resolve)
+    letGo = onAbort(signal, () => {
+      giveUp()
+      resolve()
+    })
+  })
+  letGo()
 }

@@ -5,31 +5,13 @@ export { CopilotSession, type SessionCapabilities } from './copilot/session'
 export { RuntimeConnection } from './copilot/runtime_connection'
 export type * from './copilot/runtime_connection'
 export type { RuntimeExit } from './copilot/link'
-export {
-  classifyResumeError,
-  type ResumeEvidence,
-  type ResumeFallback,
-  type ResumeJudgement,
-  type ResumeOutcome,
-  type SessionResumeOptions,
-  type SessionInspection,
-  type SessionLogState,
-  type SessionSalvage,
-} from './copilot/resume'
+export { classifyResumeError } from './copilot/resume'
+export type * from './copilot/resume'
 export { BuiltInTools, ToolSet, convertMcpCallToolResult } from './copilot/tool'
 export type * from './copilot/tool'
-export {
-  defineTool,
-  type Tool,
-  type ToolBinaryResult,
-  type ToolHandler,
-  type ToolInvocation,
-  type ToolResult,
-  type ToolResultObject,
-  type ToolResultType,
-  type ToolTelemetry,
-  type ZodSchema,
-} from './tool'
+export { defineTool } from './tool'
+export type { Tool, ToolHandler, ToolInvocation, ZodSchema } from './tool'
+export type * from './tool/result'
 export * from './copilot/permission'
 export * from './copilot/canvas'
 export * from './copilot/session_fs'

@@ -1,10 +1,10 @@
 import { toJson } from './json'
 import type { CompletionSpec, ModelCall, RetrySpec, TextPiece } from '../native/native'
-import { abortable, onAbort, orAborted } from './abort'
+import { abortable, orAborted, waited } from './abort'
 import { callSite, placedAt } from './call-site'
 import { SheepdogError, invalidOption, settle } from './error'
 import { layersOf } from './error-layer'
-import { LONGEST_TIMER_MS, timers, variable } from './host'
+import { variable } from './host'
 import type { AgentErrorKind } from './harness/result'
 import { native } from './native'
 import { check, checkOptions, optionsOf, show, type Crossing } from './option'
@@ -338,7 +338,7 @@ export async function withRetry<T>(
       if (attempt >= attempts || !(retryable ? retryable(error) : judged.retryable)) throw error
       const delay = native.retryDelay(spec, attempt, retryAfterMs)
       if (delay === null) throw error
-      await wait(delay, signal)
+      await waited(delay, signal)
       if (signal?.aborted) throw aborted(attempt, signal)
     }
   }
@@ -402,17 +402,4 @@ function aborted(attempts: number, signal: AbortSignal | undefined): SheepdogErr
     facts,
     signal?.reason,
   )
-}
-
-/** Resolves after so long, or when the signal is aborted. */
-function wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = timers.setTimeout(done, Math.min(delayMs, LONGEST_TIMER_MS))
-    const letGo = onAbort(signal, done)
-    function done() {
-      timers.clearTimeout(timer)
-      letGo()
-      resolve()
-    }
-  })
 }

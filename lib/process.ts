@@ -5,7 +5,7 @@ import { because, settle } from './error'
 import { nativeLimit } from './limit'
 import { native } from './native'
 import { checkNoMore, ownMembers } from './option'
-import { RunWatch } from './observability/run_watch'
+import { watchRun } from './observability/run_watch'
 import { pairs } from './process/environment'
 import { pump } from './process/input'
 import { callOf, closeInput, toSpec, type RunOptions } from './process/request'
@@ -151,7 +151,7 @@ function start({ command, options, spec: asked, open }: ReturnType<typeof prepar
     'PROCESS_ABORTED',
     `${command} was not started: its abort signal was already aborted`,
   )
-  const watch = RunWatch.start(asked)
+  const watch = watchRun(asked)
   // The caller's own come last, and win.
   const env = watch && [...pairs(watch.environment), ...asked.env]
   const spec = env ? ownMembers({ ...asked, env }) : asked

@@ -2,7 +2,10 @@
 import { native } from '../native'
 import { check, checkOptions } from '../option'
 
-export const fallbacks = ['evidence', 'unless-corrupt', 'never'] as const
+const fallbacks = ['evidence', 'unless-corrupt', 'never'] as const
+
+/** @internal */
+export const checkFallback = check.oneOf(...fallbacks)
 
 /**
  * When `resumeSession` may open an empty session under the same id instead. `"evidence"`: when the
@@ -104,7 +107,7 @@ export interface SessionSalvage {
   }[]
 }
 
-/** Events that the runtime sent while it resumed the session. */
+/** @internal Events that the runtime sent while it resumed the session. */
 export interface ResumeEvents {
   /** It told of the resume at all; a runtime that tells nothing can't be judged by what it left out. */
   hasResumed: boolean
@@ -124,7 +127,7 @@ export function classifyResumeError(
     {
       log: check.oneOf('absent', 'empty', 'no-turns', 'turns', 'unreadable', 'unknown'),
       knownTurns: check.duration,
-      fallback: check.oneOf(...fallbacks),
+      fallback: checkFallback,
       agent: check.boolean,
     },
     'evidence',

@@ -7,7 +7,7 @@ import type { ClientConnection } from './client_connection'
 import type { ClientSettings } from './client_options'
 import type { Link } from './link'
 import { type TraceContextProvider, traceOf } from './message'
-import { type ResumeOutcome, type SessionResumeOptions, fallbacks } from './resume'
+import { type ResumeOutcome, type SessionResumeOptions, checkFallback } from './resume'
 import type { CopilotSession, SessionCapabilities, SessionOwner } from './session'
 import type { ResumeSessionConfig, SessionConfig } from './session_config'
 import { createSessionFsAdapter } from './session_fs'
@@ -120,7 +120,7 @@ export class SessionOpener implements SessionOwner {
     checkConfig(config)
     checkOptions(options, {
       knownTurns: check.duration,
-      fallback: check.oneOf(...fallbacks),
+      fallback: checkFallback,
       takeOver: check.oneOf('stale'),
       signal: check.signal,
     })

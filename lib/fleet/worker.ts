@@ -6,7 +6,7 @@ import { absolutePath } from '../host'
 import { checkLimit } from '../limit'
 import { type HarnessOptions, type ProviderName } from '../harness'
 import { checkHarnessOptions, toSpec } from '../harness/request'
-import { JobWatch } from '../observability/job_watch'
+import { watchJob } from '../observability/job_watch'
 import { check, checkNoCallback, checkOptions, optionsOf, show, type Checks, type Crossing } from '../option'
 import { inheritance } from '../process'
 import { faultOf } from './fault'
@@ -170,17 +170,17 @@ export interface SubmittedSpec {
 
 /** @internal Answers a job, once; never throws. */
 export async function take(job: NativeJob, options: WorkOptions): Promise<void> {
-  let watch: JobWatch | undefined
+  let end: ReturnType<typeof watchJob>
   try {
     const spec = JSON.parse(job.spec) as SubmittedSpec
-    watch = JobWatch.start(spec)
+    end = watchJob(spec)
     const result = await call(job, spec, options.handlers?.[spec.handler ?? ''])
     job.finish(result === undefined ? undefined : toJson('result', result))
-    watch?.end(undefined)
+    end?.(undefined)
   } catch (error) {
     const { code, message, facts } = faultOf(error)
     job.fail(code, message, facts)
-    watch?.end(code)
+    end?.(code)
   }
 }
 

@@ -17,7 +17,7 @@ import { absolutePath } from '../host'
 import { native } from '../native'
 import { folderPath } from '../process'
 import { warnOnce } from '../warning'
-import { SessionWatch } from '../observability/session_watch'
+import { type SessionWatch, watchSession } from '../observability/session_watch'
 import { activeEnvironment } from '../observability/span'
 import { TurnWatch } from '../observability/turn_watch'
 import { check, checkNoCallback, checkOptions, show, type Crossing } from '../option'
@@ -390,7 +390,7 @@ export async function openSession(
   const { signal } = merged
   throwIfAborted(signal, 'AGENT_ABORTED', 'the session was not opened: its abort signal was already aborted')
   const checkout = Checkout.of(merged)
-  const watch = SessionWatch.start(agentName(defaults.provider), merged)
+  const watch = watchSession(agentName(defaults.provider), merged)
   merged.env = { ...activeEnvironment(), ...merged.env }
   let tools: ToolServer | undefined
   try {

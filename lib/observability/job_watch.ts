@@ -11,29 +11,19 @@ interface Instruments {
   active: OpenTelemetry.UpDownCounter
 }
 
-export class JobWatch {
-  readonly #instruments: Instruments
-  readonly #attributes: OpenTelemetry.Attributes
-  readonly #startedMs = elapsedMs()
-
-  static start(facts: { queue?: string; handler?: string }): JobWatch | undefined {
-    const api = openTelemetry()
-    const instruments = api ? quietly(() => instrumentsOf(api)) : undefined
-    return instruments && new JobWatch(instruments, facts)
-  }
-
-  private constructor(instruments: Instruments, { queue, handler }: { queue?: string; handler?: string }) {
-    this.#instruments = instruments
-    this.#attributes = given({ 'sheepdog.job.queue': queue, 'sheepdog.job.handler': handler })
-    quietly(() => instruments.active.add(1, this.#attributes))
-  }
-
-  /** `errorCode`: `undefined` if the handler returned. */
-  end(errorCode: string | undefined): void {
-    const seconds = (elapsedMs() - this.#startedMs) / 1000
+/** Returns what reports the end; its `errorCode` is `undefined` if the handler returned. */
+export function watchJob({ queue, handler }: { queue?: string; handler?: string }) {
+  const api = openTelemetry()
+  const instruments = api ? quietly(() => instrumentsOf(api)) : undefined
+  if (!instruments) return undefined
+  const startedMs = elapsedMs()
+  const attributes = given({ 'sheepdog.job.queue': queue, 'sheepdog.job.handler': handler })
+  quietly(() => instruments.active.add(1, attributes))
+  return (errorCode: string | undefined) => {
+    const seconds = (elapsedMs() - startedMs) / 1000
     quietly(() => {
-      this.#instruments.active.add(-1, this.#attributes)
-      this.#instruments.durations.record(seconds, given({ ...this.#attributes, 'error.type': errorCode }))
+      instruments.active.add(-1, attributes)
+      instruments.durations.record(seconds, given({ ...attributes, 'error.type': errorCode }))
     })
   }
 }

@@ -25,61 +25,34 @@ export interface RunFacts {
 /** The boundaries that the conventions advise for durations of calls to agents: programs take as long. */
 const BOUNDARIES_S = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 
-export class RunWatch {
-  readonly #facts: RunFacts
-  readonly #api: typeof OpenTelemetry | null
-  readonly #span: OpenTelemetry.Span | undefined
-  readonly #id = nextId()
-  readonly #startedMs = elapsedMs()
-
-  static start(facts: RunFacts): RunWatch | undefined {
-    const api = openTelemetry()
-    if (!api && !channels.run.hasSubscribers) return undefined
-    return new RunWatch(facts, api, api ? startSpan(api, facts.command) : undefined)
-  }
-
-  private constructor(
-    facts: RunFacts,
-    api: typeof OpenTelemetry | null,
-    span: OpenTelemetry.Span | undefined,
-  ) {
-    this.#facts = facts
-    this.#api = api
-    this.#span = span
-    const { command, args } = facts
-    if (channels.run.hasSubscribers)
-      publish('run', { phase: 'start', id: this.#id, command, args, cwd: facts.cwd ?? folderName() })
-  }
-
-  /** Variables by which the program's own spans become children of this one. */
-  get environment(): Record<string, string> {
-    return this.#span ? environmentOf(this.#span.spanContext()) : {}
-  }
-
-  /** Reports the end, whatever it is. */
-  follow(result: Promise<RunResult>): void {
-    result.then(
-      (result) => this.#end(result, undefined),
-      (error: Error) => this.#end(undefined, error),
-    )
-  }
-
-  #end(result: RunResult | undefined, error: Error | undefined): void {
-    const { command } = this.#facts
-    const durationMs = elapsedMs() - this.#startedMs
+export function watchRun(facts: RunFacts) {
+  const api = openTelemetry()
+  if (!api && !channels.run.hasSubscribers) return undefined
+  const { command, args } = facts
+  const span = api ? startSpan(api, command) : undefined
+  const id = nextId()
+  const startedMs = elapsedMs()
+  if (channels.run.hasSubscribers)
+    publish('run', { phase: 'start', id, command, args, cwd: facts.cwd ?? folderName() })
+  const end = (result: RunResult | undefined, error: Error | undefined): void => {
+    const durationMs = elapsedMs() - startedMs
     const seen = result ?? (error as { result?: RunResult } | undefined)?.result
     const type = error ? errorType(error) : seen?.ok === false ? 'PROCESS_FAILED' : undefined
-    if (this.#api && this.#span) endSpan(this.#api, this.#span, seen, type, error?.message)
-    if (this.#api) count(this.#api, command, type, durationMs)
-    if (channels.run.hasSubscribers)
-      publish('run', {
-        phase: 'end',
-        id: this.#id,
-        command,
-        durationMs,
-        ...(result && { result }),
-        ...(error && { error }),
-      })
+    if (api && span) endSpan(api, span, seen, type, error?.message)
+    if (api) count(api, command, type, durationMs)
+    const how = { ...(result && { result }), ...(error && { error }) }
+    if (channels.run.hasSubscribers) publish('run', { phase: 'end', id, command, durationMs, ...how })
+  }
+  return {
+    /** Variables by which the program's own spans become children of this one. */
+    environment: span ? environmentOf(span.spanContext()) : {},
+    /** Reports the end, whatever it is. */
+    follow(result: Promise<RunResult>): void {
+      result.then(
+        (result) => end(result, undefined),
+        (error: Error) => end(undefined, error),
+      )
+    },
   }
 }
 

@@ -3,41 +3,28 @@ import type { AgentName } from '../harness/agent_program'
 import { elapsedMs } from '../host'
 import { channels, nextId, publish } from './channel'
 
-export class SessionWatch {
-  readonly id = nextId()
-  readonly #provider: AgentName
-  readonly #startedMs = elapsedMs()
-  #sessionId: string | undefined
-  #isOver = false
+export type SessionWatch = NonNullable<ReturnType<typeof watchSession>>
 
-  /** There is one only where somebody looks when the session begins. */
-  static start(
-    provider: AgentName,
-    { cwd, resume }: { cwd?: string | URL; resume?: string },
-  ): SessionWatch | undefined {
-    if (!channels.session.hasSubscribers) return undefined
-    const watch = new SessionWatch(provider)
-    publish('session', { phase: 'start', id: watch.id, provider, cwd, resume })
-    return watch
-  }
-
-  private constructor(provider: AgentName) {
-    this.#provider = provider
-  }
-
-  onOpen(sessionId: string): void {
-    this.#sessionId = sessionId
-    publish('session', { phase: 'open', ...this.#facts(), sessionId })
-  }
-
-  /** Once: a session that is lost is closed as well. */
-  end(error?: Error): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    publish('session', { phase: 'end', ...this.#facts(), sessionId: this.#sessionId, error })
-  }
-
-  #facts() {
-    return { id: this.id, provider: this.#provider, durationMs: elapsedMs() - this.#startedMs }
+/** There is a watch only where somebody looks when the session begins. */
+export function watchSession(provider: AgentName, { cwd, resume }: { cwd?: string | URL; resume?: string }) {
+  if (!channels.session.hasSubscribers) return undefined
+  const id = nextId()
+  const startedMs = elapsedMs()
+  const facts = () => ({ id, provider, durationMs: elapsedMs() - startedMs })
+  let sessionId: string | undefined
+  let isOver = false
+  publish('session', { phase: 'start', id, provider, cwd, resume })
+  return {
+    id,
+    onOpen(opened: string): void {
+      sessionId = opened
+      publish('session', { phase: 'open', ...facts(), sessionId })
+    },
+    /** Once: a session that is lost is closed as well. */
+    end(error?: Error): void {
+      if (isOver) return
+      isOver = true
+      publish('session', { phase: 'end', ...facts(), sessionId, error })
+    },
   }
 }

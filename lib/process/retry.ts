@@ -1,7 +1,6 @@
 // Runs a program again that failed.
-import { onAbort } from '../abort'
+import { waited } from '../abort'
 import type { SheepdogError } from '../error'
-import { onWaitedFor } from '../host'
 import { check, checkOptions } from '../option'
 import { delayMs, endOf, kindOf } from './end'
 import type { RunResult } from './result'
@@ -67,17 +66,4 @@ export async function retried(
     if (isOver) return end.result!
     await waited(delayMs(attempt, minDelayMs, maxDelayMs), signal)
   }
-}
-
-/** Resolves after the time, or when the signal is aborted: the next run then rejects. */
-export async function waited(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  let letGo = () => {}
-  await new Promise<void>((resolve) => {
-    const giveUp = onWaitedFor(ms, resolve)
-    letGo = onAbort(signal, () => {
-      giveUp()
-      resolve()
-    })
-  })
-  letGo()
 }

@@ -1,4 +1,5 @@
 // A program that is started again when it ends.
+import { waited } from '../abort'
 import { type SheepdogError, SheepdogError as Failure, invalidOption } from '../error'
 import { timers } from '../host'
 import { check, checkOptions } from '../option'
@@ -7,7 +8,6 @@ import { warnOnce } from '../warning'
 import { delayMs, endOf, type EndKind, kindOf, type RunEnd } from './end'
 import { isReadOnce, type RunOptions } from './request'
 import type { RunResult } from './result'
-import { waited } from './retry'
 import type { RunningProcess } from './running_process'
 
 /** When and how fast a supervised program is started again. */
