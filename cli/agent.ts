@@ -158,10 +158,8 @@ function answerOf(result: TurnResult): string {
 /** The last line of --json. */
 function resultRecord(result: TurnResult | undefined, error: SheepdogError | undefined): object {
   if (!error) return { type: 'result', ok: true, result }
-  const { code, message } = error
-  const kind = 'kind' in error ? error.kind : undefined
-  const files = 'files' in error ? error.files : undefined
-  const problems = 'problems' in error ? error.problems : undefined
+  const { code, kind, message } = error
+  const { problems, files } = error as { problems?: unknown; files?: unknown }
   return { type: 'result', ok: false, error: { code, kind, message, problems, files }, result }
 }
 

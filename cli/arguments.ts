@@ -113,6 +113,14 @@ export function parseSize(option: string, text: string): number {
   return bytes
 }
 
+export function parseJson(option: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new UsageError(`${option}: invalid JSON: ${(error as Error).message}`)
+  }
+}
+
 /** Variables of `NAME=VALUE`. */
 export function parseVariables(option: string, texts: string[]): Record<string, string> {
   return Object.fromEntries(

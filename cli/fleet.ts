@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fleet, type JobOptions, type PruneOptions, type ScheduleOptions } from '../lib/fleet'
 import { absolutePath, timers } from '../lib/host'
-import { parseArguments, parseDuration, UsageError } from './arguments'
+import { parseArguments, parseDuration, parseJson, UsageError } from './arguments'
 import { type Ending, type OptionTable, flag, setting, several } from './command'
 import { fleetOptions, fleetTable, withFleet } from './fleet_way'
 import { showBytes, showCount } from './figure'
@@ -116,17 +116,9 @@ async function schedule(id: string | undefined, values: Values, json: boolean): 
     })
   if (cron === undefined || job === undefined)
     throw new UsageError('schedule needs --cron EXPRESSION and --job JSON, or --remove')
-  const spec = parseJob(job)
+  const spec = parseJson('--job', job) as JobOptions
   const times = { cron, timeZone: values['time-zone'], catchUp: values['catch-up'] } as ScheduleOptions
   return withFleet(values, async (fleet) => (await fleet.schedule(id, times, spec), 0))
-}
-
-function parseJob(text: string): JobOptions {
-  try {
-    return JSON.parse(text) as JobOptions
-  } catch (error) {
-    throw new UsageError(`--job: invalid JSON: ${(error as Error).message}`)
-  }
 }
 
 async function listSchedules(fleet: Fleet, json: boolean): Promise<number> {

@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers'
 import type { Job, JobOptions } from '../lib/fleet'
 import type { ProviderName, TurnOptions } from '../lib/harness'
 import { providerNames } from '../lib/harness/provider'
-import { parseArguments, parseDuration, parseNumber, UsageError } from './arguments'
+import { parseArguments, parseDuration, parseJson, parseNumber, UsageError } from './arguments'
 import { type Ending, type OptionTable, setting, several, flag } from './command'
 import { openStream } from './file'
 import { fleetTable, withFleet } from './fleet_way'
@@ -81,7 +81,10 @@ export async function run(args: string[]): Promise<Ending> {
           allow: values.allow,
           sandbox: toAgentSandbox(values),
         }
-      : { handler: values.handler, data: values.data === undefined ? undefined : parseData(values.data) }
+      : {
+          handler: values.handler,
+          data: values.data === undefined ? undefined : parseJson('--data', values.data),
+        }
   const job = {
     ...what,
     title: values.title,
@@ -165,14 +168,6 @@ async function tellEnd(job: Job): Promise<number> {
     const { code, message } = error as { code?: string; message: string }
     tell(`sheepdog: ${code}: ${message}`)
     return 1
-  }
-}
-
-function parseData(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new UsageError(`--data: invalid JSON: ${(error as Error).message}`)
   }
 }
 

@@ -117,11 +117,10 @@ export interface ScriptedAgent extends AgentProgram {
  * const { text } = await new Harness({ provider: agent }).run('Which tests fail?')
  */
 export function scriptedAgent(steps: readonly ScriptedStep[]): ScriptedAgent {
-  check.array('steps', steps)
-  steps.forEach((step, index) => {
-    check.object(`steps[${index}]`, step)
-    checkOptions(step, stepChecks, `steps[${index}]`)
-  })
+  check.listOf((at, step) => {
+    check.object(at, step)
+    checkOptions(step, stepChecks, at)
+  })('steps', steps)
   const folder = mkdtempSync(join(tmpdir(), 'sheepdog-scripted-'))
   removeAtExit(folder)
   writeFileSync(join(folder, 'script.json'), toJson('steps', steps.map(crossing)))

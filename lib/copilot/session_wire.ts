@@ -1,6 +1,6 @@
 // A session's configuration as it goes over the wire.
-import { SheepdogError, invalidOption } from '../error'
-import { show } from '../option'
+import { SheepdogError } from '../error'
+import { check } from '../option'
 import { toJsonSchema } from '../tool/definition'
 import type { MCPServerConfig } from './agent_config'
 import { splitProviders } from './model'
@@ -100,7 +100,7 @@ export function withModeDefaults<T extends SessionConfigBase>(config: T, isEmpty
 /** Parameters of `session.create` and `session.resume`; what both take means the same. */
 export function toWireConfig(config: AnyConfig): Record<string, unknown> {
   for (const field of ['tools', 'canvases', 'commands', 'customAgents', 'providers'] as const)
-    checkList(field, config[field])
+    if (config[field] != null) check.listOf(check.object)(field, config[field])
   const wire: Record<string, unknown> = {}
   for (const name of asTheyAre) wire[name] = config[name]
   const { provider, providers } = splitProviders(config.provider, config.providers)
@@ -173,15 +173,6 @@ export function toWireOptions(
     includedBuiltinSkills: config.includedBuiltinSkills ?? (isEmptyMode ? [] : undefined),
   }
   return Object.values(patch).some((value) => value !== undefined) ? patch : undefined
-}
-
-function checkList(field: string, list: unknown): void {
-  if (list === undefined || list === null) return
-  if (!Array.isArray(list)) throw invalidOption(field, `expected an array, got ${show(list)}`)
-  list.forEach((item: unknown, index) => {
-    if (typeof item !== 'object' || item === null)
-      throw invalidOption(`${field}[${index}]`, `expected an object, got ${show(item)}`)
-  })
 }
 
 function renameField(value: object | undefined, from: string, to: string): unknown {

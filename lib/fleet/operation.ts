@@ -124,16 +124,11 @@ export interface FleetSchedule extends Required<ScheduleOptions> {
 const states: JobState[] = ['queued', 'running', 'done', 'failed', 'cancelled', 'dead']
 const overStates: JobState[] = ['done', 'failed', 'cancelled', 'dead']
 
-function oneOrMore(one: (path: string, value: unknown) => void) {
-  return check.anyOf('a state, or an array of states', one, (path, value) => {
-    check.strings(path, value)
-    for (const state of value as string[]) one(path, state)
-  })
-}
+const oneState = check.oneOf(...states)
 
 const filterChecks = {
   queue: check.name,
-  state: oneOrMore(check.oneOf(...states)),
+  state: check.anyOf('a state, or an array of states', oneState, check.listOf(oneState)),
   tag: check.name,
   title: check.name,
 } satisfies Checks<JobFilter>
@@ -144,10 +139,7 @@ const listChecks = {
 } satisfies Checks<JobListOptions>
 const pruneChecks = {
   olderThanMs: check.duration,
-  states(path: string, value: unknown) {
-    check.strings(path, value)
-    for (const state of value as string[]) check.oneOf(...overStates)(path, state)
-  },
+  states: check.listOf(check.oneOf(...overStates), 'an array of strings'),
   queue: check.name,
   dryRun: check.boolean,
 } satisfies Checks<PruneOptions>

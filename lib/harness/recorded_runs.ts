@@ -111,13 +111,10 @@ const checkState = check.oneOf(...states)
 const pruneChecks = {
   olderThanMs: check.duration,
   maxBytes: check.duration,
-  states(path, value) {
-    check.array(path, value)
-    for (const [index, one] of (value as unknown[]).entries()) {
-      if (one === 'running') throw invalidOption(`${path}[${index}]`, 'a run that goes on is never removed')
-      checkState(`${path}[${index}]`, one)
-    }
-  },
+  states: check.listOf((path, one) => {
+    if (one === 'running') throw invalidOption(path, 'a run that goes on is never removed')
+    checkState(path, one)
+  }),
   dryRun: check.boolean,
 } satisfies Checks<PruneRunsOptions>
 
