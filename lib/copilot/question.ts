@@ -197,38 +197,32 @@ export function sessionUi(elicit: SessionUiApi['elicitation']): SessionUiApi {
   return {
     elicitation: elicit,
     confirm: async (message) => {
-      const { action, content } = await elicit({ message, requestedSchema: confirmSchema })
+      const requestedSchema = formOf('confirmed', { type: 'boolean', default: true })
+      const { action, content } = await elicit({ message, requestedSchema })
       return action === 'accept' && content?.confirmed === true
     },
     select: async (message, options) => {
-      const { action, content } = await elicit({ message, requestedSchema: selectSchema(options) })
+      const requestedSchema = formOf('selection', { type: 'string', enum: options })
+      const { action, content } = await elicit({ message, requestedSchema })
       return action === 'accept' ? ((content?.selection as string | undefined) ?? null) : null
     },
     input: async (message, options) => {
-      const { action, content } = await elicit({ message, requestedSchema: inputSchema(options) })
+      const { action, content } = await elicit({
+        message,
+        requestedSchema: formOf('value', inputField(options)),
+      })
       return action === 'accept' ? ((content?.value as string | undefined) ?? null) : null
     },
   }
 }
 
-/** Form for a yes or no. */
-const confirmSchema: ElicitationSchema = {
-  type: 'object',
-  properties: { confirmed: { type: 'boolean', default: true } },
-  required: ['confirmed'],
+/** A form of one field. */
+function formOf(name: string, field: ElicitationSchemaField): ElicitationSchema {
+  return { type: 'object', properties: { [name]: field }, required: [name] }
 }
 
-function selectSchema(options: string[]): ElicitationSchema {
-  return {
-    type: 'object',
-    properties: { selection: { type: 'string', enum: options } },
-    required: ['selection'],
-  }
-}
-
-function inputSchema({ title, description, ...rest }: UiInputOptions = {}): ElicitationSchema {
+function inputField({ title, description, ...rest }: UiInputOptions = {}): ElicitationSchemaField {
   const { minLength, maxLength, format, default: preset } = rest
   const given = { title: title || undefined, description: description || undefined, minLength, maxLength }
-  const field = { type: 'string' as const, ...given, format, default: preset }
-  return { type: 'object', properties: { value: field }, required: ['value'] }
+  return { type: 'string', ...given, format, default: preset }
 }

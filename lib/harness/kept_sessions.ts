@@ -40,12 +40,8 @@ export async function* keptSessions(
     site,
   )
   const text = await abortable(listed, merged.signal, 'AGENT_ABORTED', () => examination.abort())
-  const sessions = JSON.parse(text) as {
-    sessionId: string
-    title?: string | null
-    updatedAt?: string | null
-  }[]
-  for (const { sessionId, title, updatedAt } of sessions) {
+  type Told = { [Field in keyof KeptSession]?: string | null } & Pick<KeptSession, 'sessionId'>
+  for (const { sessionId, title, updatedAt } of JSON.parse(text) as Told[]) {
     const time = updatedAt ? new Date(updatedAt) : undefined
     yield {
       sessionId,
