@@ -428,5 +428,3 @@ export async function openSession(
     throw error
   }
 }
-
-/** A line of the session's channel. */
