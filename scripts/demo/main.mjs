@@ -23,7 +23,7 @@ async function agentDemo() {
   const server = await startModelServer()
   const abort = new AbortController()
   let status = 1
-  const leave = onInterrupt(
+  const interrupt = onInterrupt(
     () => abort.abort(),
     () => process.exit(130),
   )
@@ -42,7 +42,7 @@ async function agentDemo() {
     console.log(faults.length === 0 ? 'All went as it should.' : end)
     status = abort.signal.aborted ? 130 : faults.length === 0 ? 0 : 1
   } finally {
-    leave()
+    interrupt.end()
     await server.close()
     await rm(folder, { recursive: true, force: true, maxRetries: 3 })
   }
