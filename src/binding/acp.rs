@@ -8,8 +8,8 @@ use super::harness::{NativeTurn, compile};
 use super::held::Held;
 use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::{McpServerSpec, to_server};
-use super::option::Millis;
-use super::promise::{Promised, Settled, done, settle};
+use super::option::{Millis, give};
+use super::promise::{Promised, done, settle};
 use agents::acp::{
     self, Answer, Elicited, HostRequest, OpenRequest, OwnTool, Policy, PromptPart, PromptRequest, Rule,
     Session, WeakSession,
@@ -183,38 +183,34 @@ impl NativeSession {
         let mut channel = delivery.multiplexer.open();
         let number = channel.id();
         settle(async move {
-            let opened = async {
-                let (request, limits, preparation) = begin.ok_or_else(closed)?;
-                let request = request?;
-                let (host, mut asked) = unbounded_channel();
-                let session = acp::open(request, limits, preparation, host, switch.aborted()).await?;
-                sessions.add(session.downgrade());
-                ground::task::spawn(async move {
-                    while let Some(asked) = asked.recv().await {
-                        poll_fn(|context| channel.poll_room(context)).await;
-                        let line = match asked {
-                            HostRequest::Question(question) => json!({ "question": question }),
-                            HostRequest::Elicitation(asked) => json!({ "elicitation": asked }),
-                            HostRequest::Withdrawn { id } => json!({ "withdrawn": id }),
-                            HostRequest::Stopped => json!({ "stopped": true }),
-                        };
-                        let text = line.to_string();
-                        let weight = text.len();
-                        channel.send(Stream::Stdout, text.into(), weight);
-                    }
-                    channel.end();
-                });
-                let facts = json!({
-                    "sessionId": session.id(),
-                    "protocolVersion": session.version().number(),
-                    "history": session.history(),
-                    "channel": number,
-                    "record": session.record(),
-                });
-                *lock(&place) = Some(session);
-                Ok(facts.to_string())
-            };
-            opened.await.into()
+            let (request, limits, preparation) = begin.ok_or_else(closed)?;
+            let (host, mut asked) = unbounded_channel();
+            let session = acp::open(request?, limits, preparation, host, switch.aborted()).await?;
+            sessions.add(session.downgrade());
+            ground::task::spawn(async move {
+                while let Some(asked) = asked.recv().await {
+                    poll_fn(|context| channel.poll_room(context)).await;
+                    let line = match asked {
+                        HostRequest::Question(question) => json!({ "question": question }),
+                        HostRequest::Elicitation(asked) => json!({ "elicitation": asked }),
+                        HostRequest::Withdrawn { id } => json!({ "withdrawn": id }),
+                        HostRequest::Stopped => json!({ "stopped": true }),
+                    };
+                    let text = line.to_string();
+                    let weight = text.len();
+                    channel.send(Stream::Stdout, text.into(), weight);
+                }
+                channel.end();
+            });
+            let facts = json!({
+                "sessionId": session.id(),
+                "protocolVersion": session.version().number(),
+                "history": session.history(),
+                "channel": number,
+                "record": session.record(),
+            });
+            *lock(&place) = Some(session);
+            Ok::<_, Error>(facts.to_string())
         })
     }
 
@@ -364,12 +360,7 @@ impl Drop for NativeSession {
 
 /// A promise for the agent's answer to a request that was sent.
 fn answered(answer: Result<impl acp::Answered, Error>) -> Promised<()> {
-    settle(async move {
-        match answer {
-            Ok(answer) => answer.await.into(),
-            Err(error) => Settled::Failed { error, partial: None },
-        }
-    })
+    settle(async move { answer?.await })
 }
 
 fn closed() -> Error {
@@ -399,17 +390,11 @@ pub(super) fn to_open_request(spec: OpenSpec, budget: Option<&NativeBudget>) -> 
     request.agent.budget = budget.map(|budget| budget.budget.clone());
     request.has_handler = has_handler;
     request.has_elicitation_handler = has_elicitation_handler;
-    if let Some(timeout) = permission_timeout_ms {
-        request.permission_timeout = timeout.limit();
-    }
+    give(&mut request.permission_timeout, permission_timeout_ms.map(Millis::limit));
     request.servers = servers.into_iter().map(to_server).collect();
     request.tools = tools.into_iter().map(own_tool).collect();
-    if let Some(settle) = settle_ms {
-        request.settle = settle.duration();
-    }
-    if let Some(wait) = wait_for_reset_ms {
-        request.wait_for_reset = wait.duration();
-    }
+    give(&mut request.settle, settle_ms.map(Millis::duration));
+    give(&mut request.wait_for_reset, wait_for_reset_ms.map(Millis::duration));
     Ok(request)
 }
 

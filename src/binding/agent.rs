@@ -3,7 +3,7 @@
 
 use super::budget::{PricesSpec, to_caps};
 use super::host::absolute;
-use super::option::{Containment, Level, Millis};
+use super::option::{Containment, Level, Millis, give};
 use super::process::{VariableChange, environment_base};
 use super::sandbox::AgentSandboxSpec;
 use agents::harness::{AgentRequest, AgentTraits, Provider};
@@ -148,13 +148,6 @@ impl AgentSpec {
         give(&mut agent.caps.max_tokens, caps.max_tokens.map(Some));
         give(&mut agent.caps.max_cost_usd, caps.max_cost_usd.map(Some));
         give(&mut agent.prices, prices.map(|prices| Some(prices.into())));
-    }
-}
-
-/// Sets a value that was given.
-pub(super) fn give<T>(place: &mut T, given: Option<T>) {
-    if let Some(given) = given {
-        *place = given;
     }
 }
 

@@ -8,7 +8,7 @@ use super::copilot_log::Fallback;
 use super::error::Fault;
 use super::option::{Millis, Transport};
 use super::process::VariableChange;
-use super::promise::{Promised, Settled, done, settle};
+use super::promise::{Promised, done, settle};
 use copilot::request_timeout;
 use copilot::{
     Connection, ConnectionOptions, Outbox, ResumeRequest, Session, Target, TurnHandle, TurnKind, TurnOptions,
@@ -140,20 +140,14 @@ impl CopilotLink {
         let slot = self.connection.clone();
         let cancelled = self.cancelled.subscribe();
         settle(async move {
-            let options = match to_options(spec) {
-                Ok(options) => options,
-                Err(error) => return Err(error).into(),
-            };
-            let started = Connection::start(options, outbox, cancelled).await;
-            Settled::from(started.map(|(connection, started)| {
-                *lock(&slot) = Some(connection);
-                CopilotStarted {
-                    pid: started.pid,
-                    port: started.port,
-                    protocol_version: started.protocol_version as u32,
-                    version: started.version,
-                }
-            }))
+            let (connection, started) = Connection::start(to_options(spec)?, outbox, cancelled).await?;
+            *lock(&slot) = Some(connection);
+            Ok::<_, Error>(CopilotStarted {
+                pid: started.pid,
+                port: started.port,
+                protocol_version: started.protocol_version as u32,
+                version: started.version,
+            })
         })
     }
 

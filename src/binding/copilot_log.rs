@@ -2,12 +2,11 @@
 //! lib/copilot/resume.ts.
 
 use super::option::twin;
-use super::promise::{Promised, Settled, settle};
+use super::promise::{Promised, settle};
 use copilot::event_log;
 use copilot::resume::{self, ResumeEvidence};
 use ground::error::{Error, ErrorCode};
 use napi_derive::napi;
-use serde::Deserialize;
 use std::path::PathBuf;
 
 twin!(resume::Fallback { Evidence = "evidence", UnlessCorrupt = "unless-corrupt", Never = "never" });
@@ -94,13 +93,14 @@ pub fn classify_copilot_resume(
 pub fn inspect_copilot_session(home: String, session_id: String) -> Promised<CopilotInspection> {
     settle(async move {
         let look = ground::os::blocking(move || event_log::inspect(&PathBuf::from(home), &session_id));
-        Settled::from(look.await.map_err(not_finished).map(|found| CopilotInspection {
+        let found = look.await.map_err(not_finished)?;
+        Ok::<_, Error>(CopilotInspection {
             log: found.log.into(),
             turns: found.turns as f64,
             last_event_id: found.last_event_id,
             bad_line: found.bad_line.map(|line| line as f64),
             path: found.path.to_string_lossy().into_owned(),
-        }))
+        })
     })
 }
 
@@ -115,18 +115,14 @@ pub fn copilot_log_size(home: String, session_id: String) -> f64 {
 pub fn salvage_copilot_session(home: String, session_id: String, new_id: String) -> Promised<CopilotSalvage> {
     settle(async move {
         let copy = move || event_log::salvage(&PathBuf::from(home), &session_id, &new_id);
-        let made = ground::os::blocking(copy).await.map_err(not_finished).and_then(|made| made);
-        Settled::from(made.map(|made| {
-            CopilotSalvage {
-                session_id: made.session_id,
-                kept: made.kept as f64,
-                left_out: made
-                    .left_out
-                    .into_iter()
-                    .map(|left_out| CopilotLeftOut { line: left_out.line as f64, reason: left_out.reason })
-                    .collect(),
-            }
-        }))
+        let made = ground::os::blocking(copy).await.map_err(not_finished)??;
+        let left_out = made.left_out.into_iter();
+        let left_out = left_out.map(|one| CopilotLeftOut { line: one.line as f64, reason: one.reason });
+        Ok::<_, Error>(CopilotSalvage {
+            session_id: made.session_id,
+            kept: made.kept as f64,
+            left_out: left_out.collect(),
+        })
     })
 }
 

@@ -2,24 +2,11 @@
 //!
 //! A napi rejection can carry a code but no fields. So promises resolve with a [`Fault`], and lib/error.ts throws.
 
+use super::option::twin;
 use ground::error::{self, Error};
 use ground::{each_code, each_error_kind, retry};
 use napi_derive::napi;
 use serde_json::{Map, Value};
-
-macro_rules! twin {
-    ($module:ident::$name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
-        #[napi(string_enum)]
-        #[derive(Clone, Copy)]
-        pub enum $name { $($(#[$doc])* #[napi(value = $text)] $variant,)* }
-
-        impl From<$module::$name> for $name {
-            fn from(value: $module::$name) -> Self {
-                match value { $($module::$name::$variant => $name::$variant,)* }
-            }
-        }
-    };
-}
 
 macro_rules! codes {
     ($($list:tt)*) => { twin!(error::ErrorCode { $($list)* }); };

@@ -4,7 +4,7 @@ use super::acp::{OpenSpec, to_open_request};
 use super::budget::NativeBudget;
 use super::delivery::{Channel, Delivery};
 use super::limit::{NativeConcurrencyLimit, all_limits};
-use super::promise::{Promised, settle};
+use super::promise::{Promised, done, settle};
 use agents::acp::{self, ClientSink, OpenRequest};
 use agents::harness::ConcurrencyLimit;
 use agents::model::AbortSwitch;
@@ -61,12 +61,10 @@ impl NativeFace {
         let switch = self.switch.clone();
         settle(async move {
             let (Some((request, limits, input)), Some(channel)) = (begin, channel) else {
-                let error = Error::new(ErrorCode::SessionClosed, "the face has run already");
-                return Err::<(), Error>(error).into();
+                return Err(Error::new(ErrorCode::SessionClosed, "the face has run already"));
             };
             let output = Box::new(Lines { channel });
-            let served = async { acp::serve(request?, limits, input, output, switch.aborted()).await };
-            served.await.into()
+            acp::serve(request?, limits, input, output, switch.aborted()).await
         })
     }
 
@@ -75,12 +73,11 @@ impl NativeFace {
     pub fn write(&self, chunk: Uint8Array) -> Promised<()> {
         let input = lock(&self.input).clone();
         let chunk = Bytes::copy_from_slice(&chunk);
-        settle(async move {
+        done(async move {
             if let Some(input) = input {
                 // A face that is over takes nothing; its end is told by `run`.
                 let _ = input.send(chunk).await;
             }
-            Ok::<(), Error>(()).into()
         })
     }
 

@@ -8,12 +8,12 @@ use super::fleet_job::{JsHost, NativeJob, storable};
 use super::harness::TurnSpec;
 use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::PairSpec;
-use super::option::Millis;
-use super::promise::{Promised, Settled, done, settle};
+use super::option::{Millis, give};
+use super::promise::{Promised, done, settle};
 use super::turn_observer::{NativeSeenTurn, showing};
 use fleet::{
-    Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobRecord, JobSpec, ServerPlaces, Submitted,
-    WeakFleet, Worker, WorkerOptions,
+    Fleet, FleetOptions, Follow, FollowedBatch, JobFault, JobSpec, ServerPlaces, Submitted, WeakFleet,
+    Worker, WorkerOptions,
 };
 use ground::error::{Error, ErrorCode};
 use napi::Env;
@@ -89,13 +89,9 @@ impl FleetHost {
     pub fn connect(&self, spec: FleetSpec) -> Promised<NativeFleet> {
         let objects = self.objects.clone();
         settle(async move {
-            let connected = Fleet::connect(to_options(spec)).await;
-            connected
-                .map(|fleet| {
-                    objects.add(fleet.downgrade());
-                    NativeFleet { fleet }
-                })
-                .into()
+            let fleet = Fleet::connect(to_options(spec)).await?;
+            objects.add(fleet.downgrade());
+            Ok::<_, Error>(NativeFleet { fleet })
         })
     }
 }
@@ -138,9 +134,7 @@ fn to_options(spec: FleetSpec) -> FleetOptions {
     options.credentials = credentials.map(PathBuf::from);
     options.ca = ca.map(PathBuf::from);
     options.token = token;
-    if let Some(prefix) = prefix {
-        options.prefix = prefix;
-    }
+    give(&mut options.prefix, prefix);
     options.lease = lease_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
     options.replicas = replicas.map(|count| count as usize);
     options
@@ -177,10 +171,6 @@ pub(super) fn to_spec(given: Value) -> Result<JobSpec, Error> {
     }
 }
 
-fn shown(record: Result<JobRecord, Error>) -> Settled<String> {
-    record.map(|record| record.shown().to_string()).into()
-}
-
 #[napi]
 impl NativeFleet {
     /// Submits a job. `spec` is JSON. Resolves with the job's id.
@@ -188,11 +178,8 @@ impl NativeFleet {
     pub fn submit(&self, spec: String) -> Promised<String> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let given = ground::json::read(&spec).map_err(|error| Error::invalid_option("job", error));
-            match given.and_then(to_spec) {
-                Ok(spec) => fleet.submit(spec).await.into(),
-                Err(error) => Err(error).into(),
-            }
+            let given = ground::json::read(&spec).map_err(|error| Error::invalid_option("job", error))?;
+            fleet.submit(to_spec(given)?).await
         })
     }
 
@@ -201,11 +188,9 @@ impl NativeFleet {
     pub fn submit_many(&self, specs: String) -> Promised<String> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let given: Vec<Value> = match ground::json::read(&specs) {
-                Ok(given) => given,
-                Err(error) => return Err(Error::invalid_option("jobs", error)).into(),
-            };
-            let answers = fleet.submit_many(given.into_iter().map(to_spec).collect()).await;
+            let given: Vec<Value> =
+                ground::json::read(&specs).map_err(|error| Error::invalid_option("jobs", error))?;
+            let answers = fleet.submit_many(given.into_iter().map(to_spec).collect()).await?;
             let shown = |answer: &Submitted| {
                 serde_json::json!({
                     "id": answer.id,
@@ -213,21 +198,21 @@ impl NativeFleet {
                     "error": answer.error.as_ref().map(JobFault::from),
                 })
             };
-            answers.map(|answers| Value::from_iter(answers.iter().map(shown)).to_string()).into()
+            Ok::<_, Error>(Value::from_iter(answers.iter().map(shown)).to_string())
         })
     }
 
     #[napi]
     pub fn record(&self, id: String) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.record(&id).await.map(|record| record.shown().to_string()).into() })
+        settle(async move { fleet.record(&id).await.map(|record| record.shown().to_string()) })
     }
 
     /// Resolves with the record once the job is over.
     #[napi]
     pub fn settled(&self, id: String) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(async move { shown(fleet.settled(&id).await) })
+        settle(async move { fleet.settled(&id).await.map(|record| record.shown().to_string()) })
     }
 
     /// Fetches a result that is not in the record but named by it, as JSON.
@@ -235,43 +220,38 @@ impl NativeFleet {
     pub fn result_object(&self, name: String) -> Promised<String> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let object = fleet.result_object(&name).await;
-            object
-                .and_then(|bytes| {
-                    String::from_utf8(bytes.into()).map_err(|_| {
-                        Error::new(ErrorCode::FleetStorage, format!("{name} is damaged: it is not text"))
-                    })
-                })
-                .into()
+            let bytes = fleet.result_object(&name).await?;
+            String::from_utf8(bytes.into()).map_err(|_| {
+                Error::new(ErrorCode::FleetStorage, format!("{name} is damaged: it is not text"))
+            })
         })
     }
 
     #[napi]
     pub fn cancel(&self, id: String, is_forced: bool) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(async move { shown(fleet.cancel(&id, is_forced).await) })
+        settle(async move { fleet.cancel(&id, is_forced).await.map(|record| record.shown().to_string()) })
     }
 
     #[napi]
     pub fn retry(&self, id: String) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.retry(&id).await.into() })
+        settle(async move { fleet.retry(&id).await })
     }
 
     #[napi]
     pub fn follow(&self, id: String, from: Option<String>, live: bool) -> Promised<NativeFollow> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let follow = fleet.follow(&id, from.as_deref(), live).await;
-            let reader = |follow| NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) };
-            follow.map(reader).into()
+            let follow = fleet.follow(&id, from.as_deref(), live).await?;
+            Ok::<_, Error>(NativeFollow { follow: Arc::new(tokio::sync::Mutex::new(follow)) })
         })
     }
 
     #[napi]
     pub fn download(&self, id: String, path: String, to: String) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.download(&id, &path, to.as_ref()).await.into() })
+        settle(async move { fleet.download(&id, &path, to.as_ref()).await })
     }
 
     /// `onJob` is called for each job with a handler. It answers through the job's own methods. `onTurn` is called for each turn of
@@ -286,6 +266,7 @@ impl NativeFleet {
         #[napi(ts_arg_type = "(turn: NativeSeenTurn) => { name: string; value: string }[]")]
         on_turn: Function<'static, NativeSeenTurn, Vec<PairSpec>>,
     ) -> napi::Result<Promised<NativeWorker>> {
+        let budget = budget.map(|budget| budget.budget.clone());
         let WorkSpec {
             queues,
             concurrency,
@@ -296,35 +277,25 @@ impl NativeFleet {
             git_dir,
             git_idle_timeout_ms,
         } = spec;
-        let budget = budget.map(|budget| budget.budget.clone());
         let agent = FleetAgent::new(agent, all_limits(limits), budget, showing(&on_turn)?);
         let host = JsHost::new(&on_job, handlers, agent)?;
         let mut options = WorkerOptions::new(Arc::new(host));
-        if let Some(queues) = queues {
-            options.queues = queues;
-        }
-        if let Some(concurrency) = concurrency {
-            options.concurrency = concurrency as usize;
-        }
+        give(&mut options.queues, queues);
+        give(&mut options.concurrency, concurrency.map(|count| count as usize));
         options.name = name;
-        if let Some(millis) = drain_timeout_ms {
-            options.drain_timeout = millis.grace();
-        }
-        if let Some(folder) = git_dir {
-            options.git.folder = PathBuf::from(folder);
-        }
-        if let Some(millis) = git_idle_timeout_ms {
-            options.git.idle_timeout = millis.limit().unwrap_or(Duration::MAX);
-        }
+        give(&mut options.drain_timeout, drain_timeout_ms.map(Millis::grace));
+        give(&mut options.git.folder, git_dir.map(PathBuf::from));
+        let idle = git_idle_timeout_ms.map(|millis| millis.limit().unwrap_or(Duration::MAX));
+        give(&mut options.git.idle_timeout, idle);
         let fleet = self.fleet.clone();
-        Ok(settle(async move { fleet.work(options).await.map(|worker| NativeWorker { worker }).into() }))
+        Ok(settle(async move { fleet.work(options).await.map(|worker| NativeWorker { worker }) }))
     }
 
     /// The status as JSON.
     #[napi]
     pub fn status(&self) -> Promised<String> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.status().await.map(|status| serde_json::json!(status).to_string()).into() })
+        settle(async move { fleet.status().await.map(|status| serde_json::json!(status).to_string()) })
     }
 
     #[napi]
@@ -347,8 +318,8 @@ impl NativeFollow {
     pub fn next(&self) -> Promised<Option<FollowedEvents>> {
         let follow = self.follow.clone();
         settle(async move {
-            let batch = follow.lock().await.next().await;
-            batch.map(|batch| batch.map(to_events)).into()
+            let batch = follow.lock().await.next().await?;
+            Ok::<_, Error>(batch.map(to_events))
         })
     }
 
@@ -356,10 +327,7 @@ impl NativeFollow {
     #[napi]
     pub fn close(&self) -> Promised<()> {
         let follow = self.follow.clone();
-        settle(async move {
-            follow.lock().await.close();
-            Settled::Value(())
-        })
+        done(async move { follow.lock().await.close() })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Passes a job with a handler to JavaScript. Names and order match lib/fleet/worker.ts.
 
 use super::fleet_agent::FleetAgent;
-use super::promise::{Promised, Settled, settle};
+use super::option::twin;
+use super::promise::{Promised, done, settle};
 use fleet::{JobFault, JobFuture, JobHost, JobRun, JobSpec};
 use ground::error::Error;
 use ground::json;
@@ -75,17 +76,10 @@ impl JobHost for JsHost {
     }
 }
 
-/// Why a job has to stop.
-#[napi(string_enum)]
-#[derive(Clone, Copy)]
-pub enum StopCause {
-    #[napi(value = "cancelled")]
-    Cancelled,
-    #[napi(value = "lost")]
-    Lost,
-    #[napi(value = "closing")]
-    Closing,
-}
+twin!(
+    /// Why a job has to stop.
+    fleet::StopCause { Cancelled = "cancelled", Lost = "lost", Closing = "closing" }
+);
 
 /// Levels of a value of the caller's in a job. The store reads 128, its own around the value included.
 const MOST_LEVELS: usize = 100;
@@ -103,16 +97,6 @@ pub(super) fn storable(value: Value) -> Result<Value, String> {
         return Ok(value);
     }
     Err(format!("it is nested deeper than {MOST_LEVELS} levels"))
-}
-
-impl From<fleet::StopCause> for StopCause {
-    fn from(cause: fleet::StopCause) -> StopCause {
-        match cause {
-            fleet::StopCause::Cancelled => StopCause::Cancelled,
-            fleet::StopCause::Lost => StopCause::Lost,
-            fleet::StopCause::Closing => StopCause::Closing,
-        }
-    }
 }
 
 /// One attempt at a job.
@@ -150,26 +134,26 @@ impl NativeJob {
     #[napi]
     pub fn emit(&self, event: String) -> Promised<()> {
         let run = self.run.clone();
-        settle(async move { run.emit(event).await.into() })
+        settle(async move { run.emit(event).await })
     }
 
     #[napi]
     pub fn artifact(&self, path: String) -> Promised<()> {
         let run = self.run.clone();
-        settle(async move { run.artifact(&path).await.into() })
+        settle(async move { run.artifact(&path).await })
     }
 
     /// Resolves with the cause when the job has to stop, with null when it is over by itself.
     #[napi]
     pub fn stopped(&self) -> Promised<Option<StopCause>> {
         let (stop, mut is_over) = (self.run.stop.clone(), self.is_over.clone());
-        settle(async move {
+        done(async move {
             let cause = tokio::select! {
                 cause = stop.stopped() => Some(cause),
                 // The sender is gone: the attempt was abandoned.
                 ended = is_over.wait_for(|over| *over) => ended.is_err().then_some(fleet::StopCause::Lost),
             };
-            Settled::Value(cause.map(Into::into))
+            cause.map(Into::into)
         })
     }
 

@@ -72,11 +72,9 @@ impl NativeFleet {
     ) -> Promised<NativeJobList> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let list = match to_filter(spec) {
-                Ok(filter) => fleet.list(filter, after.as_deref(), limit.map(|limit| limit as usize)).await,
-                Err(error) => Err(error),
-            };
-            list.map(|list| NativeJobList { list: Arc::new(tokio::sync::Mutex::new(list)) }).into()
+            let limit = limit.map(|limit| limit as usize);
+            let list = fleet.list(to_filter(spec)?, after.as_deref(), limit).await?;
+            Ok::<_, Error>(NativeJobList { list: Arc::new(tokio::sync::Mutex::new(list)) })
         })
     }
 
@@ -85,11 +83,8 @@ impl NativeFleet {
     pub fn watch(&self, spec: FilterSpec) -> Promised<NativeJobWatch> {
         let fleet = self.fleet.clone();
         settle(async move {
-            let watch = match to_filter(spec) {
-                Ok(filter) => fleet.watch(filter).await,
-                Err(error) => Err(error),
-            };
-            watch.map(|watch| NativeJobWatch { watch: Arc::new(tokio::sync::Mutex::new(watch)) }).into()
+            let watch = fleet.watch(to_filter(spec)?).await?;
+            Ok::<_, Error>(NativeJobWatch { watch: Arc::new(tokio::sync::Mutex::new(watch)) })
         })
     }
 
@@ -97,12 +92,7 @@ impl NativeFleet {
     #[napi]
     pub fn retry_many(&self, spec: FilterSpec) -> Promised<f64> {
         let fleet = self.fleet.clone();
-        settle(async move {
-            match to_filter(spec) {
-                Ok(filter) => fleet.retry_many(filter).await.map(|count| count as f64).into(),
-                Err(error) => Err(error).into(),
-            }
-        })
+        settle(async move { fleet.retry_many(to_filter(spec)?).await.map(|count| count as f64) })
     }
 
     /// Removes jobs. Resolves with the numbers of removed jobs and objects, as JSON.
@@ -111,12 +101,9 @@ impl NativeFleet {
         let fleet = self.fleet.clone();
         settle(async move {
             let PruneSpec { older_than_ms, states, queue, dry_run } = spec;
-            let states = match to_states(states) {
-                Ok(states) => states,
-                Err(error) => return Err(error).into(),
-            };
+            let states = to_states(states)?;
             let prune = Prune { older_than: older_than_ms.duration(), states, queue, is_trial: dry_run };
-            fleet.prune(&prune).await.map(|pruned| json!(pruned).to_string()).into()
+            fleet.prune(&prune).await.map(|pruned| json!(pruned).to_string())
         })
     }
 
@@ -124,33 +111,28 @@ impl NativeFleet {
     #[napi]
     pub fn pause(&self, queue: String) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.pause(&queue).await.into() })
+        settle(async move { fleet.pause(&queue).await })
     }
 
     /// Resolves with true when the queue was paused.
     #[napi]
     pub fn resume(&self, queue: String) -> Promised<bool> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.resume(&queue).await.into() })
+        settle(async move { fleet.resume(&queue).await })
     }
 
     /// Resolves when the worker starts no more jobs.
     #[napi]
     pub fn drain(&self, worker: String) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.drain(&worker).await.into() })
+        settle(async move { fleet.drain(&worker).await })
     }
 
     /// Sets a schedule. `schedule` is JSON.
     #[napi]
     pub fn schedule(&self, schedule: String) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(async move {
-            match to_schedule(&schedule) {
-                Ok(schedule) => fleet.schedule(&schedule).await.into(),
-                Err(error) => Err(error).into(),
-            }
-        })
+        settle(async move { fleet.schedule(&to_schedule(&schedule)?).await })
     }
 
     /// All schedules: an array as JSON.
@@ -165,8 +147,8 @@ impl NativeFleet {
                 }
                 shown
             };
-            let schedules = fleet.schedules().await;
-            schedules.map(|all| Value::from_iter(all.into_iter().map(shown)).to_string()).into()
+            let all = fleet.schedules().await?;
+            Ok::<_, Error>(Value::from_iter(all.into_iter().map(shown)).to_string())
         })
     }
 
@@ -174,14 +156,14 @@ impl NativeFleet {
     #[napi]
     pub fn unschedule(&self, id: String) -> Promised<bool> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.unschedule(&id).await.into() })
+        settle(async move { fleet.unschedule(&id).await })
     }
 
     /// Starts due runs of schedules until the fleet is closed.
     #[napi]
     pub fn keep_schedules(&self) -> Promised<()> {
         let fleet = self.fleet.clone();
-        settle(async move { fleet.keep_schedules().into() })
+        settle(async move { fleet.keep_schedules() })
     }
 }
 
@@ -198,8 +180,8 @@ impl NativeJobList {
     pub fn next(&self) -> Promised<String> {
         let list = self.list.clone();
         settle(async move {
-            let page = list.lock().await.next().await;
-            page.map(|page| Value::from_iter(page.iter().map(Listed::shown)).to_string()).into()
+            let page = list.lock().await.next().await?;
+            Ok::<_, Error>(Value::from_iter(page.iter().map(Listed::shown)).to_string())
         })
     }
 }
@@ -217,8 +199,8 @@ impl NativeJobWatch {
     pub fn next(&self) -> Promised<String> {
         let watch = self.watch.clone();
         settle(async move {
-            let page = watch.lock().await.next().await;
-            page.map(|page| Value::from_iter(page.iter().map(Listed::shown)).to_string()).into()
+            let page = watch.lock().await.next().await?;
+            Ok::<_, Error>(Value::from_iter(page.iter().map(Listed::shown)).to_string())
         })
     }
 }

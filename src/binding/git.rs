@@ -1,6 +1,6 @@
 //! Checkouts of agents, and the changes that agents left, for JavaScript. Names and order match lib/harness/checkout.ts.
 
-use super::promise::{Promised, settle};
+use super::promise::{Promised, done, settle};
 use git::{Changes, GitPlace, REMOVED, Repository, Worktree, WorktreeRequest};
 use ground::error::{Error, ErrorCode};
 use ground::json;
@@ -42,19 +42,17 @@ impl NativeCheckout {
     pub fn prepare(&self) -> Promised<String> {
         let (spec, made) = (self.spec.clone(), self.made.clone());
         settle(async move {
-            let prepared = prepare(spec).await.map(|worktree| {
-                let facts = worktree.as_ref().map(|worktree| {
-                    json!({
-                        "cwd": worktree.cwd(),
-                        "top": worktree.top(),
-                        "borrowed": worktree.borrowed(),
-                        "removed": REMOVED,
-                    })
-                });
-                *lock(&made) = worktree.map(Arc::new);
-                json!(facts).to_string()
+            let worktree = prepare(spec).await?;
+            let facts = worktree.as_ref().map(|worktree| {
+                json!({
+                    "cwd": worktree.cwd(),
+                    "top": worktree.top(),
+                    "borrowed": worktree.borrowed(),
+                    "removed": REMOVED,
+                })
             });
-            prepared.into()
+            *lock(&made) = worktree.map(Arc::new);
+            Ok::<_, Error>(json!(facts).to_string())
         })
     }
 
@@ -63,10 +61,8 @@ impl NativeCheckout {
     pub fn changes(&self) -> Promised<String> {
         let made = lock(&self.made).clone();
         settle(async move {
-            let Some(worktree) = made else { return Err(unprepared()).into() };
-            let read = worktree.changes().await;
-            read.map(|(changes, warnings)| json!({ "changes": changes, "warnings": warnings }).to_string())
-                .into()
+            let (changes, warnings) = made.ok_or_else(unprepared)?.changes().await?;
+            Ok::<_, Error>(json!({ "changes": changes, "warnings": warnings }).to_string())
         })
     }
 
@@ -74,11 +70,11 @@ impl NativeCheckout {
     #[napi]
     pub fn clear(&self) -> Promised<bool> {
         let made = lock(&self.made).clone();
-        settle(async move {
+        done(async move {
             if let Some(worktree) = made {
                 worktree.clear().await;
             }
-            Ok(true).into()
+            true
         })
     }
 
@@ -86,12 +82,12 @@ impl NativeCheckout {
     #[napi]
     pub fn leave(&self, keeps: bool) -> Promised<String> {
         let made = lock(&self.made).take();
-        settle(async move {
+        done(async move {
             let kept = match made {
                 Some(worktree) => worktree.leave(keeps).await,
                 None => None,
             };
-            Ok(json!(kept).to_string()).into()
+            json!(kept).to_string()
         })
     }
 }
@@ -119,7 +115,7 @@ async fn prepare(spec: CheckoutSpec) -> Result<Option<Worktree>, Error> {
 /// The commit that a checkout of a folder begins with. Rejects with INVALID_OPTION where there is no repository.
 #[napi]
 pub fn take_base(cwd: String) -> Promised<String> {
-    settle(async move { Worktree::base_of(&GitPlace::of_user(), &PathBuf::from(cwd)).await.into() })
+    settle(async move { Worktree::base_of(&GitPlace::of_user(), &PathBuf::from(cwd)).await })
 }
 
 fn read(changes: &str) -> Result<Changes, Error> {
@@ -131,8 +127,8 @@ fn read(changes: &str) -> Result<Changes, Error> {
 #[napi]
 pub fn changes_patch(changes: String) -> Promised<String> {
     settle(async move {
-        let patch = async { read(&changes)?.patch().await };
-        patch.await.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).into()
+        let patch = read(&changes)?.patch().await?;
+        Ok::<_, Error>(String::from_utf8_lossy(&patch).into_owned())
     })
 }
 
@@ -141,26 +137,20 @@ pub fn changes_patch(changes: String) -> Promised<String> {
 pub fn changes_apply(changes: String, cwd: Option<String>) -> Promised<()> {
     settle(async move {
         let cwd = cwd.map(PathBuf::from);
-        let applied = async { read(&changes)?.apply(&GitPlace::of_user(), cwd.as_deref()).await };
-        applied.await.into()
+        read(&changes)?.apply(&GitPlace::of_user(), cwd.as_deref()).await
     })
 }
 
 /// Removes the ref of changes, and their checkout.
 #[napi]
 pub fn changes_discard(changes: String) -> Promised<()> {
-    settle(async move {
-        let discarded = async { read(&changes)?.discard(&GitPlace::of_user()).await };
-        discarded.await.into()
-    })
+    settle(async move { read(&changes)?.discard(&GitPlace::of_user()).await })
 }
 
 /// All checkouts of this user's agents: an array as JSON.
 #[napi]
 pub fn list_worktrees() -> Promised<String> {
-    settle(async {
-        git::list_worktrees(&GitPlace::of_user()).await.map(|found| json!(found).to_string()).into()
-    })
+    settle(async { git::list_worktrees(&GitPlace::of_user()).await.map(|found| json!(found).to_string()) })
 }
 
 /// Removes checkouts whose host is gone: all but the kept ones, or those with these ids. Resolves with the outcome of each as JSON.
@@ -168,6 +158,6 @@ pub fn list_worktrees() -> Promised<String> {
 pub fn reap_worktrees(ids: Option<Vec<String>>) -> Promised<String> {
     settle(async move {
         let reaped = git::reap_worktrees(&GitPlace::of_user(), ids.as_deref()).await;
-        reaped.map(|reaped| json!(reaped).to_string()).into()
+        reaped.map(|reaped| json!(reaped).to_string())
     })
 }

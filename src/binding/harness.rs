@@ -1,13 +1,13 @@
 //! The types and functions that the harness passes to and from JavaScript. Names and order match lib/harness.ts.
 
-use super::agent::{AgentSpec, give, to_agent};
+use super::agent::{AgentSpec, to_agent};
 use super::budget::NativeBudget;
 use super::delivery::{Delivery, EventLines, create_text};
 use super::environment_objects::{EnvironmentObject, EnvironmentObjects};
 use super::held::Held;
 use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::{McpServerSpec, to_server};
-use super::option::{Background, Millis};
+use super::option::{Background, Millis, give};
 use super::promise::{Promised, Settled, settle};
 use agents::acp;
 use agents::harness::verdict::Ending;
@@ -129,26 +129,14 @@ impl AgentExamination {
     pub fn examine(&self, specs: Vec<AgentSpec>) -> Promised<String> {
         let agents: Result<Vec<_>, _> = specs.into_iter().map(to_agent).collect();
         let switch = self.switch.clone();
-        settle(async move {
-            let findings = match agents {
-                Ok(agents) => examined(&agents, &switch).await,
-                Err(error) => Err(error),
-            };
-            findings.map(|findings| findings.to_string()).into()
-        })
+        settle(async move { Ok::<_, Error>(examined(&agents?, &switch).await?.to_string()) })
     }
 
     /// Resolves with the sessions that an agent has kept of its folder: an array as JSON.
     #[napi]
     pub fn list_sessions(&self, spec: AgentSpec) -> Promised<String> {
         let (agent, switch) = (to_agent(spec), self.switch.clone());
-        settle(async move {
-            let listed = match agent {
-                Ok(agent) => acp::list_sessions(agent, &switch).await,
-                Err(error) => Err(error),
-            };
-            listed.map(|sessions| json!(sessions).to_string()).into()
-        })
+        settle(async move { Ok::<_, Error>(json!(acp::list_sessions(agent?, &switch).await?).to_string()) })
     }
 
     #[napi]
@@ -307,8 +295,8 @@ pub fn replay_files(
     let (stderr, ending) = (stderr.map(Into::into), ending_of(exit_code, signal));
     let recorded = RecordedFiles { stdout: stdout.into(), stderr, ending };
     settle(async move {
-        let replayed = async { harness::replay_files(Provider::parse(&provider)?, recorded).await };
-        replayed.await.map(|replay| json_text(&shown(replay))).into()
+        let replay = harness::replay_files(Provider::parse(&provider)?, recorded).await?;
+        Ok::<_, Error>(json_text(&shown(replay)))
     })
 }
 
@@ -357,14 +345,10 @@ fn json_text(shown: &impl Serialize) -> String {
 #[napi]
 pub fn replay_folder(folder: String) -> Promised<String> {
     settle(async move {
-        harness::replay_folder(folder.into())
-            .await
-            .map(|read| {
-                let unfinished = read.unfinished.map(|why| why.as_str());
-                let turn = read.turn.map(shown);
-                json_text(&ShownRecord { start: read.start, end: read.end, unfinished, turn })
-            })
-            .into()
+        let read = harness::replay_folder(folder.into()).await?;
+        let unfinished = read.unfinished.map(|why| why.as_str());
+        let turn = read.turn.map(shown);
+        Ok::<_, Error>(json_text(&ShownRecord { start: read.start, end: read.end, unfinished, turn }))
     })
 }
 

@@ -1,6 +1,6 @@
 //! A turn or a session that has its slot, and waits until JavaScript has prepared its folder.
 
-use super::promise::{Promised, settle};
+use super::promise::{Promised, done};
 use agents::harness::Preparation;
 use ground::error::{Error, ErrorCode};
 use ground::lock::lock;
@@ -38,9 +38,9 @@ impl<Request: Send + 'static> Held<Request> {
     /// True at the first look of the turn at its preparation; false when that is dropped before.
     pub(super) fn granted(&self) -> Promised<bool> {
         let granted = self.granted.clone();
-        settle(async move {
-            let Some(mut granted) = granted else { return Ok(false).into() };
-            Ok(granted.wait_for(|granted| *granted).await.is_ok()).into()
+        done(async move {
+            let Some(mut granted) = granted else { return false };
+            granted.wait_for(|granted| *granted).await.is_ok()
         })
     }
 

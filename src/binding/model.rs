@@ -1,7 +1,8 @@
 //! The types and functions that model calls pass to and from JavaScript. Names and order match lib/model.ts.
 
 use super::error::ErrorKind;
-use super::option::{Millis, millis};
+use super::mcp_server::PairSpec;
+use super::option::{Millis, give, millis};
 use super::promise::{Promised, done, settle};
 use agents::model::{self, AbortSwitch, Completion, CompletionRequest, ErrorLayer, Schema, TextListener};
 use ground::error::Error;
@@ -33,7 +34,7 @@ pub struct CompletionSpec {
     pub timeout_ms: Option<Millis>,
     pub idle_timeout_ms: Option<Millis>,
     pub retry: RetrySpec,
-    pub headers: Vec<HeaderSpec>,
+    pub headers: Vec<PairSpec>,
     /// Whether the text is read as it comes, by [`ModelCall::next_text`].
     pub has_listener: bool,
 }
@@ -43,12 +44,6 @@ pub struct CompletionSpec {
 pub struct TextPiece {
     pub text: String,
     pub attempt: u32,
-}
-
-#[napi(object, object_to_js = false)]
-pub struct HeaderSpec {
-    pub name: String,
-    pub value: String,
 }
 
 #[napi(object, object_to_js = false)]
@@ -119,7 +114,7 @@ impl ModelCall {
                 *slot = Some(pieces);
             }
         }
-        settle(async move { complete(model::shared_client(), spec, listener, aborted).await.into() })
+        settle(complete(model::shared_client(), spec, listener, aborted))
     }
 
     /// The pieces since the last call, in order. Null at the end.
@@ -218,13 +213,10 @@ fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
     if let Some(Value::Object(fields)) = extra_body.map(|body| parse("extraBody", &body)).transpose()? {
         request.extra_body = fields;
     }
-    request.schema = schema.map(|schema| Schema::compile(parse("schema", &schema)?, "schema")).transpose()?;
-    if let Some(timeout) = timeout_ms {
-        request.timeout = timeout.limit();
-    }
-    if let Some(timeout) = idle_timeout_ms {
-        request.idle_timeout = timeout.limit();
-    }
+    let schema = schema.map(|schema| Schema::compile(parse("schema", &schema)?, "schema"));
+    request.schema = schema.transpose()?;
+    give(&mut request.timeout, timeout_ms.map(Millis::limit));
+    give(&mut request.idle_timeout, idle_timeout_ms.map(Millis::limit));
     request.retry = to_policy(&retry);
     request.headers = headers.into_iter().map(|header| (header.name, header.value)).collect();
     Ok(request)
@@ -233,15 +225,9 @@ fn to_request(spec: CompletionSpec) -> Result<CompletionRequest, Error> {
 fn to_policy(spec: &RetrySpec) -> RetryPolicy {
     let RetrySpec { attempts, base_delay_ms, max_delay_ms, own_retries, inherited_retries } = spec;
     let mut policy = model::retry_policy(own_retries.as_deref(), inherited_retries.as_deref());
-    if let Some(attempts) = attempts {
-        policy.attempts = *attempts as u32;
-    }
-    if let Some(delay) = base_delay_ms {
-        policy.base_delay = delay.duration();
-    }
-    if let Some(delay) = max_delay_ms {
-        policy.max_delay = delay.duration();
-    }
+    give(&mut policy.attempts, attempts.map(|attempts| attempts as u32));
+    give(&mut policy.base_delay, base_delay_ms.map(Millis::duration));
+    give(&mut policy.max_delay, max_delay_ms.map(Millis::duration));
     policy
 }
 

@@ -51,13 +51,22 @@ pub(super) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
+/// Sets a value that was given.
+pub(super) fn give<T>(place: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *place = given;
+    }
+}
+
 /// Generates the JavaScript twin of an enum of the core. In JavaScript it is a string.
 macro_rules! twin {
-    ($(#[$doc:meta])* $module:ident::$name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* $module:ident::$name:ident {
+        $($(#[$note:meta])* $variant:ident = $text:literal),* $(,)?
+    }) => {
         $(#[$doc])*
         #[napi(string_enum)]
-        #[derive(Clone, Copy, Deserialize)]
-        pub enum $name { $(#[napi(value = $text)] #[serde(rename = $text)] $variant,)* }
+        #[derive(Clone, Copy, serde::Deserialize)]
+        pub enum $name { $($(#[$note])* #[napi(value = $text)] #[serde(rename = $text)] $variant,)* }
 
         impl From<$name> for $module::$name {
             fn from(name: $name) -> Self {
@@ -72,7 +81,6 @@ macro_rules! twin {
         }
     };
 }
-#[cfg(feature = "copilot")]
 pub(super) use twin;
 
 twin!(process::Strays { Kill = "kill", Keep = "keep" });
@@ -95,14 +103,11 @@ impl Level {
 }
 
 /// The streams that are also written to the host's own.
-#[napi(string_enum)]
+#[napi(string_enum = "lowercase")]
 #[derive(Clone, Copy)]
 pub enum EchoStreams {
-    #[napi(value = "both")]
     Both,
-    #[napi(value = "stdout")]
     Stdout,
-    #[napi(value = "stderr")]
     Stderr,
 }
 
@@ -117,26 +122,20 @@ impl EchoStreams {
 }
 
 /// How the Copilot CLI is reached.
-#[napi(string_enum)]
+#[napi(string_enum = "lowercase")]
 #[derive(Clone, Copy)]
 pub enum Transport {
-    #[napi(value = "stdio")]
     Stdio,
-    #[napi(value = "tcp")]
     Tcp,
-    #[napi(value = "address")]
     Address,
 }
 
 /// The reason why the host ends a run.
-#[napi(string_enum)]
+#[napi(string_enum = "kebab-case")]
 #[derive(Clone, Copy)]
 pub enum StopReason {
-    #[napi(value = "aborted")]
     Aborted,
-    #[napi(value = "killed")]
     Killed,
-    #[napi(value = "input-failed")]
     InputFailed,
 }
 

@@ -3,20 +3,21 @@
 use super::delivery::{ByteSink, Channel, Delivery, LineSink, Selection, Skipped, create_text};
 use super::host::{absolute, working_folder};
 use super::limit::NativeConcurrencyLimit;
-use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis, StopReason, Strays};
+use super::option::{Containment, ContainmentLevel, EchoStreams, Encoding, Millis, StopReason, Strays, give};
 use super::promise::{Promised, Settled, done, reply, settle};
 use super::sandbox::SandboxSpec;
 use bytes::Bytes;
-use ground::record::{Place, RecordFacts, RecordSpec};
+use ground::record::{Place, RecordSpec};
 use napi::bindgen_prelude::{
     BufferSlice, Either, Null, Object, ToNapiValue, Uint8Array, within_runtime_if_available,
 };
 use napi::{Env, sys};
 use napi_derive::napi;
 use process::{
-    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SandboxReport,
-    SavePlan, Saved, Sink, StdinWriter, Stdio, Stream, TerminalSize,
+    self, Admission, Environment, EnvironmentBase, Input, Outcome, Process, ProcessSpec, SavePlan, Saved,
+    Sink, StdinWriter, Stdio, Stream, TerminalSize,
 };
+use serde_json::json;
 use std::sync::Arc;
 
 /// A variable to set, or to remove when it has no value.
@@ -241,10 +242,8 @@ impl NativeProcess {
         let plan = SavePlan { stdout: stdout.map(Into::into), stderr: stderr.map(Into::into), append };
         let saving = self.process.as_ref().map(|process| process.save(plan));
         settle(async move {
-            match saving {
-                Some(saving) => saving.await.map(NativeSavedOutput::from).into(),
-                None => Settled::from(Err(Outcome::nothing_started())),
-            }
+            let saving = saving.ok_or_else(Outcome::nothing_started)?;
+            saving.await.map(NativeSavedOutput::from)
         })
     }
 
@@ -354,19 +353,19 @@ fn to_spec(options: RunSpec) -> ProcessSpec {
     spec.input = to_input(input, input_file, stdin);
     let piped = if inherit_stdio == Some(true) { Stdio::Inherit } else { Stdio::Piped };
     spec.stdio = terminal.map_or(piped, |size| Stdio::Terminal(size.into()));
-    spec.encoding = encoding.map_or(spec.encoding, Into::into);
-    spec.trim = trim.unwrap_or(spec.trim);
-    spec.reject = reject.unwrap_or(spec.reject);
+    give(&mut spec.encoding, encoding.map(Into::into));
+    give(&mut spec.trim, trim);
+    give(&mut spec.reject, reject);
     spec.echo = echo.map(EchoStreams::echo);
     spec.prefer_local = prefer_local.map(Into::into);
-    spec.idle_timeout = idle_timeout_ms.map_or(spec.idle_timeout, Millis::limit);
-    spec.timeout = timeout_ms.map_or(spec.timeout, Millis::limit);
-    spec.kill_grace = kill_grace_ms.map_or(spec.kill_grace, Millis::duration);
-    spec.drain = drain_ms.map_or(spec.drain, Millis::duration);
-    spec.max_output_bytes = max_output_bytes.map_or(spec.max_output_bytes, to_text_bytes);
-    spec.max_line_bytes = max_line_bytes.map_or(spec.max_line_bytes, to_text_bytes);
-    spec.strays = strays.map_or(spec.strays, Into::into);
-    spec.containment = containment.map_or(spec.containment, Into::into);
+    give(&mut spec.idle_timeout, idle_timeout_ms.map(Millis::limit));
+    give(&mut spec.timeout, timeout_ms.map(Millis::limit));
+    give(&mut spec.kill_grace, kill_grace_ms.map(Millis::duration));
+    give(&mut spec.drain, drain_ms.map(Millis::duration));
+    give(&mut spec.max_output_bytes, max_output_bytes.map(to_text_bytes));
+    give(&mut spec.max_line_bytes, max_line_bytes.map(to_text_bytes));
+    give(&mut spec.strays, strays.map(Into::into));
+    give(&mut spec.containment, containment.map(Into::into));
     spec.memory_max_bytes = memory_max_bytes.map(|bytes| bytes as u64);
     spec.max_processes = max_processes.map(|count| count as u64);
     spec.sandbox = sandbox.map(Into::into);
@@ -425,40 +424,6 @@ fn or_null<T>(value: Option<T>) -> Either<T, Null> {
     value.map_or(Either::B(Null), Either::A)
 }
 
-fn record_facts<'env>(env: &'env Env, record: &RecordFacts) -> napi::Result<Object<'env>> {
-    let mut facts = Object::new(env)?;
-    facts.set("folder", &record.folder)?;
-    facts.set("leftOutBytes", record.left_out_bytes as f64)?;
-    if let Some(problem) = &record.problem {
-        facts.set("problem", problem)?;
-    }
-    Ok(facts)
-}
-
-fn sandbox_facts<'env>(env: &'env Env, sandbox: &SandboxReport) -> napi::Result<Object<'env>> {
-    let mut facts = Object::new(env)?;
-    facts.set("landlock", sandbox.landlock)?;
-    facts.set("holds", sandbox.holds.clone())?;
-    for (name, paths) in [("changed", &sandbox.changed), ("restored", &sandbox.restored)] {
-        if !paths.is_empty() {
-            facts.set(name, paths.clone())?;
-        }
-    }
-    let mut list = Vec::new();
-    for refused in &sandbox.refused {
-        let mut one = Object::new(env)?;
-        one.set("kind", refused.kind.name())?;
-        one.set("what", &refused.what)?;
-        if let Some(program) = &refused.program {
-            one.set("program", program)?;
-        }
-        one.set("count", refused.count as f64)?;
-        list.push(one);
-    }
-    facts.set("refused", list)?;
-    Ok(facts)
-}
-
 impl ToNapiValue for ResultOf {
     unsafe fn to_napi_value(raw_env: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
         let env = Env::from_raw(raw_env);
@@ -488,10 +453,10 @@ impl ToNapiValue for ResultOf {
             usage.set("maxRssBytes", result.usage.max_rss_bytes as f64)?;
             object.set("usage", usage)?;
             if let Some(record) = &result.record {
-                object.set("record", record_facts(&env, record)?)?;
+                object.set("record", json!(record))?;
             }
             if let Some(sandbox) = &result.sandbox {
-                object.set("sandbox", sandbox_facts(&env, sandbox)?)?;
+                object.set("sandbox", json!(sandbox))?;
             }
         }
         // SAFETY: the object was made in this environment, on its thread.

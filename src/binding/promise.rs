@@ -82,7 +82,7 @@ impl<T: ToNapiValue + Send + 'static> Drop for Reply<T> {
 pub fn settle<T, F>(future: F) -> Promised<T>
 where
     T: ToNapiValue + Send + 'static,
-    F: Future<Output = Settled<T>> + Send + 'static,
+    F: Future<Output: Into<Settled<T>>> + Send + 'static,
 {
     reply(|reply| {
         // Boxed, so that a task is compiled once and not for each function of the edge.
@@ -117,10 +117,10 @@ impl<T> ToNapiValue for Promised<T> {
 
 /// Settles the promise after a panic too. tokio and the resolver of names panic where the system refuses them a thread, and a
 /// task that is gone would leave its promise pending for ever. Dropping the future releases what it held.
-async fn whatever_happens<T>(future: impl Future<Output = Settled<T>>) -> Settled<T> {
+async fn whatever_happens<T>(future: impl Future<Output: Into<Settled<T>>>) -> Settled<T> {
     // The state that the future shared stays usable: locks that it poisoned are read all the same (see PoisonError).
     let settled = AssertUnwindSafe(future).catch_unwind().await;
-    settled.unwrap_or_else(|panic| Settled::from(Err(Error::of_panic(&*panic))))
+    settled.map_or_else(|panic| Err(Error::of_panic(&*panic)).into(), Into::into)
 }
 
 #[cfg(test)]
@@ -128,19 +128,23 @@ mod tests {
     use super::*;
     use ground::error::ErrorCode;
 
+    fn fail(fault: Option<&'static str>) -> Settled<()> {
+        match fault {
+            Some(fault) => panic!("{fault}"),
+            None => std::panic::panic_any(7),
+        }
+    }
+
     #[tokio::test]
     async fn a_panic_is_an_error_with_its_words() {
         for (fault, words) in [(Some("no thread"), "no thread"), (None, "no words")] {
             let settled = whatever_happens::<()>(async move {
                 tokio::task::yield_now().await;
-                match fault {
-                    Some(fault) => panic!("{fault}"),
-                    None => std::panic::panic_any(7),
-                }
+                fail(fault)
             });
             let Settled::Failed { error, partial: None } = settled.await else { panic!("it settled well") };
             assert_eq!((error.code(), &error.facts()["fault"]), (ErrorCode::AddonFault, &words.into()));
         }
-        assert!(matches!(whatever_happens(async { Settled::Value(1) }).await, Settled::Value(1)));
+        assert!(matches!(whatever_happens::<i32>(async { Settled::Value(1) }).await, Settled::Value(1)));
     }
 }

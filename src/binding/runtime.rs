@@ -6,7 +6,7 @@ use super::budget::NativeBudget;
 use super::harness::{TurnSpec, to_request};
 use super::limit::{NativeConcurrencyLimit, all_limits};
 use super::mcp_server::PairSpec;
-use super::option::Millis;
+use super::option::{Millis, give};
 use super::process::{VariableChange, environment_base};
 use super::promise::{Promised, done, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
@@ -112,16 +112,9 @@ pub fn serve_runtime(
     let options = handler.map(|handler| to_options(spec, handler));
     let objects = host.objects();
     Ok(settle(async move {
-        let served = match options {
-            Ok(options) => server::serve(options).await,
-            Err(error) => Err(error),
-        };
-        served
-            .map(|server| {
-                objects.add(RuntimeObject::Server(server.downgrade()));
-                NativeRuntimeServer { server }
-            })
-            .into()
+        let server = server::serve(options?).await?;
+        objects.add(RuntimeObject::Server(server.downgrade()));
+        Ok::<_, Error>(NativeRuntimeServer { server })
     }))
 }
 
@@ -137,26 +130,17 @@ fn to_options(spec: ServeSpec, handler: Arc<dyn AgentHandler>) -> ServerOptions 
         inherited,
     } = spec;
     let mut options = ServerOptions::new(handler);
-    if let Some(host) = host {
-        options.host = host;
-    }
-    if let Some(port) = port {
-        options.port = port;
-    }
+    give(&mut options.host, host);
+    give(&mut options.port, port);
     if inherited.is_some() {
         options.environment = environment_base(inherited, None);
     }
     options.token = token;
     options.allowed_origins = allowed_origins.unwrap_or_default();
-    if let Some(interval) = heartbeat_interval_ms {
-        options.heartbeat_interval = interval.interval();
-    }
-    if let Some(timeout) = drain_timeout_ms {
-        options.drain_timeout = timeout.grace().unwrap_or(Duration::MAX);
-    }
-    if let Some(count) = max_sessions {
-        options.max_sessions = count as usize;
-    }
+    give(&mut options.heartbeat_interval, heartbeat_interval_ms.map(Millis::interval));
+    let drain = drain_timeout_ms.map(|timeout| timeout.grace().unwrap_or(Duration::MAX));
+    give(&mut options.drain_timeout, drain);
+    give(&mut options.max_sessions, max_sessions.map(|count| count as usize));
     options
 }
 

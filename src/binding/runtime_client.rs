@@ -2,9 +2,10 @@
 
 use super::delivery::create_text;
 use super::error::Fault;
-use super::option::Millis;
+use super::option::{Millis, give};
 use super::promise::{Promised, done, settle};
 use super::runtime_host::{RuntimeHost, RuntimeObject};
+use ground::error::Error;
 use napi::bindgen_prelude::ToNapiValue;
 use napi::{Env, sys};
 use napi_derive::napi;
@@ -27,9 +28,7 @@ impl NativeConnection {
     #[napi(constructor)]
     pub fn new(url: String, token: Option<String>, connect_timeout_ms: Option<Millis>) -> Self {
         let mut options = ClientOptions { token, ..ClientOptions::default() };
-        if let Some(timeout) = connect_timeout_ms {
-            options.connect_timeout = timeout.limit();
-        }
+        give(&mut options.connect_timeout, connect_timeout_ms.map(Millis::limit));
         NativeConnection { connecting: Connecting::new(url, options) }
     }
 
@@ -40,11 +39,9 @@ impl NativeConnection {
         let opening = self.connecting.open();
         objects.add(RuntimeObject::Connection(self.connecting.clone()));
         settle(async move {
-            let opened = opening.await.map(|client| {
-                objects.add(RuntimeObject::Client(client.downgrade()));
-                NativeRuntimeClient { client }
-            });
-            opened.into()
+            let client = opening.await?;
+            objects.add(RuntimeObject::Client(client.downgrade()));
+            Ok::<_, Error>(NativeRuntimeClient { client })
         })
     }
 
@@ -203,7 +200,7 @@ impl NativeRuntimeClient {
     #[napi]
     pub fn request(&self, request: RuntimeRequest) -> Promised<f64> {
         let client = self.client.clone();
-        settle(async move { client.request(to_request(request)).await.map(|number| number as f64).into() })
+        settle(async move { client.request(to_request(request)).await.map(|number| number as f64) })
     }
 
     #[napi]

@@ -38,13 +38,11 @@ pub struct ProtectSpec {
 }
 
 /// The treatment of changed files that programs outside of the sandbox run later.
-#[napi(string_enum)]
+#[napi(string_enum = "lowercase")]
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProtectHow {
-    #[napi(value = "report")]
     Report,
-    #[napi(value = "restore")]
     Restore,
 }
 
@@ -123,13 +121,11 @@ impl From<AgentSandboxSpec> for AgentSandbox {
 }
 
 /// Whether there is a network.
-#[napi(string_enum)]
+#[napi(string_enum = "lowercase")]
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkName {
-    #[napi(value = "all")]
     All,
-    #[napi(value = "none")]
     None,
 }
 
