@@ -3,6 +3,8 @@
 //! `harness` may call `model`, and `acp` uses the types of `harness`. `tests/layers.rs` checks both.
 
 pub mod acp;
+#[cfg(test)]
+mod fuzz_tests;
 pub mod harness;
 pub mod model;
 

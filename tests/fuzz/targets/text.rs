@@ -1,9 +1,11 @@
 //! Text as it comes from programs and servers.
 
 use super::input::Input;
-use ground::json::Index;
-use ground::line::{LineFramer, lines_of};
+use ground::json::{Index, read_own};
+use ground::json_filter::JsonFilter;
+use ground::line::{LineFramer, lines_of, without_mark};
 use ground::redaction::{Redactor, Secret};
+use serde_json::Value;
 use wires::http::SseParser;
 
 /// However the bytes are cut, the lines are the same, and so is whether one was too long.
@@ -108,4 +110,37 @@ pub(super) fn sse(bytes: &[u8]) {
         (events, true)
     };
     assert_eq!(read(&mut std::iter::once(whole)), read(&mut { pieces }));
+}
+
+/// The filter is compared with a parser that takes no short cuts.
+pub(super) fn json_filter(bytes: &[u8]) {
+    let Ok(block) = std::str::from_utf8(bytes) else { return };
+    let block = format!("{block}\n");
+    for types in [None, Some(vec!["a", "b"]), Some(vec!["b/c", "\u{fc}"])] {
+        let names = types.as_ref().map(|types| types.iter().map(|&name| name.to_owned()).collect());
+        let mut selected = Vec::new();
+        JsonFilter::new(names).select(block.as_bytes(), &mut selected);
+        // JSON ignores any number of `\r` before the end of a line.
+        let bare = |text: &[u8]| -> Vec<Vec<u8>> {
+            let lines = text.split(|&byte| byte == b'\n').map(without_mark);
+            lines
+                .map(|line| {
+                    line[..line.len() - line.iter().rev().take_while(|&&byte| byte == b'\r').count()].to_vec()
+                })
+                .collect()
+        };
+        let selected = bare(&selected);
+        let mut selected = selected.iter().filter(|line| !line.is_empty()).peekable();
+        for line in &bare(block.as_bytes()) {
+            let is_selected = selected.next_if_eq(&line).is_some();
+            // JSON.parse accepts some texts that serde refuses: halves of surrogate pairs, numbers that are too large, any depth.
+            let Ok(value) = read_own::<Value>(line) else { continue };
+            let is_wanted = value.is_object()
+                && types.as_ref().is_none_or(|types| {
+                    value.get("type").and_then(Value::as_str).is_some_and(|name| types.contains(&name))
+                });
+            assert_eq!(is_selected, is_wanted, "{types:?}: {}", String::from_utf8_lossy(line));
+        }
+        assert_eq!(selected.next(), None, "a line that was not there");
+    }
 }

@@ -34,7 +34,9 @@ pub mod turn;
 pub mod wire;
 
 pub use crate::harness::Level;
-pub use face::{ClientSink, fuzz_face, serve};
+#[cfg(any(test, fuzzing))]
+pub use face::fuzz_face;
+pub use face::{ClientSink, serve};
 pub use opening::examination::{Speaker, examine, list_sessions};
 pub use opening::request::{McpServer, OpenRequest, PromptPart, PromptRequest};
 pub use opening::settings::{Choice, Mode, SessionOption};

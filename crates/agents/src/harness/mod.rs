@@ -43,7 +43,9 @@ pub use evidence::digest::Digest;
 pub use folder::sandbox::AgentSandbox;
 
 pub use budget::Budget;
-pub use level::{Level, fuzz_commands};
+pub use level::Level;
+#[cfg(any(test, fuzzing))]
+pub use level::fuzz_commands;
 pub use limit::scheduler;
 pub use limit::scheduler::{ConcurrencyLimit, Preparation};
 pub use mcp_server::McpServer;

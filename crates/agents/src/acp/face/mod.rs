@@ -19,7 +19,8 @@ mod begin;
 mod clock_tests;
 mod from_agent;
 mod from_client;
-mod fuzz;
+#[cfg(any(test, fuzzing))]
+mod fuzz_tests;
 mod gate;
 mod halves;
 mod message;
@@ -45,7 +46,8 @@ use crate::harness::limit::scheduler::Waiting;
 use crate::harness::turn::audience::Audience;
 use crate::harness::{ConcurrencyLimit, Provider};
 use bytes::{Buf, Bytes};
-pub use fuzz::fuzz_face;
+#[cfg(any(test, fuzzing))]
+pub use fuzz_tests::fuzz_face;
 use gate::{Found, Gate, Look};
 use ground::error::{Error, ErrorCode};
 use ground::line::{LineFramer, LineTooLong};

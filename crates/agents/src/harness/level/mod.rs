@@ -9,9 +9,11 @@ pub(crate) mod glob;
 mod script;
 mod shell;
 mod starter;
-mod wrapped;
+#[cfg(any(test, fuzzing))]
+mod wrapped_tests;
 
-pub use wrapped::fuzz_commands;
+#[cfg(any(test, fuzzing))]
+pub use wrapped_tests::fuzz_commands;
 
 use ground::error::Error;
 
