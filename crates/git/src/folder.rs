@@ -2,9 +2,8 @@
 
 use ground::error::{Error, ErrorCode};
 use ground::hex::hex;
-use ground::os::{FileIdentity, private_files, private_folders};
+use ground::os::{FileLock, on_disk, private_folders};
 use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -15,6 +14,8 @@ const STALE_AFTER: Duration = Duration::from_secs(2);
 const LOCKED_WITHIN: Duration = Duration::from_millis(1500);
 /// Times of files are those of the last tick.
 const TICK: Duration = Duration::from_millis(20);
+/// Pause between two tries for a lock that another worker has. That worker's work has a time limit, and the lock ends with it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) fn checkouts(folder: &Path) -> PathBuf {
     folder.join("checkouts")
@@ -34,39 +35,17 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     private_folders().recursive(true).create(folder)
 }
 
-/// A lock that is held until this is dropped. Closing its file is not enough: a child that has not yet become another program has a
-/// copy of it.
-#[derive(Debug)]
-pub(crate) struct Held(File);
-
-impl std::ops::Deref for Held {
-    type Target = File;
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // An error is ignored here: the lock then ends with the last copy of the file.
-        let _ = self.0.unlock();
-    }
-}
-
-/// `None`: another process, or another attempt of this one, has it.
-pub(crate) fn try_lock(path: &Path) -> io::Result<Option<Held>> {
+/// Waits until nobody else has the lock.
+pub(crate) async fn lock(path: &Path) -> io::Result<FileLock> {
     loop {
-        let file = private_files().create(true).truncate(false).read(true).write(true).open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
-            Err(std::fs::TryLockError::Error(error)) => return Err(error),
-        }
-        // One that was removed since it was opened locks nothing.
-        let is_there =
-            FileIdentity::at(path).is_ok_and(|found| FileIdentity::of(&file).is_ok_and(|own| own == found));
-        if is_there {
-            return Ok(Some(Held(file)));
+        let path = path.to_owned();
+        let tried = on_disk(move || {
+            path.parent().map_or(Ok(()), make_private)?;
+            FileLock::try_lock(&path)
+        });
+        match tried.await? {
+            Some(lock) => return Ok(lock),
+            None => tokio::time::sleep(LOOK_EVERY).await,
         }
     }
 }
@@ -143,21 +122,4 @@ pub(crate) fn unusable(folder: &Path, error: &io::Error) -> Error {
         folder.display()
     );
     Error::new(ErrorCode::JobCheckoutFailed, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_is_released_though_a_child_has_a_copy_of_its_file() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("lock");
-        let held = try_lock(&path).unwrap().unwrap();
-        let copy = held.try_clone().unwrap();
-        assert!(try_lock(&path).unwrap().is_none());
-        drop(held);
-        assert!(try_lock(&path).unwrap().is_some());
-        drop(copy);
-    }
 }

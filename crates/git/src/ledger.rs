@@ -4,12 +4,12 @@
 //! checkout and its repository are. The host of the checkout holds the lock. Locks are the kernel's and end with their process,
 //! so a free lock means that the host is gone. Such a checkout is removed with its ref, unless it was kept on purpose.
 
-use crate::folder::{Held, make_private, remove, try_lock};
+use crate::folder::{make_private, remove};
 use crate::place::GitPlace;
 use crate::repository::Repository;
 use crate::room::{Room, left_rooms};
 use ground::error::{Error, ErrorCode};
-use ground::os::on_disk;
+use ground::os::{FileLock, on_disk};
 use ground::record::epoch_ms;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -85,7 +85,7 @@ pub struct ReapedWorktree {
 pub(crate) struct Claim {
     pub note: Note,
     lock_path: PathBuf,
-    lock: Held,
+    lock: FileLock,
 }
 
 impl Claim {
@@ -115,7 +115,7 @@ impl Claim {
         };
         // Nobody else has this name. One that looks at all locks may hold it for a moment.
         let lock = loop {
-            match try_lock(&lock_path)? {
+            match FileLock::try_lock(&lock_path)? {
                 Some(lock) => break lock,
                 None => std::thread::yield_now(),
             }
@@ -185,7 +185,7 @@ fn facts_of(note: &Note, is_held: bool) -> WorktreeFacts {
 }
 
 /// All notes, each with the lock where nobody holds it. Blocks.
-fn look(place: &GitPlace) -> io::Result<Vec<(Note, PathBuf, Option<Held>)>> {
+fn look(place: &GitPlace) -> io::Result<Vec<(Note, PathBuf, Option<FileLock>)>> {
     let entries = match std::fs::read_dir(place.notes()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -193,7 +193,7 @@ fn look(place: &GitPlace) -> io::Result<Vec<(Note, PathBuf, Option<Held>)>> {
     let paths = entries.flatten().map(|entry| entry.path());
     let mut found = Vec::new();
     for path in paths.filter(|path| path.extension().is_some_and(|end| end == "lock")) {
-        let lock = try_lock(&path)?;
+        let lock = FileLock::try_lock(&path)?;
         match read(&path) {
             Some(note) => found.push((note, path, lock)),
             // Its host was killed before it wrote, or it was removed since and the lock has made it again.
@@ -303,7 +303,7 @@ pub(crate) async fn forget(place: &GitPlace, id: &str) -> io::Result<()> {
     let lock_path = place.notes().join(format!("{id}.lock"));
     on_disk(move || {
         let Some(note) = read(&lock_path) else { return Ok(()) };
-        let lock = try_lock(&lock_path)?;
+        let lock = FileLock::try_lock(&lock_path)?;
         if lock.is_some() { remove_files(&note, &lock_path) } else { Ok(()) }
     })
     .await

@@ -1,15 +1,12 @@
 //! This machine's bare copy of a repository. All workers that use the same folder share it, and one of them fetches at a time.
 
-use crate::folder::{Held, digest, make_private, try_lock, unusable};
+use crate::folder::{digest, lock, unusable};
 use crate::remote::{Git, GitFault};
 use crate::source::{Address, GitSource};
 use ground::error::{Error, ErrorCode};
-use ground::os::on_disk;
+use ground::os::{FileLock, on_disk};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// Pause between two tries for a lock that another worker has. That worker's fetch has a time limit, and the lock ends with it.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// File in which git notes the fetched commit. A ref can't be used: git prunes a ref whose name differs from the remote's.
 const FETCHED: &str = "FETCH_HEAD";
 
@@ -17,26 +14,14 @@ pub(super) struct Mirror<'a> {
     path: PathBuf,
     address: &'a Address,
     git: &'a Git,
-    _lock: Held,
+    _lock: FileLock,
 }
 
 impl<'a> Mirror<'a> {
     /// Waits until nobody else fetches.
     pub(super) async fn open(folder: &Path, address: &'a Address, git: &'a Git) -> Result<Mirror<'a>, Error> {
-        let parent = folder.join("mirrors");
-        let path = parent.join(format!("{}.git", digest(&address.url)));
-        let lock_path = path.with_extension("lock");
-        let lock = loop {
-            let (parent, lock_path) = (parent.clone(), lock_path.clone());
-            let tried = on_disk(move || {
-                make_private(&parent)?;
-                try_lock(&lock_path)
-            });
-            match tried.await.map_err(|error| unusable(folder, &error))? {
-                Some(lock) => break lock,
-                None => tokio::time::sleep(LOOK_EVERY).await,
-            }
-        };
+        let path = folder.join("mirrors").join(format!("{}.git", digest(&address.url)));
+        let lock = lock(&path.with_extension("lock")).await.map_err(|error| unusable(folder, &error))?;
         let mirror = Mirror { path, address, git, _lock: lock };
         let found = mirror.path.clone();
         // A fetch that was killed leaves its locks; nobody else is at it now.

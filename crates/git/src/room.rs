@@ -1,22 +1,19 @@
 //! The room of one `apply`: a folder for its objects and indexes, and a lock, because one apply at a time works on a working tree.
 
 use crate::desk::{Desk, copy_index};
-use crate::folder::{Held, digest, make_private, remove, try_lock};
+use crate::folder::{digest, lock, make_private, remove};
 use crate::journal::Journal;
 use crate::place::GitPlace;
 use crate::repository::{Repository, failed, refused};
 use ground::error::Error;
-use ground::os::on_disk;
+use ground::os::{FileLock, on_disk};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Room {
     folder: PathBuf,
     lock_path: PathBuf,
-    lock: Held,
+    lock: FileLock,
 }
 
 /// The rooms of applies whose hosts are gone. Blocks.
@@ -25,7 +22,7 @@ pub(crate) fn left_rooms(place: &GitPlace) -> io::Result<Vec<Room>> {
     for entry in std::fs::read_dir(place.notes()).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|end| end == "applying")
-            && let Some(lock) = try_lock(&path)?
+            && let Some(lock) = FileLock::try_lock(&path)?
         {
             rooms.push(Room { folder: path.with_extension("apply"), lock_path: path, lock });
         }
@@ -43,17 +40,7 @@ impl Room {
         let name = digest(&repository.top.to_string_lossy());
         let lock_path = parent.join(format!("{name}.applying"));
         let unusable = |error: io::Error| refused("apply", "the changes cannot be applied", &error);
-        let lock = loop {
-            let (parent, lock_path) = (parent.clone(), lock_path.clone());
-            let tried = on_disk(move || {
-                make_private(&parent)?;
-                try_lock(&lock_path)
-            });
-            match tried.await.map_err(unusable)? {
-                Some(lock) => break lock,
-                None => tokio::time::sleep(LOOK_EVERY).await,
-            }
-        };
+        let lock = lock(&lock_path).await.map_err(unusable)?;
         let room = Room { folder: parent.join(format!("{name}.apply")), lock_path, lock };
         room.recover().await?;
         let (made, index) = (room.folder.clone(), repository.index());

@@ -13,7 +13,7 @@
 //! Locks are the kernel's, so they end with their process. A lock file describes its checkout, so that an attempt that
 //! continues a lost one finds its files. A checkout that no attempt continues is removed a day later.
 
-use crate::folder::{Held, checkouts, make_private, name_of, remove, try_lock, unusable};
+use crate::folder::{checkouts, make_private, name_of, remove, unusable};
 use crate::mirror::Mirror;
 use crate::place::GitPlace;
 use crate::remote::Git;
@@ -22,7 +22,7 @@ use ground::error::Error;
 #[cfg(test)]
 use ground::error::ErrorCode;
 use ground::lock::lock;
-use ground::os::on_disk;
+use ground::os::{FileLock, on_disk};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub struct Checkout {
     /// Whether the checkout has the files of the previous attempt.
     goes_on: bool,
     /// The lock, until the attempt has left the checkout.
-    lock: Mutex<Option<Held>>,
+    lock: Mutex<Option<FileLock>>,
 }
 
 /// Content of the lock file of a complete checkout.
@@ -162,7 +162,7 @@ pub async fn sweep(folder: PathBuf) {
             if lock_path.extension().is_none_or(|end| end != "lock") || is_old() != Some(true) {
                 continue;
             }
-            if let Ok(Some(_lock)) = try_lock(&lock_path)
+            if let Ok(Some(_lock)) = FileLock::try_lock(&lock_path)
                 && noted(&lock_path).is_none_or(|note| !note.kept)
                 && remove(&lock_path.with_extension("")).is_ok()
             {
@@ -177,7 +177,7 @@ pub async fn sweep(folder: PathBuf) {
 struct Claimed {
     path: PathBuf,
     lock_path: PathBuf,
-    lock: Held,
+    lock: FileLock,
     /// The commit of files that are there already, and stay.
     left: Option<String>,
 }
@@ -190,7 +190,7 @@ async fn claim(folder: PathBuf, job: String, url: String, goes_on: bool) -> io::
         for copy in 1..=MAX_COPIES {
             let path = parent.join(name_of(&job, copy));
             let lock_path = PathBuf::from(format!("{}.lock", path.display()));
-            let Some(lock) = try_lock(&lock_path)? else { continue };
+            let Some(lock) = FileLock::try_lock(&lock_path)? else { continue };
             let note = noted(&lock_path);
             if note.as_ref().is_some_and(|note| note.kept) {
                 continue;

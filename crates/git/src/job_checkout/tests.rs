@@ -302,7 +302,7 @@ async fn read_only_folders_are_removed_too_and_only_old_ones_are_swept() {
     assert!(path.exists(), "an attempt may come back for it");
     let old = std::time::SystemTime::now() - LEFT_FOR - Duration::from_secs(60);
     std::fs::File::options().write(true).open(&lock_path).unwrap().set_modified(old).unwrap();
-    let held = try_lock(&lock_path).unwrap().unwrap();
+    let held = FileLock::try_lock(&lock_path).unwrap().unwrap();
     sweep(scene.place.folder.clone()).await;
     assert!(path.exists(), "somebody works in it");
     drop(held);

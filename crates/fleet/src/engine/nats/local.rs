@@ -11,11 +11,10 @@
 use agents::harness::install;
 use ground::error::{Error, ErrorCode};
 use ground::mpsc;
-use ground::os::{blocking, start_time};
+use ground::os::{FileLock, blocking, private_files, start_time};
 use ground::random;
 use process::{Process, ProcessSpec, StopReason, spawn};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -123,7 +122,7 @@ impl Local {
             let problem = match home.off(Home::try_lock).await? {
                 Some(lock) => {
                     let alone = |home: &Home| {
-                        let member = home.private(MEMBERS_FILE)?;
+                        let member = home.members()?;
                         let is_alone = member.try_lock().is_ok();
                         Ok((member, is_alone))
                     };
@@ -187,7 +186,7 @@ struct Owned {
     process: Process,
     facts: Facts,
     /// The lock of the folder, held while the server runs.
-    _lock: File,
+    _lock: FileLock,
 }
 
 struct Owner {
@@ -196,7 +195,7 @@ struct Owner {
     close_asked: mpsc::Receiver<watch::Receiver<bool>>,
     connection: mpsc::Receiver<watch::Receiver<bool>>,
     /// Its share in the lock of the members.
-    _member: File,
+    _member: FileLock,
 }
 
 impl Owner {
@@ -285,27 +284,22 @@ impl Home {
         Error::invalid_option("dir", format!("{} can't be used: {error}", self.folder.display()))
     }
 
-    fn try_lock(&self) -> Result<Option<File>, Error> {
-        let file = self.private(LOCK_FILE)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
-            Err(std::fs::TryLockError::Error(error)) => Err(self.unusable(&error)),
-        }
+    fn try_lock(&self) -> Result<Option<FileLock>, Error> {
+        FileLock::try_lock(&self.folder.join(LOCK_FILE)).map_err(|error| self.unusable(&error))
     }
 
     fn facts(&self) -> Option<Facts> {
         ground::json::read_own(&std::fs::read(self.folder.join(FACTS_FILE)).ok()?).ok()
     }
 
-    fn private(&self, name: &str) -> Result<File, Error> {
-        private(&self.folder.join(name)).map_err(|error| self.unusable(&error))
+    fn members(&self) -> Result<FileLock, Error> {
+        FileLock::open(&self.folder.join(MEMBERS_FILE)).map_err(|error| self.unusable(&error))
     }
 
     /// A member of a fleet whose server answers; `None` when it does not. From here on the server stays where it is.
-    async fn enter(&self) -> Result<Option<(File, Facts)>, Error> {
+    async fn enter(&self) -> Result<Option<(FileLock, Facts)>, Error> {
         let looked = |home: &Home| {
-            let member = home.private(MEMBERS_FILE)?;
+            let member = home.members()?;
             // The lock is taken before the facts are read, so that they can't change afterwards.
             if member.try_lock_shared().is_err() {
                 return Ok(None);
@@ -317,7 +311,7 @@ impl Home {
     }
 
     /// Starts the server; resolves when it answers. `None`: its port is taken for now, and it may not move.
-    async fn start(&self, lock: File, may_move: bool) -> Result<Option<Owned>, Error> {
+    async fn start(&self, lock: FileLock, may_move: bool) -> Result<Option<Owned>, Error> {
         let (program, before) = self.off(|home| Ok((find(&home.places)?, home.facts()))).await?;
         if let Some(before) = &before {
             wait_gone(before).await;
@@ -386,18 +380,12 @@ impl Home {
     /// There whole or not at all, and nobody else's to read.
     fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let unfinished = self.folder.join(format!("{name}.{}", std::process::id()));
-        let written = private(&unfinished)
-            .and_then(|mut file| {
-                file.set_len(0)?;
-                file.write_all(text.as_bytes())
-            })
+        let open = private_files().create(true).truncate(true).write(true).open(&unfinished);
+        let written = open
+            .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| std::fs::rename(&unfinished, self.folder.join(name)));
         written.map_err(|error| self.unusable(&error))
     }
-}
-
-fn private(path: &Path) -> std::io::Result<File> {
-    ground::os::private_files().create(true).truncate(false).write(true).open(path)
 }
 
 /// The server of an owner that is gone is killed by its guard, in a moment.
