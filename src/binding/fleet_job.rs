@@ -76,10 +76,8 @@ impl JobHost for JsHost {
     }
 }
 
-twin!(
-    /// Why a job has to stop.
-    fleet::StopCause { Cancelled = "cancelled", Lost = "lost", Closing = "closing" }
-);
+// Why a job has to stop.
+twin!(fleet::StopCause { Cancelled = "cancelled", Lost = "lost", Closing = "closing" });
 
 /// Levels of a value of the caller's in a job. The store reads 128, its own around the value included.
 const MOST_LEVELS: usize = 100;

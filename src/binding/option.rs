@@ -60,10 +60,9 @@ pub(super) fn give<T>(place: &mut T, given: Option<T>) {
 
 /// Generates the JavaScript twin of an enum of the core. In JavaScript it is a string.
 macro_rules! twin {
-    ($(#[$doc:meta])* $module:ident::$name:ident {
+    ($module:ident::$name:ident {
         $($(#[$note:meta])* $variant:ident = $text:literal),* $(,)?
     }) => {
-        $(#[$doc])*
         #[napi(string_enum)]
         #[derive(Clone, Copy, serde::Deserialize)]
         pub enum $name { $($(#[$note])* #[napi(value = $text)] #[serde(rename = $text)] $variant,)* }
