@@ -1,6 +1,6 @@
 //! Coding agents: model calls over HTTP (`model`), a CLI as a function (`harness`), and sessions over ACP (`acp`).
 //!
-//! `harness` may call `model`, and `acp` uses the types of `harness`. `tests/layers.rs` checks both.
+//! `harness` may call `model`, and `acp` uses the types of `harness`. `tests/layers` checks both.
 
 pub mod acp;
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! through it to an [`EventSink`]; a slow sink slows the agent's pipe. A turn that is kept on record has a `turn::record`, which
 //! `replay::record` reads again. Dropping the last handle of a turn aborts it.
 //!
-//! The rooms have an order, which `tests/layers.rs` keeps. Below `provider` lie those that a CLI's descriptor is made of, above it
+//! The rooms have an order, which `tests/layers` keeps. Below `provider` lie those that a CLI's descriptor is made of, above it
 //! those that ask a provider for its facts.
 
 mod agent_request;

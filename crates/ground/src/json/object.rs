@@ -1,5 +1,5 @@
 //! PURE: fields put into JSON objects. Writing by index (`value["name"] = ...`) panics when the value is no object, so it is not
-//! used anywhere (tests/layers.rs).
+//! used anywhere (tests/layers).
 
 use serde_json::Value;
 

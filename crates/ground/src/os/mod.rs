@@ -22,7 +22,7 @@
 //! | [`SHELL`] | /bin/sh | /bin/sh | cmd.exe |
 //!
 //! Another system gets a folder beside them with the same names, and one column here. Nothing outside of these folders, of the guard
-//! and of `process/launch` names a system (`tests/layers.rs`).
+//! and of `process/launch` names a system (`tests/layers`).
 //!
 //! The module also wraps what any system may refuse. [`blocking`] runs all work that blocks; a thread that the system refuses is
 //! an error, never a panic. [`addresses_of`] and [`connect_to`] look names up on it, [`on_disk`] and similar functions read and

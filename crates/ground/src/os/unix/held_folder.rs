@@ -9,7 +9,7 @@
 //! - Only regular files are opened, and opening one never waits (`O_NONBLOCK`: a FIFO may have no reader).
 //! - A new file is created with `O_EXCL`. A file that is opened again has to be the one that was created ([`FileIdentity`]).
 //!
-//! `tests/layers.rs` keeps `std::fs` out of the modules that touch such folders.
+//! `tests/layers` keeps `std::fs` out of the modules that touch such folders.
 
 use super::super::entry_kind::EntryKind;
 use super::super::file_fault::{fault, no_regular_file};
