@@ -66,8 +66,12 @@ import type {
   FactoryRunStatus,
   UIElicitationSchemaProperty,
   WorkflowRunResult,
+  WorkflowRunSummary,
   WorkflowListRunsRequest,
   WorkflowListRunsResult,
+  WorkflowRunDetail,
+  WorkflowGetRunProgressRequest,
+  WorkflowProgressPage,
   WorkflowRunStatus,
   SessionRpc,
   OpenCanvasInstance,
@@ -729,14 +733,11 @@ export type {
   WorkflowPhaseObservation,
   WorkflowPhaseStatus,
   WorkflowProgressLine,
-  WorkflowProgressPage,
-  WorkflowRunDetail,
   WorkflowRunSettledData,
   WorkflowRunSettledEvent,
   WorkflowRunSettledStatus,
   WorkflowRunStartedData,
   WorkflowRunStartedEvent,
-  WorkflowRunSummary,
   WorkflowRunUpdatedData,
   WorkflowRunUpdatedEvent,
   WorkingDirectoryContext,
@@ -2148,7 +2149,7 @@ export declare class WorkflowResumeError extends Error {
   constructor(code: WorkflowResumeErrorCode, message: string)
 }
 /** Runs of registered workflows. */
-export interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
+export interface SessionWorkflowApi {
   /** Runs a workflow by its name. */
   run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
   /** Runs a workflow. */
@@ -2156,6 +2157,27 @@ export interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
     workflow: WorkflowHandle<TArgs, JsonValue | void>,
     options?: WorkflowRunOptions<TArgs>,
   ): Promise<WorkflowRunResult>
+  /** Resumes a run. */
+  resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
+  /** Reads the state of a run. */
+  getRun(runId: string): Promise<WorkflowRunResult>
+  /** Waits until the present attempt of a run has ended. */
+  waitForRun(runId: string, options?: { signal?: AbortSignal }): Promise<WorkflowRunResult>
+  /** Lists the newest runs. */
+  listRuns(): Promise<WorkflowRunSummary[]>
+  /** Reads a page of runs. */
+  listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
+  /** Reads the phases, the agents and the latest progress of a run. */
+  getRunDetail(runId: string): Promise<WorkflowRunDetail>
+  /** Reads a page of a run's progress. */
+  getRunProgress(
+    runId: string,
+    options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
+  ): Promise<WorkflowProgressPage>
+  /** Pauses a run. */
+  pause(runId: string): Promise<WorkflowRunResult>
+  /** Cancels a run. */
+  cancel(runId: string): Promise<WorkflowRunResult>
 }
 /** Tells whether a run with this status is over. */
 export declare function isWorkflowRunTerminal(status: WorkflowRunStatus): boolean
@@ -3527,6 +3549,9 @@ export {
   type SessionRpc,
   Tool,
   ToolResultObject,
+  type WorkflowProgressPage,
+  type WorkflowRunDetail,
   type WorkflowRunResult,
   type WorkflowRunStatus,
+  type WorkflowRunSummary,
 }

@@ -8,7 +8,7 @@ export interface Difference {
 
 const twoRuntimes: Difference = {
   paths:
-    /workflow|factory|Workflow|Factory.*runUpdated|indexed_search|model_deselected|permission_recovery|extension_context|PermissionRequested(Event|Data)$|PermissionRequest(Factory|Workflow)/,
+    /\[(workflow|factory)[\]._]|"(workflow|factory)\.|indexed_search|model_deselected|permission_recovery|extension_context|PermissionRequested(Event|Data)$|PermissionRequest(Factory|Workflow)/,
   why: 'one of the two versions knows these events, kinds and fields, the types here know those of both',
 }
 const shared: Difference[] = [

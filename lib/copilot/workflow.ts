@@ -10,14 +10,17 @@ import {
   type ResumeOptions,
   type RunOptions,
   type FactoryStepOptions,
-  type SessionFactoryApi,
   isFactoryRunTerminal,
 } from './factory'
 import type {
+  WorkflowGetRunProgressRequest,
   WorkflowListRunsRequest,
   WorkflowListRunsResult,
+  WorkflowProgressPage,
+  WorkflowRunDetail,
   WorkflowRunResult,
   WorkflowRunStatus,
+  WorkflowRunSummary,
 } from './generated'
 import type { JsonValue } from './json'
 import { type DeepReadonly, define } from './run_definition'
@@ -114,7 +117,7 @@ export class WorkflowResumeError extends Error {
 }
 
 /** Runs of registered workflows. */
-export interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
+export interface SessionWorkflowApi {
   /** Runs a workflow by its name. */
   run(name: string, options?: WorkflowRunOptions): Promise<WorkflowRunResult>
   /** Runs a workflow. */
@@ -122,6 +125,27 @@ export interface SessionWorkflowApi extends Omit<SessionFactoryApi, 'run'> {
     workflow: WorkflowHandle<TArgs, JsonValue | void>,
     options?: WorkflowRunOptions<TArgs>,
   ): Promise<WorkflowRunResult>
+  /** Resumes a run. */
+  resume(runId: string, options?: WorkflowResumeOptions): Promise<WorkflowRunResult>
+  /** Reads the state of a run. */
+  getRun(runId: string): Promise<WorkflowRunResult>
+  /** Waits until the present attempt of a run has ended. */
+  waitForRun(runId: string, options?: { signal?: AbortSignal }): Promise<WorkflowRunResult>
+  /** Lists the newest runs. */
+  listRuns(): Promise<WorkflowRunSummary[]>
+  /** Reads a page of runs. */
+  listRuns(options: WorkflowListRunsOptions): Promise<WorkflowRunsPage>
+  /** Reads the phases, the agents and the latest progress of a run. */
+  getRunDetail(runId: string): Promise<WorkflowRunDetail>
+  /** Reads a page of a run's progress. */
+  getRunProgress(
+    runId: string,
+    options?: Omit<WorkflowGetRunProgressRequest, 'runId'>,
+  ): Promise<WorkflowProgressPage>
+  /** Pauses a run. */
+  pause(runId: string): Promise<WorkflowRunResult>
+  /** Cancels a run. */
+  cancel(runId: string): Promise<WorkflowRunResult>
 }
 
 /** Tells whether a run with this status is over. */
