@@ -427,6 +427,8 @@ fn cost(cost: &Value) -> Option<f64> {
 
 /// Tokens, in whichever case the agent writes its names.
 fn usage(usage: &Value) -> Option<Usage> {
+    // Most updates tell none, and the names are many.
+    usage.as_object()?;
     let count = |path: &str| {
         let told = path.split('.').try_fold(usage, |inner, name| inner.get(name))?;
         // Some languages write every number with a point.
