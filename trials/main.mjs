@@ -1,6 +1,7 @@
 // `npm run trial -- NAME [ARGUMENTS]`: what takes long, or needs a network, another system or root, and is no part of the gate. Without
-// a name it lists the trials. Each is a file here, whose first lines say what it needs and which arguments it takes.
+// a name it lists the trials. Each is a file here; its first lines, which --help prints, say what it needs and takes.
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const trials = {
@@ -32,9 +33,10 @@ if (!Object.hasOwn(trials, name ?? '')) {
   console.error(`Usage: npm run trial -- NAME [ARGUMENTS]\n\n${rows.join('\n')}`)
   process.exit(name === undefined ? 0 : 2)
 }
-const { status } = spawnSync(
-  process.execPath,
-  [fileURLToPath(new URL(`${name}.mjs`, import.meta.url)), ...args],
-  { stdio: 'inherit' },
-)
+const file = fileURLToPath(new URL(`${name}.mjs`, import.meta.url))
+if (args.includes('--help')) {
+  console.log(/^(?:\/\/.*\n)+/.exec(readFileSync(file, 'utf8'))[0].replaceAll(/^\/\/ ?/gm, ''))
+  process.exit()
+}
+const { status } = spawnSync(process.execPath, [file, ...args], { stdio: 'inherit' })
 process.exit(status ?? 1)
