@@ -157,7 +157,7 @@ describe('imports', () => {
     expect(circles).toEqual([])
   })
 
-  it('of an outer room stand in specs that go with it, or scripts/core-specs.json names the spec', () => {
+  it('of an outer room stand in tests that go with it, or scripts/core-specs.json names the file', () => {
     const read = (file: string) => JSON.parse(readFileSync(join(root, 'scripts', file), 'utf8'))
     const rooms = Object.values<{ specs: string[]; entry?: string }>(read('rooms.json'))
     const leave = [...rooms.flatMap(({ specs }) => specs), ...read('core-specs.json').mixed]
@@ -166,9 +166,9 @@ describe('imports', () => {
       `'[^'\\n]*(?:\\bentries/(?:${entries})\\.js|/cli/view/|\\./(?:fleet-worker|nats-server))`,
     )
     const goes = (file: string) => leave.some((path: string) => file.startsWith(path.replace(/\*.*/, '')))
-    const stays = readdirSync(join(root, '__test__'))
+    const stays = readdirSync(join(root, '__test__'), { encoding: 'utf8', recursive: true })
       .map((name) => `__test__/${name}`)
-      .filter((file) => file.endsWith('.spec.ts') && file !== '__test__/layers.spec.ts' && !goes(file))
+      .filter((file) => file.endsWith('.ts') && file !== '__test__/layers.spec.ts' && !goes(file))
     expect(stays.length).toBeGreaterThan(50)
     expect(stays.filter((file) => outer.test(readFileSync(join(root, file), 'utf8')))).toEqual([])
   })
