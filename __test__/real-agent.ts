@@ -1,6 +1,6 @@
 // A real agent CLI against the carried model server: the table of `npm run trial -- agents`, for those that are small enough to be
 // installed with the package's own tests.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -34,15 +34,11 @@ export function describeAgent(provider: ProviderName): void {
   let server: Awaited<ReturnType<typeof startModelServer>>
   const shared = {}
   // Compiling such a CLI takes a third of its processor time. Node 22 keeps what it compiled.
-  const compiled = mkdtempSync(join(tmpdir(), 'compiled-'))
-  process.env.NODE_COMPILE_CACHE = compiled
+  process.env.NODE_COMPILE_CACHE = mkdtempSync(join(tmpdir(), 'compiled-'))
   beforeAll(async () => {
     server = await startModelServer()
   })
-  afterAll(async () => {
-    await server.close()
-    rmSync(compiled, { recursive: true })
-  })
+  afterAll(() => server.close())
 
   describe(provider, () => {
     it.for(Object.entries(cases))('%s', async ([name, test], { skip }) => {

@@ -1,4 +1,4 @@
-// What the trials of many cases share.
+// Waiting and choosing: used by the trials that have a table of cases.
 
 export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 

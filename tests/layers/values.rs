@@ -104,7 +104,7 @@ fn options_from_javascript_are_taken_apart_by_name() {
     assert_eq!(forgetful(&rest), ["RunSpec"]);
 }
 
-/// What the start of a record holds is decided for each option: the pattern names them all.
+/// Each option is either written into the start of a record or left out on purpose: the pattern names them all.
 #[test]
 fn recorded_options_are_chosen_from_all_of_them() {
     let sources = sources();

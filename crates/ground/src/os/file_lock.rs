@@ -1,3 +1,5 @@
+//! A lock between processes, by a file.
+
 use super::system::file::private_files;
 use super::system::held_folder::FileIdentity;
 use std::fs::{File, TryLockError};
