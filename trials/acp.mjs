@@ -1,9 +1,7 @@
 // `npm run trial -- acp [NAME|CASE ...]`: sessions with all the real agents against the carried model server: one table of cases,
 // verdict, time, and what was left alive; it goes to target/trials when all ran. `--others`: agents that the package does
-// not know by name, by their command (fixtures/acp/others.mjs). `--peers`: other clients of the protocol on the same cases
-// (acp/peers.mjs). `--mcp`: clients of `sheepdog mcp` (acp/mcp.mjs). `--clients`: clients of `sheepdog acp` (acp/clients.mjs).
-// `--survivors`: `sheepdog acp` beside the agent alone. All are installed, in exact versions, into a cache folder
-// (acp/installation.mjs).
+// not know by name, by their command (fixtures/acp/others.mjs). `--mcp`: clients of `sheepdog mcp` (acp/mcp.mjs). `--clients`: clients
+// of `sheepdog acp` (acp/clients.mjs). All are installed, in exact versions, into a cache folder (acp/installation.mjs).
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -16,8 +14,6 @@ import { startModelServer } from '../fixtures/model-server.mjs'
 import { runClients } from './acp/clients.mjs'
 import { cache, install, installNode, installPython } from './acp/installation.mjs'
 import { runMcp } from './acp/mcp.mjs'
-import { runPeers } from './acp/peers.mjs'
-import { runSurvivors } from './acp/survivors.mjs'
 import { chosen, within } from './cases.mjs'
 import { fail, prepare, root } from '../scripts/setup.mjs'
 import { writeTable } from './table.mjs'
@@ -86,12 +82,7 @@ const cellOf = ({ word, ms, left, isGood }) => {
   return isGood ? cell : `**${cell}**`
 }
 
-const parts = {
-  '--peers': runPeers,
-  '--mcp': runMcp,
-  '--clients': runClients,
-  '--survivors': runSurvivors,
-}
+const parts = { '--mcp': runMcp, '--clients': runClients }
 const part = Object.keys(parts).find((name) => words.includes(name))
 if (!words.includes('--built')) prepare({ addon: 'any' })
 if (part) {
