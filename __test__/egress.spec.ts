@@ -604,8 +604,11 @@ require('http').get('http://${place}/', { headers: { 'x-api-key': process.env.MO
     const command = ['--', process.execPath, '-e', script]
     const env = { ...process.env, MODEL_KEY: 'sk-real-REAL0123456789' }
     const before = seen.length
-    const { stdout } = await sheepdog(['run', '--secret', `MODEL_KEY@${place}`, ...command], env)
+    const args = ['run', '--secret', `MODEL_KEY@${place}`, ...command]
+    const { stdout, stderr: log } = await sheepdog(args, { ...env, SHEEPDOG_LOG: 'trace' })
     expect(stdout).toMatch(/^200 sk-[0-9a-f]{19}\n$/)
+    expect(log).toContain('sheepdog run 1: ended')
+    expect(log).not.toContain('REAL0123456789')
     expect(seen.slice(before)).toEqual(['sk-real-REAL0123456789'])
     for (const [text, problem] of [
       ['NO_SUCH_KEY@a.example', 'the variable NO_SUCH_KEY is not set'],

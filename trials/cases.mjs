@@ -1,6 +1,15 @@
-// Waiting and choosing: used by the trials that have a table of cases.
+// What the trials with a table of cases share: choosing, running and waiting.
 
 export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Waits for a state that nothing announces, for so long at most. */
+export async function until(condition, what, ms = 20_000) {
+  const end = performance.now() + ms
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`not within ${ms / 1000} s: ${what}`)
+    await wait(20)
+  }
+}
 
 /** The result of a case, or an error when it takes longer than this. */
 export async function within(ms, promise) {
@@ -10,6 +19,23 @@ export async function within(ms, promise) {
   })
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
+
+/** Runs a case for so long at most, and prints how it ended. Resolves with `{ word }`, its result, or with `{ error }`. */
+export async function runCase(title, ms, test) {
+  const started = performance.now()
+  const ended = await within(ms, test()).then(
+    (word) => ({ word }),
+    (error) => ({ error }),
+  )
+  const { word = '', error } = ended
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  const detail = error ? `${error.code ?? ''} ${error.message} ${error.stderr ?? ''}`.trim() : word
+  console.log(`  ${error ? 'FAILED' : 'ok    '} ${title} (${seconds} s) ${detail}`.trimEnd())
+  return ended
+}
+
+/** The cell of a table for a case that failed. */
+export const FAILED = '**failed**'
 
 /** Those that the command line names, or all. */
 export function chosen(names, words) {

@@ -3,18 +3,10 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { bench } from '../../fixtures/agent-cases.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
-import { within } from '../cases.mjs'
+import { FAILED, runCase } from '../cases.mjs'
 import { folder } from './install.mjs'
 
 const CASE_MS = 240_000
-
-async function runCase(test, context) {
-  try {
-    return { word: await within(CASE_MS, test(context)) }
-  } catch (error) {
-    return { word: '**failed**', error }
-  }
-}
 
 /** `agents`: [{ name, version, program, bin, node }]. Returns the words of each agent's cases by their names, and the count of failures. */
 export async function runTable(agents, cases) {
@@ -36,14 +28,10 @@ export async function runTable(agents, cases) {
         path: [node, process.env.PATH].filter(Boolean).join(':'),
         make: (options) => new Harness(options),
       })
-      const started = performance.now()
-      const { word, error } = await runCase(test, context)
+      const { word, error } = await runCase(title, CASE_MS, () => test(context))
       context.close()
-      results[name][title] = word
+      results[name][title] = error ? FAILED : word
       if (error) failures++
-      const detail = error ? `: ${error.code ? `${error.code} ` : ''}${error.message}` : ''
-      const seconds = ((performance.now() - started) / 1000).toFixed(1)
-      console.log(`  ${error ? 'FAILED' : 'ok    '} ${title} (${seconds} s) ${word}${detail}`)
     }
   }
   await server.close()

@@ -6,9 +6,11 @@ import { join } from 'node:path'
 import { agents, pointAt, workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
 import { folder as cache, install, nodeOf } from '../agents/install.mjs'
+import { FAILED, runCase } from '../cases.mjs'
 import { filesWith, isNamed, listed, name as host, secure } from './outside.mjs'
 
 const FIXTURE = 'fake-key-0123456789'
+const CASE_MS = 240_000
 const KEY = 'fake-key-REAL0123456789abcdef'
 /** The variable of each CLI that holds its key. */
 const variables = {
@@ -31,7 +33,7 @@ const cases = {
   ],
 }
 
-async function runCase(provider, title, server, port) {
+async function attempt(provider, title, server, port) {
   const { Harness } = createRequire(import.meta.url)('../../index.js')
   const { version, package: packageName, program, node } = agents[provider]
   const { bin, problem } = install(provider, packageName, version)
@@ -88,7 +90,7 @@ async function runCase(provider, title, server, port) {
     }
     assert.deepEqual(filesWith(join(place.home, '..'), KEY), [], 'the key is in a file')
     assert.ok(!JSON.stringify(result).includes(KEY), 'the key is in the result')
-    return { calls: asked.length, refused: result.sandbox.refused.map(({ what }) => what) }
+    return result.sandbox.refused.map(({ what }) => what)
   } finally {
     place.remove()
   }
@@ -100,30 +102,19 @@ export async function run(words) {
   const front = await secure(server.port)
   const way = isNamed ? 'TLS, by the proxy' : 'TLS, by the redirect of localhost'
   const rows = [['agent', 'answer', 'tool call', 'way to the model', 'other hosts that it asked for']]
-  let failures = 0
   for (const provider of names) {
     const refused = new Set()
     const outcomes = []
     for (const title of Object.keys(cases)) {
-      try {
-        const seen = await runCase(provider, title, server, front.port)
-        seen.refused.forEach((what) => refused.add(what))
-        outcomes.push('ok')
-      } catch (error) {
-        failures++
-        outcomes.push('**failed**')
-        const refused = error.result?.sandbox?.refused
-        console.log(
-          `FAILED ${provider} ${title}: ${error.code ?? ''} ${error.message}`,
-          refused,
-          error.stderr,
-        )
-      }
+      const test = () => attempt(provider, title, server, front.port)
+      const { word, error } = await runCase(`${provider}, ${title}`, CASE_MS, test)
+      if (error) console.log(error.result?.sandbox?.refused)
+      for (const what of word ?? []) refused.add(what)
+      outcomes.push(error ? FAILED : 'ok')
     }
     rows.push([`${provider} ${agents[provider].version}`, ...outcomes, way, `${refused.size}, refused`])
-    console.log(rows.at(-1).join(' | '), [...refused])
   }
   front.close()
   await server.close()
-  return { rows, failures, isWhole: names.length === Object.keys(agents).length }
+  return { rows, isWhole: names.length === Object.keys(agents).length }
 }

@@ -6,24 +6,16 @@ import { readdirSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { setTimeout as pause } from 'node:timers/promises'
 import { processesWith } from '../../fixtures/agent-cases.mjs'
 import { root } from '../../scripts/step.mjs'
+import { FAILED, runCase, until, wait } from '../cases.mjs'
 import { identity, listed, listening, name } from './outside.mjs'
 
 const { run: start } = createRequire(import.meta.url)('../../index.js')
 const REPETITIONS = 10
 const AT_ONCE = 100
-const WITHIN_MS = 20_000
+const CASE_MS = 300_000
 const STOPPED_MS = 1500
-
-async function until(condition, what) {
-  const end = Date.now() + WITHIN_MS
-  while (!condition()) {
-    if (Date.now() > end) throw new Error(`not within ${WITHIN_MS / 1000} s: ${what}`)
-    await pause(20)
-  }
-}
 
 /** A server that remembers when a client connected and when a request came. */
 async function watched() {
@@ -64,10 +56,10 @@ async function killed(signal) {
     child.kill(signal)
     await ended
     // Connections that the host had made before its end arrive here still.
-    await pause(50)
+    await wait(50)
     const { connections } = seen
     await until(() => processesWith(mark).length === 0, 'the end of the tree')
-    await pause(200)
+    await wait(200)
     assert.equal(seen.connections, connections, 'a connection was made after the end of the host')
   } finally {
     child.kill('SIGKILL')
@@ -82,9 +74,9 @@ async function stopped() {
   try {
     await until(() => seen.requests > 20, 'requests of the program')
     child.kill('SIGSTOP')
-    await pause(200)
+    await wait(200)
     const { requests } = seen
-    await pause(STOPPED_MS)
+    await wait(STOPPED_MS)
     assert.equal(seen.requests, requests, 'a request came while the host was stopped')
     assert.ok(processesWith(mark).length > 3, 'the tree has ended')
     child.kill('SIGCONT')
@@ -139,19 +131,10 @@ const cases = {
 
 export async function run(words) {
   const rows = [['what', 'outcome']]
-  let failures = 0
   for (const [title, test] of Object.entries(cases)) {
     if (words.length > 0 && !words.some((word) => title.includes(word))) continue
-    const started = performance.now()
-    try {
-      await test()
-      rows.push([title, 'as it should be'])
-    } catch (error) {
-      failures++
-      rows.push([title, '**failed**'])
-      console.log(`FAILED ${title}: ${error.stack}`)
-    }
-    console.log(`${rows.at(-1).join(' | ')} (${((performance.now() - started) / 1000).toFixed(1)} s)`)
+    const { error } = await runCase(title, CASE_MS, test)
+    rows.push([title, error ? FAILED : 'as it should be'])
   }
-  return { rows, failures, isWhole: words.length === 0 }
+  return { rows, isWhole: words.length === 0 }
 }

@@ -1,15 +1,15 @@
 // Every way out that was thought of, with a sandbox and without, as root and as an ordinary user. The rows are what the hostile programs
 // print (fixtures/sandbox/reach.rs and egress-client.mjs): each must be refused inside, and each must work outside, or it proves nothing.
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createSecureServer } from 'node:http2'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { checkoutFor } from '../../fixtures/other-user.mjs'
 import { fail, root } from '../../scripts/step.mjs'
+import { FAILED } from '../cases.mjs'
 import { KEY, file, folder, identity, isNamed, listed, listening, name } from './outside.mjs'
-import { findPeer, title as peerTitle } from './peer.mjs'
 
 /** Attempts that succeed in the sandbox: they are what it allows. */
 const allowed = /^(?:gate|own-|closed-port$|socket-inside|listed-host$)/
@@ -48,14 +48,6 @@ async function servers() {
   }
   const close = () => [one.server, two.server, three.server, plain].forEach((server) => server.close())
   return { targets, close }
-}
-
-/** The peer's program, where every user can run it. */
-function peerFor(place) {
-  const bin = findPeer()
-  if (!bin) return undefined
-  cpSync(dirname(bin), join(place, 'node_modules'), { recursive: true, verbatimSymlinks: true })
-  return join(place, 'node_modules', '.bin', 'srt')
 }
 
 /** The outcome of every attempt of a host that runs as this user. */
@@ -111,38 +103,27 @@ export async function run(words) {
   if (built.status !== 0) fail('the hostile program does not compile: rustc is needed')
   const { targets, close } = await servers()
   const hosts = [targets.listed, targets.second, targets.plain].flatMap((port) => listed(port))
-  const peer = peerFor(place)
   const seen = []
   for (const uid of users) {
     const home = mkdtempSync(join(place, `user-${uid}-`))
     chmodSync(home, 0o777)
-    seen.push(await outcomes(uid, { targets, hosts, key: KEY, reach, tries: TRIES, place: home, peer }))
+    seen.push(await outcomes(uid, { targets, hosts, key: KEY, reach, tries: TRIES, place: home }))
   }
   close()
   rmSync(place, { recursive: true, force: true })
-  const titles = [
-    ...new Set(seen.flatMap(({ control, held }) => [...Object.keys(control), ...Object.keys(held)])),
-  ]
-  const head = users.flatMap((uid) => [
-    `user ${uid}, no sandbox`,
-    `user ${uid}, in it`,
-    ...(peer ? [`user ${uid}, in ${peerTitle}`] : []),
-  ])
+  const titles = new Set(seen.flatMap(({ control, held }) => Object.keys({ ...control, ...held })))
+  const head = users.flatMap((uid) => [`user ${uid}, no sandbox`, `user ${uid}, in it`])
   const rows = [['attempt', ...head]]
-  let failures = 0
   for (const title of titles) {
-    const cells = seen.flatMap(({ control, held, peers }) =>
-      [control, held, ...(peer ? [peers] : [])].map((way) => way[title] ?? 'not tried'),
-    )
-    for (const [index, { control, held }] of seen.entries()) {
-      for (const problem of judge(title, control[title], held[title])) {
-        failures++
-        console.log(`FAILED ${title} as user ${users[index]}: ${problem}`)
-      }
-    }
+    const cells = seen.flatMap(({ control, held }) => {
+      const problems = judge(title, control[title], held[title])
+      const outcome = problems.length > 0 ? `${FAILED}: ${problems.join('; ')}` : held[title]
+      return [control[title] ?? 'not tried', outcome]
+    })
+    if (cells.some((cell) => cell.startsWith(FAILED))) console.log(`FAILED ${title}: ${cells.join(' | ')}`)
     rows.push([title, ...cells])
     if (words.length === 0 || words.includes(title)) console.log(rows.at(-1).join(' | '))
   }
-  console.log(`${titles.length} attempts, ${users.length} users${isNamed ? '' : ', by localhost alone'}`)
-  return { rows, failures, isWhole: users.length === 2 && peer !== undefined }
+  console.log(`${titles.size} attempts, ${users.length} users${isNamed ? '' : ', by localhost alone'}`)
+  return { rows, isWhole: users.length === 2 }
 }

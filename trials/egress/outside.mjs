@@ -1,7 +1,7 @@
 // The world outside of the sandboxes of `npm run trial -- egress`: a name with a certificate that this process trusts, and servers behind it.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createServer as createSocket, connect } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
@@ -62,14 +62,12 @@ export function enter() {
 /** The real key, which no program may see. */
 export const KEY = 'tok_REAL0123456789REAL0123456789'
 
-/** Files below a folder. */
-export const filesIn = (folder) =>
+/** Files below a folder that hold this text. */
+export const filesWith = (folder, text) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
     .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
-
-/** Files below a folder that hold this text. */
-export const filesWith = (folder, text) => filesIn(folder).filter((path) => readFileSync(path).includes(text))
+    .filter((path) => readFileSync(path).includes(text))
 
 /** The name of all servers outside. */
 export const name = process.env.SHEEPDOG_EGRESS_NAME
@@ -99,10 +97,4 @@ export async function secure(port) {
 export async function listening(server) {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return server.address().port
-}
-
-/** A port that answers each client with one word. */
-export async function greeter() {
-  const server = createSocket((client) => client.on('error', () => {}).end('hello'))
-  return { port: await listening(server), close: () => server.close() }
 }

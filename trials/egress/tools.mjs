@@ -9,10 +9,12 @@ import { createRequire } from 'node:module'
 import { lookup } from 'node:dns/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { FAILED, runCase } from '../cases.mjs'
 import { KEY, identity, listed, listening, name as host } from './outside.mjs'
 
 const { run: start } = createRequire(import.meta.url)('../../index.js')
 const CALL_MS = 180_000
+const CASE_MS = 300_000
 
 /** A command, and the names of the programs without which it is not tried. `$TOKEN` is the placeholder. */
 const commands = {
@@ -184,7 +186,6 @@ function workplace(base) {
 }
 
 async function atLoopback(words, rows) {
-  let failures = 0
   const folder = mkdtempSync(join(tmpdir(), 'egress-registry-'))
   const keys = new Map()
   let caller
@@ -215,7 +216,7 @@ async function atLoopback(words, rows) {
     caller = title
     const line = text.replaceAll('BASE', base).replaceAll('HOST', place)
     const network = { hosts: listed(port), secrets: { TOKEN: { value: KEY, hosts: [place] } } }
-    try {
+    const { word, error } = await runCase(title, CASE_MS, async () => {
       const { stdout, stderr, exitCode, sandbox } = await start('sh', ['-c', line], {
         cwd,
         env,
@@ -227,20 +228,14 @@ async function atLoopback(words, rows) {
       assert.ok(keys.get(title)?.includes(KEY), 'the key did not arrive')
       assert.ok(!(stdout + stderr).includes(KEY), 'the program saw the key')
       assert.ok(spawnSync('grep', ['-rqF', KEY, cwd]).status === 1, 'the key is in a file')
-      rows.push([title, 'ok', `${sandbox.refused.length}, refused`])
-    } catch (error) {
-      failures++
-      rows.push([title, '**failed**', ''])
-      console.log(`FAILED ${title}: ${error.message}`)
-    } finally {
-      remove()
-    }
-    console.log(rows.at(-1).join(' | '))
+      return `${sandbox.refused.length}, refused`
+    })
+    remove()
+    rows.push([title, error ? FAILED : 'ok', word ?? ''])
   }
   server.close()
   server.closeAllConnections()
   rmSync(folder, { recursive: true })
-  return failures
 }
 
 const ordinary = {
@@ -269,21 +264,20 @@ async function atRegistry(program, isLookedInto) {
       })
       if (exitCode === 0) {
         assert.match(stdout, INSTALLED[program])
-        return { hosts: hosts.length }
+        return `ok, ${hosts.length} hosts`
       }
       const wanted = sandbox.refused
         .map(({ what }) => what.split(/[: ]/)[0])
         .filter((host) => !hosts.includes(host))
       const more = wanted.length > 0 ? wanted : await Promise.all(hosts.map(addressOf))
       const news = more.filter((host) => host && !hosts.includes(host))
-      if (news.length === 0)
-        return { problem: `${stdout}\n${stderr}`.trim().split('\n').slice(-3).join(' / ') }
+      assert.ok(news.length > 0, `${stdout}\n${stderr}`.trim().split('\n').slice(-3).join(' / '))
       hosts.push(...news)
     } finally {
       remove()
     }
   }
-  return { problem: `it asked for more than ${MOST_HOSTS} hosts` }
+  throw new Error(`it asked for more than ${MOST_HOSTS} hosts`)
 }
 
 /** A registry may have an address of the user's own network, which has to be listed itself. */
@@ -295,7 +289,7 @@ const addressOf = (host) =>
 
 export async function run(words) {
   const rows = [['command', 'outcome', 'other hosts that it asked for']]
-  let failures = await atLoopback(words, rows)
+  await atLoopback(words, rows)
   for (const program of Object.keys(ordinary).filter((name) => words.length === 0 || words.includes(name))) {
     for (const isLookedInto of [false, true]) {
       const title = `${program} at this machine's registry, ${isLookedInto ? 'looked into' : 'not looked into'}`
@@ -303,11 +297,10 @@ export async function run(words) {
         console.log(`MISSING ${program}`)
         continue
       }
-      const { hosts, problem } = await atRegistry(program, isLookedInto)
-      if (problem) failures++
-      rows.push([title, problem ? '**failed**' : `ok, ${hosts} hosts`, ''])
-      console.log(problem ? `FAILED ${title}: ${problem}` : rows.at(-1).join(' | '))
+      const test = () => atRegistry(program, isLookedInto)
+      const { word = FAILED } = await runCase(title, CASE_MS * MOST_HOSTS, test)
+      rows.push([title, word, ''])
     }
   }
-  return { rows, failures, isWhole: words.length === 0 }
+  return { rows, isWhole: words.length === 0 }
 }
