@@ -1,9 +1,11 @@
 // What a fleet does when its parts are killed, frozen or away.
-import { existsSync, readFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Fleet } from '../entries/fleet.js'
+import { processesWith } from '../fixtures/agent-cases.mjs'
 import { firstEvent, hasExited, hasServer, newFolder, newQueue, workerProcess } from './fleet-worker'
 import { answer, done, failure, player, session, tool } from './played-agent'
 
@@ -50,6 +52,34 @@ describe.runIf(hasServer)('a fleet whose parts fail', () => {
     expect(await job.record()).toMatchObject({ state: 'done', attempt: 2, worker: 'awake' })
     first.kill('SIGKILL')
   })
+
+  it.runIf(process.platform === 'linux')(
+    'leaves nothing of the tree of an agent whose frozen worker wakes up',
+    async () => {
+      const [queue, mark, go] = [newQueue(), randomUUID(), join(newFolder(), 'go')]
+      const line = (value: object) => `echo '${JSON.stringify(value)}'; `
+      const item = { id: 'm', type: 'agent_message', text: 'Done.' }
+      // The first attempt ends while its worker is frozen, and leaves a process behind.
+      const first = `if [ "$SHEEPDOG_ATTEMPT" = 1 ]; then (sleep 1000 &); while [ ! -e ${go} ]; do sleep 0.1; done; fi; `
+      const script = `${line(session.line)}${first}${line({ type: 'item.completed', item })}${line(done.line)}`
+      const harness = { provider: 'codex', binary: ['sh', '-c', script], env: { MARK: mark } } as const
+      const frozen = await workerProcess({ dir }, { queues: [queue], name: 'frozen', harness })
+      const job = await fleet.submit({ provider: 'codex', prompt: 'x', queue, cwd: newFolder() })
+      await firstEvent(fleet, job.id, 'session')
+      frozen.kill('SIGSTOP')
+      writeFileSync(go, '')
+      const awake = await workerProcess({ dir }, { queues: [queue], name: 'awake', harness })
+      expect(await job.result).toMatchObject({ text: 'Done.' })
+      const record = await job.record()
+      expect(record).toMatchObject({ attempt: 2, worker: 'awake' })
+      expect(processesWith(mark)).not.toEqual([])
+      for (const signal of ['SIGCONT', 'SIGTERM'] as const) frozen.kill(signal)
+      awake.kill('SIGTERM')
+      await Promise.all([frozen, awake].map(hasExited))
+      expect(await job.record()).toEqual(record)
+      expect(processesWith(mark)).toEqual([])
+    },
+  )
 
   it('beats while the JavaScript thread is blocked for longer than the lease', async () => {
     const queue = newQueue()

@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { agents, pointAt } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
 import { install } from './agents/install.mjs'
-import { within } from './cases.mjs'
-import { loadFleet } from './fleet-trial.mjs'
+import { chosen, runCase, wait } from './cases.mjs'
+import { loadFleet } from './fleet/jobs.mjs'
 import { fail, root } from '../scripts/setup.mjs'
 
 /** Those whose sessions travel. */
@@ -105,7 +105,7 @@ const cases = {
     const job = await fleet.submit({ provider, prompt: 'Make the thing.', queue: provider, attempts: 3 })
     for await (const event of job.events()) if (event.type === 'tool_start') break
     // What the CLI wrote by then has to be stored; nothing tells from outside when it is.
-    await new Promise((resolve) => setTimeout(resolve, 4000))
+    await wait(4000)
     const two = await machine(provider, binary, url, 'two')
     await ended(one.worker, 'SIGKILL')
     const result = await job.result
@@ -123,7 +123,7 @@ const cases = {
 }
 
 let failures = 0
-for (const provider of words.length > 0 ? words : travelling) {
+for (const provider of chosen(travelling, words)) {
   const { package: packageName, version, program } = agents[provider]
   const { bin, problem } = install(provider, packageName, version)
   if (problem) fail(`${packageName}@${version} could not be installed: ${problem}`)
@@ -131,17 +131,9 @@ for (const provider of words.length > 0 ? words : travelling) {
   console.log(`\n${provider} ${agents[provider].version}`)
   for (const [title, test] of Object.entries(cases)) {
     rmSync(join(base, provider), { recursive: true, force: true })
-    const begun = performance.now()
-    const error = await within(CASE_MS, test({ provider, binary })).then(
-      () => undefined,
-      (error) => error,
-    )
+    const { error } = await runCase(title, CASE_MS, () => test({ provider, binary }))
     killWorkers()
     if (error) failures++
-    const seconds = ((performance.now() - begun) / 1000).toFixed(1)
-    console.log(
-      `  ${error ? 'FAILED' : 'ok    '} ${title} (${seconds} s)${error ? `: ${error.code ?? ''} ${error.message}` : ''}`,
-    )
   }
 }
 await fleet.close()

@@ -1,23 +1,15 @@
-// What the trials of a fleet share: blows by a seed, jobs that each may be submitted twice, and the judgement at the end: none lost,
-// none done twice, every log whole.
+// Jobs that each may be submitted twice, and the judgement at the end: none lost, none done twice, every log whole.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { wait } from './cases.mjs'
-import { findServer } from '../scripts/nats-server.mjs'
-import { fail, prepare, root } from '../scripts/setup.mjs'
+import { wait } from '../cases.mjs'
+import { findServer } from '../../scripts/nats-server.mjs'
+import { fail, prepare, root } from '../../scripts/setup.mjs'
 
-/** mulberry32: the same seed, the same blows. */
-export function randomFrom(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
+/** Each job says so many lines, with pauses of up to so long. */
+const [EVENTS, PAUSE_MS] = [12, 40]
+const KEYS = 20
 
 /** The library of fleets and a server for it; `isBuilt`: the package is up to date. */
 export function loadFleet(isBuilt) {
@@ -43,7 +35,7 @@ export function startWorker(options, work, before = []) {
 }
 
 /** Some at a time, in order. */
-export async function inParallel(count, atOnce, act) {
+async function inParallel(count, atOnce, act) {
   let next = 0
   const lane = async () => {
     while (next < count) await act(next++)
@@ -51,13 +43,14 @@ export async function inParallel(count, atOnce, act) {
   await Promise.all(Array.from({ length: Math.min(atOnce, count) }, lane))
 }
 
-/** Submits jobs that say `events` lines each, every third of them twice. Every second one has one of `keys` keys. */
-export async function submitAll(fleet, { jobs, events, ms = 40, keys = 0 }) {
+/** Submits jobs, every third of them twice. Every second one has a key. */
+export async function submitAll(fleet, jobs) {
+  const data = { events: EVENTS, ms: PAUSE_MS }
   const ids = Array.from({ length: jobs }, (_, n) => `job-${n}`)
   await inParallel(jobs, 8, async (n) => {
     // An attempt is lost with its worker now and then: enough of them, so that none is dead by chance.
-    const options = { handler: 'chatter', id: ids[n], attempts: 1000, data: { events, ms } }
-    if (keys > 0 && n % 2 === 0) Object.assign(options, { key: `key-${(n / 2) % keys}`, keyLimit: 2 })
+    const options = { handler: 'chatter', id: ids[n], attempts: 1000, data }
+    if (n % 2 === 0) Object.assign(options, { key: `key-${(n / 2) % KEYS}`, keyLimit: 2 })
     await patiently(() =>
       Promise.all([fleet.submit(options), n % 3 === 0 ? fleet.submit(options) : undefined]),
     )
@@ -107,7 +100,7 @@ export async function settleAll(fleet, ids, deadline, calm) {
 }
 
 /** What the records and logs of jobs that are over say. */
-export async function judge(fleet, ids, events) {
+export async function judge(fleet, ids) {
   const found = { twice: 0, torn: 0, attempts: 0 }
   await inParallel(ids.length, 8, async (n) => {
     // One that is not there was counted as lost.
@@ -121,7 +114,7 @@ export async function judge(fleet, ids, events) {
     const said = []
     for await (const event of job.events({ live: false }))
       if (event.attempt === record.attempt) said.push(event.n)
-    if (said.length !== events || said.some((number, at) => number !== at)) found.torn++
+    if (said.length !== EVENTS || said.some((number, at) => number !== at)) found.torn++
   })
   const { queues } = await fleet.status()
   const leftInQueue = Object.values(queues).reduce((sum, { queued, running }) => sum + queued + running, 0)
