@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { RuntimeClient, serveRuntime, type AgentHandler, type ArtifactUpload } from '../entries/runtime.js'
 import { scriptedAgent } from '../entries/testing.js'
 import puppet from '../fixtures/runtime/puppet.mjs'
-import { findPython, runClient } from '../trials/interop.mjs'
+import { findPython, runClient } from './interop/python.mjs'
 
 const query = { systemPrompt: 's', model: 'm' }
 const cleanup: (() => unknown)[] = []
@@ -342,7 +342,7 @@ describe('the real Python client', () => {
   it('is served as it is used to', async ({ skip }) => {
     const { python, problem } = findPython()
     if (!python) return skip(problem)
-    const { status, output } = await runClient(python, ['--short'])
+    const { status, output } = await runClient(python)
     expect(output).not.toContain('failed')
     expect(status).toBe(0)
   })

@@ -14,7 +14,6 @@ const trials = {
   fleet: 'workers and servers of a fleet that are killed, stopped and, in a cluster, cut off',
   'fleet-agents': 'a fleet with real agents',
   fuzz: 'the fuzz targets, guided by coverage where the toolchain can',
-  interop: 'the runtime with clients of other languages',
   platforms: 'other kernels, C libraries and systems',
   races: 'races of agents whose processes and hosts are killed',
   recording: 'the recording of docs/recording.svg',

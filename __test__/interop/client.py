@@ -234,7 +234,6 @@ async def many_sessions():
     await asyncio.gather(*(one(number) for number in range(50)))
 
 
-SHORT = [query_text, commands, late_artifacts, cancel, secrets]
 ALL = [
     query_text, query_structured, streaming, errors, commands, large_output, cancel, timeouts, downloads,
     artifacts_of_one_shot, late_artifacts, end_of_session_is_quick, secrets, persistent_session, many_sessions,
@@ -243,7 +242,7 @@ ALL = [
 
 async def main():
     failed = 0
-    for scenario in SHORT if "--short" in sys.argv else ALL:
+    for scenario in ALL:
         try:
             await asyncio.wait_for(scenario(), 60)
             print(f"ok {scenario.__name__}", flush=True)

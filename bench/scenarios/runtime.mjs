@@ -15,7 +15,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sheepdog from '../../entries/runtime.js'
-import { servePuppet } from '../../trials/interop.mjs'
+import { servePuppet } from '../../__test__/interop/python.mjs'
 import { median } from '../round.mjs'
 import { table } from '../verdict.mjs'
 

@@ -1,11 +1,10 @@
-// `npm run trial -- interop`: our server with the real Python client. Makes a virtual environment for it once.
+// Our server with the real Python client. Makes a virtual environment for it once.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { fail, prepare, root, step } from '../scripts/setup.mjs'
+import { root } from '../../scripts/step.mjs'
 
-export const clientVersion = '0.15.1'
+const clientVersion = '0.15.1'
 const environment = join(root, 'target', 'interop')
 const python = join(environment, 'bin', 'python')
 
@@ -49,14 +48,10 @@ export async function servePuppet() {
 }
 
 /** Serves the puppet and runs the client's scenarios against it. Resolves with the exit status and what was printed. */
-export async function runClient(python, args = []) {
+export async function runClient(python) {
   const { server, port } = await servePuppet()
   try {
-    const client = spawn(python, [
-      join(root, '__test__/interop/client.py'),
-      `ws://127.0.0.1:${port}`,
-      ...args,
-    ])
+    const client = spawn(python, [join(root, '__test__/interop/client.py'), `ws://127.0.0.1:${port}`])
     let output = ''
     client.stdout.on('data', (text) => (output += text))
     client.stderr.resume()
@@ -67,14 +62,4 @@ export async function runClient(python, args = []) {
     server.kill('SIGTERM')
     await ended
   }
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  prepare({ addon: 'any' })
-  step('looking for Python', 'python3', ['--version'])
-  const { python: found, problem } = findPython()
-  if (!found) fail(problem)
-  const { status, output } = await runClient(found)
-  process.stdout.write(output)
-  process.exitCode = status === 0 ? 0 : 1
 }
