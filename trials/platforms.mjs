@@ -1,7 +1,7 @@
 // `npm run trial -- platforms [NAME ... --packed]`: the addon on other platforms, built and run on one Linux machine (x86-64). Each part fetches and
 // builds what it needs into a cache folder (SHEEPDOG_PLATFORMS, else ~/.cache/sheepdog-platforms), by apt, pip and npm alone. A part that
 // lacks something says what; that is a failure if the part was named, or with CI=true. `--packed`: with the addon that `release:build` made,
-// packed, and installed by npm in an empty folder, in which the page for beginners is done; only parts that have a package.
+// packed, and installed by npm in an empty folder; only parts that have a package.
 import { parts } from './platforms/parts.mjs'
 import { fail, prepare } from '../scripts/setup.mjs'
 import { writeTable } from './table.mjs'
@@ -23,7 +23,7 @@ prepare({ addon: 'any' })
 const problems = []
 const rows = [
   isPacked
-    ? ['package', 'download', 'installed', 'programs', 'process trees', 'sandbox', 'getting started']
+    ? ['package', 'download', 'installed', 'programs', 'process trees', 'sandbox']
     : ['platform', 'run', 'programs', 'process trees', 'sandbox', 'tests'],
 ]
 for (const name of named.length > 0 ? named : all) {
@@ -39,7 +39,7 @@ for (const name of named.length > 0 ? named : all) {
   const failed = report(name, { cases, machine, seconds: (performance.now() - started) / 1000 })
   if (failed > 0) problems.push(`${failed} cases failed on ${name}`)
   const facts = isPacked ? sizes : [parts[name].place]
-  const areas = ['programs', 'trees', 'sandbox', isPacked ? 'page' : 'tests']
+  const areas = ['programs', 'trees', 'sandbox', ...(isPacked ? [] : ['tests'])]
   rows.push([parts[name].title, ...facts, ...counts(cases, areas)])
 }
 writeTable(`npm run trial -- platforms${isPacked ? ' --packed' : ''}`, rows)

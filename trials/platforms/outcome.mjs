@@ -9,9 +9,6 @@ export const placeCases = (root) =>
 /** The cases as a shell starts them; `folder` is the package's. */
 export const caseCommand = (folder) => `SHEEPDOG_PACKAGE=${folder} node /cases/main.mjs`
 
-/** The page that a beginner reads, done in the folder in which npm has installed the package. */
-export const pageCommand = `cd /app && node /cases/page.mjs`
-
 /**
  * @typedef {{area: string, tests?: number, name: string, landlock: number, ms: number, end: 'passed' | 'refused' | 'FAILED', note: string}} Case
  * @typedef {{release: string, arch: string, node: string, landlock: number, holds: string[]}} Machine

