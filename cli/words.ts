@@ -1,66 +1,39 @@
 // Messages of the library in the words of the command line: `--cwd` for the option `cwd`. PURE.
 
+/** Options whose flag has the same name, but for the case. */
+const ofOneName = `cwd env permission allow policy model resume schema binary record name systemPrompt mcpServers inheritEnv containment
+  maxTurns maxTokens prices background changes redact worktree worktree.base worktree.include worktree.setup worktree.keep
+  provider.state servers dir prefix credentials token ca sandbox.write sandbox.read sandbox.network sandbox.protect`
+
+/** `--max-turns` of `maxTurns`, `--base` of `worktree.base`. */
+const flagNamed = (option: string) =>
+  `--${option.replace(/^.*\./, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+
 /** The flag of each option. */
 export const flags: Record<string, string> = {
-  cwd: '--cwd',
-  env: '--env',
+  ...Object.fromEntries(ofOneName.split(/\s+/).map((option) => [option, flagNamed(option)])),
   idleTimeoutMs: '--idle',
   timeoutMs: '--timeout',
-  memoryMaxBytes: '--memory',
-  permission: '--permission',
-  allow: '--allow',
-  policy: '--policy',
-  model: '--model',
-  resume: '--resume',
-  schema: '--schema',
-  binary: '--binary',
-  record: '--record',
-  name: '--name',
-  provider: 'PROVIDER',
-  systemPrompt: '--system-prompt',
-  images: '--image',
-  cliTools: '--tool',
-  mcpServers: '--mcp-servers',
-  inheritEnv: '--inherit-env',
   toolIdleTimeoutMs: '--tool-idle',
   startTimeoutMs: '--start-timeout',
   killGraceMs: '--kill-grace',
-  containment: '--containment',
-  maxTurns: '--max-turns',
-  maxTokens: '--max-tokens',
+  memoryMaxBytes: '--memory',
   maxCostUsd: '--max-cost',
-  prices: '--prices',
+  maxRecordBytes: '--max-record',
+  provider: 'PROVIDER',
+  'provider.modes': '--mode LEVEL=ID',
+  images: '--image',
+  cliTools: '--tool',
+  extraArgs: '--extra-arg',
   'retry.attempts': '--retries',
   'retry.baseDelayMs': '--retry-delay',
   'retry.maxDelayMs': '--max-retry-delay',
   'retry.afterTools': '--retry-after-tools',
   'retry.waitForResetMs': '--wait-for-reset',
-  background: '--background',
-  changes: '--changes',
-  worktree: '--worktree',
-  'worktree.base': '--base',
-  'worktree.include': '--include',
-  'worktree.setup': '--setup',
-  'worktree.keep': '--keep',
   'worktree.dir': '--worktree-dir',
-  extraArgs: '--extra-arg',
-  redact: '--redact',
-  maxRecordBytes: '--max-record',
-  'provider.modes': '--mode LEVEL=ID',
-  'provider.state': '--state',
-  servers: '--servers',
-  dir: '--dir',
-  prefix: '--prefix',
-  credentials: '--credentials',
-  token: '--token',
-  ca: '--ca',
-  'sandbox.write': '--write',
-  'sandbox.read': '--read',
-  'sandbox.network': '--network',
   'sandbox.network.hosts': '--host',
   'sandbox.network.secrets': '--secret',
   'sandbox.sockets': '--socket',
-  'sandbox.protect': '--protect',
   'sandbox.require.landlock': '--landlock',
 }
 

@@ -135,7 +135,12 @@ function withPlainCause(this: Error): object {
 
 /** The error for a wrong option: its message begins with the option's path. */
 export function invalidOption(path: string, problem: string): SheepdogErrorOf<'INVALID_OPTION'> {
-  return new SheepdogError('INVALID_OPTION', `${path}: ${problem}`)
+  return invalidOptions(`${path}: ${problem}`)
+}
+
+/** The error for options that are wrong together, or of a call that has none: the message names them itself. */
+export function invalidOptions(message: string): SheepdogErrorOf<'INVALID_OPTION'> {
+  return new SheepdogError('INVALID_OPTION', message)
 }
 
 export function toError(fault: Fault, result?: unknown): SheepdogError {

@@ -1,6 +1,6 @@
 // A client of the Copilot CLI's runtime: starts it, talks to it, and takes it down again.
 import { callSite, placedAt } from '../call-site'
-import { SheepdogError, settle } from '../error'
+import { SheepdogError, settle, invalidOptions } from '../error'
 import { native } from '../native'
 import { check, checkOptions } from '../option'
 import { ClientConnection, type ConnectionState } from './client_connection'
@@ -239,10 +239,7 @@ export class CopilotClient {
   #homeOf(method: string): string {
     const { home } = this.#settings
     if (home !== undefined) return home
-    throw new SheepdogError(
-      'INVALID_OPTION',
-      `${method}: the sessions of this client are not on this machine's disk`,
-    )
+    throw invalidOptions(`${method}: the sessions of this client are not on this machine's disk`)
   }
 
   /**

@@ -1,5 +1,5 @@
 // The options of a client, and what follows from them.
-import { SheepdogError, invalidOption } from '../error'
+import { invalidOption, invalidOptions } from '../error'
 import { environment, home, variable } from '../host'
 import { check, checkOptions } from '../option'
 import type { GitHubTelemetryNotification } from './generated'
@@ -187,8 +187,7 @@ function defaultConnection(): RuntimeConnection {
   const value = variable('COPILOT_SDK_DEFAULT_CONNECTION')
   if (!value || value.toLowerCase() === 'stdio') return RuntimeConnection.forStdio()
   if (value.toLowerCase() === 'inprocess') return RuntimeConnection.forInProcess()
-  throw new SheepdogError(
-    'INVALID_OPTION',
+  throw invalidOptions(
     `Invalid COPILOT_SDK_DEFAULT_CONNECTION value '${value}'. Expected 'inprocess', 'stdio', or unset.`,
   )
 }
@@ -220,8 +219,7 @@ function usable(connection: RuntimeConnection, options: CopilotClientOptions): C
     connection.kind === 'uri' &&
     (options.gitHubToken !== undefined || options.useLoggedInUser !== undefined)
   ) {
-    throw new SheepdogError(
-      'INVALID_OPTION',
+    throw invalidOptions(
       'gitHubToken and useLoggedInUser cannot be used with RuntimeConnection.forUri (external server manages its own auth)',
     )
   }
@@ -233,15 +231,14 @@ function usable(connection: RuntimeConnection, options: CopilotClientOptions): C
   }
   const ownEnv = connection.kind === 'uri' ? undefined : connection.env
   if (ownEnv !== undefined && options.env !== undefined) {
-    throw new SheepdogError(
-      'INVALID_OPTION',
+    throw invalidOptions(
       "Set environment variables via either the client-level env option or the connection's env " +
         '(RuntimeConnection.forStdio/forTcp), not both. Prefer the connection-level env for child-process transports.',
     )
   }
   if (connection.kind === 'tcp' && connection.connectionToken !== undefined) {
     if (typeof connection.connectionToken !== 'string' || connection.connectionToken === '')
-      throw new SheepdogError('INVALID_OPTION', 'connectionToken must be a non-empty string')
+      throw invalidOptions('connectionToken must be a non-empty string')
   }
   return connection
 }
@@ -250,14 +247,10 @@ function checkPlaces(options: CopilotClientOptions, connection: RuntimeConnectio
   checkSessionFs(options.sessionFs)
   for (const path of options.builtinPluginDirectories ?? []) {
     if (!isAbsolute(path))
-      throw new SheepdogError(
-        'INVALID_OPTION',
-        `builtinPluginDirectories must contain only absolute paths: ${path}`,
-      )
+      throw invalidOptions(`builtinPluginDirectories must contain only absolute paths: ${path}`)
   }
   if (options.mode === 'empty' && !options.baseDirectory && !options.sessionFs && connection.kind !== 'uri') {
-    throw new SheepdogError(
-      'INVALID_OPTION',
+    throw invalidOptions(
       "CopilotClient was created with mode: 'empty' but neither 'baseDirectory' nor 'sessionFs' was set. " +
         'Empty mode requires an explicit per-session persistence location; pick one.',
     )
@@ -266,11 +259,10 @@ function checkPlaces(options: CopilotClientOptions, connection: RuntimeConnectio
 
 function checkSessionFs(config: SessionFsConfig | undefined): void {
   if (!config) return
-  if (!config.initialCwd) throw new SheepdogError('INVALID_OPTION', 'sessionFs.initialCwd is required')
-  if (!config.sessionStatePath)
-    throw new SheepdogError('INVALID_OPTION', 'sessionFs.sessionStatePath is required')
+  if (!config.initialCwd) throw invalidOptions('sessionFs.initialCwd is required')
+  if (!config.sessionStatePath) throw invalidOptions('sessionFs.sessionStatePath is required')
   if (config.conventions !== 'windows' && config.conventions !== 'posix') {
-    throw new SheepdogError('INVALID_OPTION', "sessionFs.conventions must be either 'windows' or 'posix'")
+    throw invalidOptions("sessionFs.conventions must be either 'windows' or 'posix'")
   }
 }
 

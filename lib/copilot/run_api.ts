@@ -1,6 +1,6 @@
 // Scripted runs of agents that extensions register: the caller's side, by either of their names (see docs/copilot.md).
 import { onAbort } from '../abort'
-import { SheepdogError, type SheepdogErrorOf } from '../error'
+import { SheepdogError, type SheepdogErrorOf, invalidOptions } from '../error'
 import { timers } from '../host'
 import {
   type FactoryListRunsOptions,
@@ -93,8 +93,7 @@ export function runApi(
   return {
     async run(factory: string | { meta: { name: string } }, options: RunOptions = {}) {
       const { resumeFromRunId, args, limits, notifyOnComplete, logPhaseNames } = options
-      if (typeof factory !== 'string' && !isDefined(factory))
-        throw new SheepdogError('INVALID_OPTION', `Invalid ${own} handle`)
+      if (typeof factory !== 'string' && !isDefined(factory)) throw invalidOptions(`Invalid ${own} handle`)
       if (resumeFromRunId !== undefined)
         return resume(resumeFromRunId, { limits, notifyOnComplete, logPhaseNames })
       const name = typeof factory === 'string' ? factory : factory.meta.name

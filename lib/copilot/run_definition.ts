@@ -1,5 +1,5 @@
 // Definitions of scripted runs: factories, and workflows as they are called since runtime 1.0.89.
-import { SheepdogError } from '../error'
+import { invalidOptions } from '../error'
 import type { FactoryLimits, FactoryMeta } from './factory'
 
 /** The two names of a scripted run. */
@@ -35,10 +35,8 @@ export function define(word: RunWord, definition: RunDefinition): { meta: Factor
   checkLimits(word, meta.limits ?? {})
   const titles = new Set<string>()
   for (const { title } of meta.phases) {
-    if (title.trim() === '')
-      throw new SheepdogError('INVALID_OPTION', `${word} phase titles must not be empty`)
-    if (titles.has(title))
-      throw new SheepdogError('INVALID_OPTION', `${word} phase title "${title}" is declared more than once`)
+    if (title.trim() === '') throw invalidOptions(`${word} phase titles must not be empty`)
+    if (titles.has(title)) throw invalidOptions(`${word} phase title "${title}" is declared more than once`)
     titles.add(title)
   }
   const handle = Object.freeze({ meta })
@@ -55,28 +53,21 @@ function checkLimits(
 ): void {
   for (const [field, value] of Object.entries({ maxConcurrentSubagents, maxTotalSubagents })) {
     if (value !== undefined && !(Number.isInteger(value) && value > 0)) {
-      throw new SheepdogError('INVALID_OPTION', `${word} limit "${field}" must be a positive integer`)
+      throw invalidOptions(`${word} limit "${field}" must be a positive integer`)
     }
   }
   if (timeoutSeconds !== undefined) {
     if (!(Number.isFinite(timeoutSeconds) && timeoutSeconds > 0)) {
-      throw new SheepdogError(
-        'INVALID_OPTION',
-        `${word} limit "timeoutSeconds" must be a positive, finite number of seconds`,
-      )
+      throw invalidOptions(`${word} limit "timeoutSeconds" must be a positive, finite number of seconds`)
     }
     if (timeoutSeconds > MAX_TIMEOUT_SECONDS) {
-      throw new SheepdogError(
-        'INVALID_OPTION',
-        `${word} limit "timeoutSeconds" must not exceed ${MAX_TIMEOUT_SECONDS} seconds`,
-      )
+      throw invalidOptions(`${word} limit "timeoutSeconds" must not exceed ${MAX_TIMEOUT_SECONDS} seconds`)
     }
   }
   if (maxAiCredits !== undefined) {
     const units = Math.round(maxAiCredits * 1e9)
     if (!(Number.isFinite(maxAiCredits) && maxAiCredits > 0 && Number.isSafeInteger(units) && units >= 1)) {
-      throw new SheepdogError(
-        'INVALID_OPTION',
+      throw invalidOptions(
         `${word} limit "maxAiCredits" must be a positive, finite number that rounds to a safe positive integer nano-AIU ceiling`,
       )
     }

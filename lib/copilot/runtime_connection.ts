@@ -2,7 +2,7 @@
 import type { CopilotStartSpec } from '../../native/native'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { SheepdogError } from '../error'
+import { SheepdogError, invalidOptions } from '../error'
 import { absolutePath, folderName } from '../host'
 import type { ClientSettings } from './client_options'
 
@@ -99,21 +99,19 @@ export const RuntimeConnection = {
 export function parseAddress(url: string): { host: string; port: number } {
   const rest = url.replace(/^https?:\/\//, '').replace(/\/$/, '')
   const wrong = (): Error =>
-    new SheepdogError(
-      'INVALID_OPTION',
+    invalidOptions(
       `Invalid cliUrl format: ${url}. Expected "host:port", "[ipv6]:port", "http://host:port", or "port"`,
     )
   const parsePort = (text: string): number => {
     const port = /^\d+$/.test(text) ? Number(text) : Number.NaN
-    if (!(port > 0 && port <= 65535))
-      throw new SheepdogError('INVALID_OPTION', `Invalid port in cliUrl: ${url}`)
+    if (!(port > 0 && port <= 65535)) throw invalidOptions(`Invalid port in cliUrl: ${url}`)
     return port
   }
   if (/^\d+$/.test(rest)) return { host: 'localhost', port: parsePort(rest) }
   const bracketed = /^\[([^\]]+)\]:(\d+)$/.exec(rest)
   if (bracketed) {
     if (!process.getBuiltinModule('node:net').isIPv6(bracketed[1]!))
-      throw new SheepdogError('INVALID_OPTION', `Invalid cliUrl format: ${url}`)
+      throw invalidOptions(`Invalid cliUrl format: ${url}`)
     return { host: bracketed[1]!, port: parsePort(bracketed[2]!) }
   }
   const parts = rest.split(':')

@@ -2,7 +2,7 @@
 import type { CopilotTurnSpec } from '../../native/native'
 import { abortable, throwIfAborted } from '../abort'
 import { callSite, placedAt } from '../call-site'
-import { SheepdogError, type SheepdogErrorOf, invalidOption } from '../error'
+import { SheepdogError, type SheepdogErrorOf, invalidOption, invalidOptions } from '../error'
 import {
   type AssistantMessageEvent,
   HandlerTable,
@@ -234,8 +234,7 @@ export class CopilotSession {
     throwIfAborted(signal, 'SESSION_ABORTED', 'The turn was aborted by its signal')
     this.#throwIfClosed()
     await this.#owner.reach(this)
-    if (this.isBusy)
-      throw new SheepdogError('INVALID_OPTION', 'retry(): a turn of this session is still running')
+    if (this.isBusy) throw invalidOptions('retry(): a turn of this session is still running')
     try {
       return await this.#waitForTurn({ sessionId: this.sessionId, messages: [] }, spec, signal, site)
     } catch (error) {
@@ -483,8 +482,7 @@ export class CopilotSession {
 
   async #elicit(params: ElicitationParams): Promise<ElicitationResult> {
     if (!this.#capabilities.ui?.elicitation) {
-      throw new SheepdogError(
-        'INVALID_OPTION',
+      throw invalidOptions(
         'Elicitation is not supported by the host. Check session.capabilities.ui?.elicitation before calling UI methods.',
       )
     }

@@ -1,6 +1,6 @@
 // Opens sessions: new ones, those that have a history, and those that a crash took the runtime from.
 import { toJson } from '../json'
-import { SheepdogError, invalidOption } from '../error'
+import { SheepdogError, invalidOption, invalidOptions } from '../error'
 import { native } from '../native'
 import { check, checkOptions, show } from '../option'
 import type { ClientConnection } from './client_connection'
@@ -297,15 +297,13 @@ export class SessionOpener implements SessionOwner {
     const { sessionFs } = this.#settings
     if (!sessionFs) return
     if (!config.createSessionFsProvider) {
-      throw new SheepdogError(
-        'INVALID_OPTION',
+      throw invalidOptions(
         'createSessionFsProvider is required in session config when sessionFs is enabled in client options.',
       )
     }
     const provider = config.createSessionFsProvider(session)
     if (sessionFs.capabilities?.sqlite && !provider.sqlite) {
-      throw new SheepdogError(
-        'INVALID_OPTION',
+      throw invalidOptions(
         'SessionFsConfig declares capabilities.sqlite but the provider does not implement sqlite.',
       )
     }
@@ -318,7 +316,7 @@ function checkConfig(config: SessionConfig): void {
     throw invalidOption('config', `expected an object, got ${show(config)}`)
   if (config.signal !== undefined) check.signal('signal', config.signal)
   if (config.gitHubToken !== undefined && config.gitHubTokenProvider !== undefined) {
-    throw new SheepdogError('INVALID_OPTION', 'gitHubToken and gitHubTokenProvider are mutually exclusive')
+    throw invalidOptions('gitHubToken and gitHubTokenProvider are mutually exclusive')
   }
 }
 

@@ -1,5 +1,5 @@
 // A session's configuration as it goes over the wire.
-import { SheepdogError } from '../error'
+import { invalidOptions } from '../error'
 import { check } from '../option'
 import { toJsonSchema } from '../tool/definition'
 import type { MCPServerConfig } from './agent_config'
@@ -88,8 +88,7 @@ export function withModeDefaults<T extends SessionConfigBase>(config: T, isEmpty
   merged.systemMessage = forEmptyMode(config.systemMessage)
   merged.enableExperimentalMode ??= false
   if (merged.availableTools === undefined) {
-    throw new SheepdogError(
-      'INVALID_OPTION',
+    throw invalidOptions(
       "CopilotClient is in mode: 'empty' but the session config did not specify 'availableTools'. Empty mode requires " +
         'every session to explicitly opt into the tools it wants \u2014 e.g. `new ToolSet().addBuiltIn(BuiltInTools.Isolated)`.',
     )

@@ -1,5 +1,5 @@
 // The choice of tools, and results of MCP tools.
-import { SheepdogError } from '../error'
+import { invalidOptions } from '../error'
 import type { ToolBinaryResult, ToolResultObject } from '../tool/result'
 
 /** Settings for large results of tools. */
@@ -76,8 +76,7 @@ export class ToolSet {
 
   #add(kind: string, name: string): this {
     if (name !== '*' && !/^[a-zA-Z0-9_-]+$/.test(name))
-      throw new SheepdogError(
-        'INVALID_OPTION',
+      throw invalidOptions(
         `Invalid ${kind} tool name '${name}': tool names must match /^[a-zA-Z0-9_-]+$/ or be the wildcard '*'.`,
       )
     this.#items.push(`${kind}:${name}`)
@@ -127,8 +126,7 @@ export const BuiltInTools = {
 export function toFilterList(field: string, value: string[] | ToolSet | undefined): string[] | undefined {
   const list = value instanceof ToolSet ? value.toArray() : value
   if (list?.includes('*')) {
-    throw new SheepdogError(
-      'INVALID_OPTION',
+    throw invalidOptions(
       `Invalid ${field} entry '*': there is no bare wildcard. Use one or more of ` +
         "`new ToolSet().addBuiltIn('*')`, `.addMcp('*')`, or `.addCustom('*')` to target a specific source.",
     )

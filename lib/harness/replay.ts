@@ -1,6 +1,6 @@
 import { check, checkOptions, show } from '../option'
 import { callSite } from '../call-site'
-import { SheepdogError, invalidOption, settle } from '../error'
+import { invalidOption, settle, invalidOptions } from '../error'
 import { native } from '../native'
 import type { AgentEvent } from './event'
 import { checkHarnessOptions, type ProviderName } from './request'
@@ -96,7 +96,7 @@ export async function replayFile(provider: ProviderName, file: string, end?: Rec
 export function replay(provider: ProviderName, recorded: Recorded): Replay {
   checkHarnessOptions({ provider })
   checkOptions(recorded, recordedChecks, 'recorded')
-  if (recorded?.stdout === undefined) throw new SheepdogError('INVALID_OPTION', 'recorded.stdout: is missing')
+  if (recorded?.stdout === undefined) throw invalidOptions('recorded.stdout: is missing')
   const { stdout, stderr, exitCode, signal } = recorded
   return JSON.parse(
     native.replayRecording(provider, stdout, stderr ?? '', exitCode ?? undefined, signal ?? undefined),

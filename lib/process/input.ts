@@ -1,7 +1,7 @@
 // The source of a program's input: where its chunks come from, and how they get to the program.
 import type { Readable } from 'node:stream'
 import { types } from 'node:util'
-import { SheepdogError, invalidOption } from '../error'
+import { invalidOption } from '../error'
 import { elapsedMs, nextTurn } from '../host'
 import { show } from '../option'
 import type { StdinQueue } from './stdin_queue'
@@ -152,10 +152,7 @@ export async function pump(source: Source, stdin: StdinQueue, over: Promise<unkn
     const { value } = next
     if (typeof value !== 'string' && !types.isUint8Array(value)) {
       close()
-      throw new SheepdogError(
-        'INVALID_OPTION',
-        `input: expected chunks that are strings or Uint8Arrays, got ${show(value)}`,
-      )
+      throw invalidOption('input', `expected chunks that are strings or Uint8Arrays, got ${show(value)}`)
     }
     if (!stdin.isOpen) return close()
     stdin.add(value)
