@@ -143,6 +143,16 @@ export function invalidOptions(message: string): SheepdogErrorOf<'INVALID_OPTION
   return new SheepdogError('INVALID_OPTION', message)
 }
 
+/** The value of `act`. The message of a wrong option in it begins with this path. */
+export function withPath<T>(path: string, act: () => T): T {
+  try {
+    return act()
+  } catch (error) {
+    const { code, message } = error as SheepdogError
+    throw code === 'INVALID_OPTION' ? invalidOptions(`${path}.${message}`) : error
+  }
+}
+
 export function toError(fault: Fault, result?: unknown): SheepdogError {
   const cause = fault.cause && toError(fault.cause)
   const facts = result === undefined ? fault.facts : { ...fault.facts, result }

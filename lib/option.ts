@@ -29,7 +29,7 @@ function expected(what: string, holds: (value: unknown) => boolean): Check {
   }
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** An array whose items all pass this check. */

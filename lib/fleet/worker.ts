@@ -1,7 +1,7 @@
 // Workers. The core runs the turns of agents; jobs with a handler are run here, by the user's own code.
 import { toJson } from '../json'
 import type { NativeJob, NativeWorker, StopCause, TurnSpec, WorkSpec } from '../../native/native'
-import { invalidOption, settle, SheepdogError } from '../error'
+import { invalidOption, settle, SheepdogError, withPath } from '../error'
 import { absolutePath } from '../host'
 import { checkLimit } from '../limit'
 import { type HarnessOptions, type ProviderName } from '../harness'
@@ -123,13 +123,10 @@ export function checkWorkOptions(options: WorkOptions): void {
   if (options.queues?.length === 0) throw invalidOption('queues', 'expected at least one queue')
   const { harness } = options
   if (!harness) return
-  try {
+  withPath('harness', () => {
     checkHarnessOptions({ provider: 'codex', ...harness })
     if (harness.limit !== undefined) checkLimit('limit', harness.limit)
-  } catch (error) {
-    const { code, message } = error as SheepdogError
-    throw code === 'INVALID_OPTION' ? new SheepdogError(code, `harness.${message}`) : error
-  }
+  })
 }
 
 /** @internal */

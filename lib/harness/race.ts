@@ -2,7 +2,7 @@
 import { basename } from 'node:path'
 import { onAbort } from '../abort'
 import { callSite } from '../call-site'
-import { invalidOption, settle, SheepdogError } from '../error'
+import { invalidOption, settle, SheepdogError, withPath } from '../error'
 import { Harness } from '../harness'
 import { absolutePath, elapsedMs, timers } from '../host'
 import { native } from '../native'
@@ -156,12 +156,7 @@ function toHarness(agent: unknown, index: number): Harness {
   const path = `agents[${index}]`
   if (typeof agent !== 'object' || agent === null)
     throw invalidOption(path, `expected a Harness or its options, got ${show(agent)}`)
-  try {
-    return new Harness(agent as HarnessOptions)
-  } catch (error) {
-    const { code, message } = error as SheepdogError
-    throw code === 'INVALID_OPTION' ? new SheepdogError(code, `${path}.${message}`) : error
-  }
+  return withPath(path, () => new Harness(agent as HarnessOptions))
 }
 
 function folderOf(cwd: string | URL | undefined): string {

@@ -300,7 +300,7 @@ export const retryChecks = {
 const { cwd, inheritEnv, killGraceMs, containment, record, maxRecordBytes, name, signal } =
   processOptionChecks
 
-/** The checks of the options that turns and sessions share. */
+/** @internal The checks of the options that turns and sessions share. */
 export const agentChecks = {
   cwd,
   env(path: string, value: unknown) {
@@ -321,6 +321,14 @@ export const agentChecks = {
   idleTimeoutMs: check.timeout,
   toolIdleTimeoutMs: check.timeout,
   timeoutMs: check.timeout,
+  ...budgetChecks,
+  budget: checkBudget,
+  changes: check.boolean,
+  worktree: checkWorktree,
+  mcpServers: checkServers,
+  record,
+  maxRecordBytes,
+  name,
 } satisfies Partial<Checks<TurnOptions>>
 
 /** Names of tools of a CLI. */
@@ -336,11 +344,7 @@ const turnChecks = optionsOf('harness.run()', {
   cliTools: checkNames,
   maxTurns: check.count,
   permission: check.oneOf('plan', 'edit', 'auto'),
-  ...budgetChecks,
-  budget: checkBudget,
   background: check.oneOf('wait', 'leave'),
-  changes: check.boolean,
-  worktree: checkWorktree,
   schema(path: string, value: unknown) {
     if (!isSchemaLike(value)) check.object(path, value)
     schemaText(value as object)
@@ -351,11 +355,7 @@ const turnChecks = optionsOf('harness.run()', {
     checkOptions(value, retryChecks, path)
   },
   images: check.names,
-  mcpServers: checkServers,
   extraArgs: check.strings,
-  record,
-  maxRecordBytes,
-  name,
 } satisfies Checks<TurnOptions>)
 
 /** @internal The checks of a harness's options. */
@@ -392,9 +392,14 @@ export function checkHarnessOptions(options: unknown): void {
   }
 }
 
+/** The options without those that are `undefined`. */
+export function givenOf<T extends object>(options: T | undefined): T {
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
+}
+
 /** The harness's options are the turn's defaults; `undefined` counts as absent, env and retry go name by name. */
 export function merge(defaults: HarnessOptions, options: TurnOptions = {}): HarnessOptions {
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  const given = givenOf(options)
   const merged: HarnessOptions = { ...defaults, ...given }
   if (defaults.env && options.env) merged.env = { ...defaults.env, ...options.env }
   // The harness's `allow` is for "edit": a turn at another level does not get it.

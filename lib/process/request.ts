@@ -331,7 +331,7 @@ export interface Call {
 }
 
 /** An array, and what is none of both, is checked as arguments. */
-function isOptions(args: unknown, options: unknown): boolean {
+export function isOptions(args: unknown, options: unknown): boolean {
   return options === undefined && typeof args === 'object' && args !== null && !Array.isArray(args)
 }
 

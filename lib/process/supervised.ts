@@ -6,7 +6,7 @@ import { check, checkOptions } from '../option'
 import { spawn } from '../process'
 import { warnOnce } from '../warning'
 import { delayMs, endOf, type EndKind, kindOf, type RunEnd } from './end'
-import { isReadOnce, type RunOptions } from './request'
+import { isOptions, isReadOnce, type RunOptions } from './request'
 import type { RunResult } from './result'
 import type { RunningProcess } from './running_process'
 
@@ -99,9 +99,9 @@ export function supervise(command: string, args?: readonly string[], options?: S
 /** Keeps a program without arguments running. */
 export function supervise(command: string, options?: SuperviseOptions): Supervised
 export function supervise(command: string, args?: unknown, options?: unknown): Supervised {
-  const isOptions = options === undefined && typeof args === 'object' && args !== null && !Array.isArray(args)
-  const given = ((isOptions ? args : options) ?? {}) as SuperviseOptions
-  const list = isOptions ? undefined : args
+  const onlyOptions = isOptions(args, options)
+  const given = ((onlyOptions ? args : options) ?? {}) as SuperviseOptions
+  const list = onlyOptions ? undefined : args
   return new Supervised(given, (rest) => spawn(command, list as string[] | undefined, rest) as RunningProcess)
 }
 

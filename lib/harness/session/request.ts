@@ -3,14 +3,11 @@ import { toJson } from '../../json'
 import { toJsonSchema, toolProblem, type Tool } from '../../tool/definition'
 import { native } from '../../native'
 import { invalidOption } from '../../error'
-import { budgetChecks, checkBudget } from '../budget'
-import { checkWorktree } from '../checkout'
-import { checkServers, type McpServer } from '../mcp_server'
+import type { McpServer } from '../mcp_server'
 import type { HarnessOptions, TurnOptions } from '../request'
 import { agentChecks, harnessChecks, retryChecks, schemaText } from '../request'
 import { check, checkOptions, optionsOf, show, type Check, type Checks } from '../../option'
 import { ofOtherAgents } from '../foreign_option'
-import { processOptionChecks } from '../../process'
 import type { ElicitationAnswer, ElicitationRequest } from './elicitation'
 import type { Answer, PermissionRequest, Policy, ToolKind } from './permission'
 
@@ -158,18 +155,9 @@ const rules = check.listOf((at, rule) => {
     throw invalidOption(at, 'is empty: a rule needs kind, name, command or path')
 })
 
-const { record, maxRecordBytes, name } = processOptionChecks
-
 /** @internal The checks of a session's options. */
 export const openChecks = optionsOf('harness.open()', {
   ...agentChecks,
-  record,
-  maxRecordBytes,
-  name,
-  ...budgetChecks,
-  budget: checkBudget,
-  changes: check.boolean,
-  worktree: checkWorktree,
   permission: check.oneOf('plan', 'edit', 'auto', 'ask'),
   policy: (path: string, value: unknown) => checkOptions(value, { allow: rules, deny: rules }, path),
   onPermission: check.function,
@@ -193,7 +181,6 @@ export const openChecks = optionsOf('harness.open()', {
     }
     check.listOf(one)(path, value)
   },
-  mcpServers: checkServers,
   settleMs: check.duration,
   retry: (path: string, value: unknown) =>
     checkOptions(value, { waitForResetMs: retryChecks.waitForResetMs }, path),

@@ -3,7 +3,7 @@ import type { AgentSpec, OpenSpec } from '../../../native/native'
 import type { Crossing, NothingLeft } from '../../option'
 import { checkNoCheckout } from '../checkout'
 import { serverSpecs } from '../mcp_server'
-import { agentSpec, harnessChecks, type HarnessOptions } from '../request'
+import { agentSpec, givenOf, harnessChecks, type HarnessOptions } from '../request'
 import { openChecks, type OpenOptions } from './request'
 import type { ToolServer } from './tool_server'
 
@@ -19,7 +19,7 @@ const sharedNames = Object.keys(openChecks).filter(
 
 /** The options of a session: its own, and for the rest those of its harness. */
 export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | undefined): OpenOptions {
-  const merged: OpenOptions = { ...openDefaults(defaults), ...given(options) }
+  const merged: OpenOptions = { ...openDefaults(defaults), ...givenOf(options) }
   if (defaults.env && options?.env) merged.env = { ...defaults.env, ...options.env }
   if (defaults.retry && options?.retry) merged.retry = { ...defaults.retry, ...options.retry }
   // `allow` belongs to "edit" and "ask"; a session at another level drops it.
@@ -31,13 +31,9 @@ export function mergedOptions(defaults: HarnessOptions, options: OpenOptions | u
 function openDefaults(options: HarnessOptions): OpenOptions {
   // An option that means something else in a session does not compile here: it belongs into `ownNames`.
   const shared = (): Pick<HarnessOptions, SharedName> => options
-  return given(
+  return givenOf(
     Object.fromEntries(sharedNames.map((name) => [name, shared()[name]])) as ReturnType<typeof shared>,
   )
-}
-
-function given<T extends object>(options: T | undefined): T {
-  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined)) as T
 }
 
 /** The specification that crosses to the core; the options are checked. */

@@ -7,7 +7,7 @@ import { toJsonSchema, type Tool } from '../../tool/definition'
 import { toToolResult, type ToolResultObject } from '../../tool/result'
 import { finite, toJson } from '../../json'
 import { native } from '../../native'
-import { show } from '../../option'
+import { isObject, show } from '../../option'
 
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 
@@ -18,9 +18,6 @@ type Content = { type: 'text'; text: string } | { type: 'image'; data: string; m
 type Outcome = { result: unknown } | { error: { code: number; message: string } }
 
 const failure = (code: number, message: string): Outcome => ({ error: { code, message } })
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Whether each member has the type that JSON-RPC gives it. What a peer sends has any. */
 function isMessage(message: unknown): message is Message {
