@@ -10,10 +10,10 @@ import { cases as turnCases } from '../fixtures/agent-cases.mjs'
 import { limitCases } from '../fixtures/agent-limit-cases.mjs'
 import { levelCases } from '../fixtures/level-cases.mjs'
 import { changes } from './agents/change.mjs'
-import { install, installNewest, nodeOf } from './agents/install.mjs'
+import { installNewest, nodeOf, pinned } from './agents/install.mjs'
 import { rowsOf, runTable } from './agents/run.mjs'
 import { chosen } from './cases.mjs'
-import { fail, prepare, root } from '../scripts/setup.mjs'
+import { prepare, root } from '../scripts/setup.mjs'
 import { writeTable } from './table.mjs'
 
 /** Of those whose packages ask for a newer one than this. */
@@ -41,13 +41,6 @@ for (const [group, table] of Object.entries(tables)) {
 }
 const isOtherwise = isNewest && compare()
 process.exit(failures > 0 || isOtherwise ? 1 : 0)
-
-function pinned(name) {
-  const { package: packageName, version, program, node } = agents[name]
-  const { bin, problem } = install(name, packageName, version)
-  if (problem) fail(`${packageName}@${version} could not be installed: ${problem}`)
-  return { name, version, program, bin, node: node && nodeOf(node) }
-}
 
 function newest(name) {
   const { package: packageName, program, newest } = agents[name]

@@ -7,9 +7,9 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { agents, pointAt } from '../fixtures/agents.mjs'
+import { pointAt } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { install } from './agents/install.mjs'
+import { pinned } from './agents/install.mjs'
 import { chosen, runCase, wait } from './cases.mjs'
 import { loadFleet } from './fleet/jobs.mjs'
 import { fail, root } from '../scripts/setup.mjs'
@@ -124,11 +124,9 @@ const cases = {
 
 let failures = 0
 for (const provider of chosen(travelling, words)) {
-  const { package: packageName, version, program } = agents[provider]
-  const { bin, problem } = install(provider, packageName, version)
-  if (problem) fail(`${packageName}@${version} could not be installed: ${problem}`)
+  const { bin, program, version } = pinned(provider)
   const binary = join(bin, program)
-  console.log(`\n${provider} ${agents[provider].version}`)
+  console.log(`\n${provider} ${version}`)
   for (const [title, test] of Object.entries(cases)) {
     rmSync(join(base, provider), { recursive: true, force: true })
     const { error } = await runCase(title, CASE_MS, () => test({ provider, binary }))

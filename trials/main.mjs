@@ -19,7 +19,6 @@ const trials = {
   recording: 'the recording of docs/recording.svg',
   strangers: 'the packed package with runtimes, bundlers and compilers',
   survivors: 'ways in which a host can end, and what is left of its trees',
-  view: 'the page in a browser',
 }
 
 const [name, ...args] = process.argv.slice(2)

@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
-import { agents, pointAt } from '../fixtures/agents.mjs'
+import { pointAt } from '../fixtures/agents.mjs'
 import { startModelServer } from '../fixtures/model-server.mjs'
-import { install } from './agents/install.mjs'
+import { pinned } from './agents/install.mjs'
 import { fail, root } from '../scripts/step.mjs'
 import { renderPicture } from './recording/picture.mjs'
 import { Screen } from './recording/screen.mjs'
@@ -71,10 +71,8 @@ function prepare(url) {
   for (const path of [bin, local, home]) mkdirSync(path, { recursive: true })
   symlinkSync(join(root, 'cli', 'sheepdog.js'), join(local, 'sheepdog'))
   chmodSync(join(root, 'cli', 'sheepdog.js'), 0o755)
-  const { package: packageName, version, program } = agents['claude-code']
-  const claude = install('claude-code', packageName, version)
-  if (claude.problem) fail(`${packageName}@${version} could not be installed: ${claude.problem}`)
-  symlinkSync(join(claude.bin, program), join(bin, program))
+  const claude = pinned('claude-code')
+  symlinkSync(join(claude.bin, claude.program), join(bin, claude.program))
   const project = {
     name: 'flock',
     private: true,

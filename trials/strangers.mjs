@@ -46,6 +46,10 @@ const packages = {
   '@types/node': '20.19.43',
 }
 
+/** A file of a package, and the package's version. */
+const tool = (name, ...path) => join(cache, 'node_modules', name, ...path)
+const versionOf = (name) => JSON.parse(readFileSync(tool(name, 'package.json'), 'utf8')).version
+
 if (process.platform !== 'linux' || process.arch !== 'x64') fail('the runtimes are those for Linux on x64')
 const app = mkdtempSync(join(tmpdir(), 'sheepdog-stranger-'))
 // A step that fails ends the process.
@@ -102,95 +106,51 @@ function installPackage() {
 }
 
 function tryAll() {
-  const tool = (name, ...path) => join(cache, 'node_modules', name, ...path)
-  const version = (name) => JSON.parse(readFileSync(tool(name, 'package.json'), 'utf8')).version
   // Bun's postinstall moves its program here.
   const bun = [tool('bun', 'bin/bun.exe'), tool('@oven/bun-linux-x64', 'bin/bun')].find(existsSync)
-  const rows = []
-  const row = (name, version, end) => rows.push([name, version, end])
-  const runtimes = {
-    'Node.js': [process.versions.node, process.execPath],
-    'Node.js 22': [version('node22'), tool('node22', 'bin/node')],
-    'Node.js 24': [version('node24'), tool('node24', 'bin/node')],
-    Bun: [version('bun'), bun],
-    Deno: [
-      version('deno'),
-      tool('@deno/linux-x64-glibc', 'deno'),
-      'run',
-      '--allow-ffi',
-      '--allow-read',
-      '--allow-env',
+  const deno = [tool('@deno/linux-x64-glibc', 'deno'), 'run', '--allow-ffi', '--allow-read', '--allow-env']
+  const esbuild = [tool('esbuild', 'bin/esbuild'), '--bundle', '--platform=node', '--log-level=error']
+  const esm = [...esbuild, 'everything.mjs', '--format=esm', '--outfile=esbuild.mjs']
+  const webpack = [process.execPath, 'pack.cjs', './required.cjs', app]
+  const vite = (ssr) => {
+    const build = { ssr: 'everything.mjs', outDir: 'vite', emptyOutDir: true }
+    writeFileSync(
+      join(app, 'vite.config.mjs'),
+      `export default ${JSON.stringify({ logLevel: 'error', build, ssr })}\n`,
+    )
+    return bundled([process.execPath, tool('vite', 'bin/vite.js'), 'build'], 'vite/everything.mjs')
+  }
+  return [
+    ['Node.js', process.versions.node, tryRuntime([process.execPath])],
+    ['Node.js 22', versionOf('node22'), tryRuntime([tool('node22', 'bin/node')])],
+    ['Node.js 24', versionOf('node24'), tryRuntime([tool('node24', 'bin/node')])],
+    ['Bun', versionOf('bun'), tryRuntime([bun])],
+    ['Deno', versionOf('deno'), tryRuntime(deno, true)],
+    ['the command, its manual, an example', process.versions.node, tryCommand()],
+    ['esbuild, external', versionOf('esbuild'), bundled([...esm, '--external:sheepdog'], 'esbuild.mjs')],
+    ['esbuild, bundled as ESM', versionOf('esbuild'), bundled(esm, 'esbuild.mjs')],
+    [
+      'esbuild, bundled as CommonJS',
+      versionOf('esbuild'),
+      bundled([...esbuild, 'required.cjs', '--outfile=esbuild.cjs'], 'esbuild.cjs'),
     ],
-  }
-  for (const [name, [version, ...command]] of Object.entries(runtimes))
-    row(name, version, tryRuntime(command, name === 'Deno'))
-
-  row('the command, its manual, an example', process.versions.node, tryCommand())
-
-  const esbuild = (...words) => [
-    tool('esbuild', 'bin/esbuild'),
-    '--bundle',
-    '--platform=node',
-    '--log-level=error',
-    ...words,
+    ['webpack, external', versionOf('webpack'), bundled([...webpack, 'external'], 'packed.cjs')],
+    ['webpack, bundled', versionOf('webpack'), bundled(webpack, 'packed.cjs')],
+    ['vite SSR, external', versionOf('vite'), vite({ external: ['sheepdog'] })],
+    ['vite SSR, `noExternal: true`', versionOf('vite'), vite({ noExternal: true })],
+    ['jest', versionOf('jest'), ended([process.execPath, tool('jest', 'bin/jest.js'), '--rootDir', app])],
+    ...Object.keys(packages)
+      .filter((name) => name.startsWith('typescript'))
+      .map((name) => [`TypeScript ${name.slice(10)}`, versionOf(name), tryCompiler(name)]),
   ]
-  const everywhere = ['everything.mjs', '--format=esm', '--outfile=esbuild.mjs']
-  row(
-    'esbuild, external',
-    version('esbuild'),
-    bundled(esbuild(...everywhere, '--external:sheepdog'), 'esbuild.mjs'),
-  )
-  row('esbuild, bundled as ESM', version('esbuild'), bundled(esbuild(...everywhere), 'esbuild.mjs'))
-  row(
-    'esbuild, bundled as CommonJS',
-    version('esbuild'),
-    bundled(esbuild('required.cjs', '--outfile=esbuild.cjs'), 'esbuild.cjs'),
-  )
-  const pack = (...words) => [process.execPath, 'pack.cjs', './required.cjs', app, ...words]
-  row('webpack, external', version('webpack'), bundled(pack('external'), 'packed.cjs'))
-  row('webpack, bundled', version('webpack'), bundled(pack(), 'packed.cjs'))
-  const vite = (settings) => {
-    const config = {
-      logLevel: 'error',
-      build: { ssr: 'everything.mjs', outDir: 'vite', emptyOutDir: true },
-      ssr: settings,
-    }
-    writeFileSync(join(app, 'vite.config.mjs'), `export default ${JSON.stringify(config)}\n`)
-    return [process.execPath, tool('vite', 'bin/vite.js'), 'build']
-  }
-  row('vite SSR, external', version('vite'), bundled(vite({ external: ['sheepdog'] }), 'vite/everything.mjs'))
-  row(
-    'vite SSR, `noExternal: true`',
-    version('vite'),
-    bundled(vite({ noExternal: true }), 'vite/everything.mjs'),
-  )
-  row('jest', version('jest'), ended([process.execPath, tool('jest', 'bin/jest.js'), '--rootDir', app]))
-  for (const name of Object.keys(packages).filter((name) => name.startsWith('typescript'))) {
-    const compiler = tool(name, 'bin', existsSync(tool(name, 'bin/tsc')) ? 'tsc' : 'tsc6')
-    row(`TypeScript ${name.slice(10)}`, version(name), ended([process.execPath, compiler, ...typeOptions()]))
-  }
-  return rows
 }
 
-function typeOptions() {
-  const types = join(cache, 'node_modules/@types')
-  return [
-    '--noEmit',
-    '--strict',
-    '--target',
-    'es2022',
-    '--lib',
-    'es2023,esnext.disposable,dom',
-    '--module',
-    'nodenext',
-    '--moduleResolution',
-    'nodenext',
-    '--typeRoots',
-    types,
-    '--types',
-    'node',
-    'typed.mts',
-  ]
+function tryCompiler(name) {
+  const compiler = tool(name, 'bin', existsSync(tool(name, 'bin/tsc')) ? 'tsc' : 'tsc6')
+  const settings = '--noEmit --strict --target es2022 --lib es2023,esnext.disposable,dom --types node'
+  const modules = '--module nodenext --moduleResolution nodenext'
+  const words = [...`${settings} ${modules}`.split(' '), '--typeRoots', tool('@types'), 'typed.mts']
+  return ended([process.execPath, compiler, ...words])
 }
 
 function tryRuntime(command, isDeno) {
@@ -206,14 +166,8 @@ function tryRuntime(command, isDeno) {
 }
 
 function tryCommand() {
-  const command = launch([
-    join(app, 'node_modules/.bin/sheepdog'),
-    'run',
-    '--',
-    'sh',
-    '-c',
-    'echo from the command; exit 3',
-  ])
+  const words = ['run', '--', 'sh', '-c', 'echo from the command; exit 3']
+  const command = launch([join(app, 'node_modules/.bin/sheepdog'), ...words])
   if (command.stdout !== 'from the command\n' || command.status !== 3) return failed(command)
   const manual = launch(['grep', '-c', 'sheepdog run', join(app, 'node_modules/sheepdog/man/sheepdog.1')])
   if (manual.status !== 0) return failed(manual)

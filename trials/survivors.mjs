@@ -19,7 +19,6 @@ console.log(`Survivors / processes that lived, ${repetitions} runs a cell, hosts
 const isWanted = (behaviour, end) => !values.only || values.only === behaviour || values.only === end
 const names = Object.keys(ends).filter((end) => behaviours.some((behaviour) => isWanted(behaviour, end)))
 console.log(row('', names))
-const times = []
 let survivors = 0
 const problems = []
 for (const behaviour of behaviours.filter((name) => names.some((end) => isWanted(name, end)))) {
@@ -28,15 +27,9 @@ for (const behaviour of behaviours.filter((name) => names.some((end) => isWanted
     const cell = await runCell({ program, ids: user.ids, behaviour, end, repetitions })
     survivors += cell.survivors
     problems.push(...cell.problems.map((problem) => `${behaviour} x ${end}: ${problem}`))
-    if (end === 'kill' || end === 'host SIGKILL') times.push({ behaviour, end, ms: median(cell.lastMs) })
     cells.push(`${cell.survivors}/${cell.lived}`)
   }
   console.log(row(behaviour, cells))
-}
-for (const { behaviour, end, ms } of times) {
-  console.log(
-    `${behaviour}, ${end}: the last process was seen dead after ${ms.toFixed(1)} ms (median; looking takes a part of it)`,
-  )
 }
 for (const problem of problems) console.log(`unexpected: ${problem}`)
 if (survivors > 0 || problems.length > 0)
@@ -45,8 +38,4 @@ console.log('nobody survived')
 
 function row(head, cells) {
   return head.padEnd(10) + cells.map((cell) => cell.padStart(14)).join('')
-}
-
-function median(values) {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
 }

@@ -1,22 +1,19 @@
-// `npm run trial -- acp --mcp [CLIENT ...] [--minutes N]`: claude-code, codex and the protocol's own client (`sdk`) as clients of
-// `sheepdog mcp`. The model is scripted: it starts an agent, asks for its state until the agent has ended, takes the result, starts
-// another one, cancels it, and lists both. The protocol's own client does the same, with its time limit of 60 s for a call.
-// The agents that are started are played (fixtures/bin/agent.mjs); the first takes three seconds, or so many minutes. The table goes
-// to target/trials.
+// `npm run trial -- acp --mcp [CLIENT ...] [--minutes N]`: claude-code, which has the protocol's own client in it, and codex as clients
+// of `sheepdog mcp`. The model is scripted: it starts an agent, asks for its state until the agent has ended, takes the result, starts
+// another one, cancels it, and lists both. The agents that are started are played (fixtures/bin/agent.mjs); the first takes three
+// seconds, or so many minutes. The table goes to target/trials.
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { processesIn } from '../../fixtures/agent-cases.mjs'
 import { agents, pointAt, workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
-import { install } from '../agents/install.mjs'
+import { pinned } from '../agents/install.mjs'
 import { fail, root } from '../../scripts/step.mjs'
-import { chosen } from '../cases.mjs'
+import { chosen, wait } from '../cases.mjs'
 import { writeTable } from '../table.mjs'
-import { install as installPackages } from './installation.mjs'
 
-const sdk = '@modelcontextprotocol/sdk@1.32.2'
-const clients = ['claude-code', 'codex', 'sdk']
+const clients = ['claude-code', 'codex']
 const prompts = ['Which tests fail?', 'Wait for ever.']
 const command = join(root, 'cli', 'sheepdog.js')
 
@@ -99,21 +96,16 @@ async function callsOfModel(client, place, tools) {
   const { Harness } = createRequire(import.meta.url)(root)
   const script = scriptOf(client, prompts)
   const server = await startModelServer({ scripts: { it: script } })
-  const { package: name, version } = agents[client]
-  const { bin, problem } = install(client, name, version)
-  if (!bin) fail(problem)
+  const { bin } = pinned(client)
   const options = pointAt(client, server.urlFor('it'), place)
   options.env.PATH = `${bin}:${process.env.PATH}`
   const calls = []
-  const open = new Map()
   const turn = new Harness({ ...options, permission: 'auto' }).start('Let codex look.', {
     mcpServers: [tools],
   })
   for await (const event of turn) {
-    if (event.type === 'tool_start') open.set(event.id, performance.now())
     if (event.type !== 'tool_end') continue
-    const ms = performance.now() - (open.get(event.id) ?? performance.now())
-    calls.push({ name: event.name, ms, output: String(event.output ?? '') })
+    calls.push({ name: event.name, output: String(event.output ?? '').replaceAll('\\', '') })
   }
   const ended = await turn.result.then(
     () => 'success',
@@ -123,50 +115,11 @@ async function callsOfModel(client, place, tools) {
   return { calls, ended }
 }
 
-/** Calls of the protocol's own client, with its own time limit. */
-async function callsOfSdk(place, { name: _, ...server }) {
-  const bin = installPackages('mcp-sdk', [sdk])
-  const load = createRequire(join(bin, '..', 'it.js'))
-  const { Client } = load('@modelcontextprotocol/sdk/client/index.js')
-  const { StdioClientTransport } = load('@modelcontextprotocol/sdk/client/stdio.js')
-  const client = new Client({ name: 'official', version: '1.0.0' })
-  await client.connect(new StdioClientTransport({ ...server, cwd: place.cwd }))
-  const calls = []
-  const call = async (name, args) => {
-    const begun = performance.now()
-    const { content } = await client.callTool({ name, arguments: args })
-    const output = content.map(({ text }) => text).join('')
-    calls.push({ name, ms: performance.now() - begun, output })
-    return JSON.parse(output)
-  }
-  try {
-    const { tools } = await client.listTools()
-    if (tools.length !== 5) throw new Error(`${tools.length} tools are offered`)
-    const first = await call('start_agent', { provider: 'codex', prompt: prompts[0] })
-    let state
-    do ({ state } = await call('agent_status', { id: first.id, waitMs: 45_000 }))
-    while (state === 'running')
-    await call('agent_result', { id: first.id })
-    const second = await call('start_agent', { provider: 'codex', prompt: prompts[1] })
-    await call('cancel_agent', { id: second.id })
-    await call('list_agents', {})
-    return { calls, ended: 'success' }
-  } catch (error) {
-    return { calls, ended: `${error.code ?? ''} ${error.message}` }
-  } finally {
-    await client.close()
-  }
-}
-
 async function runClient(client, waitMs) {
   const place = workplace(`mcp-${client}`)
   const tools = serverAt(place, waitMs)
-  const begun = performance.now()
-  const callsOf = client === 'sdk' ? callsOfSdk(place, tools) : callsOfModel(client, place, tools)
-  const { calls: made, ended } = await callsOf
-  const calls = made.map(({ output, ...rest }) => ({ ...rest, output: output.replaceAll('\\', '') }))
-  const longest = Math.max(0, ...calls.map(({ ms }) => ms))
-  await new Promise((resolve) => setTimeout(resolve, 1000))
+  const { calls, ended } = await callsOfModel(client, place, tools)
+  await wait(1000)
   const left = processesIn(place).length
   place.remove()
   const outputs = (word) => calls.filter(({ name }) => name?.includes(word)).map(({ output }) => output)
@@ -179,8 +132,6 @@ async function runClient(client, waitMs) {
     cancel_agent: says(has('cancel_agent', '"state":"cancelled"')),
     list_agents: says(has('list_agents', '"state":"done"', '"state":"cancelled"')),
     "the client's turn": says(ended === 'success') + (ended === 'success' ? '' : ` ${ended}`),
-    'longest call': `${(longest / 1000).toFixed(1)} s`,
-    'in all': `${Math.round((performance.now() - begun) / 1000)} s`,
     'left alive': String(left),
     calls,
   }
@@ -198,7 +149,7 @@ export async function runMcp(words) {
     found.push({ row, isGood })
   }
   if (names.length === clients.length && minutes === 0) {
-    const versions = names.map((name) => (name === 'sdk' ? sdk : `${name} ${agents[name].version}`))
+    const versions = names.map((name) => `${name} ${agents[name].version}`)
     const rows = Object.keys(found[0].row).map((title) => [title, ...found.map(({ row }) => row[title])])
     writeTable('npm run trial -- acp --mcp', [['tool', ...versions], ...rows])
   }

@@ -4,6 +4,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { agents } from '../../fixtures/agents.mjs'
+import { fail } from '../../scripts/step.mjs'
 
 export const folder = process.env.SHEEPDOG_AGENTS || join(homedir(), '.cache', 'sheepdog-agents')
 
@@ -32,7 +34,15 @@ export function install(name, packageName, version) {
   return installIn(`${name}-${version}`, [`${packageName}@${version}`])
 }
 
-/** The same for several packages, in a folder of this name. */
+/** An agent's CLI in the version of fixtures/agents.mjs, and a folder with the node that it needs. */
+export function pinned(name) {
+  const { package: packageName, version, program, node } = agents[name]
+  const { bin, problem } = install(name, packageName, version)
+  if (!bin) fail(`${packageName}@${version} could not be installed: ${problem}`)
+  return { name, version, program, bin, node: node && nodeOf(node) }
+}
+
+/** Installs several packages as `install` does, in a folder of this name. */
 export function installIn(name, packages) {
   const place = join(folder, name)
   const bin = join(place, 'node_modules', '.bin')

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { agents, pointAt, workplace } from '../../fixtures/agents.mjs'
 import { startModelServer } from '../../fixtures/model-server.mjs'
-import { folder as cache, install, nodeOf } from '../agents/install.mjs'
+import { folder as cache, pinned } from '../agents/install.mjs'
 import { FAILED, runCase } from '../cases.mjs'
 import { filesWith, isNamed, listed, name as host, secure } from './outside.mjs'
 
@@ -35,9 +35,7 @@ const cases = {
 
 async function attempt(provider, title, server, port) {
   const { Harness } = createRequire(import.meta.url)('../../index.js')
-  const { version, package: packageName, program, node } = agents[provider]
-  const { bin, problem } = install(provider, packageName, version)
-  assert.ok(bin, `${packageName}@${version} could not be installed: ${problem}`)
+  const { bin, program, node } = pinned(provider)
   const place = workplace(provider)
   try {
     const url = server.urlFor(JSON.stringify(cases[title]))
@@ -46,7 +44,7 @@ async function attempt(provider, title, server, port) {
     const options = pointAt(provider, secureUrl, { ...place, cache: join(cache, 'cache') })
     options.env = JSON.parse(JSON.stringify(options.env).replaceAll(FIXTURE, KEY))
     options.env[variables[provider]] ??= KEY
-    options.env.PATH = [node && nodeOf(node), process.env.PATH].filter(Boolean).join(':')
+    options.env.PATH = [node, process.env.PATH].filter(Boolean).join(':')
     if (provider === 'pi') {
       // In its file the name of a variable stands for the key.
       const models = join(place.home, '.pi/agent/models.json')

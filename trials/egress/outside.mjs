@@ -24,20 +24,8 @@ export function enter() {
   const [key, certificate, hosts] = ['key.pem', 'certificate.pem', 'hosts'].map((name) => join(folder, name))
   const names = `subjectAltName=DNS:${NAME},DNS:other.sheepdog.test,DNS:localhost,IP:127.0.0.1`
   const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-  openssl(
-    'req',
-    ...kind,
-    '-subj',
-    '/CN=egress',
-    '-addext',
-    names,
-    '-addext',
-    'basicConstraints=critical,CA:FALSE',
-    '-keyout',
-    key,
-    '-out',
-    certificate,
-  )
+  const content = ['-subj', '/CN=egress', '-addext', names, '-addext', 'basicConstraints=critical,CA:FALSE']
+  openssl('req', ...kind, ...content, '-keyout', key, '-out', certificate)
   writeFileSync(hosts, `${readFileSync('/etc/hosts', 'utf8')}\n127.0.0.1 ${NAME} other.sheepdog.test\n`)
   const trusted = process.env.NODE_EXTRA_CA_CERTS
   const others = trusted && existsSync(trusted) ? readFileSync(trusted, 'utf8') : ''

@@ -57,7 +57,7 @@ for await (const event of harness.start('x')) if (event.type === 'tool_start') c
 try {
   await harness.run('x')
 } catch (error) {
-  if (error instanceof SheepdogError && error.code === 'AGENT_FAILED') console.log(error.kind, error.result.text)
+  if (error instanceof SheepdogError && error.code === 'AGENT_FAILED') console.log(error.kind, error.result?.text)
 }
 export type Message = ToolMessage
 export { text }
