@@ -3,6 +3,7 @@
 use super::engine::{Engine, Refused, SettingKind, Shared};
 use super::listing::{Filter, JobList};
 use super::name::{DEFAULT_QUEUE, check_name};
+use super::presence::{has_paused, is_closing, queues_of, serves};
 use super::record::JobState;
 use bytes::Bytes;
 use futures_util::future::try_join3;
@@ -40,7 +41,7 @@ impl dyn Engine {
             return Err(Error::invalid_option("queue", problem));
         }
         self.set_setting(SettingKind::Pause, queue, Bytes::from_static(b"{}"), None).await?;
-        let has_heard = |worker: &Value| !has(&worker["queues"], queue) || has(&worker["paused"], queue);
+        let has_heard = |worker: &Value| !serves(worker, queue) || has_paused(worker, queue);
         self.until_workers(HEARD_WITHIN, |workers| workers.iter().all(has_heard)).await.map(drop)
     }
 
@@ -48,9 +49,8 @@ impl dyn Engine {
     async fn known_queues(&self) -> Result<BTreeSet<String>, Error> {
         let (workers, pauses, schedules) =
             try_join3(self.workers(), self.settings(SettingKind::Pause), self.schedules()).await?;
-        let served = workers.iter().filter_map(|worker| worker["queues"].as_array()).flatten();
         let mut known: BTreeSet<String> = pauses.into_keys().collect();
-        known.extend(served.filter_map(Value::as_str).map(str::to_owned));
+        known.extend(queues_of(&workers));
         known.extend(schedules.into_iter().map(|(schedule, _)| schedule.job.queue));
         known.extend(self.queues(&known, 1).await?.into_keys());
         known.insert(DEFAULT_QUEUE.to_owned());
@@ -84,7 +84,7 @@ impl dyn Engine {
         let has_heard = |workers: &[Value]| {
             let is_meant = |worker: &&Value| instances.iter().any(|instance| worker["instance"] == *instance);
             workers.iter().filter(is_meant).all(|worker| {
-                worker["closing"] == true && worker["running"].as_array().is_some_and(|jobs| !jobs.is_empty())
+                is_closing(worker) && worker["running"].as_array().is_some_and(|jobs| !jobs.is_empty())
             })
         };
         if self.until_workers(within, has_heard).await? {
@@ -172,8 +172,4 @@ pub(crate) async fn retry_many(engine: &Shared, mut filter: Filter) -> Result<u6
         count += one?;
     }
     Ok(count)
-}
-
-fn has(list: &Value, wanted: &str) -> bool {
-    list.as_array().is_some_and(|list| list.iter().any(|one| one == wanted))
 }

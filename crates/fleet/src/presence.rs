@@ -2,6 +2,12 @@
 
 use serde_json::Value;
 
+/// The queues that the workers pull from.
+pub(crate) fn queues_of(workers: &[Value]) -> impl Iterator<Item = String> {
+    let queues = workers.iter().filter_map(|worker| worker["queues"].as_array()).flatten();
+    queues.filter_map(Value::as_str).map(str::to_owned)
+}
+
 /// Whether the worker pulls from the queue.
 pub(crate) fn serves(worker: &Value, queue: &str) -> bool {
     has(&worker["queues"], queue)
@@ -22,6 +28,11 @@ pub(crate) fn can_run(worker: &Value, handler: Option<&str>) -> bool {
 /// Whether the worker takes jobs of this queue and handler.
 pub(crate) fn may_run(worker: &Value, queue: &str, handler: Option<&str>) -> bool {
     serves(worker, queue) && !is_closing(worker) && can_run(worker, handler)
+}
+
+/// Whether the worker has heard that the queue is paused.
+pub(crate) fn has_paused(worker: &Value, queue: &str) -> bool {
+    has(&worker["paused"], queue)
 }
 
 /// Number of jobs that the worker can run at once, and of those that it runs.

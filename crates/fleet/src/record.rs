@@ -56,7 +56,7 @@ pub struct LogEnd {
     pub sequence: u64,
     pub events: u64,
     /// Events that could not be stored.
-    #[serde(default, skip_serializing_if = "is_none_lost")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
 
@@ -151,12 +151,8 @@ pub struct JobRecord {
     pub not_before: Option<u64>,
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-fn is_none_lost(number: &u64) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 impl JobRecord {

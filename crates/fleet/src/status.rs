@@ -3,6 +3,7 @@
 
 use super::engine::{Announcement, Engine, Place, Queued, RetryFor, Room, Rooms, SettingKind, Waiting};
 use super::listed::Listed;
+use super::presence::queues_of;
 use super::record::{JobRecord, JobState};
 use super::spec::JobSpec;
 use super::stuck::{Surroundings, why_stuck};
@@ -83,8 +84,7 @@ impl dyn Engine {
         .await?;
         (status.workers, status.stuck) = (workers, stuck);
         let mut known: BTreeSet<String> = pauses.keys().cloned().collect();
-        let pulled = status.workers.iter().filter_map(|worker| worker["queues"].as_array()).flatten();
-        known.extend(pulled.filter_map(Value::as_str).map(str::to_owned));
+        known.extend(queues_of(&status.workers));
         let mut oldest = HashMap::new();
         for (name, Queued { count, oldest: first }) in self.queues(&known, MAX_LOOKED_AT).await? {
             let running = running_of(&status.workers, &name).min(count);
